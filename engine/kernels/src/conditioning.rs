@@ -1,0 +1,58 @@
+//! One half of a frame acts on the other: gated activation (WaveNet) and feature-wise modulation (FiLM).
+
+use crate::Kernels;
+use crate::elementary::{sigmoid, tanh};
+use crate::lanewise::{Lanewise, Over};
+use crate::simd::Simd;
+
+struct Gate;
+struct Film;
+
+impl Lanewise<2, 1> for Gate {
+    #[inline(always)]
+    fn apply<S: Simd>(&self, s: S, [filter, gate]: [S::V; 2], _: [S::V; 1]) -> [S::V; 1] {
+        [s.mul(tanh(s, filter), sigmoid(s, gate))]
+    }
+}
+
+impl Lanewise<2, 1> for Film {
+    #[inline(always)]
+    fn apply<S: Simd>(&self, s: S, [scale, shift]: [S::V; 2], [x]: [S::V; 1]) -> [S::V; 1] {
+        [s.fma(x, scale, shift)]
+    }
+}
+
+/// Conditioning, one frame at a time.
+impl Kernels {
+    /// `y = tanh(filter) * sigmoid(gate)`, where `x` is `[filter[C], gate[C]]` and `y` is `[C]`.
+    ///
+    /// # Panics
+    /// If `x` is not twice as long as `y`.
+    pub fn gate(self, x: &[f32], y: &mut [f32]) {
+        assert_eq!(x.len(), 2 * y.len(), "gate: x has to be twice as long as y");
+        let (filter, gate) = x.split_at(y.len());
+        self.run(Over {
+            op: Gate,
+            inputs: [filter, gate],
+            held: [y],
+        });
+    }
+
+    /// `x = x * scale + shift`, where `condition` is `[scale[C], shift[C]]` and `x` is `[C]`.
+    ///
+    /// # Panics
+    /// If `condition` is not twice as long as `x`.
+    pub fn film(self, x: &mut [f32], condition: &[f32]) {
+        assert_eq!(
+            condition.len(),
+            2 * x.len(),
+            "film: condition has to be twice as long as x"
+        );
+        let (scale, shift) = condition.split_at(x.len());
+        self.run(Over {
+            op: Film,
+            inputs: [scale, shift],
+            held: [x],
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! SIMD arithmetic of the Ondes engine, chosen at run time.
+//!
+//! A [`Kernels`] value names one variant of the arithmetic (scalar, AVX2+FMA, AVX-512F, NEON) and proves that this CPU
+//! has what the variant needs; the kernels are its methods.
+//!
+//! # The promise: one result, to the bit
+//!
+//! Every kernel gives **the same bits in every variant, however many columns or frames one call holds and wherever an
+//! element lies in its slice**. What is rendered on one machine is what is heard on another, and what is computed in
+//! blocks of any size is what is computed in one go. Left open are only the payload of a NaN and what the CPU is set to do
+//! with subnormal numbers. That holds because:
+//!
+//! - a matrix product is, per output, one sequential chain of fused multiply-adds in memory order; vectors lie *across*
+//!   outputs and columns, never along the sum;
+//! - a transcendental is one polynomial, written with explicit fused multiply-adds, evaluated in one order;
+//! - a reduction that has to be vectorised runs in 16 partial sums and then one fixed tree, in every variant;
+//! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice goes through
+//!   the same 16 lanes, padded.
+//!
+//! # Reading order
+//!
+//! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
+//! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
+//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, and
+//! `oscillator` is the harmonic synthesiser. Unsafe code exists only in the per-CPU files of `simd`.
+
+#![deny(unsafe_code)]
+// Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.
+#![allow(clippy::needless_range_loop)]
+
+mod activation;
+mod arithmetic;
+mod conditioning;
+mod elementary;
+mod lanewise;
+mod matmul;
+mod matrix;
+mod norm;
+mod oscillator;
+mod recurrent;
+mod simd;
+
+pub use matrix::{Columns, PackedMatrix};
+pub use oscillator::HarmonicFrame;
+
+use simd::{Kernel, Level};
+
+/// One variant of the arithmetic, usable on this CPU.
+///
+/// Holding the value proves that the CPU has the features the variant needs. All variants give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernels {
+    level: Level,
+}
+
+impl Kernels {
+    /// The fastest variant this CPU has.
+    pub fn detect() -> Kernels {
+        Kernels {
+            level: Level::detect(),
+        }
+    }
+
+    /// The variant every CPU has: the reference for the others, and slow.
+    pub fn scalar() -> Kernels {
+        Kernels {
+            level: Level::SCALAR,
+        }
+    }
+
+    /// All variants usable on this CPU, scalar first.
+    pub fn available() -> Vec<Kernels> {
+        Level::available()
+            .into_iter()
+            .map(|level| Kernels { level })
+            .collect()
+    }
+
+    /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
+    pub fn name(self) -> &'static str {
+        self.level.name()
+    }
+
+    #[inline]
+    fn run<K: Kernel>(self, kernel: K) {
+        self.level.run(kernel);
+    }
+}

@@ -1,0 +1,216 @@
+//! The product of a packed matrix with columns.
+//!
+//! A *block* is P panels by C columns of sums, held in registers while the whole depth is walked through once. Each sum
+//! is one chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8
+//! registers), and each weight that is loaded should meet as many columns as fit.
+
+use crate::matrix::Row;
+use crate::simd::{Array, Kernel, LANES, Simd};
+use crate::{Columns, Kernels, PackedMatrix};
+
+struct Matmul<'a> {
+    w: &'a PackedMatrix,
+    x: Columns<'a>,
+    y: &'a mut [f32],
+    y_stride: usize,
+    /// Taps and inputs per tap as walked: taps that touch are one.
+    taps: usize,
+    inputs: usize,
+}
+
+/// Panels worked on before the next ones: their weights stay in the nearest caches while the columns pass.
+const GROUP: usize = 4;
+
+impl Kernel for Matmul<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let panels = self.w.panels();
+        if self.x.count == 1 {
+            return self.one_column(s, panels);
+        }
+        let mut first = 0;
+        while first < panels {
+            let group = GROUP.min(panels - first);
+            let mut column = 0;
+            while column < self.x.count {
+                let left = self.x.count - column;
+                column += if S::MANY_REGISTERS {
+                    match left {
+                        8.. => self.columns::<S, 2, 8>(s, first, group, column),
+                        4.. => self.columns::<S, 4, 4>(s, first, group, column),
+                        2.. => self.columns::<S, 4, 2>(s, first, group, column),
+                        _ => self.columns::<S, 4, 1>(s, first, group, column),
+                    }
+                } else {
+                    match left {
+                        // Eight are better as two fours than as six and two.
+                        6 | 7 | 9.. => self.columns::<S, 1, 6>(s, first, group, column),
+                        4.. => self.columns::<S, 1, 4>(s, first, group, column),
+                        2.. => self.columns::<S, 2, 2>(s, first, group, column),
+                        _ => self.columns::<S, 4, 1>(s, first, group, column),
+                    }
+                };
+            }
+            first += group;
+        }
+    }
+}
+
+impl Matmul<'_> {
+    /// A single column: each weight is used once, so what counts is chains enough, and as even as the panels allow.
+    #[inline(always)]
+    fn one_column<S: Simd>(&mut self, s: S, panels: usize) {
+        let most = if S::MANY_REGISTERS { 8 } else { 6 };
+        let mut first = 0;
+        while first < panels {
+            let left = panels - first;
+            let together = left.div_ceil(left.div_ceil(most));
+            match together {
+                8 => self.block::<S, 8, 1>(s, first, 0),
+                7 => self.block::<S, 7, 1>(s, first, 0),
+                6 => self.block::<S, 6, 1>(s, first, 0),
+                5 => self.block::<S, 5, 1>(s, first, 0),
+                4 => self.block::<S, 4, 1>(s, first, 0),
+                3 => self.block::<S, 3, 1>(s, first, 0),
+                2 => self.block::<S, 2, 1>(s, first, 0),
+                _ => self.block::<S, 1, 1>(s, first, 0),
+            }
+            first += together;
+        }
+    }
+
+    /// `C` columns of a group of panels, `P` panels at a time. Returns `C`.
+    #[inline(always)]
+    fn columns<S: Simd, const P: usize, const C: usize>(
+        &mut self,
+        s: S,
+        first: usize,
+        group: usize,
+        column: usize,
+    ) -> usize {
+        let mut done = 0;
+        while group - done >= P {
+            self.block::<S, P, C>(s, first + done, column);
+            done += P;
+        }
+        if P > 2 && group - done >= 2 {
+            self.block::<S, 2, C>(s, first + done, column);
+            done += 2;
+        }
+        if P > 1 && group - done >= 1 {
+            self.block::<S, 1, C>(s, first + done, column);
+        }
+        C
+    }
+
+    #[inline(always)]
+    fn block<S: Simd, const P: usize, const C: usize>(
+        &mut self,
+        s: S,
+        panel: usize,
+        column: usize,
+    ) {
+        let mut sums = [[s.splat(0.0); P]; C];
+        let mut weights: [&[Row]; P] = [&[]; P];
+        for p in 0..P {
+            weights[p] = self.w.panel(panel + p);
+            let bias = s.load(self.w.bias_of(panel + p));
+            for c in 0..C {
+                sums[c][p] = bias;
+            }
+        }
+        let inputs = self.inputs;
+        for tap in 0..self.taps {
+            let mut rows: [&[Row]; P] = [&[]; P];
+            for p in 0..P {
+                rows[p] = &weights[p][tap * inputs..][..inputs];
+            }
+            let mut x: [&[f32]; C] = [&[]; C];
+            for c in 0..C {
+                x[c] = &self.x.data[(column + c) * self.x.stride + tap * self.x.tap_stride..]
+                    [..inputs];
+            }
+            for input in 0..inputs {
+                let mut row = [s.splat(0.0); P];
+                for p in 0..P {
+                    row[p] = s.load(&rows[p][input].0);
+                }
+                for c in 0..C {
+                    let value = s.splat(x[c][input]);
+                    for p in 0..P {
+                        sums[c][p] = s.fma(row[p], value, sums[c][p]);
+                    }
+                }
+            }
+        }
+        for c in 0..C {
+            let y = &mut self.y[(column + c) * self.y_stride..];
+            for p in 0..P {
+                let at = (panel + p) * LANES;
+                let used = LANES.min(self.w.outputs() - at);
+                let y = &mut y[at..at + used];
+                match <&mut Array>::try_from(&mut *y) {
+                    Ok(y) => s.store(sums[c][p], y),
+                    Err(_) => s.store_partial(sums[c][p], y),
+                }
+            }
+        }
+    }
+}
+
+/// Products with packed matrices.
+impl Kernels {
+    /// `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`
+    ///
+    /// Each output is one chain of fused multiply-adds that starts from the bias and goes in the order of the sums.
+    /// Values of `y` between the columns stay as they are.
+    ///
+    /// # Panics
+    /// If a column reaches beyond the end of `x.data` or of `y`, or `y_stride` is less than `w.outputs()` with more
+    /// columns than one.
+    pub fn matmul(self, w: &PackedMatrix, x: Columns<'_>, y: &mut [f32], y_stride: usize) {
+        if x.count == 0 || w.outputs() == 0 {
+            return;
+        }
+        let (outputs, taps, inputs) = (w.outputs(), w.taps(), w.inputs_per_tap());
+        assert!(
+            x.count == 1 || y_stride >= outputs,
+            "columns of {outputs} outputs overlap at a stride of {y_stride}"
+        );
+        let y_end = end(x.count, y_stride, outputs);
+        assert!(
+            y_end.is_some_and(|end| end <= y.len()),
+            "product ends at {y_end:?}, y at {}",
+            y.len()
+        );
+        if taps > 0 && inputs > 0 {
+            let x_end =
+                end(taps, x.tap_stride, inputs).and_then(|column| end(x.count, x.stride, column));
+            assert!(
+                x_end.is_some_and(|end| end <= x.data.len()),
+                "columns end at {x_end:?}, x at {}",
+                x.data.len()
+            );
+        }
+        let (taps, inputs) = if inputs == 0 || taps == 0 {
+            (0, 0)
+        } else if x.tap_stride == inputs {
+            (1, taps * inputs)
+        } else {
+            (taps, inputs)
+        };
+        self.run(Matmul {
+            w,
+            x,
+            y,
+            y_stride,
+            taps,
+            inputs,
+        });
+    }
+}
+
+/// Where the last of `count` > 0 pieces ends, each `length` long and `stride` after the one before; `None` on overflow.
+fn end(count: usize, stride: usize, length: usize) -> Option<usize> {
+    (count - 1).checked_mul(stride)?.checked_add(length)
+}

@@ -1,0 +1,106 @@
+//! Layer normalisation.
+
+use crate::Kernels;
+use crate::simd::{Array, Kernel, LANES, Simd};
+
+struct LayerNorm<'a> {
+    x: &'a mut [f32],
+    gain: &'a [f32],
+    bias: &'a [f32],
+    epsilon: f32,
+}
+
+impl Kernel for LayerNorm<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let LayerNorm {
+            x,
+            gain,
+            bias,
+            epsilon,
+        } = self;
+        let count = x.len() as f32;
+        let (chunks, tail) = x.as_chunks_mut();
+
+        let mut sums = s.splat(0.0);
+        for chunk in chunks.iter() {
+            sums = s.add(sums, s.load(chunk));
+        }
+        sums = s.add(sums, s.load_padded(tail, 0.0));
+        let mean = sum(s, sums) / count;
+
+        let means = s.splat(mean);
+        let mut squares = s.splat(0.0);
+        for chunk in chunks.iter() {
+            let deviation = s.sub(s.load(chunk), means);
+            squares = s.fma(deviation, deviation, squares);
+        }
+        if !tail.is_empty() {
+            // Lanes of padding do not deviate.
+            let deviation = s.sub(s.load_padded(tail, mean), means);
+            squares = s.fma(deviation, deviation, squares);
+        }
+        let variance = sum(s, squares) / count;
+
+        let factor = s.splat(1.0 / (variance + epsilon).sqrt());
+        let (gains, gain_tail) = gain.as_chunks();
+        let (biases, bias_tail) = bias.as_chunks();
+        for ((chunk, gain), bias) in chunks.iter_mut().zip(gains).zip(biases) {
+            let normal = s.mul(s.sub(s.load(chunk), means), factor);
+            s.store(s.fma(normal, s.load(gain), s.load(bias)), chunk);
+        }
+        if !tail.is_empty() {
+            let normal = s.mul(s.sub(s.load_padded(tail, mean), means), factor);
+            let y = s.fma(
+                normal,
+                s.load_padded(gain_tail, 0.0),
+                s.load_padded(bias_tail, 0.0),
+            );
+            s.store_partial(y, tail);
+        }
+    }
+}
+
+/// The sum of a vector's lanes: halves onto halves.
+#[inline(always)]
+fn sum<S: Simd>(s: S, v: S::V) -> f32 {
+    let mut lanes: Array = [0.0; LANES];
+    s.store(v, &mut lanes);
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for lane in 0..width {
+            lanes[lane] += lanes[lane + width];
+        }
+    }
+    lanes[0]
+}
+
+/// Normalisation, one frame at a time.
+impl Kernels {
+    /// `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm`: mean and biased variance are
+    /// those of the frame.
+    ///
+    /// # Panics
+    /// If the lengths of `x`, `gain` and `bias` differ.
+    pub fn layer_norm(self, x: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f32) {
+        assert_eq!(
+            x.len(),
+            gain.len(),
+            "layer_norm: lengths of x and gain differ"
+        );
+        assert_eq!(
+            x.len(),
+            bias.len(),
+            "layer_norm: lengths of x and bias differ"
+        );
+        if !x.is_empty() {
+            self.run(LayerNorm {
+                x,
+                gain,
+                bias,
+                epsilon,
+            });
+        }
+    }
+}

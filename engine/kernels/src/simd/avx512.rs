@@ -1,0 +1,93 @@
+//! AVX-512F: a vector is one register.
+
+use std::arch::x86_64::*;
+
+use super::{Array, EXPONENT_SHIFT, Kernel, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+
+/// Proof of AVX-512F: [`Avx512::detect`] is the only way to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(crate) fn detect() -> Option<Avx512> {
+        is_x86_feature_detected!("avx512f").then_some(Avx512(()))
+    }
+
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) {
+        #[target_feature(enable = "avx512f")]
+        fn with_features<K: Kernel>(token: Avx512, kernel: K) {
+            kernel.run(token);
+        }
+        // SAFETY: the token proves that the CPU has the feature.
+        unsafe { with_features(self, kernel) }
+    }
+}
+
+macro_rules! operations {
+    ($($name:ident($($argument:ident),*) => $body:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: __m512),*) -> __m512 {
+            // SAFETY: the token proves that the CPU has AVX-512F, and no operation here touches memory.
+            unsafe { $body }
+        }
+    )*};
+}
+
+impl Simd for Avx512 {
+    type V = __m512;
+
+    const MANY_REGISTERS: bool = true;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Array) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: __m512, to: &mut Array) {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned store writes.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    operations! {
+        add(a, b) => _mm512_add_ps(a, b);
+        sub(a, b) => _mm512_sub_ps(a, b);
+        mul(a, b) => _mm512_mul_ps(a, b);
+        div(a, b) => _mm512_div_ps(a, b);
+        fma(a, b, c) => _mm512_fmadd_ps(a, b, c);
+        min(a, b) => _mm512_min_ps(a, b);
+        max(a, b) => _mm512_max_ps(a, b);
+        round(a) => _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a);
+        abs(a) => _mm512_abs_ps(a);
+        copysign(a, sign) => {
+            let sign_bit = _mm512_set1_epi32(i32::MIN);
+            // Bitwise `sign_bit ? sign : a`.
+            _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0b1100_1010>(
+                sign_bit,
+                _mm512_castps_si512(sign),
+                _mm512_castps_si512(a),
+            ))
+        };
+        select_less(a, b, yes, no) => _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), no, yes);
+        pow2(n) => {
+            let biased = _mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(POW2_MAGIC)));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<EXPONENT_SHIFT>(biased))
+        };
+        negate_if_odd(a, n) => {
+            let parity = _mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(PARITY_MAGIC)));
+            let sign = _mm512_slli_epi32::<SIGN_SHIFT>(parity);
+            _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), sign))
+        };
+        duplicate_even(a) => _mm512_moveldup_ps(a);
+        duplicate_odd(a) => _mm512_movehdup_ps(a);
+        swap_pairs(a) => _mm512_permute_ps::<0b10_11_00_01>(a);
+    }
+}

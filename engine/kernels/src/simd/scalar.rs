@@ -1,0 +1,74 @@
+//! The reference: 16 lanes one after the other, with nothing but what `f32` guarantees.
+
+use super::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+
+/// Any CPU will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scalar;
+
+macro_rules! lane_by_lane {
+    ($($name:ident($first:ident $(, $rest:ident)*) => $lane:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $first: Array $(, $rest: Array)*) -> Array {
+            let mut out = [0.0; LANES];
+            for lane in 0..LANES {
+                let $first = $first[lane];
+                $(let $rest = $rest[lane];)*
+                out[lane] = $lane;
+            }
+            out
+        }
+    )*};
+}
+
+impl Simd for Scalar {
+    type V = Array;
+
+    const MANY_REGISTERS: bool = false;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Array {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Array) -> Array {
+        *from
+    }
+
+    #[inline(always)]
+    fn store(self, v: Array, to: &mut Array) {
+        *to = v;
+    }
+
+    lane_by_lane! {
+        add(a, b) => a + b;
+        sub(a, b) => a - b;
+        mul(a, b) => a * b;
+        div(a, b) => a / b;
+        fma(a, b, c) => a.mul_add(b, c);
+        min(a, b) => if a < b { a } else { b };
+        max(a, b) => if a > b { a } else { b };
+        round(a) => a.round_ties_even();
+        abs(a) => a.abs();
+        copysign(a, sign) => a.copysign(sign);
+        select_less(a, b, yes, no) => if a < b { yes } else { no };
+        pow2(n) => f32::from_bits((n + POW2_MAGIC).to_bits() << EXPONENT_SHIFT);
+        negate_if_odd(a, n) => f32::from_bits(a.to_bits() ^ ((n + PARITY_MAGIC).to_bits() << SIGN_SHIFT));
+    }
+
+    #[inline(always)]
+    fn duplicate_even(self, a: Array) -> Array {
+        std::array::from_fn(|lane| a[lane & !1])
+    }
+
+    #[inline(always)]
+    fn duplicate_odd(self, a: Array) -> Array {
+        std::array::from_fn(|lane| a[lane | 1])
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self, a: Array) -> Array {
+        std::array::from_fn(|lane| a[lane ^ 1])
+    }
+}

@@ -1,0 +1,150 @@
+//! Kernels over one frame: conditioning, normalisation, recurrent cells, complex products.
+
+use ondes_kernels::Kernels;
+
+use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
+
+fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
+}
+
+pub fn gate(kernels: Kernels) {
+    check((0usize..70, 0u64..1000), |(channels, seed)| {
+        let x = Noise::new(seed).vec(2 * channels, 6.0);
+        let wide = wide(&x);
+        let expected: Vec<f64> = (0..channels)
+            .map(|c| wide[c].tanh() * sigmoid(wide[channels + c]))
+            .collect();
+        let mut y = vec![f32::NAN; channels];
+        kernels.gate(&x, &mut y);
+        assert_close(&y, &expected, 5e-7, 0.0);
+    });
+}
+
+pub fn film(kernels: Kernels) {
+    check((0usize..70, 0u64..1000), |(channels, seed)| {
+        let mut noise = Noise::new(seed);
+        let (x, condition) = (noise.vec(channels, 2.0), noise.vec(2 * channels, 2.0));
+        let expected: Vec<f32> = (0..channels)
+            .map(|c| x[c].mul_add(condition[c], condition[channels + c]))
+            .collect();
+        let mut y = x;
+        kernels.film(&mut y, &condition);
+        assert_same_bits(&y, &expected);
+    });
+}
+
+pub fn layer_norm(kernels: Kernels) {
+    check((1usize..600, 0u64..1000), |(channels, seed)| {
+        let mut noise = Noise::new(seed);
+        let (x, gain, bias) = (
+            noise.vec(channels, 2.0),
+            noise.vec(channels, 2.0),
+            noise.vec(channels, 2.0),
+        );
+        let epsilon = 1e-5;
+        let x64 = wide(&x);
+        let n = channels as f64;
+        let mean = x64.iter().sum::<f64>() / n;
+        let variance = x64.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let expected: Vec<f64> = (0..channels)
+            .map(|c| {
+                (x64[c] - mean) / (variance + f64::from(epsilon)).sqrt() * f64::from(gain[c])
+                    + f64::from(bias[c])
+            })
+            .collect();
+        let mut y = x;
+        kernels.layer_norm(&mut y, &gain, &bias, epsilon);
+        // Of one channel nothing but the bias is left, and rounding over epsilon.
+        assert_close(&y, &expected, 1e-6, 3e-6);
+    });
+    kernels.layer_norm(&mut [], &[], &[], 1e-5);
+}
+
+pub fn gru(kernels: Kernels) {
+    check((0usize..70, 0u64..1000), |(size, seed)| {
+        let mut noise = Noise::new(seed);
+        let (input, state, h) = (
+            noise.vec(3 * size, 4.0),
+            noise.vec(3 * size, 4.0),
+            noise.vec(size, 1.0),
+        );
+        let (input64, state64, h64) = (wide(&input), wide(&state), wide(&h));
+        let expected: Vec<f64> = (0..size)
+            .map(|i| {
+                let r = sigmoid(input64[i] + state64[i]);
+                let z = sigmoid(input64[size + i] + state64[size + i]);
+                let n = (input64[2 * size + i] + r * state64[2 * size + i]).tanh();
+                (1.0 - z) * n + z * h64[i]
+            })
+            .collect();
+        let mut next = h;
+        kernels.gru(&input, &state, &mut next);
+        assert_close(&next, &expected, 0.0, 1e-6);
+    });
+}
+
+pub fn lstm(kernels: Kernels) {
+    check((0usize..70, 0u64..1000), |(size, seed)| {
+        let mut noise = Noise::new(seed);
+        let (gates, c) = (noise.vec(4 * size, 4.0), noise.vec(size, 2.0));
+        let (gates64, c64) = (wide(&gates), wide(&c));
+        let expected_c: Vec<f64> = (0..size)
+            .map(|k| {
+                let (i, f, g) = (gates64[k], gates64[size + k], gates64[2 * size + k]);
+                sigmoid(f) * c64[k] + sigmoid(i) * g.tanh()
+            })
+            .collect();
+        let expected_h: Vec<f64> = (0..size)
+            .map(|k| sigmoid(gates64[3 * size + k]) * expected_c[k].tanh())
+            .collect();
+        let (mut h, mut next) = (vec![f32::NAN; size], c);
+        kernels.lstm(&gates, &mut h, &mut next);
+        assert_close(&next, &expected_c, 0.0, 1e-6);
+        assert_close(&h, &expected_h, 0.0, 1e-6);
+    });
+}
+
+pub fn complex_multiply_add(kernels: Kernels) {
+    check((0usize..40, 0u64..1000), |(count, seed)| {
+        let mut noise = Noise::new(seed);
+        let (a, b, acc) = (
+            noise.vec(2 * count, 2.0),
+            noise.vec(2 * count, 2.0),
+            noise.vec(2 * count, 2.0),
+        );
+        let mut expected = acc.clone();
+        for k in 0..count {
+            let (re, im) = (2 * k, 2 * k + 1);
+            expected[re] = (-a[im]).mul_add(b[im], a[re].mul_add(b[re], acc[re]));
+            expected[im] = a[im].mul_add(b[re], a[re].mul_add(b[im], acc[im]));
+        }
+        let mut found = acc;
+        kernels.complex_multiply_add(&mut found, &a, &b);
+        assert_same_bits(&found, &expected);
+    });
+}
+
+pub fn same_bits_of_frames(kernels: Kernels) {
+    check((1usize..200, 0u64..1000), |(size, seed)| {
+        let all = |kernels: Kernels| {
+            let mut noise = Noise::new(seed);
+            let mut out = Vec::new();
+            let mut y = vec![0.0; size];
+            kernels.gate(&noise.vec(2 * size, 8.0), &mut y);
+            out.extend_from_slice(&y);
+            kernels.film(&mut y, &noise.vec(2 * size, 2.0));
+            out.extend_from_slice(&y);
+            kernels.layer_norm(&mut y, &noise.vec(size, 2.0), &noise.vec(size, 2.0), 1e-5);
+            out.extend_from_slice(&y);
+            kernels.gru(&noise.vec(3 * size, 8.0), &noise.vec(3 * size, 8.0), &mut y);
+            out.extend_from_slice(&y);
+            let mut c = noise.vec(size, 2.0);
+            kernels.lstm(&noise.vec(4 * size, 8.0), &mut y, &mut c);
+            out.extend_from_slice(&y);
+            out.extend_from_slice(&c);
+            out
+        };
+        assert_same_bits(&all(kernels), &all(Kernels::scalar()));
+    });
+}

@@ -1,0 +1,128 @@
+//! Lengths that do not fit are refused before anything is computed.
+
+use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
+
+fn dense() -> PackedMatrix {
+    PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
+}
+
+fn multiply(
+    data: &[f32],
+    count: usize,
+    stride: usize,
+    tap_stride: usize,
+    y: usize,
+    y_stride: usize,
+) {
+    let columns = Columns {
+        data,
+        count,
+        stride,
+        tap_stride,
+    };
+    Kernels::detect().matmul(&dense(), columns, &mut vec![0.0; y], y_stride);
+}
+
+#[test]
+fn a_product_that_fits() {
+    multiply(&[0.0; 9], 2, 3, 3, 8, 4);
+}
+
+#[test]
+#[should_panic(expected = "columns end at")]
+fn columns_beyond_the_data() {
+    multiply(&[0.0; 8], 2, 3, 3, 8, 4);
+}
+
+#[test]
+#[should_panic(expected = "columns end at None")]
+fn columns_beyond_all_memory() {
+    multiply(&[0.0; 8], 3, usize::MAX, 3, 12, 4);
+}
+
+#[test]
+#[should_panic(expected = "product ends at")]
+fn results_beyond_the_slice() {
+    multiply(&[0.0; 9], 2, 3, 3, 7, 4);
+}
+
+#[test]
+#[should_panic(expected = "overlap")]
+fn results_that_overlap() {
+    multiply(&[0.0; 9], 2, 3, 3, 8, 3);
+}
+
+#[test]
+#[should_panic(expected = "a bias per output")]
+fn too_short_a_bias() {
+    PackedMatrix::new(4, 1, 1, |_, _, _| 1.0, Some(&[1.0]));
+}
+
+#[test]
+#[should_panic(expected = "gate")]
+fn half_a_gate() {
+    Kernels::detect().gate(&[0.0; 5], &mut [0.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "film")]
+fn half_a_condition() {
+    Kernels::detect().film(&mut [0.0; 3], &[0.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "layer_norm")]
+fn short_gain() {
+    Kernels::detect().layer_norm(&mut [0.0; 3], &[0.0; 2], &[0.0; 3], 1e-5);
+}
+
+#[test]
+#[should_panic(expected = "gru")]
+fn short_gru_gates() {
+    Kernels::detect().gru(&[0.0; 9], &[0.0; 8], &mut [0.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "lstm")]
+fn short_lstm_cell() {
+    Kernels::detect().lstm(&[0.0; 12], &mut [0.0; 3], &mut [0.0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "half a complex number")]
+fn half_a_complex_number() {
+    Kernels::detect().complex_multiply_add(&mut [0.0; 3], &[0.0; 3], &[0.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "snake over 5 values of 3 channels")]
+fn part_of_a_frame() {
+    Kernels::detect().snake(&mut [0.0; 5], &[1.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "multiply_add")]
+fn different_lengths() {
+    Kernels::detect().multiply_add(&mut [0.0; 3], &[0.0; 2], 1.0);
+}
+
+#[test]
+#[should_panic(expected = "as many amplitudes")]
+fn amplitudes_of_different_lengths() {
+    let frame = HarmonicFrame {
+        phase: 0.0,
+        step_start: 0.0,
+        step_end: 0.0,
+        start: &[1.0],
+        end: &[],
+    };
+    Kernels::detect().harmonics(frame, &mut [0.0; 4]);
+}
+
+#[test]
+fn scalar_is_always_there_and_first() {
+    let available = Kernels::available();
+    assert_eq!(available[0], Kernels::scalar());
+    assert_eq!(available[0].name(), "scalar");
+    assert_eq!(available.last(), Some(&Kernels::detect()));
+}

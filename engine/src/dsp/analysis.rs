@@ -1,0 +1,119 @@
+//! What drives an instrument that follows a sound: pitch and loudness, frame by frame, in step.
+
+use std::collections::VecDeque;
+
+use super::loudness::Loudness;
+use super::pitch::{PitchFrame, PitchTracker};
+
+/// One instant of a sound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnalysisFrame {
+    /// Pitch and how sure it is.
+    pub pitch: PitchFrame,
+    /// A-weighted level, dB.
+    pub loudness: f32,
+}
+
+/// [`PitchTracker`] and [`Loudness`] side by side; frame `i` of both describes the sound at sample `i · hop`.
+pub struct Analysis {
+    pitch: PitchTracker,
+    loudness: Loudness,
+    /// Frames of one that wait for those of the other.
+    pitches: VecDeque<PitchFrame>,
+    levels: VecDeque<f32>,
+}
+
+/// Samples given to both at a time, so that neither runs far ahead of the other.
+const CHUNK: usize = 256;
+
+impl Analysis {
+    /// An analysis of sound at `sample_rate` Hz with a frame every `hop` samples.
+    ///
+    /// # Panics
+    /// When `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
+    #[must_use]
+    pub fn new(sample_rate: f64, hop: usize) -> Self {
+        let (pitch, loudness) = (PitchTracker::new(sample_rate, hop), Loudness::new(sample_rate, hop));
+        let waiting = (pitch.latency().abs_diff(loudness.latency()) + CHUNK) / hop + 2;
+        Self { pitch, loudness, pitches: VecDeque::with_capacity(waiting), levels: VecDeque::with_capacity(waiting) }
+    }
+
+    /// Samples from the instant a frame describes to its arrival: frame `i` comes out with sample `i · hop + latency − 1`.
+    #[must_use]
+    pub fn latency(&self) -> usize {
+        self.pitch.latency().max(self.loudness.latency())
+    }
+
+    /// Takes any number of samples and gives the frames they complete, in order. Never allocates.
+    pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(AnalysisFrame)) {
+        for chunk in input.chunks(CHUNK) {
+            self.pitch.push(chunk, |frame| self.pitches.push_back(frame));
+            self.loudness.push(chunk, |level| self.levels.push_back(level));
+            while !self.pitches.is_empty() && !self.levels.is_empty() {
+                if let (Some(pitch), Some(loudness)) = (self.pitches.pop_front(), self.levels.pop_front()) {
+                    emit(AnalysisFrame { pitch, loudness });
+                }
+            }
+        }
+    }
+
+    /// Forgets all that was heard.
+    pub fn reset(&mut self) {
+        self.pitch.reset();
+        self.loudness.reset();
+        self.pitches.clear();
+        self.levels.clear();
+    }
+}
+
+/// The frames of a whole sound: `ceil(samples / hop)` of them.
+#[must_use]
+pub fn analyse(sound: &[f32], sample_rate: f64, hop: usize) -> Vec<AnalysisFrame> {
+    let mut analysis = Analysis::new(sample_rate, hop);
+    let count = sound.len().div_ceil(hop);
+    let mut frames = Vec::with_capacity(count);
+    analysis.push(sound, |frame| frames.push(frame));
+    analysis.push(&vec![0.0; analysis.latency() + hop], |frame| frames.push(frame));
+    frames.truncate(count);
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tone(hz: f32, samples: usize) -> Vec<f32> {
+        (0..samples).map(|n| 0.5 * (std::f32::consts::TAU * hz * n as f32 / 48_000.0).sin()).collect()
+    }
+
+    #[test]
+    fn both_describe_the_same_instant() {
+        // Silence, then 1 kHz: loudness and pitch must arrive within a window of the onset.
+        let mut sound = vec![0.0; 48_000];
+        sound.extend(tone(1000.0, 48_000));
+        let frames = analyse(&sound, 48_000.0, 192);
+        assert_eq!(frames.len(), 500);
+        assert!(frames[240].loudness < -80.0 && !frames[240].pitch.voiced);
+        assert!((frames[260].loudness + 9.03).abs() < 0.3, "{:?}", frames[260]);
+        assert!((frames[260].pitch.semitones - 83.213).abs() < 0.02, "{:?}", frames[260]);
+    }
+
+    #[test]
+    fn splits_do_not_matter() {
+        let sound = tone(220.0, 20_000);
+        let whole = analyse(&sound, 48_000.0, 192);
+        let mut analysis = Analysis::new(48_000.0, 192);
+        let mut frames = Vec::new();
+        let mut rest = sound.as_slice();
+        for length in [1, 7, 5_000, 191, 193, 3].into_iter().cycle() {
+            let (part, after) = rest.split_at(rest.len().min(length));
+            analysis.push(part, |frame| frames.push(frame));
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        assert!(frames.len() > 90);
+        assert_eq!(frames, whole[..frames.len()]);
+    }
+}

@@ -1,0 +1,73 @@
+//! The filter of the noise of an instrument: magnitudes at a few bands become a smooth zero-phase filter.
+
+/// Geometry of noise filtered frame by frame (Engel et al., ICLR 2020, section 3.3: frequency sampling with a window).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoiseFilter {
+    /// Magnitudes per frame, from 0 Hz to half the sample rate.
+    pub bands: usize,
+    /// Samples per frame.
+    pub hop: usize,
+}
+
+impl NoiseFilter {
+    /// Length of the impulse response in samples, `2 (bands − 1)`; it is centred, so that the noise lags by half of it.
+    #[must_use]
+    pub fn taps(self) -> usize {
+        2 * (self.bands - 1)
+    }
+
+    /// Length of the Fourier transform that holds a frame and its response.
+    #[must_use]
+    pub fn fft(self) -> usize {
+        (self.hop + self.taps()).next_power_of_two()
+    }
+
+    /// The matrix `[bin][band]` that turns magnitudes into the real spectrum of the filter at `fft / 2 + 1` bins: the inverse
+    /// transform of the bands under a Hann window, transformed at the length of [`NoiseFilter::fft`].
+    #[must_use]
+    pub fn response(self) -> Vec<f32> {
+        let (taps, fft) = (self.taps() as f64, self.fft() as f64);
+        let half = (self.taps() / 2) as i64;
+        let turn = std::f64::consts::TAU;
+        let mut matrix = Vec::with_capacity((self.fft() / 2 + 1) * self.bands);
+        for bin in 0..=self.fft() / 2 {
+            for band in 0..self.bands {
+                let edge = band == 0 || band == self.bands - 1;
+                let weight = if edge { 1.0 } else { 2.0 } / taps;
+                let sum: f64 = (-half..half)
+                    .map(|n| {
+                        let n = n as f64;
+                        let window = 0.5 + 0.5 * (turn * n / taps).cos();
+                        window * (turn * band as f64 * n / taps).cos() * (turn * bin as f64 * n / fft).cos()
+                    })
+                    .sum();
+                matrix.push((weight * sum) as f32);
+            }
+        }
+        matrix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_magnitudes_pass_everything_alike() {
+        let filter = NoiseFilter { bands: 65, hop: 192 };
+        assert_eq!((filter.taps(), filter.fft()), (128, 512));
+        for (bin, row) in filter.response().chunks_exact(65).enumerate() {
+            let gain: f32 = row.iter().sum();
+            assert!((gain - 1.0).abs() < 1e-6, "bin {bin}: {gain}");
+        }
+    }
+
+    #[test]
+    fn a_single_band_passes_its_own_frequency_best() {
+        let filter = NoiseFilter { bands: 65, hop: 192 };
+        let column: Vec<f32> = filter.response().chunks_exact(65).map(|row| row[16]).collect();
+        let loudest = (0..column.len()).max_by(|&a, &b| column[a].total_cmp(&column[b]));
+        assert_eq!(loudest, Some(64));
+        assert!(column[80..].iter().chain(&column[..48]).all(|gain| gain.abs() < 0.02));
+    }
+}

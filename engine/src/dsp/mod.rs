@@ -1,0 +1,16 @@
+//! Signal stages: what happens to sound before and after a model.
+//!
+//! Read [`pitch`], [`loudness`] and [`analysis`] for what an instrument is driven by when it follows a sound, [`noise`] and
+//! [`filtered_noise`] for the air in its own sound, [`resample`] for what stands
+//! between the rate of a host and the rate of a model, and [`convolution`] for the room at the end of a synthesiser.
+//!
+//! All stages stream: they take blocks of any length (or of one fixed length, where they say so), allocate nothing after
+//! construction, and their output is the same bit for bit however the input was split.
+
+pub mod analysis;
+pub mod convolution;
+pub mod filtered_noise;
+pub mod loudness;
+pub mod noise;
+pub mod pitch;
+pub mod resample;

@@ -1,0 +1,445 @@
+//! Monophonic pitch, as a streaming frame feature.
+//!
+//! The normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter way to find pitch", ICMC 2005:
+//! n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²), over all pairs of samples of the window that are τ apart. It is 1 at the
+//! period of a clean tone whatever its spectrum, and the pairs of every τ lie symmetrically about the middle of the window, so
+//! the estimate belongs to one moment. The numerator takes one forward and one inverse FFT.
+//!
+//! Three things are added to the paper's method: the sound is smoothed first, so that peaks are wide enough for a parabola
+//! to fit even at 2 kHz; the period is refined at its multiples, which divides the error of interpolation; and between
+//! octaves that explain the sound about as well, the one near the last confident pitch wins.
+
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+/// The lowest and highest frequency looked for, in Hz. Tones from 55 Hz to 2 kHz lie inside with room for vibrato.
+const SEARCH_HZ: (f64, f64) = (50.0, 2200.0);
+/// Half the window in seconds: 1024 samples at 48 kHz. The longest period, 20 ms, still leaves more than one period of pairs.
+const HALF_WINDOW_S: f64 = 1024.0 / 48_000.0;
+/// Reach of the smoothing on either side, in seconds: 3 samples at 48 kHz, a Hann shape that is 6 dB down at 6 kHz.
+const SMOOTHING_S: f64 = 3.0 / 48_000.0;
+/// Corner of the first-order high-pass that keeps offset and rumble out of the NSDF.
+const HIGH_PASS_HZ: f64 = 20.0;
+/// The first peak at least this high, relative to the highest, is the period (the paper's k, there 0.8 to 1).
+const PEAK_THRESHOLD: f32 = 0.9;
+/// How much lower a peak may be that carries on the last confident pitch.
+const CONTINUITY: f32 = 0.05;
+/// Peaks within this distance of the last confident pitch carry it on; wider than any vibrato moves in one hop.
+const CONTINUITY_SEMITONES: f32 = 1.0;
+/// The last confident pitch counts for this long, in seconds.
+const MEMORY_S: f64 = 0.05;
+/// Height of the peak at which a frame becomes voiced, and below which it is voiced no more. White noise stays below 0.4.
+const VOICED: (f32, f32) = (0.75, 0.6);
+/// Mean square below which there is nothing to hear, let alone a pitch (-90 dB).
+const SILENCE: f64 = 1e-9;
+/// Period multiples are tried up to this part of the window: further out fewer pairs are left and glides smear the peak.
+const REFINE_PART: usize = 4;
+
+/// What [`PitchTracker`] says of one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PitchFrame {
+    /// MIDI note number with fraction, 69 = 440 Hz; while unvoiced the last voiced one (69 before there was any).
+    pub semitones: f32,
+    /// How periodic the sound is, 0 (silence, noise) to 1 (a clean tone); about the harmonic part of its power.
+    pub confidence: f32,
+    /// Whether the moment has a pitch.
+    pub voiced: bool,
+}
+
+/// A peak of the NSDF, interpolated between lags.
+#[derive(Debug, Clone, Copy)]
+struct Peak {
+    lag: f32,
+    height: f32,
+}
+
+/// Follows the pitch of a monophonic sound, one frame per hop.
+///
+/// Frame `i` is centred on sample `i * hop` of the input; what lies before the first sample counts as silence. For 55 Hz to
+/// 2 kHz at sample rates from 16 kHz.
+pub struct PitchTracker {
+    sample_rate: f64,
+    hop: usize,
+    latency: usize,
+    /// Samples still to come before the next frame.
+    until_frame: usize,
+    conditioner: Conditioner,
+    /// The last samples, oldest at `position`.
+    ring: Vec<f32>,
+    position: usize,
+    correlator: Correlator,
+    min_lag: usize,
+    peaks: Vec<Peak>,
+    /// Lag of the last voiced frame and how many frames ago that was.
+    last_lag: f32,
+    frames_since: usize,
+    memory_frames: usize,
+    last: PitchFrame,
+}
+
+impl PitchTracker {
+    /// A tracker for input at `sample_rate` Hz that gives a frame every `hop` samples.
+    ///
+    /// # Panics
+    ///
+    /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
+    pub fn new(sample_rate: f64, hop: usize) -> Self {
+        assert!(hop > 0, "a hop has at least one sample");
+        assert!(
+            (8_000.0..=768_000.0).contains(&sample_rate),
+            "sample rate out of range: {sample_rate}"
+        );
+        let half = (HALF_WINDOW_S * sample_rate).round() as usize;
+        let window = 2 * half + 1;
+        let min_lag = (sample_rate / SEARCH_HZ.1).floor() as usize;
+        let max_lag = (sample_rate / SEARCH_HZ.0).ceil() as usize;
+        let conditioner = Conditioner::new(sample_rate);
+        let latency = half + 1 + conditioner.delay();
+        Self {
+            sample_rate,
+            hop,
+            latency,
+            until_frame: latency,
+            conditioner,
+            ring: vec![0.0; window],
+            position: 0,
+            correlator: Correlator::new(window, max_lag),
+            min_lag,
+            // Two peaks have at least one lag below zero between them.
+            peaks: Vec::with_capacity(max_lag / 2 + 1),
+            last_lag: 0.0,
+            frames_since: usize::MAX,
+            memory_frames: (MEMORY_S * sample_rate / hop as f64).ceil() as usize,
+            last: UNHEARD,
+        }
+    }
+
+    /// Samples from the moment a frame describes to its arrival: frame `i` comes out with sample `i * hop + latency - 1`.
+    pub fn latency(&self) -> usize {
+        self.latency
+    }
+
+    /// Samples from one frame to the next.
+    pub fn hop(&self) -> usize {
+        self.hop
+    }
+
+    /// Takes any number of samples and gives the frames they complete, in order.
+    pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(PitchFrame)) {
+        for &sample in input {
+            self.ring[self.position] = self.conditioner.next(sample);
+            self.position = if self.position + 1 == self.ring.len() {
+                0
+            } else {
+                self.position + 1
+            };
+            self.until_frame -= 1;
+            if self.until_frame == 0 {
+                self.until_frame = self.hop;
+                emit(self.frame());
+            }
+        }
+    }
+
+    /// Forgets all that was heard.
+    pub fn reset(&mut self) {
+        self.until_frame = self.latency;
+        self.conditioner.reset();
+        self.ring.fill(0.0);
+        self.position = 0;
+        self.frames_since = usize::MAX;
+        self.last = UNHEARD;
+    }
+
+    fn frame(&mut self) -> PitchFrame {
+        let (newer, older) = self.ring.split_at(self.position);
+        self.frames_since = self.frames_since.saturating_add(1);
+        let peak = if self.correlator.correlate(older, newer) {
+            find_peaks(self.correlator.nsdf(), self.min_lag, &mut self.peaks);
+            let near = (self.frames_since <= self.memory_frames).then_some(self.last_lag);
+            choose(&self.peaks, near)
+        } else {
+            None
+        };
+        let Some(peak) = peak else {
+            self.last = PitchFrame {
+                confidence: 0.0,
+                voiced: false,
+                ..self.last
+            };
+            return self.last;
+        };
+        let confidence = peak.height.clamp(0.0, 1.0);
+        let voiced = confidence >= if self.last.voiced { VOICED.1 } else { VOICED.0 };
+        let semitones = if voiced {
+            let lag = refine(self.correlator.nsdf(), peak, self.ring.len() / REFINE_PART);
+            self.last_lag = lag;
+            self.frames_since = 0;
+            let frequency = (self.sample_rate / f64::from(lag)).clamp(SEARCH_HZ.0, SEARCH_HZ.1);
+            (69.0 + 12.0 * (frequency / 440.0).log2()) as f32
+        } else {
+            self.last.semitones
+        };
+        self.last = PitchFrame {
+            semitones,
+            confidence,
+            voiced,
+        };
+        self.last
+    }
+}
+
+/// The frame before anything was heard.
+const UNHEARD: PitchFrame = PitchFrame {
+    semitones: 69.0,
+    confidence: 0.0,
+    voiced: false,
+};
+
+/// The highest peak of every stretch above zero that begins at or after the first lag below zero.
+fn find_peaks(nsdf: &[f32], min_lag: usize, peaks: &mut Vec<Peak>) {
+    peaks.clear();
+    let Some(mut lag) = nsdf.iter().position(|&value| value <= 0.0) else {
+        return;
+    };
+    // The last lag has no right neighbour to interpolate with.
+    let end = nsdf.len() - 1;
+    while lag < end {
+        while lag < end && nsdf[lag] <= 0.0 {
+            lag += 1;
+        }
+        let mut highest = lag;
+        while lag < end && nsdf[lag] > 0.0 {
+            if nsdf[lag] > nsdf[highest] {
+                highest = lag;
+            }
+            lag += 1;
+        }
+        // At either end of the search the stretch may still be rising: that is no peak.
+        if highest >= min_lag.max(1) && highest < end && nsdf[highest] >= nsdf[highest + 1] {
+            peaks.push(interpolate(nsdf, highest));
+        }
+    }
+}
+
+/// The top of the parabola through a local maximum and its neighbours.
+fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
+    let (before, at, after) = (nsdf[lag - 1], nsdf[lag], nsdf[lag + 1]);
+    let curvature = before - 2.0 * at + after;
+    if curvature >= 0.0 {
+        return Peak {
+            lag: lag as f32,
+            height: at,
+        };
+    }
+    let offset = (0.5 * (before - after) / curvature).clamp(-0.5, 0.5);
+    Peak {
+        lag: lag as f32 + offset,
+        height: at - 0.25 * (before - after) * offset,
+    }
+}
+
+/// The period among the peaks: the first that is nearly as high as the highest, unless one near `last_lag` explains more.
+fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
+    let highest = peaks.iter().map(|peak| peak.height).fold(0.0, f32::max);
+    let carries_on = |peak: &Peak| {
+        last_lag.is_some_and(|last| (peak.lag / last).log2().abs() * 12.0 <= CONTINUITY_SEMITONES)
+    };
+    let threshold = PEAK_THRESHOLD * highest;
+    let first = *peaks.iter().find(|peak| {
+        peak.height
+            >= if carries_on(peak) {
+                threshold - CONTINUITY
+            } else {
+                threshold
+            }
+    })?;
+    // After a leap to the octave above, the old period is still a period of the sound, but no better one: then the leap is
+    // believed. Where the old period is clearly the better one, the shorter is but a strong harmonic.
+    let held = peaks
+        .iter()
+        .find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
+    Some(*held.unwrap_or(&first))
+}
+
+/// The period in samples, measured at the furthest multiple up to `reach` that is still a clear peak.
+fn refine(nsdf: &[f32], peak: Peak, reach: usize) -> f32 {
+    let mut period = peak.lag;
+    let mut multiple = 2;
+    while (period * multiple as f32) < reach.min(nsdf.len() - 2) as f32 {
+        let expected = period * multiple as f32;
+        let mut lag = expected.round() as usize;
+        // The error so far, times the factor, is below a sample or so; anything further away is another peak.
+        for _ in 0..2 {
+            if nsdf[lag + 1] > nsdf[lag] {
+                lag += 1;
+            } else if nsdf[lag - 1] > nsdf[lag] {
+                lag -= 1;
+            }
+        }
+        let is_peak = nsdf[lag] >= nsdf[lag - 1] && nsdf[lag] >= nsdf[lag + 1];
+        if !is_peak || nsdf[lag] < PEAK_THRESHOLD * peak.height {
+            break;
+        }
+        period = interpolate(nsdf, lag).lag / multiple as f32;
+        multiple *= 2;
+    }
+    period
+}
+
+/// High-pass and smoothing, sample by sample.
+struct Conditioner {
+    /// Pole of the high-pass and its state.
+    pole: f64,
+    previous: f64,
+    high_passed: f64,
+    /// Symmetric smoothing, an odd number of taps with sum 1.
+    taps: Vec<f32>,
+    /// The last samples twice over, so that any run of them is one slice.
+    delayed: Vec<f32>,
+    position: usize,
+}
+
+impl Conditioner {
+    fn new(sample_rate: f64) -> Self {
+        let reach = (SMOOTHING_S * sample_rate).round() as usize;
+        let taps = 2 * reach + 1;
+        let phase = |tap: usize| std::f64::consts::TAU * (tap + 1) as f64 / (taps + 1) as f64;
+        // The periodic Hann window of taps + 1 points sums to (taps + 1) / 2.
+        let scale = 1.0 / (taps + 1) as f64;
+        Self {
+            pole: (-std::f64::consts::TAU * HIGH_PASS_HZ / sample_rate).exp(),
+            previous: 0.0,
+            high_passed: 0.0,
+            taps: (0..taps)
+                .map(|tap| (scale * (1.0 - phase(tap).cos())) as f32)
+                .collect(),
+            delayed: vec![0.0; 2 * taps],
+            position: 0,
+        }
+    }
+
+    /// Samples by which the smoothing is late.
+    fn delay(&self) -> usize {
+        self.taps.len() / 2
+    }
+
+    fn next(&mut self, sample: f32) -> f32 {
+        // What is not a number counts as silence: let into the recursion, it would stay for ever.
+        let sample = if sample.is_finite() {
+            f64::from(sample)
+        } else {
+            0.0
+        };
+        self.high_passed = sample - self.previous + self.pole * self.high_passed;
+        self.previous = sample;
+        let length = self.taps.len();
+        self.delayed[self.position] = self.high_passed as f32;
+        self.delayed[self.position + length] = self.high_passed as f32;
+        self.position = if self.position + 1 == length {
+            0
+        } else {
+            self.position + 1
+        };
+        let run = &self.delayed[self.position..self.position + length];
+        run.iter()
+            .zip(&self.taps)
+            .map(|(value, tap)| value * tap)
+            .sum()
+    }
+
+    fn reset(&mut self) {
+        self.previous = 0.0;
+        self.high_passed = 0.0;
+        self.delayed.fill(0.0);
+        self.position = 0;
+    }
+}
+
+/// The NSDF of one window.
+struct Correlator {
+    window: usize,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+    samples: Vec<f32>,
+    spectrum: Vec<Complex<f32>>,
+    scratch: Vec<Complex<f32>>,
+    correlation: Vec<f32>,
+    /// `[lag]`, from 0 to the longest period and one more.
+    nsdf: Vec<f32>,
+    /// Of the samples of the window: the forward transform overwrites those.
+    squares: Vec<f32>,
+}
+
+impl Correlator {
+    fn new(window: usize, max_lag: usize) -> Self {
+        let lags = max_lag + 2;
+        // Room for the lags looked at, so that they do not wrap: a power of two or three times one, whichever is nearer.
+        let power = (window + lags).next_power_of_two();
+        let length = if power / 4 * 3 >= window + lags {
+            power / 4 * 3
+        } else {
+            power
+        };
+        let mut planner = RealFftPlanner::new();
+        let forward = planner.plan_fft_forward(length);
+        let inverse = planner.plan_fft_inverse(length);
+        let scratch = forward.get_scratch_len().max(inverse.get_scratch_len());
+        Self {
+            window,
+            samples: forward.make_input_vec(),
+            spectrum: forward.make_output_vec(),
+            scratch: vec![Complex::default(); scratch],
+            correlation: inverse.make_output_vec(),
+            nsdf: vec![0.0; lags],
+            squares: vec![0.0; window],
+            forward,
+            inverse,
+        }
+    }
+
+    fn nsdf(&self) -> &[f32] {
+        &self.nsdf
+    }
+
+    /// Fills the NSDF for the window made of the two runs; false if it is silent.
+    fn correlate(&mut self, older: &[f32], newer: &[f32]) -> bool {
+        let window = self.window;
+        self.samples[..older.len()].copy_from_slice(older);
+        self.samples[older.len()..window].copy_from_slice(newer);
+        self.samples[window..].fill(0.0);
+        for (square, &sample) in self.squares.iter_mut().zip(&self.samples) {
+            *square = sample * sample;
+        }
+        let energy: f64 = self.squares.iter().map(|&square| f64::from(square)).sum();
+        // The comparison is false for an energy beyond all numbers, too.
+        if !(energy > SILENCE * window as f64 && energy < f64::from(f32::MAX) / window as f64) {
+            return false;
+        }
+        self.forward
+            .process_with_scratch(&mut self.samples, &mut self.spectrum, &mut self.scratch)
+            .expect("the buffers were made by the plan");
+        for bin in &mut self.spectrum {
+            *bin = Complex::new(bin.norm_sqr(), 0.0);
+        }
+        self.inverse
+            .process_with_scratch(&mut self.spectrum, &mut self.correlation, &mut self.scratch)
+            .expect("the buffers were made by the plan, and a power spectrum is real at both ends");
+        let scale = 2.0 / self.correlation.len() as f64;
+        // No lag reaches half the window, so every sample stays in a pair and this never falls below the energy.
+        let mut norm = 2.0 * energy;
+        for (lag, nsdf) in self.nsdf.iter_mut().enumerate() {
+            // Going one lag further loses the pairs of the first and the last sample.
+            if lag > 0 {
+                norm -= f64::from(self.squares[lag - 1]) + f64::from(self.squares[window - lag]);
+            }
+            *nsdf = (scale * f64::from(self.correlation[lag]) / norm) as f32;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

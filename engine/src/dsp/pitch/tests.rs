@@ -1,0 +1,338 @@
+//! Against synthetic truth: the pitch is known at every sample, and so at the centre of every frame.
+
+use std::f64::consts::TAU;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const RATE: f64 = 48_000.0;
+const HOP: usize = 192;
+
+/// Uniform in -1..1, from a 64-bit linear congruential generator.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+/// Amplitude of a harmonic, counted from 1.
+type Spectrum = fn(usize) -> f64;
+
+const SPECTRA: [(&str, Spectrum); 6] = [
+    ("sine", |harmonic| if harmonic == 1 { 1.0 } else { 0.0 }),
+    ("sawtooth", |harmonic| 1.0 / harmonic as f64),
+    ("clarinet", |harmonic| {
+        if harmonic % 2 == 1 {
+            1.0 / harmonic as f64
+        } else {
+            0.05 / harmonic as f64
+        }
+    }),
+    // The fundamental 26 dB below the second and third harmonic.
+    ("weak fundamental", |harmonic| {
+        if harmonic == 1 {
+            0.05
+        } else {
+            2.0 / harmonic as f64
+        }
+    }),
+    ("no fundamental", |harmonic| {
+        if harmonic == 1 {
+            0.0
+        } else {
+            2.0 / harmonic as f64
+        }
+    }),
+    // A vowel: a formant at the fourth harmonic.
+    ("formant", |harmonic| {
+        0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()
+    }),
+];
+
+/// A tone whose pitch in semitones at each moment in seconds is given, of mean square about 0.05, with its true pitches.
+fn tone(
+    rate: f64,
+    seconds: f64,
+    spectrum: Spectrum,
+    semitones: impl Fn(f64) -> f64,
+    signal_to_noise_db: Option<f64>,
+) -> (Vec<f32>, Vec<f64>) {
+    let length = (rate * seconds) as usize;
+    let mut noise = Noise(7);
+    let starts: Vec<f64> = (0..64).map(|_| noise.next() * TAU).collect();
+    let mut phase = 0.0;
+    let mut truth = Vec::with_capacity(length);
+    let mut sound = Vec::with_capacity(length);
+    for sample in 0..length {
+        let pitch = semitones(sample as f64 / rate);
+        let frequency = 440.0 * ((pitch - 69.0) / 12.0).exp2();
+        let harmonics = ((0.45 * rate / frequency) as usize).min(40);
+        let value: f64 = (1..=harmonics)
+            .map(|harmonic| spectrum(harmonic) * (harmonic as f64 * phase + starts[harmonic]).sin())
+            .sum();
+        sound.push(value);
+        truth.push(pitch);
+        phase = (phase + TAU * frequency / rate) % TAU;
+    }
+    let power = sound.iter().map(|value| value * value).sum::<f64>() / length as f64;
+    // The variance of the uniform distribution is 1/3.
+    let level = signal_to_noise_db.map_or(0.0, |db| (3.0 * power * 10_f64.powf(-db / 10.0)).sqrt());
+    let scale = (0.05 / power).sqrt();
+    let sound = sound
+        .iter()
+        .map(|value| (scale * (value + level * noise.next())) as f32)
+        .collect();
+    (sound, truth)
+}
+
+/// Errors in cents of all frames whose window lies inside the sound, and how many of them were unvoiced.
+fn errors(rate: f64, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
+    let mut tracker = PitchTracker::new(rate, HOP);
+    let edge = tracker.latency();
+    let (mut centre, mut unvoiced, mut errors) = (0, 0, Vec::new());
+    tracker.push(sound, |frame| {
+        if centre >= edge {
+            unvoiced += usize::from(!frame.voiced);
+            errors.push(100.0 * (f64::from(frame.semitones) - truth[centre]));
+        }
+        centre += HOP;
+    });
+    (errors, unvoiced)
+}
+
+fn quantile(errors: &[f64], part: f64) -> f64 {
+    let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes[((sizes.len() - 1) as f64 * part) as usize]
+}
+
+fn gross(errors: &[f64]) -> f64 {
+    errors.iter().filter(|error| error.abs() > 50.0).count() as f64 / errors.len() as f64
+}
+
+/// Holds median and 95th percentile of the error, in cents, and the part of gross errors to their limits.
+fn assert_within(errors: &[f64], median: f64, most: f64, gross_part: f64, what: &str) {
+    let found = (quantile(errors, 0.5), quantile(errors, 0.95), gross(errors));
+    assert!(
+        found.0 < median && found.1 < most && found.2 <= gross_part,
+        "{what}: {found:?}"
+    );
+}
+
+/// From 55 Hz to 2 kHz in steps of 1.7 semitones, none of them on a note.
+fn pitches() -> impl Iterator<Item = f64> {
+    (0..)
+        .map(|step| 33.0 + 1.7 * f64::from(step))
+        .take_while(|&pitch| pitch < 95.2)
+}
+
+#[test]
+fn clean_tones_are_exact() {
+    for (name, spectrum) in SPECTRA {
+        let mut all = Vec::new();
+        for pitch in pitches() {
+            let (sound, truth) = tone(RATE, 0.25, spectrum, |_| pitch, None);
+            let (errors, unvoiced) = errors(RATE, &sound, &truth);
+            assert_eq!(unvoiced, 0, "{name} at {pitch}");
+            all.extend(errors);
+        }
+        assert_within(&all, 0.1, 0.3, 0.0, name);
+    }
+}
+
+#[test]
+fn noise_costs_little() {
+    for (name, spectrum) in SPECTRA {
+        let mut all = Vec::new();
+        for pitch in pitches() {
+            let (sound, truth) = tone(RATE, 0.25, spectrum, |_| pitch, Some(20.0));
+            let (errors, unvoiced) = errors(RATE, &sound, &truth);
+            assert_eq!(unvoiced, 0, "{name} at {pitch}");
+            all.extend(errors);
+        }
+        assert_within(&all, 0.5, 3.0, 0.005, name);
+    }
+}
+
+#[test]
+fn vibrato_is_followed() {
+    for (name, spectrum) in SPECTRA {
+        for noise in [None, Some(20.0)] {
+            let mut all = Vec::new();
+            for pitch in pitches() {
+                let bent = |time: f64| pitch + 0.6 * (TAU * 6.0 * time).sin();
+                let (sound, truth) = tone(RATE, 0.4, spectrum, bent, noise);
+                all.extend(errors(RATE, &sound, &truth).0);
+            }
+            assert_within(&all, 5.0, 8.0, 0.005, name);
+        }
+    }
+}
+
+#[test]
+fn glides_are_followed() {
+    for (name, spectrum) in SPECTRA {
+        for noise in [None, Some(20.0)] {
+            // Five octaves in 2.5 seconds, both ways.
+            let up = |time: f64| 33.5 + 24.0 * time;
+            let down = |time: f64| 93.5 - 24.0 * time;
+            let mut all = Vec::new();
+            for (sound, truth) in [
+                tone(RATE, 2.5, spectrum, up, noise),
+                tone(RATE, 2.5, spectrum, down, noise),
+            ] {
+                all.extend(errors(RATE, &sound, &truth).0);
+            }
+            assert_within(&all, 1.5, 5.0, 0.01, name);
+        }
+    }
+}
+
+#[test]
+fn leaps_are_believed() {
+    for (name, spectrum) in SPECTRA {
+        for leap in [12.0, -12.0, 7.0, -19.0, 24.0] {
+            let pitch = |time: f64| if time < 0.3 { 60.3 } else { 60.3 + leap };
+            let (sound, truth) = tone(RATE, 0.7, spectrum, pitch, Some(40.0));
+            let (errors, _) = errors(RATE, &sound, &truth);
+            // The errors begin with frame 6; the last whose window reaches back to the leap at frame 75 is frame 80.
+            let settled: Vec<f64> = errors.iter().skip(75).copied().collect();
+            assert!(
+                gross(&settled) == 0.0,
+                "{name} by {leap}: {:.3}",
+                gross(&settled)
+            );
+        }
+    }
+}
+
+#[test]
+fn other_rates_work() {
+    for rate in [16_000.0, 22_050.0, 44_100.0, 96_000.0, 192_000.0] {
+        let mut all = Vec::new();
+        for pitch in pitches().step_by(4) {
+            let (sound, truth) = tone(rate, 0.2, SPECTRA[1].1, |_| pitch, None);
+            all.extend(errors(rate, &sound, &truth).0);
+        }
+        assert_within(&all, 0.2, 0.6, 0.0, &rate.to_string());
+    }
+}
+
+#[test]
+fn noise_and_silence_are_unvoiced_and_hold_the_pitch() {
+    let (mut sound, _) = tone(RATE, 0.3, SPECTRA[1].1, |_| 57.25, None);
+    let mut noise = Noise(3);
+    sound.extend((0..14_400).map(|_| 0.1 * noise.next() as f32));
+    sound.extend([0.0; 14_400]);
+    let mut frames = Vec::new();
+    let mut tracker = PitchTracker::new(RATE, HOP);
+    tracker.push(&sound, |frame| frames.push(frame));
+    assert!(!frames[0].voiced || frames[0].confidence > 0.75);
+    assert!(frames[10..64].iter().all(|frame| frame.voiced));
+    for frame in &frames[90..] {
+        assert!(!frame.voiced && frame.confidence < 0.5, "{frame:?}");
+        assert!((frame.semitones - frames[89].semitones).abs() < f32::EPSILON);
+    }
+    assert_eq!(frames.last().map(|frame| frame.confidence), Some(0.0));
+}
+
+#[test]
+fn frames_come_out_when_they_are_said_to() {
+    let mut tracker = PitchTracker::new(RATE, HOP);
+    let mut arrivals = Vec::new();
+    for sample in 0..5_000 {
+        tracker.push(&[0.1], |_| arrivals.push(sample));
+    }
+    let expected: Vec<usize> = (0..)
+        .map(|i| i * HOP + tracker.latency() - 1)
+        .take_while(|&at| at < 5_000)
+        .collect();
+    assert_eq!(arrivals, expected);
+}
+
+/// An impulse is symmetric about its sample only for the frame that is centred there.
+#[test]
+fn windows_are_centred() {
+    let mut tracker = PitchTracker::new(RATE, HOP);
+    let half = (HALF_WINDOW_S * RATE) as usize;
+    let smoothing = tracker.conditioner.delay();
+    // Frame 8 reaches from half the window before its centre to as much after it, and as far again as smoothing does.
+    let heard = |at: usize, tracker: &mut PitchTracker| {
+        tracker.reset();
+        let mut sound = vec![0.0; 8 * HOP + tracker.latency()];
+        sound[at] = 1.0;
+        tracker.conditioner.pole = 0.0;
+        let mut count = 0;
+        tracker.push(&sound, |_| count += 1);
+        assert_eq!(count, 9);
+        tracker.ring.iter().any(|&sample| sample != 0.0)
+    };
+    assert!(heard(8 * HOP + half + smoothing, &mut tracker));
+    // The last sample that arrived is the last that the smoothing can reach.
+    assert!(heard(8 * HOP - half - smoothing, &mut tracker));
+    // The high-pass with its pole at 0 is a difference, which reaches one sample back.
+    assert!(!heard(8 * HOP - half - smoothing - 2, &mut tracker));
+}
+
+#[test]
+fn hostile_samples_do_not_stay() {
+    let mut tracker = PitchTracker::new(RATE, HOP);
+    tracker.push(
+        &[
+            f32::NAN,
+            f32::INFINITY,
+            f32::MAX,
+            -f32::MAX,
+            f32::NEG_INFINITY,
+        ],
+        |_| (),
+    );
+    tracker.push(&[0.0; 96_000], |_| ());
+    let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
+    let mut last = UNHEARD;
+    tracker.push(&sound, |frame| {
+        assert!(frame.semitones.is_finite() && (0.0..=1.0).contains(&frame.confidence));
+        last = frame;
+    });
+    assert!(
+        last.voiced && (last.semitones - 57.25).abs() < 0.02,
+        "{last:?}"
+    );
+}
+
+#[test]
+fn reset_forgets() {
+    let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
+    let mut tracker = PitchTracker::new(RATE, HOP);
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    tracker.push(&sound, |frame| first.push(frame));
+    tracker.reset();
+    tracker.push(&sound, |frame| second.push(frame));
+    assert_eq!(first, second);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn any_split_gives_the_same_frames(splits in prop::collection::vec(0_usize..700, 1..40)) {
+        let (sound, _) = tone(RATE, 0.2, SPECTRA[3].1, |time| 50.0 + 30.0 * time, Some(20.0));
+        let (mut whole, mut split) = (Vec::new(), Vec::new());
+        PitchTracker::new(RATE, HOP).push(&sound, |frame| whole.push(frame));
+        let mut tracker = PitchTracker::new(RATE, HOP);
+        let mut rest = sound.as_slice();
+        for length in splits {
+            let (block, after) = rest.split_at(length.min(rest.len()));
+            tracker.push(block, |frame| split.push(frame));
+            rest = after;
+        }
+        tracker.push(rest, |frame| split.push(frame));
+        prop_assert_eq!(whole, split);
+    }
+}

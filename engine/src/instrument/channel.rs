@@ -1,0 +1,205 @@
+//! Wheels, pedals and faders of one MIDI channel.
+
+use super::curve::Smooth;
+use super::event::controller;
+
+/// How long a wheel or fader takes for most of a move, in seconds. MIDI moves in steps; this is short enough to follow a
+/// hand and long enough to hide them.
+pub(super) const SMOOTHING_S: f64 = 0.012;
+
+/// Where the wheels and faders of a channel are at one instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChannelValues {
+    /// Pitch wheel, in semitones.
+    pub bend: f64,
+    /// Modulation wheel, 0 … 1.
+    pub wheel: f64,
+    /// Aftertouch, 0 … 1.
+    pub pressure: f64,
+    /// Expression pedal and breath together, 0 … 1.
+    pub expression: f64,
+    /// Volume fader, 0 … 1.
+    pub volume: f64,
+}
+
+impl ChannelValues {
+    /// Everything at rest.
+    pub const REST: Self = Self {
+        bend: 0.0,
+        wheel: 0.0,
+        pressure: 0.0,
+        expression: 1.0,
+        volume: 1.0,
+    };
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channel {
+    bend: Smooth,
+    wheel: Smooth,
+    pressure: Smooth,
+    expression: Smooth,
+    breath: Smooth,
+    volume: Smooth,
+    /// Whether the sustain pedal is down.
+    pub(super) pedal: bool,
+    /// Keys that are down, for legato.
+    pub(super) held: HeldKeys,
+}
+
+impl Channel {
+    pub(super) fn new(sample_rate: f64) -> Self {
+        let rest = ChannelValues::REST;
+        let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
+        Self {
+            bend: smooth(rest.bend),
+            wheel: smooth(rest.wheel),
+            pressure: smooth(rest.pressure),
+            expression: smooth(rest.expression),
+            breath: smooth(rest.expression),
+            volume: smooth(rest.volume),
+            pedal: false,
+            held: HeldKeys::default(),
+        }
+    }
+
+    pub(super) fn values(&self, t: u64) -> ChannelValues {
+        ChannelValues {
+            bend: self.bend.at(t),
+            wheel: self.wheel.at(t),
+            pressure: self.pressure.at(t),
+            expression: self.expression.at(t) * self.breath.at(t),
+            volume: self.volume.at(t),
+        }
+    }
+
+    pub(super) fn bend(&mut self, change: Change, semitones: f64) {
+        change.apply(&mut self.bend, semitones);
+    }
+
+    pub(super) fn pressure(&mut self, change: Change, value: f64) {
+        change.apply(&mut self.pressure, value);
+    }
+
+    /// A controller that moves a wheel or fader; others are not for here.
+    pub(super) fn controller(&mut self, change: Change, number: u8, value: f64) {
+        match number {
+            controller::MOD_WHEEL => change.apply(&mut self.wheel, value),
+            controller::BREATH => change.apply(&mut self.breath, value),
+            controller::EXPRESSION => change.apply(&mut self.expression, value),
+            controller::VOLUME => change.apply(&mut self.volume, value),
+            _ => {}
+        }
+    }
+
+    /// Wheels go to rest. The volume fader stays, as MIDI's recommended practice RP-015 has it.
+    pub(super) fn reset(&mut self, change: Change) {
+        let rest = ChannelValues::REST;
+        change.apply(&mut self.bend, rest.bend);
+        change.apply(&mut self.wheel, rest.wheel);
+        change.apply(&mut self.pressure, rest.pressure);
+        change.apply(&mut self.expression, rest.expression);
+        change.apply(&mut self.breath, rest.expression);
+    }
+}
+
+/// How a wheel goes to where it is set.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    /// At once, for nothing sounds that could jump: a wheel set just before a note must not be heard to move in it.
+    Snap,
+    /// Smoothly from this time on.
+    From(u64),
+}
+
+impl Change {
+    fn apply(self, smooth: &mut Smooth, target: f64) {
+        match self {
+            Self::Snap => smooth.snap(target),
+            Self::From(t) => smooth.set(t, target),
+        }
+    }
+}
+
+/// Keys that are down, in the order in which they went down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeldKeys {
+    keys: [u8; Self::MOST],
+    len: usize,
+}
+
+impl HeldKeys {
+    /// More than the fingers of a player.
+    const MOST: usize = 16;
+
+    pub(super) fn press(&mut self, key: u8) {
+        self.lift(key);
+        if self.len == Self::MOST {
+            self.keys.copy_within(1.., 0);
+            self.len -= 1;
+        }
+        self.keys[self.len] = key;
+        self.len += 1;
+    }
+
+    pub(super) fn lift(&mut self, key: u8) {
+        if let Some(i) = self.keys[..self.len].iter().position(|&k| k == key) {
+            self.keys.copy_within(i + 1..self.len, i);
+            self.len -= 1;
+        }
+    }
+
+    /// The key that went down last of those still down.
+    pub(super) fn last(&self) -> Option<u8> {
+        self.keys[..self.len].last().copied()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_keys_come_back_in_order() {
+        let mut held = HeldKeys::default();
+        for key in [60, 64, 67, 64] {
+            held.press(key);
+        }
+        assert_eq!(held.last(), Some(64));
+        held.lift(64);
+        assert_eq!(held.last(), Some(67));
+        held.lift(60);
+        held.lift(67);
+        held.lift(67);
+        assert_eq!(held.last(), None);
+        for key in 0..100 {
+            held.press(key);
+        }
+        assert_eq!(held.last(), Some(99));
+    }
+
+    #[test]
+    fn wheels_move_smoothly_and_reset() {
+        let mut channel = Channel::new(48_000.0);
+        channel.bend(Change::From(1_000), 2.0);
+        channel.controller(Change::From(1_000), controller::EXPRESSION, 0.5);
+        channel.controller(Change::From(1_000), controller::VOLUME, 0.5);
+        assert_eq!(channel.values(1_000), ChannelValues::REST);
+        let mut last = 0.0;
+        for t in (1_192..6_000).step_by(192) {
+            let bend = channel.values(t).bend;
+            assert!(bend > last && bend < 2.0);
+            last = bend;
+        }
+        // Settled to a cent within 60 ms.
+        assert!((channel.values(1_000 + 2_880).bend - 2.0).abs() < 0.02);
+        channel.reset(Change::Snap);
+        let rest = channel.values(60_000);
+        assert_eq!((rest.bend, rest.expression), (0.0, 1.0));
+        assert!((rest.volume - 0.5).abs() < 1e-6);
+    }
+}

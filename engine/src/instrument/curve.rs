@@ -1,0 +1,125 @@
+//! The shapes that performances are made of: all of them functions of time, none of them a recurrence.
+
+/// A value that follows its target exponentially.
+///
+/// Between two changes it is a closed form of time, so it does not matter when or how often it is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Smooth {
+    from: f64,
+    target: f64,
+    since: u64,
+    tau_samples: f64,
+}
+
+impl Smooth {
+    pub(super) fn new(value: f64, tau_samples: f64) -> Self {
+        Self {
+            from: value,
+            target: value,
+            since: 0,
+            tau_samples,
+        }
+    }
+
+    pub(super) fn at(&self, t: u64) -> f64 {
+        let elapsed = t.saturating_sub(self.since) as f64;
+        self.target + (self.from - self.target) * (-elapsed / self.tau_samples).exp()
+    }
+
+    /// Starts towards `target` at time `t`.
+    pub(super) fn set(&mut self, t: u64, target: f64) {
+        self.from = self.at(t);
+        self.since = t;
+        self.target = target;
+    }
+
+    /// Is at `target` from now on.
+    pub(super) fn snap(&mut self, target: f64) {
+        self.from = target;
+        self.target = target;
+    }
+}
+
+/// From 0 to 1 while `x` goes from 0 to 1: sets out steeply, arrives smoothly. In dB, this is how a sound that begins
+/// evenly grows.
+pub(super) fn ease_out(x: f64) -> f64 {
+    1.0 - (1.0 - x.clamp(0.0, 1.0)).powi(3)
+}
+
+/// From 0 to 1 while `x` goes from 0 to 1, half a period of a cosine.
+pub(super) fn raised_cosine(x: f64) -> f64 {
+    0.5 - 0.5 * (std::f64::consts::PI * x.clamp(0.0, 1.0)).cos()
+}
+
+/// From 0 to 1 while `x` goes from 0 to 1, then on at the same slope: a straight line that sets out smoothly. In dB, this
+/// is how a sound that is let go fades.
+pub(super) fn fall(x: f64) -> f64 {
+    // How much of the way is spent on gathering speed.
+    const BEND: f64 = 0.15;
+    let x = x.max(0.0);
+    (1.0 + BEND) * x * x / (x + BEND)
+}
+
+/// Slow random drift within −1 … 1, a smooth function of time `t_s` in seconds that `seed` chooses.
+pub(super) fn drift(seed: u64, t_s: f64) -> f64 {
+    // A sway of about a second and a half, and the finer unrest of a hand upon it.
+    0.7 * lattice(seed, 0.7 * t_s) + 0.3 * lattice(seed ^ 0x5bf0_3635, 3.1 * t_s)
+}
+
+/// Value noise: random values at the integers, smooth between.
+fn lattice(seed: u64, x: f64) -> f64 {
+    let cell = x.max(0.0).floor();
+    let a = random(seed, cell as u64);
+    let b = random(seed, cell as u64 + 1);
+    a + (b - a) * raised_cosine(x - cell)
+}
+
+/// A number within −1 … 1 that `seed` and `index` choose (the finaliser of splitmix64).
+pub(super) fn random(seed: u64, index: u64) -> f64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smooth_is_continuous_and_settles() {
+        let mut smooth = Smooth::new(0.0, 480.0);
+        smooth.set(100, 1.0);
+        assert_eq!(smooth.at(100), 0.0);
+        assert!((smooth.at(580) - (1.0 - (-1f64).exp())).abs() < 1e-12);
+        smooth.set(580, -1.0);
+        assert!((smooth.at(580) - (1.0 - (-1f64).exp())).abs() < 1e-12);
+        assert!((smooth.at(100_000) + 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn shapes_are_monotone_between_their_ends() {
+        for shape in [ease_out, raised_cosine, fall] {
+            assert!(shape(0.0).abs() < 1e-12);
+            assert!((shape(1.0) - 1.0).abs() < 1e-12);
+            for i in 0..100 {
+                assert!(shape(f64::from(i + 1) / 100.0) > shape(f64::from(i) / 100.0));
+            }
+        }
+    }
+
+    #[test]
+    fn drift_is_bounded_smooth_and_seeded() {
+        let mut differs = false;
+        for i in 0..10_000 {
+            let t = f64::from(i) * 0.004;
+            let here = drift(7, t);
+            assert!(here.abs() <= 1.0);
+            // The slope of either part is at most π/2 · 2 per cell.
+            assert!((drift(7, t + 0.004) - here).abs() < 0.004 * (0.7 * 0.7 + 0.3 * 3.1) * 3.2);
+            assert_eq!(here, drift(7, t));
+            differs |= (here - drift(8, t)).abs() > 0.5;
+        }
+        assert!(differs);
+    }
+}

@@ -1,0 +1,138 @@
+//! Ticks become seconds.
+
+/// What a tick is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Division {
+    /// A fraction of a quarter note, whose length tempo events give.
+    PerQuarter(u16),
+    /// A fraction of a second, whatever the tempo.
+    PerSecond(f64),
+}
+
+impl Division {
+    /// Reads the last two bytes of a file's header. There is none if ticks would have no length.
+    pub(super) fn read(high: u8, low: u8) -> Option<Self> {
+        if high & 0x80 == 0 {
+            let ticks = u16::from_be_bytes([high, low]);
+            return (ticks > 0).then_some(Self::PerQuarter(ticks));
+        }
+        // SMPTE: the frame rate negated, then ticks per frame.
+        let frames_per_s = match high.wrapping_neg() {
+            29 => 30_000.0 / 1_001.0,
+            rate @ (24 | 25 | 30) => f64::from(rate),
+            _ => return None,
+        };
+        (low > 0).then_some(Self::PerSecond(frames_per_s * f64::from(low)))
+    }
+}
+
+/// Where ticks fall in time.
+#[derive(Debug)]
+pub(super) struct TempoMap {
+    division: Division,
+    /// Sorted by tick; the first begins at 0.
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    tick: u64,
+    /// Time at `tick`, in microseconds times ticks per quarter: a whole number, so that nothing is rounded along the way.
+    elapsed: u128,
+    us_per_quarter: u32,
+}
+
+/// 120 quarters a minute, until a file says otherwise.
+const DEFAULT_US_PER_QUARTER: u32 = 500_000;
+
+impl TempoMap {
+    /// A map from tempo changes, as pairs of tick and microseconds per quarter note, in any order.
+    pub(super) fn new(division: Division, mut tempos: Vec<(u64, u32)>) -> Self {
+        tempos.sort_by_key(|&(tick, _)| tick);
+        let mut segments = vec![Segment {
+            tick: 0,
+            elapsed: 0,
+            us_per_quarter: DEFAULT_US_PER_QUARTER,
+        }];
+        // A tempo of 0 would stop the clock: it says nothing.
+        for (tick, us_per_quarter) in tempos
+            .into_iter()
+            .filter(|&(_, us_per_quarter)| us_per_quarter > 0)
+        {
+            let elapsed = segments.last().map_or(0, |last| last.elapsed_at(tick));
+            segments.push(Segment {
+                tick,
+                elapsed,
+                us_per_quarter,
+            });
+        }
+        Self { division, segments }
+    }
+
+    /// Time of a tick, in seconds.
+    pub(super) fn seconds(&self, tick: u64) -> f64 {
+        match self.division {
+            Division::PerSecond(ticks) => tick as f64 / ticks,
+            Division::PerQuarter(ticks) => {
+                let segment = self
+                    .segments
+                    .partition_point(|segment| segment.tick <= tick)
+                    .saturating_sub(1);
+                self.segments[segment].elapsed_at(tick) as f64 / (f64::from(ticks) * 1e6)
+            }
+        }
+    }
+}
+
+impl Segment {
+    fn elapsed_at(&self, tick: u64) -> u128 {
+        self.elapsed + u128::from(tick - self.tick) * u128::from(self.us_per_quarter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tempo_changes_add_up_exactly() {
+        let map = TempoMap::new(
+            Division::PerQuarter(480),
+            vec![(1_920, 250_000), (0, 600_000), (960, 1_000_000)],
+        );
+        // Two quarters of 0.6 s, two of 1 s, then 0.25 s each.
+        assert_eq!(map.seconds(0), 0.0);
+        assert_eq!(map.seconds(480), 0.6);
+        assert_eq!(map.seconds(960), 1.2);
+        assert_eq!(map.seconds(1_440), 2.2);
+        assert_eq!(map.seconds(1_920), 3.2);
+        assert_eq!(map.seconds(2_400), 3.45);
+    }
+
+    #[test]
+    fn without_tempo_a_quarter_is_half_a_second() {
+        assert_eq!(
+            TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96),
+            0.5
+        );
+        assert_eq!(
+            TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96),
+            0.5
+        );
+    }
+
+    #[test]
+    fn divisions() {
+        assert_eq!(Division::read(0x01, 0xE0), Some(Division::PerQuarter(480)));
+        assert_eq!(Division::read(0xE7, 40), Some(Division::PerSecond(1_000.0)));
+        assert_eq!(
+            Division::read(0xE3, 100),
+            Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0))
+        );
+        for (high, low) in [(0, 0), (0x80, 40), (0xE7, 0), (0xFF, 1)] {
+            assert_eq!(Division::read(high, low), None);
+        }
+        let map = TempoMap::new(Division::PerSecond(1_000.0), vec![(0, 1)]);
+        assert_eq!(map.seconds(1_500), 1.5);
+    }
+}

@@ -1,0 +1,298 @@
+//! How an instrument is played.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// How notes that overlap are played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlayMode {
+    /// Each note has a voice of its own.
+    #[default]
+    Poly,
+    /// One voice per channel; a note that overlaps the last is slurred to it.
+    Legato,
+}
+
+/// How an instrument is played: what turns notes into curves of pitch and loudness. Part of a model file's header.
+///
+/// Loudness is A-weighted level in dB, on the scale that the model was trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Performance {
+    /// Time from onset to peak at middle velocity, in ms (0.5 … 5 000). Hard notes speak faster, soft ones slower.
+    pub attack_ms: f32,
+    /// Time in which the level settles from peak to sustain, in ms (1 … 20 000).
+    pub decay_ms: f32,
+    /// Level that a note of full velocity settles to, relative to its peak, in dB (−60 … 0). Softer notes have less
+    /// accent, in proportion.
+    pub sustain_db: f32,
+    /// How fast the level of a held middle C falls, in dB/s (0 … 500): 0 for what is blown or bowed, more for what is
+    /// struck or plucked.
+    pub decay_db_per_s: f32,
+    /// Factor of `decay_db_per_s` per octave upwards (0.25 … 4): high strings fade faster.
+    pub decay_per_octave: f32,
+    /// Time in which the level falls by 60 dB after the key is up, in ms (5 … 20 000).
+    pub release_ms: f32,
+    /// Peak level of the softest note, in dB (−90 … 0).
+    pub loudness_min_db: f32,
+    /// Peak level of the hardest note, in dB (−90 … 0), above `loudness_min_db`.
+    pub loudness_max_db: f32,
+    /// Exponent of velocity between the two (0.2 … 5): below 1 the middle is louder.
+    pub velocity_curve: f32,
+    /// Rise of loudness at full aftertouch, in dB (0 … 24).
+    pub pressure_db: f32,
+    /// Rate of vibrato, in Hz (0.1 … 15).
+    pub vibrato_hz: f32,
+    /// Depth of the vibrato that comes by itself on a long note, in cents either way (0 … 200).
+    pub vibrato_cents: f32,
+    /// Depth of vibrato at full modulation wheel, in cents either way (0 … 400).
+    pub vibrato_wheel_cents: f32,
+    /// When the vibrato that comes by itself reaches half its depth, in ms after onset (0 … 10 000).
+    pub vibrato_delay_ms: f32,
+    /// Swing of loudness that goes with the deepest vibrato, in dB either way (0 … 12).
+    pub vibrato_db: f32,
+    /// How far below its pitch a note begins, in cents (−200 … 200).
+    pub scoop_cents: f32,
+    /// Slow random drift of pitch, in cents either way (0 … 50).
+    pub humanize_cents: f32,
+    /// Slow random drift of loudness, in dB either way (0 … 6).
+    pub humanize_db: f32,
+    /// Lowest pitch that the model has learnt, in semitones (MIDI note number, 0 … 127).
+    pub pitch_low: f32,
+    /// Highest pitch that the model has learnt, in semitones (MIDI note number, 0 … 127), above `pitch_low`.
+    pub pitch_high: f32,
+    /// Voices that the instrument should have (1 … 64).
+    pub polyphony: u8,
+    /// How notes that overlap are played.
+    pub mode: PlayMode,
+    /// Time of the slide between slurred notes, in ms (0 … 5 000).
+    pub glide_ms: f32,
+}
+
+/// A bowed or blown instrument of wide range.
+impl Default for Performance {
+    fn default() -> Self {
+        Self {
+            attack_ms: 70.0,
+            decay_ms: 180.0,
+            sustain_db: -3.0,
+            decay_db_per_s: 0.0,
+            decay_per_octave: 1.0,
+            release_ms: 280.0,
+            loudness_min_db: -55.0,
+            loudness_max_db: -20.0,
+            velocity_curve: 0.8,
+            pressure_db: 6.0,
+            vibrato_hz: 5.4,
+            vibrato_cents: 12.0,
+            vibrato_wheel_cents: 40.0,
+            vibrato_delay_ms: 450.0,
+            vibrato_db: 1.5,
+            scoop_cents: 15.0,
+            humanize_cents: 3.0,
+            humanize_db: 0.6,
+            pitch_low: 28.0,
+            pitch_high: 96.0,
+            polyphony: 8,
+            mode: PlayMode::Poly,
+            glide_ms: 60.0,
+        }
+    }
+}
+
+/// Why a [`Performance`] cannot be used.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PerformanceError {
+    /// A field is outside its range, or not a number.
+    #[error("performance: {field} is {value}, expected {min} to {max}")]
+    OutOfRange {
+        /// Name of the field.
+        field: &'static str,
+        /// What it holds.
+        value: f32,
+        /// The least it may hold.
+        min: f32,
+        /// The most it may hold.
+        max: f32,
+    },
+    /// The lower end of a range is not below its upper end.
+    #[error("performance: {low} is not below {high}")]
+    Inverted {
+        /// Field of the lower end.
+        low: &'static str,
+        /// Field of the upper end.
+        high: &'static str,
+    },
+}
+
+impl Performance {
+    /// A struck or plucked instrument: notes speak at once, fade by themselves and are damped when the key comes up.
+    pub fn plucked() -> Self {
+        Self {
+            attack_ms: 3.0,
+            decay_ms: 60.0,
+            sustain_db: -4.0,
+            decay_db_per_s: 14.0,
+            decay_per_octave: 1.7,
+            release_ms: 350.0,
+            velocity_curve: 1.0,
+            pressure_db: 0.0,
+            vibrato_cents: 0.0,
+            vibrato_db: 0.0,
+            scoop_cents: 0.0,
+            humanize_cents: 1.5,
+            humanize_db: 0.2,
+            polyphony: 16,
+            ..Self::default()
+        }
+    }
+
+    /// Checks every field against its range.
+    pub fn validate(&self) -> Result<(), PerformanceError> {
+        let ranges = [
+            ("attack_ms", self.attack_ms, 0.5, 5e3),
+            ("decay_ms", self.decay_ms, 1.0, 2e4),
+            ("sustain_db", self.sustain_db, -60.0, 0.0),
+            ("decay_db_per_s", self.decay_db_per_s, 0.0, 500.0),
+            ("decay_per_octave", self.decay_per_octave, 0.25, 4.0),
+            ("release_ms", self.release_ms, 5.0, 2e4),
+            ("loudness_min_db", self.loudness_min_db, -90.0, 0.0),
+            ("loudness_max_db", self.loudness_max_db, -90.0, 0.0),
+            ("velocity_curve", self.velocity_curve, 0.2, 5.0),
+            ("pressure_db", self.pressure_db, 0.0, 24.0),
+            ("vibrato_hz", self.vibrato_hz, 0.1, 15.0),
+            ("vibrato_cents", self.vibrato_cents, 0.0, 200.0),
+            ("vibrato_wheel_cents", self.vibrato_wheel_cents, 0.0, 400.0),
+            ("vibrato_delay_ms", self.vibrato_delay_ms, 0.0, 1e4),
+            ("vibrato_db", self.vibrato_db, 0.0, 12.0),
+            ("scoop_cents", self.scoop_cents, -200.0, 200.0),
+            ("humanize_cents", self.humanize_cents, 0.0, 50.0),
+            ("humanize_db", self.humanize_db, 0.0, 6.0),
+            ("pitch_low", self.pitch_low, 0.0, 127.0),
+            ("pitch_high", self.pitch_high, 0.0, 127.0),
+            ("polyphony", f32::from(self.polyphony), 1.0, 64.0),
+            ("glide_ms", self.glide_ms, 0.0, 5e3),
+        ];
+        for (field, value, min, max) in ranges {
+            // A NaN is in no range.
+            if !(min..=max).contains(&value) {
+                return Err(PerformanceError::OutOfRange {
+                    field,
+                    value,
+                    min,
+                    max,
+                });
+            }
+        }
+        let pairs = [
+            (
+                "loudness_min_db",
+                self.loudness_min_db,
+                "loudness_max_db",
+                self.loudness_max_db,
+            ),
+            ("pitch_low", self.pitch_low, "pitch_high", self.pitch_high),
+        ];
+        for (low, low_value, high, high_value) in pairs {
+            if low_value >= high_value {
+                return Err(PerformanceError::Inverted { low, high });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the model has learnt this pitch, in semitones. Notes outside are played all the same, at their pitch;
+    /// whoever asks for them may want to know.
+    pub fn has_learnt(&self, pitch: f32) -> bool {
+        (self.pitch_low..=self.pitch_high).contains(&pitch)
+    }
+
+    /// Peak level of a note, in dB. Velocity is 0 … 1.
+    pub fn peak_db(&self, velocity: f32) -> f32 {
+        const SOFTEST: f32 = 1.0 / 127.0;
+        let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST))
+            .clamp(0.0, 1.0)
+            .powf(self.velocity_curve);
+        self.loudness_min_db + (self.loudness_max_db - self.loudness_min_db) * rise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_valid() {
+        Performance::default().validate().unwrap();
+        Performance::plucked().validate().unwrap();
+    }
+
+    #[test]
+    fn velocity_spans_the_range_monotonically() {
+        let performance = Performance::default();
+        assert_eq!(
+            performance.peak_db(1.0 / 127.0),
+            performance.loudness_min_db
+        );
+        assert_eq!(performance.peak_db(1.0), performance.loudness_max_db);
+        for v in 1..127 {
+            assert!(
+                performance.peak_db(v as f32 / 127.0) < performance.peak_db((v + 1) as f32 / 127.0)
+            );
+        }
+    }
+
+    #[test]
+    fn limits_are_checked() {
+        let nan = Performance {
+            release_ms: f32::NAN,
+            ..Default::default()
+        };
+        assert!(matches!(
+            nan.validate(),
+            Err(PerformanceError::OutOfRange {
+                field: "release_ms",
+                ..
+            })
+        ));
+        let slow = Performance {
+            attack_ms: 1e9,
+            ..Default::default()
+        };
+        assert_eq!(
+            slow.validate().unwrap_err().to_string(),
+            "performance: attack_ms is 1000000000, expected 0.5 to 5000"
+        );
+        let flat = Performance {
+            pitch_low: 60.0,
+            pitch_high: 60.0,
+            ..Default::default()
+        };
+        assert!(matches!(
+            flat.validate(),
+            Err(PerformanceError::Inverted {
+                low: "pitch_low",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn header_round_trip_and_defaults() {
+        let performance = Performance {
+            mode: PlayMode::Legato,
+            ..Performance::plucked()
+        };
+        let json = serde_json::to_string(&performance).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Performance>(&json).unwrap(),
+            performance
+        );
+        assert_eq!(
+            serde_json::from_str::<Performance>("{}").unwrap(),
+            Performance::default()
+        );
+        assert!(serde_json::from_str::<Performance>(r#"{"atack_ms": 3}"#).is_err());
+    }
+}

@@ -1,0 +1,386 @@
+use super::super::event::NoteExpression;
+use super::*;
+
+mod random;
+
+const RATE: f64 = 48_000.0;
+const HOP: u32 = 192;
+
+fn steady() -> Performance {
+    Performance {
+        vibrato_cents: 0.0,
+        vibrato_db: 0.0,
+        scoop_cents: 0.0,
+        humanize_cents: 0.0,
+        humanize_db: 0.0,
+        ..Performance::default()
+    }
+}
+
+fn on(at: u64, key: u8) -> Event {
+    Event {
+        at,
+        kind: EventKind::NoteOn {
+            channel: 0,
+            key,
+            velocity: 0.8,
+        },
+    }
+}
+
+fn off(at: u64, key: u8) -> Event {
+    Event {
+        at,
+        kind: EventKind::NoteOff {
+            channel: 0,
+            key,
+            velocity: 0.5,
+        },
+    }
+}
+
+fn control(at: u64, number: u8, value: f32) -> Event {
+    Event {
+        at,
+        kind: EventKind::Controller {
+            channel: 0,
+            number,
+            value,
+        },
+    }
+}
+
+/// Plays events given at once, up to `until`; frames as `[frame][slot]`.
+fn play(voices: &mut Voices, events: &[Event], until: u64) -> Vec<Vec<VoiceFrame>> {
+    for event in events {
+        voices.handle(event).unwrap();
+    }
+    let mut frames = Vec::new();
+    for at in (0..until).step_by(HOP as usize) {
+        let mut out = vec![VoiceFrame::SILENT; voices.slots()];
+        voices.frame(at, &mut out);
+        frames.push(out);
+    }
+    frames
+}
+
+fn voices(performance: &Performance, count: usize) -> Voices {
+    Voices::new(performance, count, RATE, HOP, 1)
+}
+
+fn sounding(frame: &[VoiceFrame]) -> Vec<VoiceFrame> {
+    frame.iter().copied().filter(|slot| slot.sounding).collect()
+}
+
+#[test]
+fn an_onset_shows_at_the_next_frame_with_its_exact_time() {
+    for offset in [1u64, 60, 100, 191] {
+        let frames = play(&mut voices(&steady(), 8), &[on(1_920 + offset, 60)], 4_000);
+        assert!(frames[10].iter().all(|slot| *slot == VoiceFrame::SILENT));
+        let first = frames[11][0];
+        assert!(first.sounding && first.restarted);
+        assert!((first.gain - (192 - offset) as f32 / 192.0).abs() < 1e-6);
+        assert!(frames[12][0].sounding && !frames[12][0].restarted);
+        assert_eq!(frames[12][0].pitch, 60.0);
+    }
+    // At the very instant of a frame a note begins in it, from nothing.
+    let frames = play(&mut voices(&steady(), 8), &[on(1_920, 60)], 4_000);
+    assert!(frames[10][0].restarted);
+    assert_eq!(
+        (frames[10][0].gain, frames[10][0].loudness),
+        (0.0, SILENCE_DB)
+    );
+}
+
+#[test]
+fn a_chord_sounds_and_ends() {
+    let mut events: Vec<_> = [48, 60, 64, 67].map(|key| on(500, key)).into();
+    events.extend([48, 60, 64, 67].map(|key| off(24_000, key)));
+    let mut eight = voices(&steady(), 8);
+    let frames = play(&mut eight, &events, 96_000);
+    let mut pitches: Vec<_> = sounding(&frames[50])
+        .iter()
+        .map(|slot| slot.pitch)
+        .collect();
+    pitches.sort_by(f32::total_cmp);
+    assert_eq!(pitches, [48.0, 60.0, 64.0, 67.0]);
+    assert!(sounding(frames.last().unwrap()).is_empty());
+    assert_eq!(eight.notes_dropped(), 0);
+}
+
+#[test]
+fn stealing_takes_the_released_then_the_oldest_and_fades_it() {
+    let performance = steady();
+    let mut events: Vec<_> = (0..4).map(|i| on(u64::from(i) * 4_800, 60 + i)).collect();
+    events.push(off(19_000, 62));
+    events.push(on(19_300, 70)); // takes 62, just let go
+    events.push(on(30_000, 71)); // takes 60, the oldest
+    let frames = play(&mut voices(&performance, 4), &events, 48_000);
+    let keys = |frame: usize| {
+        let mut keys: Vec<_> = frames[frame]
+            .iter()
+            .filter(|slot| slot.gain == 1.0)
+            .map(|slot| slot.pitch.round() as u8)
+            .collect();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(keys(98), [60, 61, 62, 63]);
+    assert_eq!(keys(105), [60, 61, 63, 70]);
+    assert_eq!(keys(240), [61, 63, 70, 71]);
+}
+
+#[test]
+fn a_whole_chord_can_be_replaced_at_once() {
+    let mut events: Vec<_> = (0..8).map(|i| on(0, 50 + i)).collect();
+    events.extend((0..8).map(|i| on(48_000, 70 + i)));
+    let mut eight = voices(&steady(), 8);
+    let frames = play(&mut eight, &events, 60_000);
+    assert_eq!(sounding(&frames[251]).len(), 16);
+    assert_eq!(sounding(&frames[254]).len(), 8);
+    assert!(
+        frames[254]
+            .iter()
+            .filter(|slot| slot.sounding)
+            .all(|slot| slot.pitch >= 70.0 && slot.gain == 1.0)
+    );
+    assert_eq!(eight.notes_dropped(), 0);
+}
+
+#[test]
+fn the_pedal_holds_until_it_rises() {
+    let performance = steady();
+    let events = [
+        on(0, 60),
+        control(4_800, controller::SUSTAIN, 1.0),
+        off(9_600, 60),
+        control(48_000, controller::SUSTAIN, 0.0),
+    ];
+    let frames = play(&mut voices(&performance, 8), &events, 96_000);
+    assert!(frames[249][0].loudness > frames[45][0].loudness - 1.0);
+    assert!(frames[270][0].loudness < frames[249][0].loudness - 10.0);
+    assert!(!frames[499][0].sounding);
+    // Without the pedal the note has gone long before.
+    let frames = play(
+        &mut voices(&performance, 8),
+        &[on(0, 60), off(9_600, 60)],
+        96_000,
+    );
+    assert!(!frames[249][0].sounding);
+}
+
+#[test]
+fn wheels_reach_their_channel_only_and_snap_before_a_note() {
+    let other = Event {
+        at: 0,
+        kind: EventKind::NoteOn {
+            channel: 1,
+            key: 72,
+            velocity: 0.8,
+        },
+    };
+    let bend = |at, semitones| Event {
+        at,
+        kind: EventKind::Bend {
+            channel: 0,
+            semitones,
+        },
+    };
+    let events = [bend(0, 1.0), on(0, 60), other, bend(24_000, -2.0)];
+    let frames = play(&mut voices(&steady(), 8), &events, 48_000);
+    assert_eq!(frames[1][0].pitch, 61.0);
+    assert_eq!(frames[124][0].pitch, 61.0);
+    // Smooth: 12 ms are 3 frames; settled after 60 ms.
+    assert!(frames[126][0].pitch < 61.0 && frames[126][0].pitch > 60.0);
+    assert!((frames[145][0].pitch - 58.0).abs() < 0.01);
+    assert!(
+        frames
+            .iter()
+            .all(|frame| !frame[1].sounding || frame[1].pitch == 72.0)
+    );
+}
+
+#[test]
+fn mod_wheel_sets_the_depth_of_vibrato() {
+    let performance = Performance {
+        vibrato_wheel_cents: 40.0,
+        ..steady()
+    };
+    let depth = |wheel| {
+        let frames = play(
+            &mut voices(&performance, 8),
+            &[control(0, controller::MOD_WHEEL, wheel), on(0, 60)],
+            96_000,
+        );
+        frames[100..]
+            .iter()
+            .map(|frame| (frame[0].pitch - 60.0).abs() * 100.0)
+            .fold(0.0, f32::max)
+    };
+    assert_eq!(depth(0.0), 0.0);
+    assert!((depth(0.5) - 20.0).abs() < 0.3);
+    assert!((depth(1.0) - 40.0).abs() < 0.5);
+}
+
+#[test]
+fn pressure_and_expression_change_loudness() {
+    let poly = Event {
+        at: 24_000,
+        kind: EventKind::PolyPressure {
+            channel: 0,
+            key: 60,
+            value: 1.0,
+        },
+    };
+    let level = Event {
+        at: 24_000,
+        kind: EventKind::Note {
+            channel: 0,
+            key: 67,
+            expression: NoteExpression::Level(-6.0),
+        },
+    };
+    let frames = play(
+        &mut voices(&steady(), 8),
+        &[on(0, 60), on(0, 67), poly, level],
+        48_000,
+    );
+    let (before, after) = (&frames[124], &frames[160]);
+    assert!(after[0].loudness > before[0].loudness + 3.0);
+    assert!((after[1].loudness - before[1].loudness + 6.0).abs() < 0.1);
+    let frames = play(
+        &mut voices(&steady(), 8),
+        &[on(0, 60), control(24_000, controller::EXPRESSION, 0.5)],
+        48_000,
+    );
+    assert!((frames[160][0].loudness - frames[124][0].loudness + 12.04).abs() < 0.2);
+}
+
+#[test]
+fn all_sound_off_all_notes_off_and_reset() {
+    let hold = control(0, controller::SUSTAIN, 1.0);
+    let frames = play(
+        &mut voices(&steady(), 8),
+        &[
+            hold,
+            on(0, 60),
+            control(24_000, controller::ALL_SOUND_OFF, 0.0),
+        ],
+        30_000,
+    );
+    assert!(frames[125][0].sounding && !frames[128][0].sounding);
+
+    let frames = play(
+        &mut voices(&steady(), 8),
+        &[on(0, 60), control(24_000, controller::ALL_NOTES_OFF, 0.0)],
+        60_000,
+    );
+    assert!(frames[130][0].sounding && !frames[300][0].sounding);
+
+    let bend = Event {
+        at: 0,
+        kind: EventKind::Bend {
+            channel: 0,
+            semitones: 2.0,
+        },
+    };
+    let events = [
+        bend,
+        hold,
+        on(0, 60),
+        off(9_600, 60),
+        control(24_000, controller::RESET, 0.0),
+    ];
+    let frames = play(&mut voices(&steady(), 8), &events, 60_000);
+    assert!((frames[124][0].pitch - 62.0).abs() < 1e-3);
+    assert!((frames[150][0].pitch - 60.0).abs() < 0.01);
+    assert!(!frames[300][0].sounding, "reset lifts the pedal");
+}
+
+#[test]
+fn legato_slurs_on_one_voice_and_returns_to_the_key_below() {
+    let performance = Performance {
+        mode: PlayMode::Legato,
+        glide_ms: 40.0,
+        ..steady()
+    };
+    let events = [on(0, 60), on(24_000, 67), off(48_000, 67), off(72_000, 60)];
+    let frames = play(&mut voices(&performance, 8), &events, 120_000);
+    assert!(frames.iter().all(|frame| sounding(frame).len() <= 1));
+    assert_eq!(frames.iter().filter(|frame| frame[0].restarted).count(), 1);
+    assert_eq!(
+        (
+            frames[124][0].pitch,
+            frames[240][0].pitch,
+            frames[370][0].pitch
+        ),
+        (60.0, 67.0, 60.0)
+    );
+    assert!(frames[128][0].pitch > 60.5 && frames[128][0].pitch < 66.5);
+    assert!(frames[374][0].loudness > frames[400][0].loudness + 10.0);
+}
+
+#[test]
+fn the_same_key_again_goes_on_in_its_slot() {
+    let events = [on(0, 60), off(24_000, 60), on(25_000, 60), on(48_000, 60)];
+    let frames = play(&mut voices(&steady(), 8), &events, 60_000);
+    assert_eq!(
+        frames
+            .iter()
+            .flatten()
+            .filter(|slot| slot.restarted)
+            .count(),
+        1
+    );
+    assert!(
+        frames[2..]
+            .iter()
+            .all(|frame| frame[0].gain == 1.0 && sounding(frame).len() == 1)
+    );
+}
+
+#[test]
+fn a_full_queue_gives_the_event_back_and_nothing_grows() {
+    let mut eight = voices(&steady(), 8);
+    let capacity = eight.queue.capacity();
+    for _ in 0..QUEUE_EVENTS {
+        eight.handle(&on(0, 60)).unwrap();
+    }
+    assert_eq!(eight.handle(&on(5, 61)), Err(QueueFull(on(5, 61))));
+    assert_eq!(eight.queue.capacity(), capacity);
+    eight.frame(0, &mut []);
+    eight.handle(&on(5, 61)).unwrap();
+}
+
+#[test]
+fn reset_and_seed_decide_everything() {
+    let performance = Performance::default();
+    let events = [on(0, 60), on(10_000, 64), off(30_000, 60)];
+    let mut first = Voices::new(&performance, 8, RATE, HOP, 5);
+    let once = play(&mut first, &events, 60_000);
+    first.reset();
+    assert_eq!(play(&mut first, &events, 60_000), once);
+    assert_eq!(
+        play(
+            &mut Voices::new(&performance, 8, RATE, HOP, 5),
+            &events,
+            60_000
+        ),
+        once
+    );
+    assert_ne!(
+        play(
+            &mut Voices::new(&performance, 8, RATE, HOP, 6),
+            &events,
+            60_000
+        ),
+        once
+    );
+}
+
+#[test]
+fn transposition_shifts_pitch() {
+    let mut eight = voices(&steady(), 8);
+    eight.set_transposition(-12.0);
+    assert_eq!(play(&mut eight, &[on(0, 60)], 9_600)[20][0].pitch, 48.0);
+}

@@ -1,0 +1,119 @@
+//! What must hold whatever is played.
+
+use super::*;
+use proptest::prelude::*;
+
+fn any_kind() -> impl Strategy<Value = EventKind> {
+    let key = 40u8..60;
+    prop_oneof![
+        6 => (0u8..3, key.clone(), 0f32..=1.0)
+            .prop_map(|(channel, key, velocity)| EventKind::NoteOn { channel, key, velocity }),
+        5 => (0u8..3, key.clone()).prop_map(|(channel, key)| EventKind::NoteOff { channel, key, velocity: 0.5 }),
+        1 => (0u8..3, -12f32..12.0).prop_map(|(channel, semitones)| EventKind::Bend { channel, semitones }),
+        1 => (0u8..3, key, 0f32..=1.0)
+            .prop_map(|(channel, key, value)| EventKind::PolyPressure { channel, key, value }),
+        2 => (0u8..3, prop::sample::select(vec![1u8, 2, 11, 64, 64, 64, 120, 121, 123]), 0f32..=1.0)
+            .prop_map(|(channel, number, value)| EventKind::Controller { channel, number, value }),
+    ]
+}
+
+fn any_events() -> impl Strategy<Value = Vec<Event>> {
+    prop::collection::vec((0u64..2_000, any_kind()), 0..200).prop_map(|steps| {
+        let mut at = 0;
+        let place = |(step, kind)| {
+            at += step;
+            Event { at, kind }
+        };
+        steps.into_iter().map(place).collect()
+    })
+}
+
+fn any_performance() -> impl Strategy<Value = Performance> {
+    (any::<bool>(), any::<bool>()).prop_map(|(plucked, legato)| Performance {
+        mode: if legato {
+            PlayMode::Legato
+        } else {
+            PlayMode::Poly
+        },
+        ..if plucked {
+            Performance::plucked()
+        } else {
+            Performance::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn gain_never_jumps_and_restarts_begin_from_silence(
+        events in any_events(), performance in any_performance(), count in 1usize..6,
+    ) {
+        // Volume and the gate of expression move gain too, and as slowly: leave them to their own test.
+        let events: Vec<_> = events.into_iter().filter(|event| {
+            !matches!(event.kind, EventKind::Controller { number: 2 | 11, .. })
+        }).collect();
+        let mut voices = voices(&performance, count);
+        let frames = play(&mut voices, &events, 400_000);
+        for (before, after) in frames.iter().zip(&frames[1..]) {
+            prop_assert!(after.iter().filter(|slot| slot.sounding).count() <= 2 * count);
+            for (before, after) in before.iter().zip(after) {
+                // Down within 5 ms at the fastest (a frame is 4 ms).
+                prop_assert!(before.gain - after.gain <= 0.8 + 1e-5);
+                if after.restarted { prop_assert_eq!(before.gain, 0.0); }
+                if !after.sounding { prop_assert_eq!(before.gain, 0.0); }
+                if after.sounding && !before.sounding { prop_assert!(after.restarted); }
+            }
+        }
+    }
+
+    #[test]
+    fn frames_do_not_depend_on_how_events_are_batched(
+        events in any_events(), performance in any_performance(), cuts in prop::collection::vec(1u64..20_000, 1..40),
+    ) {
+        let at_once = play(&mut voices(&performance, 3), &events, 400_000);
+        let mut voices = voices(&performance, 3);
+        let mut events = events.iter().peekable();
+        let mut frames = Vec::new();
+        let (mut at, mut end, mut cuts) = (0, 0, cuts.iter().cycle());
+        while frames.len() < at_once.len() {
+            end += cuts.next().unwrap();
+            while let Some(event) = events.next_if(|event| event.at < end) {
+                voices.handle(event).unwrap();
+            }
+            while at < end && frames.len() < at_once.len() {
+                let mut out = vec![VoiceFrame::SILENT; voices.slots()];
+                voices.frame(at, &mut out);
+                frames.push(out);
+                at += u64::from(HOP);
+            }
+        }
+        prop_assert_eq!(frames, at_once);
+    }
+
+    #[test]
+    fn nothing_panics(
+        kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..7), 0..100),
+    ) {
+        let mut voices = voices(&Performance::default(), 2);
+        let mut out = [VoiceFrame::SILENT; 3];
+        for (at, channel, key, bits, which) in kinds {
+            let value = f32::from_bits(bits);
+            let kind = match which {
+                0 | 1 => EventKind::NoteOn { channel, key, velocity: value },
+                2 => EventKind::NoteOff { channel, key, velocity: value },
+                3 => EventKind::Bend { channel, semitones: value },
+                4 => EventKind::PolyPressure { channel, key, value },
+                5 => EventKind::Controller { channel, number: key, value },
+                _ => EventKind::Note { channel, key, expression: NoteExpression::Tuning(value) },
+            };
+            let _ = voices.handle(&Event { at, kind });
+            voices.frame(at >> 1, &mut out);
+            let sane = |slot: &VoiceFrame| {
+                slot.pitch.is_finite() && slot.loudness.is_finite() && (0.0..=1.0).contains(&slot.gain)
+            };
+            prop_assert!(out.iter().all(sane));
+        }
+    }
+}

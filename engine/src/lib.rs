@@ -1,0 +1,15 @@
+//! The Ondes engine: neural networks as instruments, in real time.
+//!
+//! [`model`] is a network as data; [`native`] runs it; [`dsp`] holds the stages around it; [`instrument`] turns notes into what
+//! it plays; [`pipeline`] puts these together into something that a host can play; [`media`] reads and writes sound files.
+
+#![deny(unsafe_code)]
+
+pub mod dsp;
+pub mod instrument;
+pub mod media;
+pub mod model;
+pub mod native;
+pub mod pipeline;
+
+pub use ondes_kernels::Kernels;

@@ -1,0 +1,314 @@
+//! The sines beside this file are 0.5 sin(2π 441 n / 22050) at 22 050 Hz, of 5000 frames (FLAC 12 000, AIFF 500),
+//! written with libsndfile 1.2.
+
+use std::f64::consts::TAU;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const FLAC: &[u8] = include_bytes!("sine.flac");
+const OGG: &[u8] = include_bytes!("sine.ogg");
+const MP3: &[u8] = include_bytes!("sine.mp3");
+const AIFF: &[u8] = include_bytes!("sine.aiff");
+
+fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, contents).unwrap();
+    path
+}
+
+/// A WAV file by another hand than ours.
+fn wav(folder: &TempDir, name: &str, spec: hound::WavSpec, samples: &[f32]) -> PathBuf {
+    let path = folder.path().join(name);
+    let mut writer = hound::WavWriter::create(&path, spec).unwrap();
+    for &sample in samples {
+        match spec.bits_per_sample {
+            32 => writer.write_sample(sample).unwrap(),
+            bits => writer
+                .write_sample((sample * (1 << (bits - 1)) as f32) as i32)
+                .unwrap(),
+        }
+    }
+    writer.finalize().unwrap();
+    path
+}
+
+fn spec(channels: u16, bits: u16) -> hound::WavSpec {
+    let sample_format = if bits == 32 {
+        hound::SampleFormat::Float
+    } else {
+        hound::SampleFormat::Int
+    };
+    hound::WavSpec {
+        channels,
+        sample_rate: 44_100,
+        bits_per_sample: bits,
+        sample_format,
+    }
+}
+
+fn read(path: &PathBuf) -> Result<(Vec<Vec<f32>>, Decoder), MediaError> {
+    let mut decoder = Decoder::open(path)?;
+    let mut all = vec![Vec::new(); decoder.channels()];
+    let mut block = Vec::new();
+    while decoder.next(&mut block)? {
+        assert!(!block[0].is_empty());
+        for (all, block) in all.iter_mut().zip(&block) {
+            all.extend_from_slice(block);
+        }
+    }
+    assert!(!decoder.next(&mut block)?, "the end stays the end");
+    Ok((all, decoder))
+}
+
+/// The message, which is one line that begins with the file.
+fn message(path: &PathBuf) -> String {
+    let error = Decoder::open(path).err().or_else(|| read(path).err());
+    let line = error.expect("an error").to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line.strip_prefix(&format!("{}: ", path.display()))
+        .unwrap_or_else(|| panic!("{line}"))
+        .to_owned()
+}
+
+fn assert_sine(samples: &[f32], tolerance: f32) {
+    for (n, &sample) in samples.iter().enumerate() {
+        let expected = (0.5 * (TAU * 441.0 * n as f64 / 22_050.0).sin()) as f32;
+        assert!(
+            (sample - expected).abs() < tolerance,
+            "{sample} for {expected} at {n}"
+        );
+    }
+}
+
+#[test]
+fn wav_of_every_kind() {
+    let folder = TempDir::new().unwrap();
+    let samples: Vec<f32> = (0..6_000)
+        .map(|n| ((n * 37) % 256 - 128) as f32 / 128.0)
+        .collect();
+    for (channels, bits) in [(1, 16), (2, 16), (2, 24), (3, 16), (1, 32), (6, 32)] {
+        let path = wav(&folder, "a.wav", spec(channels, bits), &samples);
+        let (all, decoder) = read(&path).unwrap();
+        assert_eq!(
+            (decoder.sample_rate(), decoder.channels()),
+            (44_100, usize::from(channels))
+        );
+        assert_eq!(decoder.frames(), Some(6_000 / u64::from(channels)));
+        for (channel, found) in all.iter().enumerate() {
+            let expected: Vec<f32> = samples
+                .iter()
+                .skip(channel)
+                .step_by(usize::from(channels))
+                .copied()
+                .collect();
+            assert_eq!(*found, expected, "{channels} channels of {bits} bits");
+        }
+    }
+}
+
+#[test]
+fn compressed_formats() {
+    let folder = TempDir::new().unwrap();
+    // Lossy codecs lose a bit; the length and the place are exact all the same.
+    for (name, contents, frames, tolerance) in [
+        ("a.flac", FLAC, 12_000, 2e-5),
+        ("a.aiff", AIFF, 500, 1e-6),
+        ("a.ogg", OGG, 5_000, 0.02),
+        ("a.mp3", MP3, 5_000, 0.05),
+    ] {
+        let (all, decoder) = read(&file(&folder, name, contents)).unwrap();
+        assert_eq!(
+            (decoder.sample_rate(), decoder.channels(), all[0].len()),
+            (22_050, 1, frames),
+            "{name}"
+        );
+        assert!(!decoder.truncated(), "{name}");
+        assert_sine(&all[0], tolerance);
+        // The contents count, not the name.
+        assert_eq!(
+            read(&file(&folder, "b.dat", contents)).unwrap().0,
+            all,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn mono_is_the_mean() {
+    let folder = TempDir::new().unwrap();
+    let path = wav(
+        &folder,
+        "a.wav",
+        spec(2, 32),
+        &[1.0, 0.5, -0.25, 0.75, 3.0, -1.0],
+    );
+    assert_eq!(read_mono(&path).unwrap(), (vec![0.75, 0.25, 1.0], 44_100));
+}
+
+#[test]
+fn a_file_has_to_be_there_and_be_audio() {
+    let folder = TempDir::new().unwrap();
+    let text = b"Lorem ipsum dolor sit amet, consectetur adipiscing elit.\n".repeat(200);
+    assert_eq!(message(&folder.path().join("none.wav")), "no such file");
+    assert!(message(&folder.path().to_owned()).starts_with("cannot be read: "));
+    for (name, contents) in [
+        ("text.wav", text.as_slice()),
+        ("nothing.wav", b""),
+        ("short.wav", b"RIFF"),
+    ] {
+        let line = message(&file(&folder, name, contents));
+        assert!(
+            line.starts_with("is not audio in a known format: "),
+            "{line}"
+        );
+    }
+    let line = Decoder::open(folder.path().join("two\nlines.wav"))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(line.ends_with("two\\nlines.wav: no such file"), "{line}");
+}
+
+#[test]
+fn a_file_has_to_hold_something() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(
+        message(&wav(&folder, "a.wav", spec(2, 16), &[])),
+        "holds no audio"
+    );
+    assert_eq!(
+        message(&wav(&folder, "a.wav", spec(1, 32), &[])),
+        "holds no audio"
+    );
+}
+
+#[test]
+fn a_file_cut_short_gives_what_it_has() {
+    let folder = TempDir::new().unwrap();
+    let samples: Vec<f32> = (0..20_000).map(|n| (n % 100) as f32 / 128.0).collect();
+    let contents = std::fs::read(wav(&folder, "a.wav", spec(2, 16), &samples)).unwrap();
+    for length in [48, 49, 1_000, 20_001] {
+        let (all, _) = read(&file(&folder, "b.wav", &contents[..length])).unwrap();
+        let frames = (length - 44) / 4;
+        assert_eq!(all[0].len(), frames, "{length}");
+        assert!(
+            (0..frames).all(|frame| all[1][frame] == samples[2 * frame + 1]),
+            "{length}"
+        );
+    }
+    for (name, contents, least, most) in [
+        ("a.flac", FLAC, 8_192, 11_999),
+        ("a.mp3", MP3, 3_000, 4_999),
+    ] {
+        let (all, decoder) =
+            read(&file(&folder, name, &contents[..contents.len() * 9 / 10])).unwrap();
+        assert!(decoder.truncated(), "{name}");
+        assert!(
+            (least..=most).contains(&all[0].len()),
+            "{name}: {}",
+            all[0].len()
+        );
+        assert_sine(&all[0], 0.05);
+    }
+    // All of its audio is in one page, which is checked as a whole.
+    let line = message(&file(&folder, "a.ogg", &OGG[..OGG.len() * 9 / 10]));
+    assert_eq!(
+        line,
+        "is not audio in a known format: the file ends before any audio"
+    );
+}
+
+/// Whatever is cut off or overwritten, there is a result or a line, and no panic.
+#[test]
+fn hostile_files_are_survived() {
+    let folder = TempDir::new().unwrap();
+    let samples: Vec<f32> = (0..3_000).map(|n| (n % 100) as f32 / 128.0).collect();
+    let wav = std::fs::read(wav(&folder, "a.wav", spec(3, 24), &samples)).unwrap();
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for contents in [FLAC, OGG, MP3, AIFF, &wav] {
+        for _ in 0..150 {
+            let mut contents = contents.to_vec();
+            for _ in 0..random(4) {
+                let reach = if random(2) == 0 { 100 } else { contents.len() };
+                let place = random(reach);
+                contents[place] = [0, 0xff, 0x7f, random(256) as u8][random(4)];
+            }
+            if random(3) == 0 {
+                contents.truncate(random(contents.len()));
+            }
+            let path = file(&folder, "hostile", &contents);
+            match read(&path) {
+                Ok((all, _)) => assert!(all[0].len() < 1_000_000),
+                Err(error) => assert!(!error.to_string().contains('\n')),
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_in_the_middle_is_told() {
+    let folder = TempDir::new().unwrap();
+    let mut contents = FLAC.to_vec();
+    // The second of three blocks of 4096 frames.
+    let middle = contents.len() / 2;
+    contents[middle..middle + 8].fill(0x55);
+    let error = read(&file(&folder, "a.flac", &contents)).err().unwrap();
+    assert!(
+        matches!(error, MediaError::Damaged { frames: 4_096, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn absurd_headers_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let contents = std::fs::read(wav(&folder, "a.wav", spec(2, 16), &[0.5; 1_000])).unwrap();
+    let patched = |place: usize, bytes: &[u8]| {
+        let mut contents = contents.clone();
+        contents[place..place + bytes.len()].copy_from_slice(bytes);
+        message(&file(&folder, "b.wav", &contents))
+    };
+    assert_eq!(
+        patched(24, &999_u32.to_le_bytes()),
+        "the sample rate in Hz is 999, supported is 1000 to 768000"
+    );
+    assert_eq!(
+        patched(24, &u32::MAX.to_le_bytes()),
+        "the sample rate in Hz is 4294967295, supported is 1000 to 768000"
+    );
+    assert_eq!(
+        patched(24, &0_u32.to_le_bytes()),
+        "the sample rate in Hz is 0, supported is 1000 to 768000"
+    );
+    // More than loudspeakers have names is refused by Symphonia itself.
+    for channels in [0_u16, 33, 1_000] {
+        let line = patched(22, &channels.to_le_bytes());
+        assert!(
+            line.starts_with("is not audio in a known format: "),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_replaced_and_counted() {
+    let folder = TempDir::new().unwrap();
+    let path = wav(
+        &folder,
+        "a.wav",
+        spec(1, 32),
+        &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0],
+    );
+    let (all, decoder) = read(&path).unwrap();
+    assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0]]);
+    assert_eq!(decoder.replaced(), 3);
+}

@@ -1,0 +1,175 @@
+//! Methods, ports and nodes: a network written down once.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fault, Op};
+
+/// A named input or output of a method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// Name; an output port is named like the node it shows.
+    pub name: String,
+    /// Values per frame.
+    pub channels: usize,
+    /// One frame per `ratio` samples; 1 is audio.
+    pub ratio: usize,
+}
+
+/// One step of a network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Name of the node and of its value, unique within the method. Its weights are named `NAME.PARAMETER`; methods whose
+    /// nodes share a name share weights.
+    pub name: String,
+    /// Names of input ports or of earlier nodes.
+    pub inputs: Vec<String>,
+    /// What it computes.
+    #[serde(flatten)]
+    pub op: Op,
+}
+
+/// Something a model can do, such as `synth` (controls to audio) or `forward` (audio to audio).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Method {
+    /// `forward`, `encode`, `decode`, `prior`, `synth` or `room`.
+    pub name: String,
+    /// Samples per step: a multiple of every ratio in the method.
+    pub block: usize,
+    /// What is fed in.
+    pub inputs: Vec<Port>,
+    /// What comes out.
+    pub outputs: Vec<Port>,
+    /// The network, each node after those it reads.
+    pub nodes: Vec<Node>,
+}
+
+/// Channels and ratio of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Values per frame.
+    pub channels: usize,
+    /// One frame per `ratio` samples.
+    pub ratio: usize,
+}
+
+/// The shapes of all values of a method: the input ports, then the nodes.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    /// One per value.
+    pub values: Vec<Shape>,
+    /// For each node the values it reads.
+    pub reads: Vec<Vec<usize>>,
+    /// For each output port the value it shows.
+    pub shown: Vec<usize>,
+}
+
+impl Shapes {
+    /// The shapes that each node reads, in the order of nodes.
+    pub fn node_inputs(&self) -> impl Iterator<Item = Vec<Shape>> + '_ {
+        self.reads.iter().map(|reads| reads.iter().map(|&value| self.values[value]).collect())
+    }
+}
+
+impl Method {
+    /// Follows the nodes and checks that each fits those it reads.
+    ///
+    /// # Errors
+    /// [`Fault::Node`] or [`Fault::Header`] with the first thing that does not fit.
+    pub fn infer(&self) -> Result<Shapes, Fault> {
+        let fault = |reason: String| Fault::Header(format!("method {:?}: {reason}", self.name));
+        if self.block == 0 {
+            return Err(fault("block is 0".into()));
+        }
+        let mut values = Vec::new();
+        let mut by_name = HashMap::new();
+        for port in &self.inputs {
+            if port.channels == 0 || port.ratio == 0 || !self.block.is_multiple_of(port.ratio) {
+                return Err(fault(format!(
+                    "input {:?} has {} channels at ratio {} in a block of {}",
+                    port.name, port.channels, port.ratio, self.block
+                )));
+            }
+            if by_name.insert(port.name.as_str(), values.len()).is_some() {
+                return Err(fault(format!("two values are named {:?}", port.name)));
+            }
+            values.push(Shape { channels: port.channels, ratio: port.ratio });
+        }
+        let mut reads = Vec::new();
+        for node in &self.nodes {
+            let fault = |reason: String| Fault::Node { method: self.name.clone(), node: node.name.clone(), reason };
+            let mut inputs = Vec::new();
+            for name in &node.inputs {
+                match by_name.get(name.as_str()) {
+                    Some(&value) => inputs.push(value),
+                    None => return Err(fault(format!("reads {name:?}, which no port or earlier node is named"))),
+                }
+            }
+            let shapes: Vec<Shape> = inputs.iter().map(|&value| values[value]).collect();
+            let shape = node.op.infer(&shapes, self.block).map_err(fault)?;
+            if !self.block.is_multiple_of(shape.ratio) {
+                return Err(fault(format!("its ratio {} does not divide the block of {}", shape.ratio, self.block)));
+            }
+            if by_name.insert(node.name.as_str(), values.len()).is_some() {
+                return Err(fault("another value has the same name".into()));
+            }
+            values.push(shape);
+            reads.push(inputs);
+        }
+        let mut shown = Vec::new();
+        for port in &self.outputs {
+            let Some(&value) = by_name.get(port.name.as_str()) else {
+                return Err(fault(format!("output {:?} names no node", port.name)));
+            };
+            let shape = values[value];
+            if (shape.channels, shape.ratio) != (port.channels, port.ratio) {
+                return Err(fault(format!(
+                    "output {:?} says {} channels at ratio {}, its node has {} at {}",
+                    port.name, port.channels, port.ratio, shape.channels, shape.ratio
+                )));
+            }
+            shown.push(value);
+        }
+        Ok(Shapes { values, reads, shown })
+    }
+
+    /// The port of that name among the inputs.
+    #[must_use]
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|port| port.name == name)
+    }
+
+    /// Samples by which what comes out is behind what goes in, along the slowest path; a control frame stands for the
+    /// instant at its start.
+    ///
+    /// # Panics
+    /// When the method is not part of a checked model.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        let shapes = self.infer().expect("a method of a checked model fits");
+        let mut latency = vec![0; shapes.values.len()];
+        for (node, reads) in shapes.reads.iter().enumerate() {
+            let inputs: Vec<Shape> = reads.iter().map(|&value| shapes.values[value]).collect();
+            let own = self.nodes[node].op.latency_samples(&inputs);
+            latency[self.inputs.len() + node] = own + reads.iter().map(|&value| latency[value]).max().unwrap_or(0);
+        }
+        shapes.shown.iter().map(|&value| latency[value]).max().unwrap_or(0)
+    }
+
+    /// Multiply-adds per second of sound at that rate, for one stream.
+    ///
+    /// # Panics
+    /// When the method is not part of a checked model.
+    #[must_use]
+    pub fn multiply_adds_per_second(&self, sample_rate: u32) -> f64 {
+        let shapes = self.infer().expect("a method of a checked model fits");
+        let nodes = self.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[self.inputs.len()..]);
+        let per_block: f64 = nodes
+            .map(|((node, inputs), output)| node.op.multiply_adds_per_sample(&inputs, *output))
+            .sum();
+        per_block * f64::from(sample_rate)
+    }
+}

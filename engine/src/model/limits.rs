@@ -1,0 +1,84 @@
+//! What a model file may ask of us. A file that asks for more is refused before anything of that size is made.
+
+use super::{Fault, Header, Method, Op, graph::Shapes};
+
+/// Largest file, bytes: far above any network that could be played in real time.
+pub const FILE_BYTES: usize = 2 << 30;
+/// Largest JSON header, bytes.
+pub const HEADER_BYTES: usize = 8 << 20;
+/// Longest name or text of one line, bytes.
+pub const NAME_BYTES: usize = 256;
+/// Longest description, bytes.
+pub const TEXT_BYTES: usize = 64 << 10;
+/// Most methods of a model.
+pub const METHODS: usize = 64;
+/// Most nodes of a method.
+pub const NODES: usize = 4096;
+/// Most controls of a model.
+pub const CONTROLS: usize = 1024;
+/// Most channels of a value.
+pub const CHANNELS: usize = 16_384;
+/// Longest block and largest ratio, samples.
+pub const BLOCK: usize = 65_536;
+/// Longest impulse response, samples: ten seconds at 192 kHz.
+pub const TAPS: usize = 1_920_000;
+/// Most values that one stream of a method may hold between two steps (histories, states, one block of every value).
+pub const STREAM_VALUES: usize = 64 << 20;
+/// Sample rates, Hz.
+pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
+
+pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
+    if header.format != super::FORMAT {
+        return Err(Fault::Version { found: header.format.into(), supported: super::FORMAT });
+    }
+    if !SAMPLE_RATES.contains(&header.sample_rate) {
+        return Err(Fault::Header(format!("a sample rate of {} Hz is out of range", header.sample_rate)));
+    }
+    Fault::limit("the number of methods", header.methods.len(), METHODS)?;
+    Fault::limit("the number of controls", header.controls.len(), CONTROLS)?;
+    Fault::limit("the length of the description", header.card.description.len(), TEXT_BYTES)?;
+    for (index, method) in header.methods.iter().enumerate() {
+        if header.methods[..index].iter().any(|other| other.name == method.name) {
+            return Err(Fault::Header(format!("two methods are named {:?}", method.name)));
+        }
+    }
+    for (index, control) in header.controls.iter().enumerate() {
+        Fault::limit("the length of a control's name", control.name.len(), NAME_BYTES)?;
+        if !control.is_sound() {
+            return Err(Fault::Header(format!("control {:?} has a range that makes no sense", control.name)));
+        }
+        if header.controls[..index].iter().any(|other| other.name == control.name) {
+            return Err(Fault::Header(format!("two controls are named {:?}", control.name)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault> {
+    Fault::limit("the length of a method's name", method.name.len(), NAME_BYTES)?;
+    Fault::limit(format!("the number of nodes of method {:?}", method.name), method.nodes.len(), NODES)?;
+    Fault::limit(format!("the block of method {:?}", method.name), method.block, BLOCK)?;
+    let mut held: usize = 0;
+    for shape in &shapes.values {
+        Fault::limit("the number of channels", shape.channels, CHANNELS)?;
+        held = held.saturating_add(shape.channels.saturating_mul(method.block / shape.ratio));
+    }
+    for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
+        Fault::limit("the length of a node's name", node.name.len(), NAME_BYTES)?;
+        let history = match node.op {
+            Op::Conv1d { kernel, dilation, .. } => (kernel - 1).saturating_mul(dilation),
+            Op::ConvTranspose1d { kernel, stride, .. } => kernel / stride,
+            Op::Convolve { taps } => {
+                Fault::limit("the length of an impulse response", taps, TAPS)?;
+                4 * taps
+            }
+            _ => 2,
+        };
+        held = held.saturating_add(history.saturating_mul(2 * inputs[0].channels));
+        for spec in node.op.weights(&inputs) {
+            let values = spec.shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
+            Fault::limit(format!("the size of weight {}.{}", node.name, spec.name), values.unwrap_or(usize::MAX), FILE_BYTES / 4)?;
+        }
+    }
+    Fault::limit(format!("what method {:?} holds per stream", method.name), held, STREAM_VALUES)
+}

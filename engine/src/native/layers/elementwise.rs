@@ -1,0 +1,98 @@
+//! Ops on single values or single frames.
+
+use ondes_kernels::Kernels;
+
+use super::{Build, Io, Layer};
+
+/// An op without weights that treats all values alike.
+pub(super) enum Activation {
+    Tanh,
+    Sigmoid,
+    Relu,
+    LeakyRelu(f32),
+    Softplus,
+    ExpSigmoid,
+    Affine { scale: f32, offset: f32 },
+}
+
+pub(super) struct Elementwise(pub Activation);
+
+impl Layer for Elementwise {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        match self.0 {
+            Activation::Tanh => kernels.tanh(io.output),
+            Activation::Sigmoid => kernels.sigmoid(io.output),
+            Activation::Relu => kernels.relu(io.output),
+            Activation::LeakyRelu(slope) => kernels.leaky_relu(io.output, slope),
+            Activation::Softplus => kernels.softplus(io.output),
+            Activation::ExpSigmoid => kernels.exp_sigmoid(io.output),
+            Activation::Affine { scale, offset } => kernels.scale_offset(io.output, scale, offset),
+        }
+    }
+}
+
+pub(super) struct Snake {
+    alpha: Vec<f32>,
+}
+
+impl Snake {
+    pub fn new(build: &Build<'_>) -> Self {
+        Self { alpha: build.weight("alpha").data.clone() }
+    }
+}
+
+impl Layer for Snake {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        kernels.snake(io.output, &self.alpha);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.alpha.as_slice())
+    }
+}
+
+/// ε of [`crate::model::Op::LayerNorm`], PyTorch's default.
+const LAYER_NORM_EPSILON: f32 = 1e-5;
+
+pub(super) struct LayerNorm {
+    gain: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl LayerNorm {
+    pub fn new(build: &Build<'_>) -> Self {
+        Self { gain: build.weight("weight").data.clone(), bias: build.weight("bias").data.clone() }
+    }
+}
+
+impl Layer for LayerNorm {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        for frame in io.output.chunks_exact_mut(self.gain.len()) {
+            kernels.layer_norm(frame, &self.gain, &self.bias, LAYER_NORM_EPSILON);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        2 * size_of_val(self.gain.as_slice())
+    }
+}
+
+pub(super) struct Gate;
+
+impl Layer for Gate {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let channels = io.channels(0);
+        let frames = io.input(0).chunks_exact(channels).zip(io.output.chunks_exact_mut(channels / 2));
+        frames.for_each(|(x, y)| kernels.gate(x, y));
+    }
+}
+
+pub(super) struct Film;
+
+impl Layer for Film {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let channels = io.channels(0);
+        let conditions = io.input(1).chunks_exact(2 * channels);
+        io.output.chunks_exact_mut(channels).zip(conditions).for_each(|(x, condition)| kernels.film(x, condition));
+    }
+}

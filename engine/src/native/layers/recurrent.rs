@@ -1,0 +1,122 @@
+//! Recurrent layers: the product with the inputs for all frames at once, that with the state frame by frame for all streams.
+
+use ondes_kernels::{Columns, Kernels, PackedMatrix};
+
+use super::matrix::{columns, pack};
+use super::{Build, Io, Layer};
+
+/// What GRU and LSTM share: their matrices, their states and room for the gates.
+struct Recurrent {
+    hidden: usize,
+    from_input: PackedMatrix,
+    from_state: PackedMatrix,
+    /// `[stream][unit]`
+    state: Vec<f32>,
+    /// `[stream of the step][unit]`: the states of one step, side by side.
+    gathered: Vec<f32>,
+    /// `[stream][frame][gate]`
+    input_gates: Vec<f32>,
+    /// `[stream][gate]`
+    state_gates: Vec<f32>,
+}
+
+impl Recurrent {
+    fn new(build: &Build<'_>, hidden: usize, gates: usize) -> Self {
+        Self {
+            hidden,
+            from_input: pack(build, "weight_ih", "bias_ih"),
+            from_state: pack(build, "weight_hh", "bias_hh"),
+            state: vec![0.0; build.streams * hidden],
+            gathered: vec![0.0; build.streams * hidden],
+            input_gates: vec![0.0; build.streams * build.frames * gates * hidden],
+            state_gates: vec![0.0; build.streams * gates * hidden],
+        }
+    }
+
+    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` makes one stream's next state.
+    fn run(&mut self, kernels: Kernels, io: Io<'_>, mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32])) {
+        let (hidden, gates, frames) = (self.hidden, self.from_input.outputs(), io.frames);
+        kernels.matmul(&self.from_input, columns(io.input(0), io.channels(0)), &mut self.input_gates, gates);
+        for (row, &stream) in io.streams.iter().enumerate() {
+            self.gathered[row * hidden..][..hidden].copy_from_slice(&self.state[stream * hidden..][..hidden]);
+        }
+        for frame in 0..frames {
+            let states =
+                Columns { data: &self.gathered, count: io.streams.len(), stride: hidden, tap_stride: hidden };
+            kernels.matmul(&self.from_state, states, &mut self.state_gates, gates);
+            for (row, &stream) in io.streams.iter().enumerate() {
+                let position = row * frames + frame;
+                let state = &mut self.gathered[row * hidden..][..hidden];
+                let from_input = &mut self.input_gates[position * gates..][..gates];
+                update(stream, from_input, &self.state_gates[row * gates..][..gates], state);
+                io.output[position * hidden..][..hidden].copy_from_slice(state);
+            }
+        }
+        for (row, &stream) in io.streams.iter().enumerate() {
+            self.state[stream * hidden..][..hidden].copy_from_slice(&self.gathered[row * hidden..][..hidden]);
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.state[stream * self.hidden..][..self.hidden].fill(0.0);
+    }
+
+    fn bytes(&self) -> usize {
+        let values = self.state.len() + self.gathered.len() + self.input_gates.len() + self.state_gates.len();
+        self.from_input.bytes() + self.from_state.bytes() + values * size_of::<f32>()
+    }
+}
+
+pub(super) struct Gru(Recurrent);
+
+impl Gru {
+    pub fn new(build: &Build<'_>, hidden: usize) -> Self {
+        Self(Recurrent::new(build, hidden, 3))
+    }
+}
+
+impl Layer for Gru {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        self.0.run(kernels, io, |_, from_input, from_state, state| kernels.gru(from_input, from_state, state));
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.0.reset(stream);
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+pub(super) struct Lstm {
+    recurrent: Recurrent,
+    /// `[stream][unit]`
+    cells: Vec<f32>,
+}
+
+impl Lstm {
+    pub fn new(build: &Build<'_>, hidden: usize) -> Self {
+        Self { recurrent: Recurrent::new(build, hidden, 4), cells: vec![0.0; build.streams * hidden] }
+    }
+}
+
+impl Layer for Lstm {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let (hidden, cells) = (self.recurrent.hidden, &mut self.cells);
+        self.recurrent.run(kernels, io, |stream, from_input, from_state, state| {
+            kernels.add(from_input, from_state);
+            kernels.lstm(from_input, state, &mut cells[stream * hidden..][..hidden]);
+        });
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.recurrent.reset(stream);
+        let hidden = self.recurrent.hidden;
+        self.cells[stream * hidden..][..hidden].fill(0.0);
+    }
+
+    fn bytes(&self) -> usize {
+        self.recurrent.bytes() + size_of_val(self.cells.as_slice())
+    }
+}

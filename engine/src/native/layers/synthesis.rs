@@ -1,0 +1,216 @@
+//! Ops that make sound: harmonics, filtered noise, a room.
+
+use std::sync::Arc;
+
+use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
+use realfft::num_complex::Complex32;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+use super::{Build, Io, Layer};
+use crate::dsp::convolution::Convolver;
+use crate::dsp::filtered_noise::NoiseFilter;
+use crate::dsp::noise;
+
+/// Lowest and highest pitch that an oscillator follows, semitones: 0.06 Hz and 0.27 MHz, beyond any use.
+const PITCH_LIMITS: (f32, f32) = (-84.0, 180.0);
+
+pub(super) struct Harmonic {
+    sample_rate: f64,
+    hop: usize,
+    oscillators: Vec<Oscillator>,
+    /// `[harmonic]`: amplitudes at the end of the frame.
+    target: Vec<f32>,
+}
+
+/// The state of one stream's oscillator bank.
+struct Oscillator {
+    /// Cycles at the last sample, in [0, 1).
+    phase: f64,
+    /// Cycles per sample at the end of the last frame; none before the first.
+    step: Option<f64>,
+    /// `[harmonic]`: amplitudes at the end of the last frame.
+    amplitudes: Vec<f32>,
+}
+
+impl Harmonic {
+    pub fn new(build: &Build<'_>) -> Self {
+        let harmonics = build.inputs[2].channels;
+        let oscillator = || Oscillator { phase: 0.0, step: None, amplitudes: vec![0.0; harmonics] };
+        Self {
+            sample_rate: f64::from(build.sample_rate),
+            hop: build.inputs[0].ratio,
+            oscillators: (0..build.streams).map(|_| oscillator()).collect(),
+            target: vec![0.0; harmonics],
+        }
+    }
+}
+
+impl Layer for Harmonic {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let harmonics = self.target.len();
+        let controls = io.input(0).iter().zip(io.input(1)).zip(io.input(2).chunks_exact(harmonics));
+        for (index, (((&pitch, &amplitude), distribution), out)) in
+            controls.zip(io.output.chunks_exact_mut(self.hop)).enumerate()
+        {
+            let oscillator = &mut self.oscillators[io.streams[index / io.frames]];
+            // In f64, as every executor must: an error of the step would grow with time.
+            let pitch = f64::from(if pitch.is_nan() { 0.0 } else { pitch.clamp(PITCH_LIMITS.0, PITCH_LIMITS.1) });
+            let step_end = 440.0 * ((pitch - 69.0) / 12.0).exp2() / self.sample_rate;
+            let audible = distribution.iter().enumerate().take_while(|(h, _)| (h + 1) as f64 * step_end < 0.5).count();
+            let sum: f32 = distribution[..audible].iter().sum();
+            let gain = amplitude / sum.max(1e-12);
+            self.target.fill(0.0);
+            kernels.multiply_add(&mut self.target[..audible], &distribution[..audible], gain);
+            let step_start = oscillator.step.unwrap_or(step_end);
+            let frame = HarmonicFrame {
+                phase: oscillator.phase,
+                step_start,
+                step_end,
+                start: &oscillator.amplitudes,
+                end: &self.target,
+            };
+            kernels.harmonics(frame, out);
+            oscillator.phase = HarmonicFrame::phase_after(oscillator.phase, step_start, step_end, self.hop);
+            oscillator.step = Some(step_end);
+            oscillator.amplitudes.copy_from_slice(&self.target);
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        let oscillator = &mut self.oscillators[stream];
+        oscillator.phase = 0.0;
+        oscillator.step = None;
+        oscillator.amplitudes.fill(0.0);
+    }
+
+    fn bytes(&self) -> usize {
+        (self.oscillators.len() + 1) * size_of_val(self.target.as_slice())
+    }
+}
+
+pub(super) struct FilteredNoise {
+    filter: NoiseFilter,
+    response: PackedMatrix,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+    scratch: Vec<Complex32>,
+    signal: Vec<f32>,
+    spectrum: Vec<Complex32>,
+    /// `[bin]`: the real spectrum of the filter.
+    gains: Vec<f32>,
+    streams: Vec<NoiseStream>,
+}
+
+/// The state of one stream's noise.
+struct NoiseStream {
+    seed: u64,
+    position: u64,
+    /// What earlier frames still sound, from the next sample on.
+    tail: Vec<f32>,
+}
+
+impl FilteredNoise {
+    pub fn new(build: &Build<'_>) -> Self {
+        let filter = NoiseFilter { bands: build.channels(), hop: build.inputs[0].ratio };
+        let fft = filter.fft();
+        let bins = fft / 2 + 1;
+        let response = filter.response();
+        let scale = 1.0 / fft as f32;
+        let mut planner = RealFftPlanner::new();
+        let (forward, inverse) = (planner.plan_fft_forward(fft), planner.plan_fft_inverse(fft));
+        let streams = (0..build.streams).map(|stream| NoiseStream {
+            seed: noise::stream_seed(0, stream as u64),
+            position: 0,
+            tail: vec![0.0; fft],
+        });
+        Self {
+            filter,
+            response: PackedMatrix::new(bins, 1, filter.bands, |bin, _, band| scale * response[bin * filter.bands + band], None),
+            scratch: vec![Complex32::default(); forward.get_scratch_len().max(inverse.get_scratch_len())],
+            forward,
+            inverse,
+            signal: vec![0.0; fft],
+            spectrum: vec![Complex32::default(); bins],
+            gains: vec![0.0; bins],
+            streams: streams.collect(),
+        }
+    }
+}
+
+impl Layer for FilteredNoise {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let hop = self.filter.hop;
+        let lead = self.filter.taps() / 2;
+        let frames = io.input(0).chunks_exact(self.filter.bands).zip(io.output.chunks_exact_mut(hop));
+        for (index, (magnitudes, out)) in frames.enumerate() {
+            let stream = &mut self.streams[io.streams[index / io.frames]];
+            let column = Columns { data: magnitudes, count: 1, stride: magnitudes.len(), tap_stride: magnitudes.len() };
+            kernels.matmul(&self.response, column, &mut self.gains, self.response.outputs());
+            self.signal.fill(0.0);
+            noise::fill(stream.seed, stream.position, &mut self.signal[lead..lead + hop]);
+            stream.position += hop as u64;
+            // The buffers have the lengths that the plans ask for, which is all that these calls can fail on.
+            let done = self.forward.process_with_scratch(&mut self.signal, &mut self.spectrum, &mut self.scratch);
+            debug_assert!(done.is_ok());
+            self.spectrum.iter_mut().zip(&self.gains).for_each(|(bin, &gain)| *bin *= gain);
+            self.spectrum[0].im = 0.0;
+            if let Some(nyquist) = self.spectrum.last_mut() {
+                nyquist.im = 0.0;
+            }
+            let done = self.inverse.process_with_scratch(&mut self.spectrum, &mut self.signal, &mut self.scratch);
+            debug_assert!(done.is_ok());
+            kernels.add(&mut stream.tail, &self.signal);
+            out.copy_from_slice(&stream.tail[..hop]);
+            stream.tail.copy_within(hop.., 0);
+            let kept = stream.tail.len() - hop;
+            stream.tail[kept..].fill(0.0);
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.streams[stream].tail.fill(0.0);
+    }
+
+    fn seed(&mut self, seed: u64) {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.seed = noise::stream_seed(seed, index as u64);
+            stream.position = 0;
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.response.bytes() + (self.streams.len() + 3) * size_of_val(self.signal.as_slice())
+    }
+}
+
+pub(super) struct Convolve {
+    block: usize,
+    taps: usize,
+    convolvers: Vec<Convolver>,
+}
+
+impl Convolve {
+    pub fn new(build: &Build<'_>) -> Self {
+        let impulse = &build.weight("impulse").data;
+        let convolver = || Convolver::new(impulse, build.block);
+        Self { block: build.block, taps: impulse.len(), convolvers: (0..build.streams).map(|_| convolver()).collect() }
+    }
+}
+
+impl Layer for Convolve {
+    fn run(&mut self, _kernels: Kernels, io: Io<'_>) {
+        let blocks = io.input(0).chunks_exact(self.block).zip(io.output.chunks_exact_mut(self.block));
+        for (index, (x, y)) in blocks.enumerate() {
+            self.convolvers[io.streams[index / io.blocks]].process(x, y);
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.convolvers[stream].reset();
+    }
+
+    fn bytes(&self) -> usize {
+        // The spectra of the response and of the past, each padded to twice its length.
+        self.convolvers.len() * self.taps * 4 * size_of::<f32>()
+    }
+}

@@ -1,0 +1,9 @@
+//! Lets tests of this package find libtorch at run time.
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=LIBTORCH");
+    if let Some(libtorch) = std::env::var_os("LIBTORCH") {
+        let library = std::path::Path::new(&libtorch).join("lib");
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
+    }
+}

@@ -1,0 +1,123 @@
+//! Runs a method of a model, node by node, on whole sequences that start from silence.
+
+use ondes_engine::model::{Fault, Method, Op, graph::Shapes};
+use tch::Tensor;
+
+use crate::TorchWeights;
+use crate::synthesis::{self, Noise};
+
+/// ε of [`Op::LayerNorm`].
+const LAYER_NORM_EPSILON: f64 = 1e-5;
+
+/// A method that can be run on libtorch. All values are `[batch, channels, frames]`.
+pub struct TorchGraph {
+    method: Method,
+    shapes: Shapes,
+    sample_rate: f64,
+}
+
+impl TorchGraph {
+    /// Checks the method's shapes.
+    ///
+    /// # Errors
+    /// [`Fault`] names the first node that does not fit.
+    pub fn new(method: &Method, sample_rate: u32) -> Result<Self, Fault> {
+        let shapes = method.infer()?;
+        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate) })
+    }
+
+    /// The values of all output ports, given those of all input ports, each `[batch, channels, frames]`; `noise_seed` is that of
+    /// the native executor's `seed`.
+    ///
+    /// # Panics
+    /// When the number of inputs is not that of the input ports, or libtorch refuses their shapes.
+    #[must_use]
+    pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise_seed: u64) -> Vec<Tensor> {
+        assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
+        let mut values: Vec<Tensor> = inputs.iter().map(Tensor::shallow_clone).collect();
+        for (node, reads) in self.method.nodes.iter().zip(&self.shapes.reads) {
+            let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
+            let hop = self.shapes.values[reads[0]].ratio;
+            let weight = |parameter: &str| weights.get(&node.name, parameter);
+            let value = self.node(&node.op, &read, hop, &weight, noise_seed);
+            values.push(value);
+        }
+        self.shapes.shown.iter().map(|&value| values[value].shallow_clone()).collect()
+    }
+
+    fn node<'w>(
+        &self,
+        op: &Op,
+        inputs: &[&Tensor],
+        hop: usize,
+        weight: &impl Fn(&str) -> &'w Tensor,
+        noise_seed: u64,
+    ) -> Tensor {
+        let x = inputs[0];
+        let channels_last = || x.transpose(1, 2);
+        match *op {
+            Op::Linear { .. } => channels_last().linear(weight("weight"), Some(weight("bias"))).transpose(1, 2),
+            Op::Conv1d { kernel, stride, dilation, groups, .. } => {
+                let reach = (kernel - 1) * dilation + 1 - stride;
+                x.constant_pad_nd([reach as i64, 0]).conv1d(
+                    weight("weight"),
+                    Some(weight("bias")),
+                    [stride as i64],
+                    [0],
+                    [dilation as i64],
+                    groups as i64,
+                )
+            }
+            Op::ConvTranspose1d { stride, .. } => {
+                let frames = x.size()[2] * stride as i64;
+                x.conv_transpose1d(weight("weight"), Some(weight("bias")), [stride as i64], [0], [0], 1, [1])
+                    .narrow(2, 0, frames)
+            }
+            Op::Gru { hidden } => {
+                let state = Tensor::zeros([1, x.size()[0], hidden as i64], (x.kind(), x.device()));
+                let parameters = recurrent_parameters(weight);
+                channels_last().gru(&state, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
+            }
+            Op::Lstm { hidden } => {
+                let state = || Tensor::zeros([1, x.size()[0], hidden as i64], (x.kind(), x.device()));
+                let parameters = recurrent_parameters(weight);
+                let states = [state(), state()];
+                channels_last().lstm(&states, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
+            }
+            Op::LayerNorm => {
+                let (gain, bias) = (weight("weight"), weight("bias"));
+                channels_last().layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false).transpose(1, 2)
+            }
+            Op::Tanh => x.tanh(),
+            Op::Sigmoid => x.sigmoid(),
+            Op::Relu => x.relu(),
+            Op::LeakyRelu { slope } => x.maximum(&x.zeros_like()) + f64::from(slope) * x.minimum(&x.zeros_like()),
+            Op::Snake => {
+                let alpha = weight("alpha").view([1, -1, 1]);
+                x + (&alpha * x).sin().square() / (alpha + 1e-9)
+            }
+            Op::Softplus => x.softplus(),
+            Op::ExpSigmoid => 2.0 * (std::f64::consts::LN_10 * x.log_sigmoid()).exp() + 1e-7,
+            Op::Gate => {
+                let halves = x.chunk(2, 1);
+                halves[0].tanh() * halves[1].sigmoid()
+            }
+            Op::Film => {
+                let halves = inputs[1].chunk(2, 1);
+                x * &halves[0] + &halves[1]
+            }
+            Op::Add => inputs[1..].iter().fold(x.shallow_clone(), |sum, other| sum + *other),
+            Op::Multiply => x * inputs[1],
+            Op::Concat => Tensor::cat(inputs, 1),
+            Op::Split { start, channels } => x.narrow(1, start as i64, channels as i64),
+            Op::Affine { scale, offset } => x * f64::from(scale) + f64::from(offset),
+            Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
+            Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
+            Op::Convolve { .. } => synthesis::convolve(x, weight("impulse")),
+        }
+    }
+}
+
+fn recurrent_parameters<'w>(weight: &impl Fn(&str) -> &'w Tensor) -> Vec<Tensor> {
+    ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].iter().map(|name| weight(name).shallow_clone()).collect()
+}

@@ -1,0 +1,99 @@
+//! Ops that make sound, as differentiable tensor arithmetic.
+//!
+//! An oscillator's sines do not depend on weights, only its amplitudes do: the sines of a frame are one factor of a batched
+//! matrix product whose other factor holds the amplitudes at the frame's two ends. Nothing is ever held at audio rate for each
+//! harmonic but the sines.
+
+use ondes_engine::dsp::filtered_noise::NoiseFilter;
+use ondes_engine::dsp::noise;
+use tch::{Device, Kind, Tensor};
+
+/// [`ondes_engine::model::Op::Harmonic`]: `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
+/// gives `[B, 1, F · hop]`.
+pub(crate) fn harmonic(pitch: &Tensor, amplitude: &Tensor, distribution: &Tensor, hop: usize, sample_rate: f64) -> Tensor {
+    let (batch, harmonics, frames) = distribution.size3().expect("[batch, harmonics, frames]");
+    let (hop_samples, device) = (hop as i64, distribution.device());
+    let (steps, sines) = tch::no_grad(|| {
+        let step_end = ((pitch.to_kind(Kind::Double) - 69.0) / 12.0).exp2() * (440.0 / sample_rate);
+        let step_start = previous_frame(&step_end, &step_end.narrow(2, 0, 1));
+        // Cycles at the end of each frame, then at each sample: the integral of a frequency that changes linearly.
+        let cycles = ((&step_start + &step_end) * (0.5 * hop as f64)).remainder(1.0);
+        let advance = cycles.narrow(2, 0, 1) * 0.0;
+        let phase = previous_frame(&cycles.cumsum(2, Kind::Double), &advance);
+        let t = Tensor::arange_start(1, hop_samples + 1, (Kind::Double, device)).view([1, 1, 1, hop_samples]);
+        let [phase, start, end] = [phase, step_start, step_end.shallow_clone()].map(|value| value.unsqueeze(3));
+        let turns = phase + &t * &start + (end - start) * (&t * &t) * (0.5 / hop as f64);
+        let turns = (&turns - turns.round()).to_kind(Kind::Float).reshape([batch * frames, 1, hop_samples]);
+        let order = Tensor::arange_start(1, harmonics + 1, (Kind::Float, device)).view([1, harmonics, 1]);
+        // In place: at a hundred megabytes each, temporaries would cost more than the sines.
+        let mut turns = (turns * order).frac_();
+        turns *= std::f64::consts::TAU;
+        let sines = turns.sin_();
+        (step_end, sines)
+    });
+    let order = Tensor::arange_start(1, harmonics + 1, (Kind::Double, device)).view([1, harmonics, 1]);
+    let audible = (order * steps).lt(0.5).to_kind(Kind::Float);
+    let distribution = distribution * audible;
+    let sum = distribution.sum_dim_intlist([1_i64].as_slice(), true, Kind::Float).clamp_min(1e-12);
+    let amplitudes = distribution * (amplitude / sum);
+    let before = previous_frame(&amplitudes, &amplitudes.narrow(2, 0, 1).zeros_like());
+    // [B · F, 2, H] × [B · F, H, hop]: what each frame would sound like with the amplitudes of its start and of its end.
+    let ends = Tensor::stack(&[before, amplitudes], 3).permute([0, 2, 3, 1]).reshape([batch * frames, 2, harmonics]);
+    let sounds = ends.bmm(&sines);
+    let ramp = Tensor::arange_start(1, hop_samples + 1, (Kind::Float, device)) / hop as f64;
+    let (from_start, from_end) = (sounds.select(1, 0), sounds.select(1, 1));
+    let sound = &from_start + (from_end - &from_start) * ramp;
+    sound.reshape([batch, 1, frames * hop_samples])
+}
+
+/// Each frame's predecessor; `first` is that of frame 0.
+fn previous_frame(value: &Tensor, first: &Tensor) -> Tensor {
+    let frames = value.size()[2];
+    Tensor::cat(&[first, &value.narrow(2, 0, frames - 1)], 2)
+}
+
+/// Which noise to filter.
+pub(crate) struct Noise {
+    pub seed: u64,
+}
+
+impl Noise {
+    /// The same samples as the native executor's: `[batch, frames, hop]`, one stream for each row of the batch.
+    fn samples(&self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
+        let mut samples = vec![0.0_f32; (batch * frames * hop) as usize];
+        for (stream, row) in samples.chunks_exact_mut((frames * hop) as usize).enumerate() {
+            noise::fill(noise::stream_seed(self.seed, stream as u64), 0, row);
+        }
+        Tensor::from_slice(&samples).view([batch, frames, hop]).to_device(device)
+    }
+}
+
+/// [`ondes_engine::model::Op::FilteredNoise`]: `magnitudes [B, bands, F]`; gives `[B, 1, F · hop]`.
+pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> Tensor {
+    let (batch, bands, frames) = magnitudes.size3().expect("[batch, bands, frames]");
+    let filter = NoiseFilter { bands: bands as usize, hop };
+    let (fft, hop, device) = (filter.fft() as i64, hop as i64, magnitudes.device());
+    let response = Tensor::from_slice(&filter.response()).view([fft / 2 + 1, bands]).to_device(device);
+    let gains = magnitudes.transpose(1, 2).matmul(&response.transpose(0, 1));
+    let lead = filter.taps() as i64 / 2;
+    let noise = noise.samples(batch, frames, hop, device).constant_pad_nd([lead, fft - lead - hop]);
+    let filtered = (noise.fft_rfft(fft, -1, "backward") * gains).fft_irfft(fft, -1, "backward");
+    // Overlap-add: part `p` of each frame sounds `p` hops later.
+    let parts = (fft + hop - 1) / hop;
+    let filtered = filtered.constant_pad_nd([0, parts * hop - fft]).view([batch, frames, parts, hop]);
+    let later = |part: i64| {
+        let sounding = filtered.select(2, part).narrow(1, 0, (frames - part).max(0));
+        sounding.constant_pad_nd([0, 0, part.min(frames), 0])
+    };
+    let sum = (1..parts).fold(later(0), |sum, part| sum + later(part));
+    sum.reshape([batch, 1, frames * hop])
+}
+
+/// [`ondes_engine::model::Op::Convolve`]: `audio [B, 1, T]`, `impulse [taps]`; gives `[B, 1, T]`.
+pub(crate) fn convolve(audio: &Tensor, impulse: &Tensor) -> Tensor {
+    let samples = audio.size()[2];
+    let fft = (samples + impulse.size()[0] - 1).max(1) as u64;
+    let fft = fft.next_power_of_two() as i64;
+    let product = audio.fft_rfft(fft, -1, "backward") * impulse.fft_rfft(fft, -1, "backward");
+    product.fft_irfft(fft, -1, "backward").narrow(2, 0, samples)
+}

@@ -1,0 +1,118 @@
+//! Every layer: native f32 and libtorch agree within 1e-5 relative RMS on random input.
+
+mod common;
+
+use common::{model, native, port, random, relative_rms, single, torch};
+use ondes_engine::Kernels;
+use ondes_engine::model::{Op, Port};
+use rand::RngExt;
+
+/// Both executors on one node; inputs are random within `range`.
+fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
+    let label = format!("{op:?}");
+    let (streams, blocks) = (3, 40);
+    let model = model(single(op, inputs, block), 1);
+    let mut random = random(2);
+    let values: Vec<Vec<f32>> = inputs
+        .iter()
+        .map(|port| (0..streams * blocks * block / port.ratio * port.channels).map(|_| random.random_range(range.clone())).collect())
+        .collect();
+    let reference = torch(&model, "forward", streams, &values);
+    for kernels in Kernels::available() {
+        let ours = native(&model, "forward", kernels, streams, blocks, &values);
+        let error = relative_rms(&ours, &reference);
+        assert!(error <= 1e-5, "{label} with {}: {error:e}", kernels.name());
+    }
+}
+
+fn x(channels: usize) -> Vec<Port> {
+    vec![port("x", channels, 1)]
+}
+
+#[test]
+fn linear() {
+    check(Op::Linear { outputs: 37 }, &x(53), 4, -1.0..1.0);
+}
+
+#[test]
+fn conv1d() {
+    for (kernel, stride, dilation, groups) in [(1, 1, 1, 1), (3, 1, 1, 1), (3, 1, 7, 1), (4, 2, 1, 1), (9, 4, 1, 2), (5, 1, 2, 3)] {
+        check(Op::Conv1d { outputs: 18, kernel, stride, dilation, groups }, &x(12), 8, -1.0..1.0);
+    }
+}
+
+#[test]
+fn conv_transpose1d() {
+    for (kernel, stride) in [(2, 2), (8, 4), (3, 1), (16, 8)] {
+        check(Op::ConvTranspose1d { outputs: 5, kernel, stride }, &[port("x", 11, 8)], 8, -1.0..1.0);
+    }
+}
+
+#[test]
+fn recurrent() {
+    check(Op::Gru { hidden: 45 }, &x(19), 4, -1.0..1.0);
+    check(Op::Lstm { hidden: 33 }, &x(19), 4, -1.0..1.0);
+}
+
+#[test]
+fn activations() {
+    for op in [
+        Op::Tanh,
+        Op::Sigmoid,
+        Op::Relu,
+        Op::LeakyRelu { slope: 0.01 },
+        Op::Snake,
+        Op::Softplus,
+        Op::ExpSigmoid,
+        Op::LayerNorm,
+        Op::Gate,
+        Op::Affine { scale: 0.7, offset: -0.2 },
+    ] {
+        check(op, &x(22), 4, -8.0..8.0);
+    }
+}
+
+#[test]
+fn joins() {
+    let ports = |channels: &[usize]| -> Vec<Port> {
+        channels.iter().enumerate().map(|(index, &channels)| port(&format!("x{index}"), channels, 1)).collect()
+    };
+    check(Op::Film, &ports(&[14, 28]), 4, -1.0..1.0);
+    check(Op::Add, &ports(&[9, 9, 9]), 4, -1.0..1.0);
+    check(Op::Multiply, &ports(&[9, 9]), 4, -1.0..1.0);
+    check(Op::Multiply, &ports(&[9, 1]), 4, -1.0..1.0);
+    check(Op::Concat, &ports(&[3, 5, 1]), 4, -1.0..1.0);
+    check(Op::Split { start: 2, channels: 5 }, &x(9), 4, -1.0..1.0);
+}
+
+#[test]
+fn synthesis() {
+    let hop = 192;
+    let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
+    // One range serves all three ports: pitches below 1 are sub-audio, so every harmonic sounds.
+    check(Op::Harmonic, &bank, hop, 0.01..1.0);
+    check(Op::FilteredNoise, &[port("magnitudes", 65, hop)], hop, 0.0..1.0);
+    check(Op::FilteredNoise, &[port("magnitudes", 9, 240)], 240, 0.0..1.0);
+    check(Op::Convolve { taps: 1000 }, &x(1), 192, -1.0..1.0);
+}
+
+#[test]
+fn harmonics_at_audible_pitches() {
+    let hop = 192;
+    let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
+    let model = model(single(Op::Harmonic, &bank, hop), 1);
+    let (streams, blocks) = (4, 250);
+    let mut random = random(3);
+    // A vibrato about another pitch in each stream: from few harmonics below half the sample rate to all.
+    let pitch: Vec<f32> = (0..streams * blocks)
+        .map(|i| [40.0, 57.0, 76.0, 100.0][i / blocks] + (0.1 * (i % blocks) as f32).sin())
+        .collect();
+    let amplitude = (0..streams * blocks).map(|_| random.random_range(0.0..1.0)).collect();
+    let distribution = (0..streams * blocks * 80).map(|i| random.random_range(0.0..1.0) / (1 + i % 80) as f32).collect();
+    let inputs = [pitch, amplitude, distribution];
+    let reference = torch(&model, "forward", streams, &inputs);
+    for kernels in Kernels::available() {
+        let error = relative_rms(&native(&model, "forward", kernels, streams, blocks, &inputs), &reference);
+        assert!(error <= 1e-5, "{}: {error:e}", kernels.name());
+    }
+}

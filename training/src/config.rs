@@ -1,0 +1,194 @@
+//! What `ondes-train fit` reads: one TOML file for one instrument.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use ondes_engine::instrument::Performance;
+use serde::{Deserialize, Serialize};
+
+/// A whole configuration. Paths are relative to the configuration's folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The instrument's name.
+    pub name: String,
+    /// One or two sentences for the card.
+    #[serde(default)]
+    pub description: String,
+    /// Who makes it, for the card.
+    #[serde(default)]
+    pub author: String,
+    /// SPDX expression, for the card.
+    #[serde(default)]
+    pub licence: String,
+    /// Folder of audio to learn from.
+    pub data: PathBuf,
+    /// Folder of audio that is only measured; without one the validation part of `data` is measured.
+    #[serde(default)]
+    pub held_out: Option<PathBuf>,
+    /// The model file to write.
+    pub out: PathBuf,
+    /// Folder for features and checkpoints.
+    pub work: PathBuf,
+    /// Seed of initial weights, crops and noise.
+    #[serde(default)]
+    pub seed: u64,
+    /// Size of the network.
+    #[serde(default)]
+    pub network: NetworkConfig,
+    /// Length and pace of training.
+    #[serde(default)]
+    pub training: TrainingConfig,
+    /// How notes become pitch and loudness.
+    #[serde(default)]
+    pub performance: Performance,
+}
+
+/// Size of an instrument's network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkConfig {
+    /// Hz.
+    pub sample_rate: u32,
+    /// Samples per control frame.
+    pub hop: usize,
+    /// Partials of the oscillator.
+    pub harmonics: usize,
+    /// Bands of the noise filter.
+    pub noise_bands: usize,
+    /// Units of each of the layers that read pitch and loudness.
+    pub input_units: usize,
+    /// Units of the recurrent layer.
+    pub recurrent_units: usize,
+    /// Units of the layer after it.
+    pub output_units: usize,
+    /// Length of the learnt room, seconds.
+    pub room_seconds: f64,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        Self {
+            sample_rate: 48_000,
+            hop: 192,
+            harmonics: 80,
+            noise_bands: 65,
+            input_units: 64,
+            recurrent_units: 192,
+            output_units: 160,
+            room_seconds: 0.3,
+        }
+    }
+}
+
+/// Length and pace of training.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainingConfig {
+    /// Optimiser steps.
+    pub steps: u64,
+    /// Crops per step.
+    pub batch: usize,
+    /// Length of a crop, seconds.
+    pub clip_seconds: f64,
+    /// Highest learning rate.
+    pub learning_rate: f64,
+    /// Steps from zero to the highest rate; a cosine leads from there to a hundredth of it.
+    pub warmup_steps: u64,
+    /// Decoupled weight decay of matrices.
+    pub weight_decay: f64,
+    /// Longest gradient, Euclidean norm over all weights.
+    pub gradient_norm: f64,
+    /// Share of the files kept for validation.
+    pub validation_share: f64,
+    /// Steps between validations.
+    pub validate_every: u64,
+    /// Steps between checkpoints.
+    pub checkpoint_every: u64,
+    /// Threads of libtorch; 0 for as many as there are cores.
+    pub threads: i32,
+    /// `cpu`, `cuda` or `auto`.
+    pub device: String,
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self {
+            steps: 6_000,
+            batch: 8,
+            clip_seconds: 1.0,
+            learning_rate: 2e-3,
+            warmup_steps: 200,
+            weight_decay: 1e-4,
+            gradient_norm: 3.0,
+            validation_share: 0.1,
+            validate_every: 250,
+            checkpoint_every: 250,
+            threads: 0,
+            device: "auto".into(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration and resolves its paths.
+    ///
+    /// # Errors
+    /// One line with the file and the reason: missing, not TOML, an unknown key, a number out of range.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
+        let mut config: Self = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            anyhow::anyhow!("{name}: line {line}: {}", error.message())
+        })?;
+        config.check().with_context(|| name.to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(&mut config.held_out) {
+            *path = folder.join(&path);
+        }
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let (network, training) = (&self.network, &self.training);
+        ensure!((8_000..=192_000).contains(&network.sample_rate), "network.sample_rate must be 8000 to 192000");
+        ensure!((16..=4096).contains(&network.hop), "network.hop must be 16 to 4096");
+        ensure!((1..=512).contains(&network.harmonics), "network.harmonics must be 1 to 512");
+        ensure!((2..=1025).contains(&network.noise_bands), "network.noise_bands must be 2 to 1025");
+        let units = [network.input_units, network.recurrent_units, network.output_units];
+        ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
+        ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
+        ensure!(training.steps > 0 && training.batch > 0, "training.steps and training.batch must be above 0");
+        ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
+        ensure!(training.learning_rate > 0.0, "training.learning_rate must be above 0");
+        ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
+        ensure!(
+            training.validate_every > 0 && training.checkpoint_every > 0,
+            "training.validate_every and training.checkpoint_every must be above 0"
+        );
+        Ok(())
+    }
+
+    /// What the weights depend on, as TOML: a run goes on from a checkpoint only where this is the same.
+    ///
+    /// # Errors
+    /// When it cannot be written as TOML.
+    pub fn identity(&self) -> anyhow::Result<String> {
+        #[derive(Serialize)]
+        struct Identity<'a> {
+            seed: u64,
+            data: &'a Path,
+            network: &'a NetworkConfig,
+            training: &'a TrainingConfig,
+        }
+        let Self { seed, data, network, training, .. } = self;
+        Ok(toml::to_string(&Identity { seed: *seed, data, network, training })?)
+    }
+
+    /// Frames of a crop.
+    #[must_use]
+    pub fn clip_frames(&self) -> usize {
+        (self.training.clip_seconds * f64::from(self.network.sample_rate) / self.network.hop as f64).ceil() as usize
+    }
+}

@@ -1,0 +1,124 @@
+//! The baseline: a sawtooth with the right pitch and loudness and the mean spectrum of the recordings.
+
+use ondes_engine::Kernels;
+use ondes_engine::dsp::analysis::analyse;
+use ondes_engine::dsp::convolution::Convolver;
+use ondes_kernels::HarmonicFrame;
+use realfft::num_complex::Complex32;
+use realfft::{RealFftPlanner, RealToComplex};
+
+use crate::dataset::{FeatureRate, Features};
+
+/// Length of the transform in which mean spectra are compared, and of the filter that equals them, samples.
+const FFT: usize = 2048;
+/// Most partials of the sawtooth.
+const PARTIALS: usize = 400;
+/// Loudest and softest correction of the level of one frame, dB.
+const LEVEL_LIMITS_DB: (f32, f32) = (-100.0, 60.0);
+
+/// The sawtooth player of one folder.
+pub struct Baseline {
+    rate: FeatureRate,
+    /// Brings the sawtooth's mean spectrum to that of the recordings; linear phase, centred on `FFT / 2`.
+    filter: Vec<f32>,
+}
+
+impl Baseline {
+    /// Compares the mean spectra of the recordings and of the bare sawtooth.
+    #[must_use]
+    pub fn new(files: &[Features], rate: FeatureRate) -> Self {
+        let mut recordings = MeanSpectrum::new();
+        let mut sawtooths = MeanSpectrum::new();
+        for file in files {
+            recordings.add(file.audio());
+            sawtooths.add(&level(&bare(file), file));
+        }
+        let gains: Vec<f32> = recordings.power.iter().zip(&sawtooths.power).map(|(a, b)| (a / (b + 1e-12)).sqrt() as f32).collect();
+        let mut spectrum: Vec<Complex32> = gains.iter().map(|&gain| Complex32::new(gain, 0.0)).collect();
+        let mut response = vec![0.0; FFT];
+        spectrum[0] = Complex32::default();
+        spectrum[FFT / 2] = Complex32::default();
+        RealFftPlanner::new().plan_fft_inverse(FFT).process(&mut spectrum, &mut response).expect("lengths as planned");
+        response.rotate_right(FFT / 2);
+        let window = |tap: usize| 0.5 - 0.5 * (std::f32::consts::TAU * tap as f32 / FFT as f32).cos();
+        let filter = response.iter().enumerate().map(|(tap, value)| window(tap) * value / FFT as f32);
+        Self { rate, filter: filter.collect() }
+    }
+
+    /// The sawtooth with the pitch and loudness of a file, aligned with it and as long.
+    #[must_use]
+    pub fn replay(&self, file: &Features) -> Vec<f32> {
+        let mut sound = level(&bare(file), file);
+        sound.extend(vec![0.0; FFT]);
+        sound.resize(sound.len().next_multiple_of(self.rate.hop), 0.0);
+        let mut convolver = Convolver::new(&self.filter, self.rate.hop);
+        let mut filtered = vec![0.0; sound.len()];
+        let blocks = sound.chunks_exact(self.rate.hop).zip(filtered.chunks_exact_mut(self.rate.hop));
+        blocks.for_each(|(x, y)| convolver.process(x, y));
+        filtered.drain(..FFT / 2);
+        filtered.truncate(file.audio().len());
+        level(&filtered, file)
+    }
+}
+
+/// A band-limited sawtooth that follows the pitch of a file.
+fn bare(file: &Features) -> Vec<f32> {
+    let (hop, sample_rate) = (file.rate.hop, f64::from(file.rate.sample_rate));
+    let step = |pitch: f32| 440.0 * ((f64::from(pitch) - 69.0) / 12.0).exp2() / sample_rate;
+    let amplitudes = |step: f64| -> Vec<f32> {
+        (1..=PARTIALS).map(|h| if h as f64 * step < 0.5 { 1.0 / h as f32 } else { 0.0 }).collect()
+    };
+    let kernels = Kernels::detect();
+    let mut sound = vec![0.0; file.audio().len()];
+    let mut phase = 0.0;
+    for (pair, out) in file.pitch().windows(2).zip(sound.chunks_exact_mut(hop)) {
+        let (step_start, step_end) = (step(pair[0]), step(pair[1]));
+        let (start, end) = (amplitudes(step_start), amplitudes(step_end));
+        kernels.harmonics(HarmonicFrame { phase, step_start, step_end, start: &start, end: &end }, out);
+        phase = HarmonicFrame::phase_after(phase, step_start, step_end, hop);
+    }
+    sound
+}
+
+/// Brings each frame of a sound to the loudness of a file, with straight lines between frames.
+fn level(sound: &[f32], file: &Features) -> Vec<f32> {
+    let hop = file.rate.hop;
+    let frames = analyse(sound, f64::from(file.rate.sample_rate), hop);
+    let wanted = file.loudness().iter().zip(&frames);
+    let gains: Vec<f32> = wanted
+        .map(|(&wanted, frame)| {
+            let change = (wanted - frame.loudness).clamp(LEVEL_LIMITS_DB.0, LEVEL_LIMITS_DB.1);
+            10.0_f32.powf(change / 20.0)
+        })
+        .collect();
+    let gain = |sample: usize| {
+        let (frame, part) = (sample / hop, (sample % hop) as f32 / hop as f32);
+        let (here, next) = (gains[frame], gains[(frame + 1).min(gains.len() - 1)]);
+        here + part * (next - here)
+    };
+    sound.iter().enumerate().map(|(sample, value)| value * gain(sample)).collect()
+}
+
+/// Mean power at each bin over all sound that is added.
+struct MeanSpectrum {
+    transform: std::sync::Arc<dyn RealToComplex<f32>>,
+    /// `[bin]`
+    power: Vec<f64>,
+}
+
+impl MeanSpectrum {
+    fn new() -> Self {
+        Self { transform: RealFftPlanner::new().plan_fft_forward(FFT), power: vec![0.0; FFT / 2 + 1] }
+    }
+
+    /// Only ratios of two such spectra over sound of one length are used, so the sum serves as the mean.
+    fn add(&mut self, sound: &[f32]) {
+        let mut bins = self.transform.make_output_vec();
+        for frame in sound.windows(FFT).step_by(FFT / 2) {
+            let window = |n: usize| 0.5 - 0.5 * (std::f32::consts::TAU * n as f32 / FFT as f32).cos();
+            let mut samples: Vec<f32> = frame.iter().enumerate().map(|(n, value)| window(n) * value).collect();
+            self.transform.process(&mut samples, &mut bins).expect("lengths as planned");
+            self.power.iter_mut().zip(&bins).for_each(|(sum, bin)| *sum += f64::from(bin.norm_sqr()));
+        }
+    }
+}

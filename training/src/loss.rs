@@ -1,0 +1,53 @@
+//! Multi-scale spectral distance (Engel et al., ICLR 2020): what the ear compares, at several resolutions.
+
+use tch::{Device, Kind, Tensor};
+
+/// Lengths of the Fourier transforms, samples; each hops by a quarter of its length.
+const SCALES: [i64; 6] = [2048, 1024, 512, 256, 128, 64];
+/// Keeps the logarithm of silence finite: −100 dB of a full-scale spectral line.
+const FLOOR: f64 = 1e-5;
+
+/// Windows for all scales on one device.
+pub struct SpectralDistance {
+    windows: Vec<Tensor>,
+}
+
+impl SpectralDistance {
+    /// Makes the windows.
+    #[must_use]
+    pub fn new(device: Device) -> Self {
+        let windows = SCALES.iter().map(|&length| {
+            let window = Tensor::hann_window(length, (Kind::Float, device));
+            // So that a full-scale sine has magnitude one at every scale.
+            let sum = window.sum(Kind::Float);
+            window * 2.0 / sum
+        });
+        Self { windows: windows.collect() }
+    }
+
+    /// Magnitudes of `[batch, samples]` at each scale, `[batch, bin, frame]`.
+    #[must_use]
+    pub fn spectra(&self, audio: &Tensor) -> Vec<Tensor> {
+        let scales = SCALES.iter().zip(&self.windows);
+        scales
+            .map(|(&length, window)| {
+                let spectrum = audio.stft(length, length / 4, length, Some(window), false, true, true, false);
+                // A zero has no direction; the floor keeps its gradient finite.
+                (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14).sqrt()
+            })
+            .collect()
+    }
+
+    /// The distance, a scalar: over scales, the mean of `|a − b| / mean b + |ln a − ln b|`.
+    #[must_use]
+    pub fn between(&self, sound: &Tensor, target: &Tensor) -> Tensor {
+        let targets = tch::no_grad(|| self.spectra(target));
+        let terms = self.spectra(sound).into_iter().zip(&targets).map(|(sound, target)| {
+            let level = tch::no_grad(|| target.mean(Kind::Float).clamp_min(FLOOR));
+            let linear = (&sound - target).abs().mean(Kind::Float) / level;
+            let logarithmic = ((sound + FLOOR).log() - (target + FLOOR).log()).abs().mean(Kind::Float);
+            linear + logarithmic
+        });
+        terms.reduce(|sum, term| sum + term).expect("there are scales") / SCALES.len() as f64
+    }
+}

@@ -1,0 +1,176 @@
+//! The network of an instrument, as a graph: pitch and loudness to a recurrent decoder to harmonics, noise and a room.
+//!
+//! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller decoder at a higher rate.
+
+use ondes_engine::instrument::Performance;
+use ondes_engine::model::{
+    Control, Curve, FORMAT, Fault, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, RngExt, SeedableRng};
+
+use crate::config::{Config, NetworkConfig};
+
+/// Where noise starts, before its sigmoid: quiet, so that harmonics are learnt first.
+const NOISE_BIAS: f32 = -4.0;
+/// Magnitude of the first taps of the untrained room.
+const ROOM_START: f32 = 1e-3;
+
+/// An untrained instrument.
+///
+/// # Errors
+/// When the sizes of the configuration do not make a model.
+pub fn untrained(config: &Config) -> Result<Model, Fault> {
+    let methods = vec![synth(&config.network), room(&config.network)];
+    let weights = initial_weights(&methods, &config.network, config.seed)?;
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Instrument,
+        sample_rate: config.network.sample_rate,
+        methods,
+        controls: controls(&config.performance),
+        performance: Some(config.performance.clone()),
+        card: ondes_engine::model::Card {
+            name: config.name.clone(),
+            description: config.description.clone(),
+            author: config.author.clone(),
+            licence: config.licence.clone(),
+            ..Default::default()
+        },
+    };
+    Model::new(header, weights)
+}
+
+/// `synth`: one voice, from control frames to dry sound.
+fn synth(network: &NetworkConfig) -> Method {
+    let mut nodes = Nodes::default();
+    let units = network.input_units;
+    // Two octaves and 25 dB to one unit, around the middle of what is played.
+    nodes.add("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -64.0 / 24.0 });
+    nodes.add("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 45.0 / 25.0 });
+    let pitch = nodes.dense("pitch_1", &["pitch_scaled"], units);
+    let pitch = nodes.dense("pitch_2", &[&pitch], units);
+    let loudness = nodes.dense("loudness_1", &["loudness_scaled"], units);
+    let loudness = nodes.dense("loudness_2", &[&loudness], units);
+    nodes.add("conditions", &[&pitch, &loudness], Op::Concat);
+    nodes.add("memory", &["conditions"], Op::Gru { hidden: network.recurrent_units });
+    nodes.add("remembered", &["memory", "pitch_scaled", "loudness_scaled"], Op::Concat);
+    let decoded = nodes.dense("decoded", &["remembered"], network.output_units);
+    let (harmonics, bands) = (network.harmonics, network.noise_bands);
+    nodes.add("heads", &[&decoded], Op::Linear { outputs: 1 + harmonics + bands });
+    nodes.add("shaped", &["heads"], Op::ExpSigmoid);
+    nodes.add("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 });
+    nodes.add("distribution", &["shaped"], Op::Split { start: 1, channels: harmonics });
+    nodes.add("magnitudes", &["shaped"], Op::Split { start: 1 + harmonics, channels: bands });
+    nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
+    nodes.add("harmonics", &["pitch", "amplitude", "distribution"], Op::Harmonic);
+    nodes.add("air", &["breath"], Op::FilteredNoise);
+    nodes.add("audio", &["harmonics", "air"], Op::Add);
+    let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
+    Method {
+        name: "synth".into(),
+        block: network.hop,
+        inputs: ["pitch", "loudness", "noise"].map(|name| port(name, network.hop)).into(),
+        outputs: vec![port("audio", 1)],
+        nodes: nodes.0,
+    }
+}
+
+/// `room`: the sum of all voices to what the room adds to it.
+fn room(network: &NetworkConfig) -> Method {
+    let taps = ((network.room_seconds * f64::from(network.sample_rate)) as usize).max(1);
+    let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+    Method {
+        name: "room".into(),
+        block: network.hop,
+        inputs: vec![port("dry")],
+        outputs: vec![port("room")],
+        nodes: vec![Node { name: "room".into(), inputs: vec!["dry".into()], op: Op::Convolve { taps } }],
+    }
+}
+
+/// Nodes in the making.
+#[derive(Default)]
+struct Nodes(Vec<Node>);
+
+impl Nodes {
+    fn add(&mut self, name: &str, inputs: &[&str], op: Op) {
+        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
+        self.0.push(Node { name: name.to_owned(), inputs, op });
+    }
+
+    /// Linear, normalised, leaky: the dense layer of DDSP. Gives the name of its value.
+    fn dense(&mut self, name: &str, inputs: &[&str], outputs: usize) -> String {
+        let concatenated = format!("{name}_inputs");
+        let input = match inputs {
+            [input] => (*input).to_owned(),
+            several => {
+                self.add(&concatenated, several, Op::Concat);
+                concatenated
+            }
+        };
+        let (linear, norm) = (format!("{name}_linear"), format!("{name}_norm"));
+        self.add(&linear, &[&input], Op::Linear { outputs });
+        self.add(&norm, &[&linear], Op::LayerNorm);
+        self.add(name, &[&norm], Op::LeakyRelu { slope: 0.01 });
+        name.to_owned()
+    }
+}
+
+/// The knobs of every instrument; their defaults come from how it is to be played.
+fn controls(performance: &Performance) -> Vec<Control> {
+    let control = |name: &str, unit: &str, (min, max, default): (f32, f32, f32), description: &str| Control {
+        name: name.into(),
+        unit: unit.into(),
+        min,
+        max,
+        default: default.clamp(min, max),
+        curve: Curve::Linear,
+        description: description.into(),
+    };
+    let _ = performance;
+    vec![
+        control("noise", "", (0.0, 4.0, 1.0), "How much of the breath, bow or pick noise is heard; 1 is as learnt."),
+        control("room", "", (0.0, 4.0, 1.0), "How much of the learnt room is heard; 1 is as learnt."),
+        control("brightness", "dB", (-24.0, 24.0, 0.0), "Plays the timbre of louder or softer notes at the same level."),
+    ]
+}
+
+/// Weights as PyTorch starts its layers: uniform within `1 / √inputs`.
+fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Result<Weights, Fault> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut weights = Weights::default();
+    for method in methods {
+        let shapes = method.infer()?;
+        for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
+            let specs = node.op.weights(&inputs);
+            let fan_in = match node.op {
+                Op::Gru { hidden } | Op::Lstm { hidden } => hidden,
+                _ => specs.first().map_or(1, |spec| spec.shape[1..].iter().product()),
+            };
+            let bound = 1.0 / (fan_in.max(1) as f32).sqrt();
+            for spec in specs {
+                let count = spec.shape.iter().product();
+                let mut data: Vec<f32> = match (&node.op, spec.name) {
+                    (Op::LayerNorm, "weight") => vec![1.0; count],
+                    (Op::LayerNorm, _) => vec![0.0; count],
+                    (Op::Convolve { .. }, _) => untrained_room(count, &mut random),
+                    _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
+                };
+                if node.name == "heads" && spec.name == "bias" {
+                    data[1 + network.harmonics..].fill(NOISE_BIAS);
+                }
+                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));
+            }
+        }
+    }
+    Ok(weights)
+}
+
+/// Faint decaying noise, without a direct sound.
+fn untrained_room(taps: usize, random: &mut impl Rng) -> Vec<f32> {
+    let decay = |tap: usize| ROOM_START * (-6.0 * tap as f32 / taps as f32).exp();
+    let mut impulse: Vec<f32> = (0..taps).map(|tap| decay(tap) * random.random_range(-1.0..1.0)).collect();
+    impulse[0] = 0.0;
+    impulse
+}

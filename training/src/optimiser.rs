@@ -1,0 +1,77 @@
+//! AdamW with warm-up and a cosine, and clipping of gradients.
+//!
+//! Our own since its whole state must be saved: a run that is killed goes on exactly where it was.
+
+use std::collections::BTreeMap;
+
+use ondes_torch::TorchWeights;
+use tch::{Kind, Tensor};
+
+use crate::config::TrainingConfig;
+
+/// Decay rates of the two moments and the summand of the denominator (Loshchilov & Hutter, ICLR 2019).
+const BETAS: (f64, f64) = (0.9, 0.99);
+const EPSILON: f64 = 1e-8;
+/// The last learning rate, as a share of the highest.
+const LAST_SHARE: f64 = 0.01;
+
+/// Moments of all weights.
+pub struct AdamW {
+    /// `(first, second)` moment by the weight's name.
+    pub moments: BTreeMap<String, (Tensor, Tensor)>,
+    config: TrainingConfig,
+}
+
+impl AdamW {
+    /// Starts with moments of zero.
+    #[must_use]
+    pub fn new(weights: &TorchWeights, config: &TrainingConfig) -> Self {
+        let zeros = |weight: &Tensor| tch::no_grad(|| (weight.zeros_like(), weight.zeros_like()));
+        let moments = weights.0.iter().map(|(name, weight)| (name.clone(), zeros(weight))).collect();
+        Self { moments, config: config.clone() }
+    }
+
+    /// Learning rate of a step, counted from 0.
+    #[must_use]
+    pub fn learning_rate(&self, step: u64) -> f64 {
+        let TrainingConfig { steps, warmup_steps, learning_rate, .. } = self.config;
+        if step < warmup_steps {
+            return learning_rate * (step + 1) as f64 / warmup_steps as f64;
+        }
+        let progress = (step - warmup_steps) as f64 / (steps.saturating_sub(warmup_steps)).max(1) as f64;
+        let cosine = 0.5 + 0.5 * (std::f64::consts::PI * progress.min(1.0)).cos();
+        learning_rate * (LAST_SHARE + (1.0 - LAST_SHARE) * cosine)
+    }
+
+    /// Clips the gradients, moves the weights and clears the gradients. Gives the norm before clipping; a step whose gradient
+    /// is not finite changes nothing.
+    pub fn step(&mut self, weights: &mut TorchWeights, step: u64) -> f64 {
+        tch::no_grad(|| {
+            let squares = weights.0.values().map(|weight| weight.grad().square().sum(Kind::Float));
+            let norm = squares.reduce(|sum, square| sum + square).map_or(0.0, |sum| sum.sqrt().double_value(&[]));
+            if norm.is_finite() {
+                let clip = (self.config.gradient_norm / (norm + 1e-12)).min(1.0);
+                self.move_weights(weights, step, clip);
+            }
+            weights.0.values_mut().for_each(Tensor::zero_grad);
+            norm
+        })
+    }
+
+    fn move_weights(&mut self, weights: &mut TorchWeights, step: u64, clip: f64) {
+        let rate = self.learning_rate(step);
+        let power = i32::try_from(step + 1).unwrap_or(i32::MAX);
+        let correction = (1.0 - BETAS.0.powi(power), 1.0 - BETAS.1.powi(power));
+        for (name, weight) in &mut weights.0 {
+            let (first, second) = self.moments.get_mut(name).expect("each weight has its moments");
+            let gradient = weight.grad() * clip;
+            let _ = first.g_mul_scalar_(BETAS.0).g_add_(&(&gradient * (1.0 - BETAS.0)));
+            let _ = second.g_mul_scalar_(BETAS.1).g_add_(&(gradient.square() * (1.0 - BETAS.1)));
+            if weight.dim() > 1 {
+                let _ = weight.g_mul_scalar_(1.0 - rate * self.config.weight_decay);
+            }
+            let denominator = (&*second / correction.1).sqrt() + EPSILON;
+            let _ = weight.g_sub_(&(&*first * (rate / correction.0) / denominator));
+        }
+    }
+}
