@@ -1,1 +1,169 @@
-//! placeholder
+//! What tests that cross crates share: small untrained instruments, and the bundled ones.
+
+use std::path::PathBuf;
+
+use ondes_engine::instrument::{Event, EventKind, Performance, controller};
+use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+/// Hz.
+pub const SAMPLE_RATE: u32 = 48_000;
+/// Samples per control frame of the untrained instrument.
+pub const HOP: usize = 192;
+
+/// Chance with a fixed course.
+#[must_use]
+pub fn random(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// A port.
+#[must_use]
+pub fn port(name: &str, channels: usize, ratio: usize) -> Port {
+    Port { name: name.into(), channels, ratio }
+}
+
+/// A node.
+#[must_use]
+pub fn node(name: &str, inputs: &[&str], op: Op) -> Node {
+    Node { name: name.into(), inputs: inputs.iter().map(|&input| input.into()).collect(), op }
+}
+
+/// A method of one node named `y`, which is shown.
+///
+/// # Panics
+/// When the node does not fit.
+#[must_use]
+pub fn single(op: Op, inputs: &[Port], block: usize) -> Method {
+    let names: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
+    let nodes = vec![node("y", &names, op)];
+    let mut method = Method { name: "forward".into(), block, inputs: inputs.to_vec(), outputs: Vec::new(), nodes };
+    let shape = *method.infer().expect("the node fits").values.last().expect("there is a node");
+    method.outputs.push(port("y", shape.channels, shape.ratio));
+    method
+}
+
+/// Random weights for all nodes.
+///
+/// # Panics
+/// When a method does not fit.
+#[must_use]
+pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
+    let mut random = random(seed);
+    let mut weights = Weights::default();
+    for method in methods {
+        let shapes = method.infer().expect("the method fits");
+        for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
+            for spec in node.op.weights(&inputs) {
+                let bound = if spec.name == "impulse" { 0.02 } else { 0.3 };
+                let data = (0..spec.shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect();
+                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));
+            }
+        }
+    }
+    weights
+}
+
+/// A model of those methods with random weights.
+///
+/// # Panics
+/// When the methods do not fit.
+#[must_use]
+pub fn model(kind: Kind, methods: Vec<Method>, seed: u64) -> Model {
+    let weights = random_weights(&methods, seed);
+    Model::new(header(kind, methods), weights).expect("a random model is sound")
+}
+
+/// A header for those methods.
+#[must_use]
+pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
+    let performance = Performance::default();
+    let controls = INSTRUMENT_CONTROLS.iter().map(|control| control.control(&performance)).collect();
+    let card = Card { name: "Untrained".into(), ..Card::default() };
+    let performance = (kind == Kind::Instrument).then_some(performance);
+    Header { format: FORMAT, kind, sample_rate: SAMPLE_RATE, methods, controls, performance, card }
+}
+
+/// The methods of a small instrument: a decoder with memory, harmonics, noise and a room.
+#[must_use]
+pub fn instrument_methods() -> Vec<Method> {
+    let synth = Method {
+        name: "synth".into(),
+        block: HOP,
+        inputs: vec![port("pitch", 1, HOP), port("loudness", 1, HOP)],
+        outputs: vec![port("audio", 1, 1)],
+        nodes: vec![
+            node("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -2.6 }),
+            node("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 1.8 }),
+            node("conditions", &["pitch_scaled", "loudness_scaled"], Op::Concat),
+            node("memory", &["conditions"], Op::Gru { hidden: 24 }),
+            node("heads", &["memory"], Op::Linear { outputs: 1 + 20 + 9 }),
+            node("shaped", &["heads"], Op::ExpSigmoid),
+            node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
+            node("distribution", &["shaped"], Op::Split { start: 1, channels: 20 }),
+            node("magnitudes", &["shaped"], Op::Split { start: 21, channels: 9 }),
+            node("harmonics", &["pitch", "amplitude", "distribution"], Op::Harmonic),
+            node("air", &["magnitudes"], Op::FilteredNoise),
+            node("audio", &["harmonics", "air"], Op::Add),
+        ],
+    };
+    let room = Method {
+        name: "room".into(),
+        block: HOP,
+        inputs: vec![port("dry", 1, 1)],
+        outputs: vec![port("room", 1, 1)],
+        nodes: vec![node("room", &["dry"], Op::Convolve { taps: 2000 })],
+    };
+    vec![synth, room]
+}
+
+/// A small instrument with random weights.
+#[must_use]
+pub fn untrained_instrument(seed: u64) -> Model {
+    model(Kind::Instrument, instrument_methods(), seed)
+}
+
+/// Where the bundled models lie.
+#[must_use]
+pub fn bundled_models() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../assets/models");
+    ["bowed", "wind", "plucked"].iter().map(|name| folder.join(format!("{name}.ondes"))).collect()
+}
+
+/// Notes, wheels and pedals for `samples` samples at any rate: chords, overlaps, bends, pedal.
+#[must_use]
+pub fn random_events(seed: u64, samples: u64) -> Vec<Event> {
+    let mut random = random(seed);
+    let mut events = Vec::new();
+    for _ in 0..24 {
+        let (at, length) = (random.random_range(0..samples * 3 / 4), random.random_range(1..samples / 4));
+        let (channel, key) = (0, random.random_range(45..85));
+        events.push(Event { at, kind: EventKind::NoteOn { channel, key, velocity: random.random_range(0.1..1.0) } });
+        events.push(Event { at: at + length, kind: EventKind::NoteOff { channel, key, velocity: 0.5 } });
+        let at = random.random_range(0..samples);
+        events.push(Event { at, kind: EventKind::Bend { channel, semitones: random.random_range(-2.0..2.0) } });
+        let value = random.random_range(0.0..1.0);
+        let number = if value < 0.2 { controller::SUSTAIN } else { controller::MOD_WHEEL };
+        events.push(Event { at, kind: EventKind::Controller { channel, number, value } });
+    }
+    events.sort_by_key(|event| event.at);
+    events
+}
+
+/// Splits a length into random parts of 1 … `longest`.
+#[must_use]
+pub fn random_splits(seed: u64, length: usize, longest: usize) -> Vec<usize> {
+    let mut random = random(seed);
+    let mut parts = Vec::new();
+    let mut left = length;
+    while left > 0 {
+        // Short parts as often as long ones.
+        let limit = random.random_range(1..=longest);
+        let part = random.random_range(1..=limit).min(left);
+        parts.push(part);
+        left -= part;
+    }
+    parts
+}

@@ -3,6 +3,7 @@
 //! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller decoder at a higher rate.
 
 use ondes_engine::instrument::Performance;
+use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use ondes_engine::model::{
     Control, Curve, FORMAT, Fault, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
@@ -29,7 +30,7 @@ pub fn untrained(config: &Config) -> Result<Model, Fault> {
         sample_rate: config.network.sample_rate,
         methods,
         controls: controls(&config.performance),
-        performance: Some(config.performance.clone()),
+        performance: Some(config.performance),
         card: ondes_engine::model::Card {
             name: config.name.clone(),
             description: config.description.clone(),
@@ -117,23 +118,18 @@ impl Nodes {
     }
 }
 
-/// The knobs of every instrument; their defaults come from how it is to be played.
+/// The knobs: those of every instrument, and those that feed ports of this network.
 fn controls(performance: &Performance) -> Vec<Control> {
-    let control = |name: &str, unit: &str, (min, max, default): (f32, f32, f32), description: &str| Control {
-        name: name.into(),
-        unit: unit.into(),
-        min,
-        max,
-        default: default.clamp(min, max),
+    let noise = Control {
+        name: "noise".into(),
+        unit: String::new(),
+        min: 0.0,
+        max: 4.0,
+        default: 1.0,
         curve: Curve::Linear,
-        description: description.into(),
+        description: "How much of the breath, bow or pick noise is heard; 1 is as learnt.".into(),
     };
-    let _ = performance;
-    vec![
-        control("noise", "", (0.0, 4.0, 1.0), "How much of the breath, bow or pick noise is heard; 1 is as learnt."),
-        control("room", "", (0.0, 4.0, 1.0), "How much of the learnt room is heard; 1 is as learnt."),
-        control("brightness", "dB", (-24.0, 24.0, 0.0), "Plays the timbre of louder or softer notes at the same level."),
-    ]
+    std::iter::once(noise).chain(INSTRUMENT_CONTROLS.iter().map(|control| control.control(performance))).collect()
 }
 
 /// Weights as PyTorch starts its layers: uniform within `1 / √inputs`.

@@ -12,6 +12,9 @@ use crate::config::TrainingConfig;
 /// Decay rates of the two moments and the summand of the denominator (Loshchilov & Hutter, ICLR 2019).
 const BETAS: (f64, f64) = (0.9, 0.99);
 const EPSILON: f64 = 1e-8;
+/// The learning rate of an impulse response, as a share of that of the other weights. Every tap moves by about the rate in
+/// each step, whatever its gradient, and ten thousand taps that tremble are a room full of noise.
+const IMPULSE_SHARE: f64 = 0.05;
 /// The last learning rate, as a share of the highest.
 const LAST_SHARE: f64 = 0.01;
 
@@ -59,11 +62,12 @@ impl AdamW {
     }
 
     fn move_weights(&mut self, weights: &mut TorchWeights, step: u64, clip: f64) {
-        let rate = self.learning_rate(step);
+        let full_rate = self.learning_rate(step);
         let power = i32::try_from(step + 1).unwrap_or(i32::MAX);
         let correction = (1.0 - BETAS.0.powi(power), 1.0 - BETAS.1.powi(power));
         for (name, weight) in &mut weights.0 {
             let (first, second) = self.moments.get_mut(name).expect("each weight has its moments");
+            let rate = if name.ends_with(".impulse") { IMPULSE_SHARE * full_rate } else { full_rate };
             let gradient = weight.grad() * clip;
             let _ = first.g_mul_scalar_(BETAS.0).g_add_(&(&gradient * (1.0 - BETAS.0)));
             let _ = second.g_mul_scalar_(BETAS.1).g_add_(&(gradient.square() * (1.0 - BETAS.1)));

@@ -1,2 +1,72 @@
-//! placeholder
-fn main() {}
+//! `cargo xtask`: what is done around the code.
+//!
+//! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
+//! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
+//! [`canvas`] and [`mel`]. [`train`] makes the bundled models again and [`test`] runs all tests. [`process`] is how each of
+//! them starts other programs.
+
+#![forbid(unsafe_code)]
+
+mod canvas;
+mod compose;
+mod demo;
+mod libtorch;
+mod mel;
+mod mix;
+mod phrase;
+mod picture;
+mod process;
+mod setup;
+mod test;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Set-up, demo, training and tests of Ondes.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Installs what building needs and this machine lacks.
+    Setup {
+        /// Prepares libtorch too, which only training and its tests need: downloads 0.55 GB once and keeps 0.5 GB.
+        #[arg(long)]
+        torch: bool,
+    },
+    /// Renders the bundled piece with the bundled instruments to `target/demo`, with a picture.
+    Demo,
+    /// Runs all tests of all crates.
+    Test,
+    /// Makes bundled models again: corpora, then training.
+    Train {
+        /// Which.
+        #[arg(value_parser = train::choices())]
+        name: String,
+        /// Trains for so many steps instead of the recipe's, into `target/training` instead of `assets/models`.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        steps: Option<u64>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Setup { torch } => setup::setup(torch),
+        Command::Demo => demo::demo(),
+        Command::Test => test::test(),
+        Command::Train { name, steps } => train::train(&name, steps),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

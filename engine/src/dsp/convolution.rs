@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use ondes_kernels::Kernels;
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
@@ -15,6 +16,7 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 /// A block of 192 samples at 48 kHz with 2 s of response costs 500 products of 193 complex numbers; the cost grows with the
 /// length of the response and falls with the length of the block.
 pub struct Convolver {
+    kernels: Kernels,
     partition: usize,
     /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins.
     spectrum: usize,
@@ -41,7 +43,7 @@ impl Convolver {
     /// # Panics
     ///
     /// If `partition` is 0.
-    pub fn new(impulse: &[f32], partition: usize) -> Self {
+    pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
         assert!(partition > 0, "a block has at least one sample");
         let mut planner = RealFftPlanner::new();
         let forward = planner.plan_fft_forward(2 * partition);
@@ -50,6 +52,7 @@ impl Convolver {
         let partitions = impulse.len().div_ceil(partition).max(1);
         let scratch = forward.get_scratch_len().max(inverse.get_scratch_len());
         let mut convolver = Self {
+            kernels,
             partition,
             spectrum,
             response: vec![0.0; partitions * spectrum],
@@ -118,7 +121,7 @@ impl Convolver {
             .rchunks_exact(spectrum)
             .chain(old.rchunks_exact(spectrum));
         for (block, part) in past.zip(self.response.chunks_exact(spectrum)) {
-            multiply_add(&mut self.sum, block, part);
+            self.kernels.complex_multiply_add(&mut self.sum, block, part);
         }
 
         for (bin, pair) in self.bins.iter_mut().zip(self.sum.chunks_exact(2)) {
@@ -151,18 +154,6 @@ impl Convolver {
 fn interleave(bins: &[Complex<f32>], floats: &mut [f32]) {
     for (pair, bin) in floats.chunks_exact_mut(2).zip(bins) {
         pair.copy_from_slice(&[bin.re, bin.im]);
-    }
-}
-
-/// `acc += a * b`, complex numbers as pairs of re, im.
-fn multiply_add(acc: &mut [f32], a: &[f32], b: &[f32]) {
-    for ((acc, a), b) in acc
-        .chunks_exact_mut(2)
-        .zip(a.chunks_exact(2))
-        .zip(b.chunks_exact(2))
-    {
-        acc[0] += a[0] * b[0] - a[1] * b[1];
-        acc[1] += a[0] * b[1] + a[1] * b[0];
     }
 }
 
@@ -219,7 +210,7 @@ mod tests {
         ) {
             let impulse = noise(length, 1);
             let input = noise(partition * blocks, 2);
-            let found = convolve(&mut Convolver::new(&impulse, partition), &input);
+            let found = convolve(&mut Convolver::new(&impulse, partition, Kernels::detect()), &input);
             // A sum of up to 1500 products of numbers below 1, in f32.
             assert_near(&found, &direct(&input, &impulse), 2e-4);
         }
@@ -236,7 +227,7 @@ mod tests {
             .chain([0.0; 344])
             .collect();
         assert_near(
-            &convolve(&mut Convolver::new(&impulse, 192), &input),
+            &convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input),
             &expected,
             1e-6,
         );
@@ -252,7 +243,7 @@ mod tests {
             .collect();
         let input = noise(192 * 160, 5);
         assert_near(
-            &convolve(&mut Convolver::new(&impulse, 192), &input),
+            &convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input),
             &direct(&input, &impulse),
             1e-4,
         );
@@ -260,7 +251,7 @@ mod tests {
 
     #[test]
     fn reset_forgets() {
-        let mut convolver = Convolver::new(&noise(900, 6), 64);
+        let mut convolver = Convolver::new(&noise(900, 6), 64, Kernels::detect());
         let input = noise(64 * 30, 7);
         let first = convolve(&mut convolver, &input);
         convolver.reset();
@@ -269,7 +260,7 @@ mod tests {
 
     #[test]
     fn hostile_samples_count_as_silence() {
-        let mut convolver = Convolver::new(&noise(300, 8), 64);
+        let mut convolver = Convolver::new(&noise(300, 8), 64, Kernels::detect());
         let mut input = vec![0.0; 640];
         input[3] = f32::NAN;
         input[100] = f32::NEG_INFINITY;

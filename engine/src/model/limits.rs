@@ -22,8 +22,11 @@ pub const CHANNELS: usize = 16_384;
 pub const BLOCK: usize = 65_536;
 /// Longest impulse response, samples: ten seconds at 192 kHz.
 pub const TAPS: usize = 1_920_000;
-/// Most values that one stream of a method may hold between two steps (histories, states, one block of every value).
-pub const STREAM_VALUES: usize = 64 << 20;
+/// Most values that one stream of a method may hold (histories, states, one block of every value): 64 MiB, several times
+/// what the largest codecs in use need.
+pub const STREAM_VALUES: usize = 16 << 20;
+/// Most values that an executor may hold for all of its streams: 1 GiB.
+pub const EXECUTOR_VALUES: usize = 256 << 20;
 /// Sample rates, Hz.
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
@@ -58,27 +61,35 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault
     Fault::limit("the length of a method's name", method.name.len(), NAME_BYTES)?;
     Fault::limit(format!("the number of nodes of method {:?}", method.name), method.nodes.len(), NODES)?;
     Fault::limit(format!("the block of method {:?}", method.name), method.block, BLOCK)?;
-    let mut held: usize = 0;
     for shape in &shapes.values {
         Fault::limit("the number of channels", shape.channels, CHANNELS)?;
-        held = held.saturating_add(shape.channels.saturating_mul(method.block / shape.ratio));
     }
     for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
         Fault::limit("the length of a node's name", node.name.len(), NAME_BYTES)?;
-        let history = match node.op {
-            Op::Conv1d { kernel, dilation, .. } => (kernel - 1).saturating_mul(dilation),
-            Op::ConvTranspose1d { kernel, stride, .. } => kernel / stride,
-            Op::Convolve { taps } => {
-                Fault::limit("the length of an impulse response", taps, TAPS)?;
-                4 * taps
-            }
-            _ => 2,
-        };
-        held = held.saturating_add(history.saturating_mul(2 * inputs[0].channels));
+        if let Op::Convolve { taps } = node.op {
+            Fault::limit("the length of an impulse response", taps, TAPS)?;
+        }
         for spec in node.op.weights(&inputs) {
             let values = spec.shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
-            Fault::limit(format!("the size of weight {}.{}", node.name, spec.name), values.unwrap_or(usize::MAX), FILE_BYTES / 4)?;
+            let what = format!("the size of weight {}.{}", node.name, spec.name);
+            Fault::limit(what, values.unwrap_or(usize::MAX), FILE_BYTES / size_of::<f32>())?;
         }
     }
-    Fault::limit(format!("what method {:?} holds per stream", method.name), held, STREAM_VALUES)
+    Fault::limit(format!("what method {:?} holds per stream", method.name), stream_values(method, shapes), STREAM_VALUES)
+}
+
+/// Values that one stream of a method holds when it is stepped block by block.
+pub(crate) fn stream_values(method: &Method, shapes: &Shapes) -> usize {
+    let values = shapes.values.iter().map(|shape| shape.channels.saturating_mul(method.block / shape.ratio));
+    let states = method.nodes.iter().zip(shapes.node_inputs()).map(|(node, inputs)| {
+        let frames = match node.op {
+            Op::Conv1d { kernel, dilation, .. } => (kernel - 1).saturating_mul(dilation).saturating_mul(2),
+            Op::ConvTranspose1d { kernel, stride, .. } => 2 * (kernel / stride),
+            // The spectra of the response and of the past, each over twice its length.
+            Op::Convolve { taps } => taps.saturating_mul(4),
+            _ => 1,
+        };
+        frames.saturating_mul(inputs[0].channels)
+    });
+    values.chain(states).fold(0, usize::saturating_add)
 }

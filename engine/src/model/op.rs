@@ -185,7 +185,7 @@ impl Op {
                 Ok(shaped(channels / 2))
             }
             Self::Film => {
-                require(inputs[1].channels == 2 * channels, "its condition has not twice the channels")?;
+                require(channels.checked_mul(2) == Some(inputs[1].channels), "its condition has not twice the channels")?;
                 Ok(shaped(channels))
             }
             Self::Add => {
@@ -196,7 +196,10 @@ impl Op {
                 require([1, channels].contains(&inputs[1].channels), "its factor has neither one nor all channels")?;
                 Ok(shaped(channels))
             }
-            Self::Concat => Ok(shaped(inputs.iter().map(|input| input.channels).sum())),
+            Self::Concat => {
+                let sum = inputs.iter().try_fold(0_usize, |sum, input| sum.checked_add(input.channels));
+                Ok(shaped(sum.ok_or("has too many channels")?))
+            }
             Self::Split { start, channels: count } => {
                 let end = start.checked_add(count).ok_or("its range is too large")?;
                 require(count > 0 && end <= channels, "takes channels that its input has not")?;

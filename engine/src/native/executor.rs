@@ -24,7 +24,7 @@ impl Executor {
     /// Prepares `method` for up to `streams` streams and up to `max_blocks` blocks a step.
     ///
     /// # Errors
-    /// [`Fault::Method`] when the model has no such method.
+    /// [`Fault::Method`] when the model has no such method, [`Fault::Limit`] when so many streams would hold too much.
     ///
     /// # Panics
     /// When `streams` or `max_blocks` is 0.

@@ -4,7 +4,7 @@ use ondes_kernels::Kernels;
 
 use super::layers::{self, Build, Layer};
 use crate::model::graph::Shapes;
-use crate::model::{Fault, Model, Op};
+use crate::model::{Fault, Model, Op, limits};
 
 /// Where a value lies: `offset` is scaled for the largest step, so it never moves.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,8 @@ impl Plan {
     pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize) -> Result<Self, Fault> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
+        let held = limits::stream_values(method, &shapes).saturating_mul(streams).saturating_mul(blocks);
+        Fault::limit(format!("what {streams} streams of method {:?} hold", method.name), held, limits::EXECUTOR_VALUES)?;
         let mut places: Vec<Place> = Vec::new();
         let mut arena = 0;
         let mut place = |shape: crate::model::Shape| {

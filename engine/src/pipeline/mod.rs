@@ -10,5 +10,5 @@ mod instrument;
 mod rates;
 mod synthesis;
 
-pub use controls::INSTRUMENT_CONTROLS;
+pub use controls::{INSTRUMENT_CONTROLS, InstrumentControl};
 pub use instrument::{Pipeline, PipelineError, PipelineOptions, Source};

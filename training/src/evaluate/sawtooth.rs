@@ -51,7 +51,7 @@ impl Baseline {
         let mut sound = level(&bare(file), file);
         sound.extend(vec![0.0; FFT]);
         sound.resize(sound.len().next_multiple_of(self.rate.hop), 0.0);
-        let mut convolver = Convolver::new(&self.filter, self.rate.hop);
+        let mut convolver = Convolver::new(&self.filter, self.rate.hop, Kernels::detect());
         let mut filtered = vec![0.0; sound.len()];
         let blocks = sound.chunks_exact(self.rate.hop).zip(filtered.chunks_exact_mut(self.rate.hop));
         blocks.for_each(|(x, y)| convolver.process(x, y));

@@ -192,7 +192,7 @@ pub(super) struct Convolve {
 impl Convolve {
     pub fn new(build: &Build<'_>) -> Self {
         let impulse = &build.weight("impulse").data;
-        let convolver = || Convolver::new(impulse, build.block);
+        let convolver = || Convolver::new(impulse, build.block, build.kernels);
         Self { block: build.block, taps: impulse.len(), convolvers: (0..build.streams).map(|_| convolver()).collect() }
     }
 }

@@ -1,0 +1,170 @@
+//! The facts, laid out for a person.
+
+use std::fmt::Write as _;
+
+use ondes_engine::instrument::PlayMode;
+use ondes_engine::model::{Control, Port};
+
+use super::facts::{Facts, MethodFacts};
+use crate::render::note_name;
+use crate::terminal::plain;
+
+/// Width of the first column.
+const LABELS: usize = 13;
+
+/// Several lines.
+pub fn lay_out(facts: &Facts) -> String {
+    let mut text = Text::default();
+    text.head(facts);
+    text.table("methods", facts.methods.iter().map(method_row).collect());
+    text.table("controls", facts.controls.iter().map(control_row).collect());
+    text.cost(facts);
+    text.provenance(facts);
+    text.row("hash", &facts.content_hash);
+    text.0
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    /// `label  value`; without a value there is no such line.
+    fn row(&mut self, label: &str, value: &str) {
+        if !value.is_empty() {
+            // Writing to a string does not fail.
+            drop(writeln!(self.0, "{label:LABELS$}{}", plain(value)));
+        }
+    }
+
+    /// Columns as wide as their widest cell, the label beside the first row.
+    fn table(&mut self, label: &str, rows: Vec<Vec<String>>) {
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+        for (index, row) in rows.iter().enumerate() {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            let line = cells.collect::<Vec<_>>().join("  ");
+            self.row(if index == 0 { label } else { "" }, line.trim_end());
+        }
+    }
+
+    fn head(&mut self, facts: &Facts) {
+        self.row("name", &facts.name);
+        self.row("kind", facts.kind);
+        self.row("description", &facts.description);
+        self.row("author", &facts.author);
+        self.row("licence", &facts.licence);
+        self.row("file", &format!("{}, {}, format {}", facts.file, bytes(facts.file_bytes), facts.format));
+        self.row("sample rate", &format!("{} Hz", facts.sample_rate));
+        self.row("parameters", &grouped(facts.parameters));
+        if let Some(performance) = &facts.performance {
+            let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
+            let voices = match (performance.mode, performance.polyphony) {
+                (PlayMode::Legato, _) => "legato".to_owned(),
+                (PlayMode::Poly, voices) => format!("{voices} voices"),
+            };
+            self.row("plays", &format!("{low} to {high}, {voices}"));
+        }
+    }
+
+    fn cost(&mut self, facts: &Facts) {
+        let rows = facts.cost.iter().map(|cost| {
+            vec![
+                cost.what.clone(),
+                format!("{:.0}× real time", cost.realtime_factor),
+                format!("{:.0} ns/sample", cost.ns_per_sample),
+                format!("latency {} samples ({:.1} ms)", cost.latency_samples, cost.latency_ms),
+                bytes(cost.memory_bytes as u64),
+                cost.executor.clone(),
+            ]
+        });
+        self.table("on this CPU", rows.collect());
+    }
+
+    fn provenance(&mut self, facts: &Facts) {
+        if let Some(training) = &facts.training {
+            self.table(
+                "training",
+                vec![
+                    vec![format!("{}, {} steps, seed {}", training.tool, grouped(training.steps as usize), training.seed)],
+                    vec![format!("{:.1} minutes of {}", training.corpus_seconds / 60.0, training.corpus)],
+                    vec![format!("validation loss {:.4}", training.validation_loss)],
+                ],
+            );
+        }
+        let heading = facts.quality.iter().any(|measure| measure.baseline.is_some()).then(|| {
+            ["held-out sound", "model", "baseline"].map(str::to_owned).to_vec()
+        });
+        let rows = facts.quality.iter().map(|measure| {
+            let unit = |value: f64| format!("{value:.3} {}", measure.unit).trim_end().to_owned();
+            vec![measure.name.clone(), unit(measure.value), measure.baseline.map(unit).unwrap_or_default()]
+        });
+        self.table("quality", heading.into_iter().chain(rows).collect());
+    }
+}
+
+fn method_row(method: &MethodFacts) -> Vec<String> {
+    let ports = |ports: &[Port]| ports.iter().map(port).collect::<Vec<_>>().join(", ");
+    vec![
+        method.name.clone(),
+        format!("{} → {}", ports(&method.inputs), ports(&method.outputs)),
+        format!("latency {} samples ({:.1} ms)", method.latency_samples, method.latency_ms),
+        format!("{:.1} M multiply-adds/s", 1e-6 * method.multiply_adds_per_second),
+    ]
+}
+
+/// `NAME`, its channels where there are several, its ratio where it is not audio.
+fn port(port: &Port) -> String {
+    let mut text = port.name.clone();
+    if port.channels > 1 {
+        drop(write!(text, " [{}]", port.channels));
+    }
+    if port.ratio > 1 {
+        drop(write!(text, " /{}", port.ratio));
+    }
+    text
+}
+
+fn control_row(control: &Control) -> Vec<String> {
+    let range = format!("{} to {} {}", control.min, control.max, control.unit);
+    vec![
+        control.name.clone(),
+        range.trim_end().to_owned(),
+        format!("default {}", control.default),
+        control.description.clone(),
+    ]
+}
+
+/// A size as a person reads it.
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut text = digits[..first].to_owned();
+    for group in digits.as_bytes()[first..].chunks(3) {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.extend(group.iter().map(|&digit| char::from(digit)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, grouped};
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 12, 123, 1_234, 1_234_567].map(grouped), ["0", "12", "123", "1 234", "1 234 567"]);
+        assert_eq!([12, 1_234, 3_456_789].map(bytes), ["12 bytes", "1.2 kB", "3.5 MB"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The command line of `ondes render`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use ondes_engine::media::WavBits;
+
+const EXAMPLES: &str = "\
+Examples:
+  Play a MIDI file:
+    ondes render bowed.ondes --midi song.mid --out song.wav
+  Only one track of it, an octave down, with less room, ready for a CD:
+    ondes render plucked.ondes --midi song.mid --track Bass --transpose -12 \\
+      --control room=0.3 --sample-rate 44100 --bits 16
+  Re-play a recording; the result lies exactly under the recording:
+    ondes render wind.ondes --input singing.flac --out whistle.wav
+  Straight to the ears, and the figures to a file:
+    ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
+
+The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room then
+takes to fade. Latency is compensated.";
+
+/// Plays an instrument from a MIDI file, or re-plays a recording with it, into a WAV file.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("source").required(true))]
+pub struct RenderArguments {
+    /// The instrument: a model file, NAME.ondes
+    pub model: PathBuf,
+    /// Notes to play: a Standard MIDI File
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub midi: Option<PathBuf>,
+    /// Recording whose pitch and loudness the instrument follows: WAV, AIFF, FLAC, MP3, Ogg, M4A, …
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub input: Option<PathBuf>,
+    /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]
+    #[arg(long, value_name = "FILE.wav")]
+    pub out: Option<PathBuf>,
+    /// Sample rate of the output [default: that of the recording, or of the model with --midi]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
+    pub sample_rate: Option<u32>,
+    /// Bits per sample: 16 and 24 are integers, 32 is floating point
+    #[arg(long, value_enum, default_value_t = Bits::Float32)]
+    pub bits: Bits,
+    /// Samples rendered at a time; it changes nothing about the sound
+    #[arg(long, value_name = "SAMPLES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub block: u32,
+    /// Turns a control of the model, such as room=0.5; `ondes info MODEL` lists them
+    #[arg(long = "control", value_name = "NAME=VALUE", value_parser = parse_control)]
+    pub controls: Vec<(String, f32)>,
+    /// Shifts all pitches, -96 to 96 semitones
+    #[arg(
+        long,
+        value_name = "SEMITONES",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        value_parser = parse_transpose
+    )]
+    pub transpose: f32,
+    /// Another seed, other noise and other small variations; the same seed, the same sound
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Notes at once, 1 to 64 [default: what the model says]
+    #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub voices: Option<u8>,
+    /// Plays one track of the MIDI file only, by its name or its number, counted from 1
+    #[arg(long, value_name = "N|NAME", conflicts_with_all = ["input", "channel"])]
+    pub track: Option<String>,
+    /// Plays one channel of the MIDI file only, 1 to 16
+    #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub channel: Option<u8>,
+    /// Prints one JSON object with what came out; with --out - on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How samples are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Bits {
+    /// 16-bit integers, dithered
+    #[value(name = "16")]
+    Int16,
+    /// 24-bit integers
+    #[value(name = "24")]
+    Int24,
+    /// 32-bit floating point
+    #[value(name = "32")]
+    Float32,
+}
+
+impl Bits {
+    /// How many.
+    pub fn count(self) -> u16 {
+        match self {
+            Self::Int16 => 16,
+            Self::Int24 => 24,
+            Self::Float32 => 32,
+        }
+    }
+
+    /// Whether samples beyond −1 to 1 are cut off.
+    pub fn clips(self) -> bool {
+        self != Self::Float32
+    }
+
+    /// The same for the writer.
+    pub fn wav(self) -> WavBits {
+        match self {
+            Self::Int16 => WavBits::Int16,
+            Self::Int24 => WavBits::Int24,
+            Self::Float32 => WavBits::Float32,
+        }
+    }
+}
+
+fn parse_control(text: &str) -> Result<(String, f32), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let value: f32 = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
+    Ok((name.trim().to_owned(), value))
+}
+
+fn parse_transpose(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(semitones) if (-96.0..=96.0).contains(&semitones) => Ok(semitones),
+        _ => Err("expected a number from -96 to 96".into()),
+    }
+}

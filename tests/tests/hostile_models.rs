@@ -1,0 +1,172 @@
+//! Model files that are damaged, or made to do harm: an error, or the same sound; never a panic, a hang or a huge allocation.
+
+use std::time::Instant;
+
+use ondes_engine::model::{Fault, Header, Kind, Model, Op, Tensor, file};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_tests::{header, instrument_methods, port, random, random_weights, single, untrained_instrument};
+use rand::RngExt;
+use serde_json::Value;
+
+#[test]
+fn a_file_reads_back_as_it_was_written() {
+    let model = untrained_instrument(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.ondes");
+    file::write(&model, &path).expect("it can be written");
+    assert_eq!(file::read(&path).expect("it can be read"), model);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing but the file is left");
+}
+
+#[test]
+fn thousands_of_mutations_give_an_error_or_the_same_model() {
+    let model = untrained_instrument(1);
+    let bytes = file::serialize(&model).expect("it can be laid out");
+    let header_length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+    let mut random = random(1);
+    let (mut errors, mut same) = (0, 0);
+    for _ in 0..6000 {
+        let mut mutated = bytes.clone();
+        for _ in 0..random.random_range(1..4) {
+            // Half of all damage in the header, where it could do most.
+            let end = if random.random_bool(0.5) { (8 + header_length).min(mutated.len()) } else { mutated.len() };
+            let place = random.random_range(0..end.max(1));
+            match random.random_range(0..5) {
+                _ if mutated.is_empty() => {}
+                0 | 1 => mutated[place] ^= 1 << random.random_range(0..8),
+                2 => mutated[place] = random.random(),
+                3 => mutated.truncate(place),
+                _ => mutated.insert(place, random.random()),
+            }
+        }
+        match file::parse(&mutated) {
+            Ok(read) => {
+                assert_eq!(read, model, "a file that is read must be the one that was written");
+                same += 1;
+            }
+            Err(fault) => {
+                let message = fault.to_string();
+                assert!(!message.contains('\n'), "one line: {message}");
+                errors += 1;
+            }
+        }
+    }
+    assert!(errors > 5500, "{errors} errors, {same} the same");
+}
+
+#[test]
+fn lying_header_sizes() {
+    let bytes = file::serialize(&untrained_instrument(1)).expect("it can be laid out");
+    for size in [0_u64, 1, 7, 1 << 20, 1 << 30, 1 << 40, u64::MAX / 2, u64::MAX - 7, u64::MAX] {
+        let mut lying = bytes.clone();
+        lying[..8].copy_from_slice(&size.to_le_bytes());
+        assert!(file::parse(&lying).is_err(), "{size}");
+    }
+    for length in 0..9 {
+        assert!(file::parse(&bytes[..length]).is_err());
+    }
+}
+
+/// Numbers of the header are changed and the checksum is made to fit, as someone would who means harm.
+#[test]
+fn hostile_headers_are_refused_or_play() {
+    let methods = instrument_methods();
+    let weights = random_weights(&methods, 1);
+    let clean = serde_json::to_value(header(Kind::Instrument, methods)).expect("a header is JSON");
+    let mut random = random(2);
+    let hostile = [0.0, 1.0, -1.0, 2.0, 3.0, 64.0, 65_536.0, 4e9, 1.8e19, 1e300, 1e-300, -0.5];
+    let (mut played, mut refused) = (0, 0);
+    for _ in 0..1500 {
+        let mut changed = clean.clone();
+        for _ in 0..random.random_range(1..3) {
+            let count = numbers(&mut changed).len();
+            let index = random.random_range(0..count);
+            let value = hostile[random.random_range(0..hostile.len())];
+            let number = numbers(&mut changed).swap_remove(index);
+            *number = if number.is_u64() && value >= 0.0 { Value::from(value as u64) } else { Value::from(value) };
+        }
+        let started = Instant::now();
+        let Ok(header) = serde_json::from_value::<Header>(changed) else {
+            refused += 1;
+            continue;
+        };
+        let played_on = Model::new(header, weights.clone()).map_err(|_| ()).and_then(|model| {
+            let options = PipelineOptions { voices: Some(2), ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).map_err(|_| ())?;
+            let mut sound = vec![0.0; 600];
+            let event = ondes_tests::random_events(1, 600)[0];
+            pipeline.handle(event).map_err(|_| ())?;
+            pipeline.process(&[], &mut sound);
+            Ok(())
+        });
+        match played_on {
+            Ok(()) => played += 1,
+            Err(()) => refused += 1,
+        }
+        assert!(started.elapsed().as_secs() < 20, "it hangs");
+    }
+    assert!(played > 50 && refused > 50, "{played} played, {refused} refused");
+}
+
+/// All numbers in a JSON value.
+fn numbers(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Number(_) => vec![value],
+        Value::Array(values) => values.iter_mut().flat_map(numbers).collect(),
+        Value::Object(values) => values.iter_mut().flat_map(|(_, value)| numbers(value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn weights_that_are_no_numbers() {
+    for poison in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let methods = instrument_methods();
+        let mut weights = random_weights(&methods, 1);
+        let mut tensor = weights.get("memory", "weight_hh").clone();
+        tensor.data[7] = poison;
+        weights.insert("memory.weight_hh", tensor);
+        let refused = Model::new(header(Kind::Instrument, methods), weights);
+        assert!(matches!(refused, Err(Fault::Weight { name, .. }) if name == "memory.weight_hh"));
+    }
+}
+
+#[test]
+fn weights_that_do_not_fit() {
+    let methods = instrument_methods();
+    let whole = random_weights(&methods, 1);
+    let build = |weights| Model::new(header(Kind::Instrument, methods.clone()), weights);
+    let mut misshapen = whole.clone();
+    misshapen.insert("heads.bias", Tensor::new(&[3], vec![0.0; 3]));
+    assert!(matches!(build(misshapen), Err(Fault::Weight { name, .. }) if name == "heads.bias"));
+    let mut surplus = whole.clone();
+    surplus.insert("nobody.weight", Tensor::new(&[1], vec![0.0]));
+    assert!(matches!(build(surplus), Err(Fault::Weight { name, .. }) if name == "nobody.weight"));
+    let missing = random_weights(&methods[..1], 1);
+    assert!(matches!(build(missing), Err(Fault::Weight { name, .. }) if name == "room.impulse"));
+    assert!(build(whole).is_ok());
+}
+
+#[test]
+fn unknown_versions_say_so() {
+    let mut header = header(Kind::Instrument, instrument_methods());
+    header.format = 99;
+    let refused = Model::new(header, random_weights(&instrument_methods(), 1));
+    assert!(matches!(refused, Err(Fault::Version { found: 99, supported: 1 })));
+    // In a file too, whatever else is in its header.
+    let json = r#"{"format":7,"everything":"is different"}"#.to_owned();
+    let texts = std::collections::HashMap::from([("ondes".to_owned(), json)]);
+    let none: Vec<(String, safetensors::tensor::TensorView<'_>)> = Vec::new();
+    let bytes = safetensors::serialize(none, Some(texts)).expect("it can be laid out");
+    assert!(matches!(file::parse(&bytes), Err(Fault::Version { found: 7, supported: 1 })));
+}
+
+#[test]
+fn histories_beyond_all_bounds() {
+    let ports = [port("x", 512, 1)];
+    let op = Op::Conv1d { outputs: 1, kernel: 2, stride: 1, dilation: 1 << 40, groups: 1 };
+    let methods = vec![single(op, &ports, 8)];
+    let weights = random_weights(&methods, 1);
+    let refused = Model::new(header(Kind::Effect, methods), weights);
+    assert!(matches!(refused, Err(Fault::Limit { .. })), "{refused:?}");
+}

@@ -1,0 +1,186 @@
+//! However time is cut into blocks, the same comes out, to the bit: every layer, every pipeline, every instrument.
+
+use ondes_engine::Kernels;
+use ondes_engine::instrument::Event;
+use ondes_engine::model::{Kind, Model, Op, Port, file};
+use ondes_engine::native::Executor;
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_tests::{
+    SAMPLE_RATE, bundled_models, model, port, random, random_events, random_splits, single, untrained_instrument,
+};
+use rand::RngExt;
+
+/// Steps a method of one layer in random numbers of blocks, for streams that come and go, and compares with one whole step.
+fn check_layer(op: Op, inputs: &[Port], block: usize) {
+    let label = format!("{op:?}");
+    let model = model(Kind::Effect, vec![single(op, inputs, block)], 5);
+    let blocks = 8192 / block;
+    let mut random = random(6);
+    let mut values = |port: &Port| -> Vec<f32> {
+        (0..blocks * block / port.ratio * port.channels).map(|_| random.random_range(0.0..1.0)).collect()
+    };
+    let values: Vec<Vec<f32>> = inputs.iter().map(&mut values).collect();
+    for kernels in Kernels::available() {
+        let mut whole = Executor::new(&model, "forward", kernels, 1, blocks).expect("it is there");
+        whole.begin(&[0], blocks);
+        for (index, values) in values.iter().enumerate() {
+            whole.input(index).copy_from_slice(values);
+        }
+        whole.run();
+        let expected = whole.output(0).to_vec();
+        // The other streams hear something else; what stream 1 hears must not depend on them.
+        let mut split = Executor::new(&model, "forward", kernels, 3, blocks).expect("it is there");
+        let mut position = 0;
+        for (turn, count) in random_splits(7, blocks, blocks.min(40)).into_iter().enumerate() {
+            let streams: &[usize] = [&[1][..], &[0, 1], &[1, 2], &[2, 1, 0]][turn % 4];
+            split.begin(streams, count);
+            for (index, (values, port)) in values.iter().zip(inputs).enumerate() {
+                let per_block = block / port.ratio * port.channels;
+                let part = &values[position * per_block..][..count * per_block];
+                let rows = split.input(index).chunks_exact_mut(part.len());
+                for (row, &stream) in rows.zip(streams) {
+                    row.fill(0.3);
+                    if stream == 1 {
+                        row.copy_from_slice(part);
+                    }
+                }
+            }
+            split.run();
+            let row = streams.iter().position(|&stream| stream == 1).expect("stream 1 is always there");
+            let length = split.output(0).len() / streams.len();
+            let per_block = expected.len() / blocks;
+            assert_eq!(length, count * per_block);
+            let ours = &split.output(0)[row * length..][..length];
+            // Noise is another one in each stream by design; its seed is given to stream 0 of both below.
+            assert_eq!(ours, &expected[position * per_block..][..length], "{label} with {}", kernels.name());
+            position += count;
+        }
+    }
+}
+
+fn x(channels: usize, ratio: usize) -> Vec<Port> {
+    vec![port("x", channels, ratio)]
+}
+
+#[test]
+fn layers() {
+    let two = |a, b| vec![port("a", a, 1), port("b", b, 1)];
+    for (op, inputs) in [
+        (Op::Linear { outputs: 19 }, x(7, 1)),
+        (Op::Conv1d { outputs: 6, kernel: 3, stride: 1, dilation: 1, groups: 1 }, x(5, 1)),
+        (Op::Conv1d { outputs: 6, kernel: 3, stride: 1, dilation: 129, groups: 2 }, x(4, 1)),
+        (Op::Conv1d { outputs: 6, kernel: 9, stride: 4, dilation: 1, groups: 1 }, x(3, 1)),
+        (Op::ConvTranspose1d { outputs: 3, kernel: 8, stride: 4 }, x(5, 4)),
+        (Op::Gru { hidden: 17 }, x(6, 1)),
+        (Op::Lstm { hidden: 17 }, x(6, 1)),
+        (Op::LayerNorm, x(21, 1)),
+        (Op::Tanh, x(3, 1)),
+        (Op::Sigmoid, x(3, 1)),
+        (Op::Relu, x(3, 1)),
+        (Op::LeakyRelu { slope: 0.2 }, x(3, 1)),
+        (Op::Snake, x(5, 1)),
+        (Op::Softplus, x(3, 1)),
+        (Op::ExpSigmoid, x(3, 1)),
+        (Op::Gate, x(10, 1)),
+        (Op::Affine { scale: 2.0, offset: 1.0 }, x(3, 1)),
+        (Op::Film, two(5, 10)),
+        (Op::Add, two(5, 5)),
+        (Op::Multiply, two(5, 1)),
+        (Op::Concat, two(5, 2)),
+        (Op::Split { start: 1, channels: 2 }, x(5, 1)),
+    ] {
+        check_layer(op, &inputs, 8);
+    }
+    let bank = [port("pitch", 1, 64), port("amplitude", 1, 64), port("distribution", 30, 64)];
+    check_layer(Op::Harmonic, &bank, 64);
+    check_layer(Op::Convolve { taps: 700 }, &x(1, 1), 64);
+}
+
+/// Noise differs between streams by design, so it is split in stream 0 alone.
+#[test]
+fn filtered_noise() {
+    let inputs = [port("magnitudes", 9, 64)];
+    let model = model(Kind::Effect, vec![single(Op::FilteredNoise, &inputs, 64)], 5);
+    let magnitudes: Vec<f32> = (0..128 * 9).map(|i| (i as f32 * 0.37).sin().abs()).collect();
+    let run = |parts: &[usize]| {
+        let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, 128).expect("it is there");
+        let mut position = 0;
+        let mut sound = Vec::new();
+        for &count in parts {
+            executor.begin(&[0], count);
+            executor.input(0).copy_from_slice(&magnitudes[position * 9..][..count * 9]);
+            executor.run();
+            sound.extend_from_slice(executor.output(0));
+            position += count;
+        }
+        sound
+    };
+    assert_eq!(run(&[128]), run(&random_splits(3, 128, 30)));
+}
+
+/// Plays events through a pipeline in blocks of those lengths.
+fn play(model: &Model, options: &PipelineOptions, events: &[Event], input: &[f32], blocks: &[usize]) -> Vec<f32> {
+    let mut pipeline = Pipeline::new(model, options).expect("it plays");
+    let mut sound = Vec::new();
+    let mut events = events.iter().peekable();
+    for &length in blocks {
+        let start = sound.len();
+        sound.resize(start + length, f32::NAN);
+        // As a host does: each block comes with its own events.
+        while let Some(event) = events.next_if(|event| event.at < sound.len() as u64) {
+            pipeline.handle(*event).expect("there is room");
+        }
+        let heard = if input.is_empty() { &[] } else { &input[start..start + length] };
+        pipeline.process(heard, &mut sound[start..]);
+    }
+    assert_eq!(pipeline.samples_missing(), 0, "the latency is too short at {} Hz", options.sample_rate);
+    sound
+}
+
+fn check_instrument(model: &Model, rates: &[u32]) {
+    for &sample_rate in rates {
+        let length = 30_000;
+        let options = PipelineOptions { sample_rate, seed: 3, voices: Some(6), ..PipelineOptions::default() };
+        let events = random_events(u64::from(sample_rate), length as u64);
+        let whole = play(model, &options, &events, &[], &[length]);
+        assert!(whole.iter().any(|sample| sample.abs() > 1e-3), "nothing sounds at {sample_rate} Hz");
+        for seed in 0..3 {
+            let parts = random_splits(seed, length, 8192);
+            assert!(whole == play(model, &options, &events, &[], &parts), "notes at {sample_rate} Hz, split {seed}");
+        }
+        let ones = vec![1; 3000];
+        assert!(whole[..3000] == play(model, &options, &events, &[], &ones), "notes at {sample_rate} Hz, singly");
+        let options = PipelineOptions { source: Source::Sound, ..options };
+        let step = std::f32::consts::TAU * 330.0 / sample_rate as f32;
+        let input: Vec<f32> = (0..length).map(|n| 0.3 * (step * n as f32).sin() * (n as f32 * 3e-4).sin()).collect();
+        let whole = play(model, &options, &[], &input, &[length]);
+        for seed in 0..2 {
+            let parts = random_splits(seed, length, 8192);
+            assert!(whole == play(model, &options, &[], &input, &parts), "sound at {sample_rate} Hz, split {seed}");
+        }
+    }
+}
+
+#[test]
+fn pipelines_at_many_rates() {
+    let rates = [8_000, 22_050, 32_000, 44_100, SAMPLE_RATE, 88_200, 96_000, 192_000];
+    check_instrument(&untrained_instrument(1), &rates);
+}
+
+#[test]
+fn bundled_instruments() {
+    for path in bundled_models() {
+        check_instrument(&file::read(&path).expect("bundled models are whole"), &[44_100, SAMPLE_RATE]);
+    }
+}
+
+#[test]
+fn all_kernels_play_alike() {
+    let model = untrained_instrument(2);
+    let events = random_events(9, 20_000);
+    let play = |kernels| play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &[], &[20_000]);
+    let scalar = play(Kernels::scalar());
+    for kernels in Kernels::available() {
+        assert!(scalar == play(kernels), "{}", kernels.name());
+    }
+}

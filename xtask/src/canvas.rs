@@ -1,0 +1,150 @@
+//! A picture in memory: rectangles, text, PNG.
+
+use std::path::Path;
+
+use ab_glyph::{Font as _, FontRef, ScaleFont as _};
+use anyhow::Context;
+
+/// Red, green, blue.
+pub type Colour = [u8; 3];
+
+/// Where a text is, seen from the point that is given for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// It begins there.
+    Left,
+    /// Its middle is there.
+    Centre,
+    /// It ends there.
+    Right,
+}
+
+/// Pixels, from the top left.
+pub struct Canvas {
+    width: usize,
+    height: usize,
+    pixels: Vec<Colour>,
+    font: FontRef<'static>,
+}
+
+impl Canvas {
+    /// A canvas of one colour.
+    pub fn new(width: usize, height: usize, colour: Colour) -> Self {
+        let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).expect("the font is a font");
+        Self { width, height, pixels: vec![colour; width * height], font }
+    }
+
+    /// Paints a pixel, or a part of it; what is outside is not painted.
+    pub fn paint(&mut self, x: isize, y: isize, colour: Colour, coverage: f32) {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
+        if x < self.width && y < self.height {
+            let pixel = &mut self.pixels[y * self.width + x];
+            for (old, new) in pixel.iter_mut().zip(colour) {
+                *old = (f32::from(*old) + (f32::from(new) - f32::from(*old)) * coverage.clamp(0.0, 1.0)).round() as u8;
+            }
+        }
+    }
+
+    /// Paints a rectangle.
+    pub fn fill(&mut self, [x, y]: [isize; 2], [width, height]: [isize; 2], colour: Colour) {
+        for row in y..y + height {
+            for column in x..x + width {
+                self.paint(column, row, colour, 1.0);
+            }
+        }
+    }
+
+    /// Paints a vertical stroke one pixel wide; its ends may lie within pixels.
+    pub fn stroke(&mut self, x: isize, top: f32, bottom: f32, colour: Colour) {
+        for y in top.floor() as isize..=bottom.floor() as isize {
+            let coverage = bottom.min(y as f32 + 1.0) - top.max(y as f32);
+            self.paint(x, y, colour, coverage);
+        }
+    }
+
+    /// Writes one line whose capitals stand on `y`; `size` is the height of the font in pixels.
+    pub fn text(&mut self, text: &str, [x, y]: [f32; 2], size: f32, align: Align, colour: Colour) {
+        let font = self.font.clone();
+        let scaled = font.as_scaled(size);
+        let mut glyphs = Vec::new();
+        let (mut width, mut last) = (0.0, None);
+        for id in text.chars().map(|character| font.glyph_id(character)) {
+            width += last.map_or(0.0, |last| scaled.kern(last, id));
+            glyphs.push((id, width));
+            width += scaled.h_advance(id);
+            last = Some(id);
+        }
+        let left = match align {
+            Align::Left => x,
+            Align::Centre => x - width / 2.0,
+            Align::Right => x - width,
+        };
+        for (id, offset) in glyphs {
+            let glyph = id.with_scale_and_position(size, ab_glyph::point(left + offset, y));
+            let Some(outline) = font.outline_glyph(glyph) else { continue };
+            let corner = outline.px_bounds().min;
+            outline.draw(|column, row, coverage| {
+                self.paint(corner.x as isize + column as isize, corner.y as isize + row as isize, colour, coverage);
+            });
+        }
+    }
+
+    /// Writes a PNG file.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        self.encode().and_then(|bytes| Ok(std::fs::write(path, bytes)?)).with_context(|| format!("{}: cannot be written", path.display()))
+    }
+
+    fn encode(&self) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, u32::try_from(self.width)?, u32::try_from(self.height)?);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
+        encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLACK: Colour = [0; 3];
+    const WHITE: Colour = [255; 3];
+
+    #[test]
+    fn strokes_end_within_pixels() {
+        let mut canvas = Canvas::new(3, 4, BLACK);
+        canvas.stroke(1, 0.5, 2.25, WHITE);
+        let column: Vec<u8> = (0..4).map(|y| canvas.pixels[y * 3 + 1][0]).collect();
+        assert_eq!(column, [128, 255, 64, 0]);
+        canvas.fill([-5, -5], [100, 6], WHITE);
+        assert_eq!(canvas.pixels[..4], [WHITE, WHITE, WHITE, BLACK]);
+    }
+
+    #[test]
+    fn text_is_where_it_is_asked_for() {
+        let ink = |align| {
+            let mut canvas = Canvas::new(200, 40, BLACK);
+            canvas.text("16 kHz", [100.0, 30.0], 20.0, align, WHITE);
+            let mut columns = (0..200).filter(|x| (0..40).any(|y| canvas.pixels[y * 200 + x][0] > 64));
+            let first = columns.next().unwrap();
+            (first, columns.last().unwrap())
+        };
+        let (left, centre, right) = (ink(Align::Left), ink(Align::Centre), ink(Align::Right));
+        assert!(left.0 >= 100 && right.1 <= 100);
+        assert!(centre.0.abs_diff(200 - centre.1) <= 3, "{centre:?}");
+    }
+
+    #[test]
+    fn png_comes_back_as_it_was() {
+        let mut canvas = Canvas::new(5, 3, [1, 2, 3]);
+        canvas.fill([1, 1], [2, 1], WHITE);
+        let bytes = canvas.encode().unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.width, info.height), (5, 3));
+        assert_eq!(pixels, canvas.pixels.as_flattened());
+    }
+}

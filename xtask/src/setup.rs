@@ -1,0 +1,88 @@
+//! What a machine needs for building, and how it gets there: packages by apt, where we may.
+
+use std::process::Command;
+
+use anyhow::bail;
+
+use crate::libtorch;
+use crate::process::{run, works};
+
+/// A program that must be there.
+struct Tool {
+    /// What shows that it is there.
+    test: (&'static str, &'static [&'static str]),
+    /// What has it, on Debian and its descendants.
+    package: &'static str,
+    /// What it is for.
+    purpose: &'static str,
+    /// Whether only training needs it.
+    torch: bool,
+}
+
+const TOOLS: [Tool; 4] = [
+    Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", torch: false },
+    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the bindings to libtorch", torch: true },
+    Tool { test: ("python3", &["--version"]), package: "python3", purpose: "fetching libtorch", torch: true },
+    Tool { test: ("python3", &["-m", "pip", "--version"]), package: "python3-pip", purpose: "fetching libtorch", torch: true },
+];
+
+/// Installs what is missing; with `torch`, for training too.
+pub fn setup(torch: bool) -> anyhow::Result<()> {
+    // Nothing is fetched where libtorch is there already, so what fetches it need not be there.
+    let fetch = torch && !libtorch::is_there();
+    let needed = TOOLS.iter().filter(|tool| !tool.torch || (torch && (fetch || tool.test.0 == "g++")));
+    let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.test.0, tool.test.1)).collect();
+    if missing.is_empty() {
+        println!("system packages: already there");
+    } else {
+        install(&missing)?;
+    }
+    if torch {
+        libtorch::prepare()?;
+    }
+    Ok(())
+}
+
+fn install(tools: &[&Tool]) -> anyhow::Result<()> {
+    for tool in tools {
+        println!("missing: {} (for {})", tool.package, tool.purpose);
+    }
+    let packages: Vec<&str> = tools.iter().flat_map(|tool| tool.package.split(' ')).collect();
+    let by_hand = format!("apt-get install {}", packages.join(" "));
+    if !works("apt-get", &["--version"]) {
+        bail!("this machine has no apt-get: install what corresponds to `{by_hand}`, then run this again");
+    }
+    let Some(apt) = apt_get() else {
+        bail!("only root may install packages: run `sudo {by_hand}`, then this again");
+    };
+    run(apt().args(["update", "-q"]))?;
+    run(apt().args(["install", "-q", "-y", "--no-install-recommends"]).args(&packages))
+}
+
+/// How we may call apt-get, if we may: as root, or by a sudo that asks for no password.
+fn apt_get() -> Option<impl Fn() -> Command> {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    if !root && !works("sudo", &["-n", "true"]) {
+        return None;
+    }
+    Some(move || {
+        let mut command = Command::new(if root { "apt-get" } else { "sudo" });
+        if !root {
+            command.args(["-n", "apt-get"]);
+        }
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_tests_has_a_linker() {
+        assert!(works(TOOLS[0].test.0, TOOLS[0].test.1));
+        assert!(!works("no-such-program", &[]));
+        setup(false).unwrap();
+    }
+}

@@ -1,0 +1,105 @@
+//! Makes the bundled models again: the commands that `assets/README.md` lists.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+
+use crate::process::{build, from_root, root, run};
+use crate::setup::setup;
+
+/// The bundled models: each has a corpus and a recipe of its name.
+pub const MODELS: [&str; 3] = ["bowed", "wind", "plucked"];
+
+const ALL: &str = "all";
+
+/// What is learnt from.
+const CORPUS: [&str; 4] = ["--seed", "1", "--minutes", "12"];
+/// What is measured on: another seed, so nothing of it was learnt from.
+const HELD_OUT: [&str; 4] = ["--seed", "1001", "--minutes", "2"];
+
+/// What can be trained.
+pub fn choices() -> PossibleValuesParser {
+    PossibleValuesParser::new(MODELS.into_iter().chain([ALL]))
+}
+
+/// Makes one model, or all. With `steps`, a trial of that length that leaves the bundled model alone.
+pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
+    setup(true)?;
+    let program = build("ondes-training", "ondes-train")?;
+    let run_it = |arguments: &[&str]| {
+        println!("\n$ ondes-train {}", arguments.join(" "));
+        run(Command::new(&program).current_dir(root()).args(arguments))
+    };
+    for model in MODELS.into_iter().filter(|&model| name == ALL || name == model) {
+        for (folder, options) in [(model.to_owned(), CORPUS), (format!("{model}-held-out"), HELD_OUT)] {
+            let folder = format!("target/corpora/{folder}");
+            let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
+            run_it(&arguments.collect::<Vec<_>>())?;
+        }
+        let recipe = match steps {
+            None => format!("training/recipes/{model}.toml"),
+            Some(steps) => from_root(&trial(model, steps)?).to_string(),
+        };
+        run_it(&["fit", &recipe])?;
+    }
+    Ok(())
+}
+
+/// Writes the recipe of a trial. It is as deep below the checkout as the recipe itself, so that paths in it stay right.
+fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
+    let recipe = root().join(format!("training/recipes/{model}.toml"));
+    let text = fs::read_to_string(&recipe).with_context(|| format!("{}: cannot be read", recipe.display()))?;
+    let name = format!("{model}-{steps}-steps");
+    let path = root().join(format!("target/training/{name}.toml"));
+    fs::create_dir_all(root().join("target/training")).context("target/training: cannot be made")?;
+    fs::write(&path, shortened(&text, &name, steps)).with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(path)
+}
+
+/// A recipe with another number of steps, which writes below `target/training`.
+fn shortened(recipe: &str, name: &str, steps: u64) -> String {
+    let mut text = String::new();
+    for line in recipe.lines() {
+        match line.split('=').next().map(str::trim) {
+            Some("out") => text += &format!("out = \"../../target/training/{name}.ondes\""),
+            Some("work") => text += &format!("work = \"../../target/training/{name}\""),
+            Some("steps") => text += &format!("steps = {steps}"),
+            _ => text += line,
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_leaves_the_bundled_model_alone() {
+        for model in MODELS {
+            let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
+            let trial = shortened(&recipe, "short", 7);
+            assert!(trial.lines().any(|line| line == "steps = 7"), "{trial}");
+            assert!(trial.contains("out = \"../../target/training/short.ondes\"") && !trial.contains("assets/"), "{trial}");
+            assert_eq!(trial.lines().count(), recipe.lines().count());
+        }
+    }
+
+    #[test]
+    fn recipes_read_what_we_make() {
+        for model in MODELS {
+            let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
+            for line in [
+                format!("data = \"../../target/corpora/{model}\""),
+                format!("held_out = \"../../target/corpora/{model}-held-out\""),
+                format!("out = \"../../assets/models/{model}.ondes\""),
+            ] {
+                assert!(recipe.lines().any(|found| found == line), "{model}: {line}");
+            }
+        }
+    }
+}
