@@ -91,7 +91,9 @@ impl Canvas {
 
     /// Writes a PNG file.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        self.encode().and_then(|bytes| Ok(std::fs::write(path, bytes)?)).with_context(|| format!("{}: cannot be written", path.display()))
+        self.encode()
+            .and_then(|bytes| Ok(std::fs::write(path, bytes)?))
+            .with_context(|| format!("{}: cannot be written", path.display()))
     }
 
     fn encode(&self) -> anyhow::Result<Vec<u8>> {

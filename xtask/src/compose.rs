@@ -93,13 +93,9 @@ pub fn compose() -> Vec<u8> {
         part(1, 73, &wind, singing(&wind, 0.30)),
         part(2, 46, &plucked(), Vec::new()),
     ];
-    let header = Header::new(
-        Format::Parallel,
-        Timing::Metrical(u15::new(TICKS_PER_BEAT as u16)),
-    );
+    let header = Header::new(Format::Parallel, Timing::Metrical(u15::new(TICKS_PER_BEAT as u16)));
     let mut bytes = Vec::new();
-    midly::write_std(&header, &tracks, &mut bytes)
-        .expect("a short piece fits a MIDI file, and memory takes it");
+    midly::write_std(&header, &tracks, &mut bytes).expect("a short piece fits a MIDI file, and memory takes it");
     bytes
 }
 
@@ -111,19 +107,11 @@ fn melody(bars: &[&str], salt: u64) -> Vec<Note> {
         let beats: f64 = pair[1].parse().expect("a note is followed by its beats");
         if pair[0] != "-" {
             let wobble = random(salt, i as u64);
-            let down_beat = if start % BEATS_PER_BAR as f64 == 0.0 {
-                0.04
-            } else {
-                0.0
-            };
+            let down_beat = if start % BEATS_PER_BAR as f64 == 0.0 { 0.04 } else { 0.0 };
             notes.push(Note {
                 key: key(pair[0]),
                 start,
-                beats: if PHRASE_ENDS.contains(&(start + beats)) {
-                    beats - BREATH_BEATS
-                } else {
-                    beats + SLUR_BEATS
-                },
+                beats: if PHRASE_ENDS.contains(&(start + beats)) { beats - BREATH_BEATS } else { beats + SLUR_BEATS },
                 velocity: 0.16 + 0.66 * at(&DYNAMICS, start) + down_beat + 0.03 * wobble,
                 delay_ticks: (6.0 * random(salt + 10, i as u64)) as i64,
             });
@@ -140,28 +128,19 @@ fn plucked() -> Vec<Note> {
     for (bar, quavers) in PLUCKED.iter().enumerate() {
         let bar_start = (bar * BEATS_PER_BAR) as f64;
         let ending = bar >= BARS - 2;
-        for (i, chord) in quavers
-            .split_whitespace()
-            .enumerate()
-            .filter(|(_, chord)| *chord != "-")
-        {
+        for (i, chord) in quavers.split_whitespace().enumerate().filter(|(_, chord)| *chord != "-") {
             let start = bar_start + i as f64 * 0.5;
             // Chords are rolled from the bass, the last one at leisure.
             let roll_ticks = if ending { 42 } else { 11 };
             for (voice, name) in chord.split('+').enumerate() {
                 let index = (bar * 64 + i * 8 + voice) as u64;
-                let end = if ending {
-                    (BARS * BEATS_PER_BAR) as f64
-                } else {
-                    (start + 2.0).max(bar_start + 3.0)
-                };
+                let end = if ending { (BARS * BEATS_PER_BAR) as f64 } else { (start + 2.0).max(bar_start + 3.0) };
                 let inner = if voice == 0 { 1.0 } else { 0.86 };
                 notes.push(Note {
                     key: key(name),
                     start,
                     beats: end - start,
-                    velocity: (0.20 + 0.56 * at(&DYNAMICS, start)) * WEIGHT[i] * inner
-                        + 0.03 * random(3, index),
+                    velocity: (0.20 + 0.56 * at(&DYNAMICS, start)) * WEIGHT[i] * inner + 0.03 * random(3, index),
                     delay_ticks: voice as i64 * roll_ticks + (4.0 * random(13, index)) as i64,
                 });
             }
@@ -184,17 +163,9 @@ fn singing(notes: &[Note], vibrato: f64) -> Vec<(u32, MidiMessage)> {
             let swell = (std::f64::consts::PI * x.powf(1.3)).sin();
             let length = (note.beats / 2.0).min(1.0);
             let dynamics = at(&DYNAMICS, beat);
-            let closing = if note.beats > 4.0 {
-                1.0 - 0.55 * x * x
-            } else {
-                1.0
-            };
+            let closing = if note.beats > 4.0 { 1.0 - 0.55 * x * x } else { 1.0 };
             let expression = (0.66 + 0.18 * dynamics + 0.16 * length * swell) * closing;
-            let depth = vibrato
-                * (0.4 + 0.6 * dynamics)
-                * length
-                * ((x - 0.15) * 1.8).clamp(0.0, 1.0)
-                * closing;
+            let depth = vibrato * (0.4 + 0.6 * dynamics) * length * ((x - 0.15) * 1.8).clamp(0.0, 1.0) * closing;
             let tick = ticks(beat, 0);
             messages.push((tick, change(11, expression)));
             messages.push((tick, change(1, depth)));
@@ -204,88 +175,35 @@ fn singing(notes: &[Note], vibrato: f64) -> Vec<(u32, MidiMessage)> {
 }
 
 fn change(number: u8, value: f64) -> MidiMessage {
-    MidiMessage::Controller {
-        controller: u7::new(number),
-        value: seven_bits(value),
-    }
+    MidiMessage::Controller { controller: u7::new(number), value: seven_bits(value) }
 }
 
-fn part(
-    index: u8,
-    program: u8,
-    notes: &[Note],
-    messages: Vec<(u32, MidiMessage)>,
-) -> Vec<TrackEvent<'static>> {
+fn part(index: u8, program: u8, notes: &[Note], messages: Vec<(u32, MidiMessage)>) -> Vec<TrackEvent<'static>> {
     let channel = u4::new(index);
     let midi = |message| TrackEventKind::Midi { channel, message };
     // At the same tick keys come up first and go down last.
     let mut events: Vec<(u32, u8, TrackEventKind)> = vec![
-        (
-            0,
-            0,
-            TrackEventKind::Meta(MetaMessage::TrackName(PARTS[usize::from(index)].as_bytes())),
-        ),
-        (
-            0,
-            1,
-            midi(MidiMessage::ProgramChange {
-                program: u7::new(program),
-            }),
-        ),
+        (0, 0, TrackEventKind::Meta(MetaMessage::TrackName(PARTS[usize::from(index)].as_bytes()))),
+        (0, 1, midi(MidiMessage::ProgramChange { program: u7::new(program) })),
     ];
-    events.extend(
-        messages
-            .into_iter()
-            .map(|(tick, message)| (tick, 2, midi(message))),
-    );
+    events.extend(messages.into_iter().map(|(tick, message)| (tick, 2, midi(message))));
     for note in notes {
         let on = ticks(note.start, note.delay_ticks);
-        let again = notes
-            .iter()
-            .filter(|other| other.key == note.key && other.start > note.start);
-        let again = again
-            .map(|other| ticks(other.start, other.delay_ticks))
-            .min()
-            .unwrap_or(u32::MAX);
+        let again = notes.iter().filter(|other| other.key == note.key && other.start > note.start);
+        let again = again.map(|other| ticks(other.start, other.delay_ticks)).min().unwrap_or(u32::MAX);
         let off = ticks(note.start + note.beats, 0).min(again).min(end_tick());
         let key = u7::new(note.key);
-        events.push((
-            on,
-            3,
-            midi(MidiMessage::NoteOn {
-                key,
-                vel: seven_bits(note.velocity),
-            }),
-        ));
-        events.push((
-            off,
-            1,
-            midi(MidiMessage::NoteOff {
-                key,
-                vel: u7::new(64),
-            }),
-        ));
+        events.push((on, 3, midi(MidiMessage::NoteOn { key, vel: seven_bits(note.velocity) })));
+        events.push((off, 1, midi(MidiMessage::NoteOff { key, vel: u7::new(64) })));
     }
     track(events)
 }
 
 fn conductor() -> Vec<TrackEvent<'static>> {
     let mut events = vec![
-        (
-            0,
-            0,
-            TrackEventKind::Meta(MetaMessage::TrackName(b"First Light")),
-        ),
-        (
-            0,
-            0,
-            TrackEventKind::Meta(MetaMessage::TimeSignature(3, 2, 24, 8)),
-        ),
-        (
-            0,
-            0,
-            TrackEventKind::Meta(MetaMessage::KeySignature(-1, true)),
-        ),
+        (0, 0, TrackEventKind::Meta(MetaMessage::TrackName(b"First Light"))),
+        (0, 0, TrackEventKind::Meta(MetaMessage::TimeSignature(3, 2, 24, 8))),
+        (0, 0, TrackEventKind::Meta(MetaMessage::KeySignature(-1, true))),
     ];
     let halves = BARS * BEATS_PER_BAR * 2;
     events.extend((0..halves).map(|half| {
@@ -302,11 +220,7 @@ fn conductor() -> Vec<TrackEvent<'static>> {
 
 /// Puts events, given as tick, rank within the tick, and what, into a track.
 fn track(mut events: Vec<(u32, u8, TrackEventKind<'static>)>) -> Vec<TrackEvent<'static>> {
-    events.push((
-        end_tick(),
-        u8::MAX,
-        TrackEventKind::Meta(MetaMessage::EndOfTrack),
-    ));
+    events.push((end_tick(), u8::MAX, TrackEventKind::Meta(MetaMessage::EndOfTrack)));
     events.sort_by_key(|&(tick, rank, _)| (tick, rank));
     let mut last = 0;
     let place = |(tick, _, kind)| {
@@ -330,11 +244,7 @@ fn ticks(beat: f64, delay: i64) -> u32 {
 fn at(table: &[f64; BARS + 1], beat: f64) -> f64 {
     let bar = (beat / BEATS_PER_BAR as f64).clamp(0.0, BARS as f64);
     let (index, way) = ((bar as usize).min(BARS - 1), bar.fract());
-    if bar >= BARS as f64 {
-        table[BARS]
-    } else {
-        table[index] + (table[index + 1] - table[index]) * way
-    }
+    if bar >= BARS as f64 { table[BARS] } else { table[index] + (table[index + 1] - table[index]) * way }
 }
 
 /// The MIDI key of a name such as `C#4` or `Bb2`; C4 is 60.
@@ -364,9 +274,7 @@ fn seven_bits(value: f64) -> u7 {
 
 /// A number within −1 … 1, always the same for the same arguments (the finaliser of splitmix64).
 fn random(salt: u64, index: u64) -> f64 {
-    let mut z = (salt << 32 | index)
-        .wrapping_add(1)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut z = (salt << 32 | index).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
@@ -381,28 +289,15 @@ mod tests {
     fn bars_are_full() {
         for bars in [BOWED, WIND] {
             let tokens: Vec<_> = bars.iter().flat_map(|bar| bar.split_whitespace()).collect();
-            let beats: f64 = tokens
-                .chunks(2)
-                .map(|pair| pair[1].parse::<f64>().unwrap())
-                .sum();
+            let beats: f64 = tokens.chunks(2).map(|pair| pair[1].parse::<f64>().unwrap()).sum();
             assert_eq!(beats, (BARS * BEATS_PER_BAR) as f64);
             // All but the last two bars, which a long note shares, begin where they should.
             for bar in &bars[..BARS - 2] {
                 let tokens: Vec<_> = bar.split_whitespace().collect();
-                assert_eq!(
-                    tokens
-                        .chunks(2)
-                        .map(|pair| pair[1].parse::<f64>().unwrap())
-                        .sum::<f64>(),
-                    3.0
-                );
+                assert_eq!(tokens.chunks(2).map(|pair| pair[1].parse::<f64>().unwrap()).sum::<f64>(), 3.0);
             }
         }
-        assert!(
-            PLUCKED
-                .iter()
-                .all(|bar| bar.split_whitespace().count() == 6)
-        );
+        assert!(PLUCKED.iter().all(|bar| bar.split_whitespace().count() == 6));
     }
 
     #[test]
@@ -410,25 +305,14 @@ mod tests {
         let midi = MidiFile::parse(&compose()).unwrap();
         assert_eq!(midi.tracks.len(), 4);
         assert!(midi.tracks.iter().all(|track| track.complete));
-        let ranges = [
-            ("Bowed", "G2", "E6"),
-            ("Wind", "D3", "D6"),
-            ("Plucked", "E2", "C6"),
-        ];
+        let ranges = [("Bowed", "G2", "E6"), ("Wind", "D3", "D6"), ("Plucked", "E2", "C6")];
         for (channel, (name, low, high)) in ranges.into_iter().enumerate() {
             let track = midi.track_named(name).unwrap();
             assert_eq!(midi.tracks[track].channels, 1 << channel);
             let (lowest, highest) = midi.key_range(MidiSelection::Track(track)).unwrap();
-            assert!(
-                lowest >= key(low) && highest <= key(high),
-                "{name}: {lowest} to {highest}"
-            );
+            assert!(lowest >= key(low) && highest <= key(high), "{name}: {lowest} to {highest}");
         }
-        assert!(
-            (35.0..=46.0).contains(&midi.duration_s),
-            "{} s",
-            midi.duration_s
-        );
+        assert!((35.0..=46.0).contains(&midi.duration_s), "{} s", midi.duration_s);
         assert_eq!(compose(), compose());
     }
 
@@ -450,13 +334,7 @@ mod tests {
             most = [0, 1, 2].map(|i| most[i].max(sounding[i]));
         }
         assert_eq!(sounding, [0; 3]);
-        assert!(
-            most[0] <= 2 && most[1] <= 2 && (4..=8).contains(&most[2]),
-            "{most:?}"
-        );
-        assert!(
-            softest > 0.15 && softest < 0.45 && hardest > 0.8 && hardest < 1.0,
-            "{softest} to {hardest}"
-        );
+        assert!(most[0] <= 2 && most[1] <= 2 && (4..=8).contains(&most[2]), "{most:?}");
+        assert!(softest > 0.15 && softest < 0.45 && hardest > 0.8 && hardest < 1.0, "{softest} to {hardest}");
     }
 }

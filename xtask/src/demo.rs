@@ -58,7 +58,8 @@ pub fn demo() -> anyhow::Result<()> {
     let file = folder.join("demo.wav");
     let sound = mixed(&stems, &file)?;
     let drawing = folder.join("demo.png");
-    let subtitle = format!("{} · {:.1} s · {} kHz", PARTS.join(", ").to_lowercase(), sound.seconds(), sound.rate / 1000);
+    let subtitle =
+        format!("{} · {:.1} s · {} kHz", PARTS.join(", ").to_lowercase(), sound.seconds(), sound.rate / 1000);
     picture::draw(&sound, "First Light", &subtitle, &drawing)?;
 
     let transfer = folder.join("transfer.wav");
@@ -81,7 +82,9 @@ fn bundled() -> anyhow::Result<(PathBuf, PathBuf)> {
     let (midi, recording) = (folder.join("first-light.mid"), folder.join("phrase.wav"));
     let piece = compose();
     let write = |path: &Path, bytes: &[u8]| {
-        fs::create_dir_all(&folder).and_then(|()| fs::write(path, bytes)).with_context(|| format!("{}: cannot be written", path.display()))
+        fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(path, bytes))
+            .with_context(|| format!("{}: cannot be written", path.display()))
     };
     if fs::read(&midi).ok().as_ref() != Some(&piece) {
         write(&midi, &piece)?;
@@ -94,25 +97,33 @@ fn bundled() -> anyhow::Result<(PathBuf, PathBuf)> {
 }
 
 fn models() -> anyhow::Result<Vec<PathBuf>> {
-    let path = |name| root().join(format!("assets/models/{name}.ondes"));
+    let path = |name: &str| root().join(format!("assets/models/{name}.ondes"));
     let missing = MODELS.into_iter().find(|name| !path(name).exists());
     if let Some(name) = missing {
         bail!("{} is missing: `cargo xtask train {name}` makes it", from_root(&path(name)));
     }
-    Ok(MODELS.into_iter().map(path).collect())
+    Ok(MODELS.iter().map(|name| path(name)).collect())
 }
 
 /// Has a part rendered, and says how that went.
 fn render(ondes: &Path, part: &str, model: &Path, source: &[&std::ffi::OsStr], file: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(ondes);
-    command.current_dir(root()).arg("render").arg(model).args(source).arg("--out").arg(file).args(["--seed", "1", "--json"]);
+    command
+        .current_dir(root())
+        .arg("render")
+        .arg(model)
+        .args(source)
+        .arg("--out")
+        .arg(file)
+        .args(["--seed", "1", "--json"]);
     let Report { realtime_factor, peak_db } = report(&output(&mut command)?)?;
     println!("{part:8} {realtime_factor:6.0} × real time, peak {peak_db:6.1} dBFS  {}", from_root(file));
     Ok(())
 }
 
 fn report(json: &str) -> anyhow::Result<Report> {
-    let object: serde_json::Value = serde_json::from_str(json).context("ondes render --json: printed what is not JSON")?;
+    let object: serde_json::Value =
+        serde_json::from_str(json).context("ondes render --json: printed what is not JSON")?;
     let number =
         |name: &str| object[name].as_f64().with_context(|| format!("ondes render --json: has no number {name:?}"));
     Ok(Report { realtime_factor: number("realtime_factor")?, peak_db: number("peak_db")? })
@@ -171,8 +182,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tone = |hz: f32| (0..4800).map(|n| [(std::f32::consts::TAU * hz * n as f32 / 48_000.0).sin(); 2]).collect();
         let sounds = [220.0, 330.0, 440.0].map(|hz| Sound { rate: 48_000, frames: tone(hz) });
-        let stems: Vec<Stem> =
-            sounds.into_iter().zip(SEATS).map(|(sound, Seat { level_db, pan })| Stem { sound, level_db, pan }).collect();
+        let stems: Vec<Stem> = sounds
+            .into_iter()
+            .zip(SEATS)
+            .map(|(sound, Seat { level_db, pan })| Stem { sound, level_db, pan })
+            .collect();
         let sound = mixed(&stems, &folder.path().join("mix.wav")).unwrap();
         assert!((decibels(sound.peak()) + 1.5).abs() < 0.001);
     }

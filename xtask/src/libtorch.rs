@@ -126,7 +126,9 @@ fn fault(folder: &Path) -> Option<String> {
 
 fn fetch(folder: &Path) -> anyhow::Result<()> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!("libtorch is fetched for Linux on x86-64 only: put a libtorch {VERSION} somewhere and set LIBTORCH to it");
+        bail!(
+            "libtorch is fetched for Linux on x86-64 only: put a libtorch {VERSION} somewhere and set LIBTORCH to it"
+        );
     }
     let parent = folder.parent().context("the cache has a folder")?;
     fs::create_dir_all(parent).with_context(|| format!("{}: cannot be made", parent.display()))?;
@@ -264,7 +266,8 @@ mod tests {
     fn every_key_file_comes_from_somewhere() {
         let places = || WHEELS.iter().flat_map(|wheel| wheel.members).map(|member| member.split_once('=').unwrap().1);
         for (file, _) in KEY_FILES {
-            let unpacked = places().any(|place| if place.ends_with('/') { file.starts_with(place) } else { file == place });
+            let unpacked =
+                places().any(|place| if place.ends_with('/') { file.starts_with(place) } else { file == place });
             assert!(unpacked || file == "lib/libtorch.so", "{file}");
         }
     }
@@ -315,7 +318,8 @@ mod tests {
             run(&mut python)
         };
         unpack(&["torch/include/=include/", "torch/lib/one.so=lib/one.so"]).unwrap();
-        for (file, content) in [("lib/one.so", members[0]), ("include/a/b.h", members[2]), ("include/c.h", members[3])] {
+        for (file, content) in [("lib/one.so", members[0]), ("include/a/b.h", members[2]), ("include/c.h", members[3])]
+        {
             assert_eq!(fs::read_to_string(folder.path().join(file)).unwrap(), content);
         }
         assert!(!folder.path().join("lib/two.so").exists());

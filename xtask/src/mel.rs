@@ -54,9 +54,8 @@ pub const FFT_SIZE: usize = 4096;
 /// `columns` spectra at even distances over a sound, in dB of a full-scale sine; `[column][band]`, from low to high.
 pub fn spectrogram(samples: &[f32], columns: usize, bank: &FilterBank) -> Vec<Vec<f32>> {
     let fft = RealFftPlanner::<f32>::new().plan_fft_forward(FFT_SIZE);
-    let window: Vec<f32> = (0..FFT_SIZE)
-        .map(|n| 0.5 - 0.5 * (std::f32::consts::TAU * n as f32 / FFT_SIZE as f32).cos())
-        .collect();
+    let window: Vec<f32> =
+        (0..FFT_SIZE).map(|n| 0.5 - 0.5 * (std::f32::consts::TAU * n as f32 / FFT_SIZE as f32).cos()).collect();
     // A sine of amplitude 1 has a bin of half the window's sum, and the window spreads 3/2 of that power over bins.
     let full_scale = 1.5 * (FFT_SIZE as f32 / 4.0).powi(2);
     let (mut input, mut output) = (fft.make_input_vec(), fft.make_output_vec());

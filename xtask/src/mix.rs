@@ -198,8 +198,10 @@ mod tests {
         assert!((rms - 0.5 / 2f32.sqrt()).abs() < 1e-4);
         assert!((playing_rms(&with_rest).unwrap() - rms).abs() < 1e-6);
         // The quieter recording of the same part mixes to the same.
-        let loud = mix(&[stem(sine(8000, 1.0, 100.0, 0.5), 0.0, -0.3), stem(sine(8000, 1.0, 150.0, 0.5), -6.0, 0.5)]).unwrap();
-        let quiet = mix(&[stem(sine(8000, 1.0, 100.0, 0.01), 0.0, -0.3), stem(sine(8000, 1.0, 150.0, 0.5), -6.0, 0.5)]).unwrap();
+        let loud =
+            mix(&[stem(sine(8000, 1.0, 100.0, 0.5), 0.0, -0.3), stem(sine(8000, 1.0, 150.0, 0.5), -6.0, 0.5)]).unwrap();
+        let quiet = mix(&[stem(sine(8000, 1.0, 100.0, 0.01), 0.0, -0.3), stem(sine(8000, 1.0, 150.0, 0.5), -6.0, 0.5)])
+            .unwrap();
         for (a, b) in loud.frames.iter().flatten().zip(quiet.frames.iter().flatten()) {
             assert!((a - b).abs() < 1e-4);
         }
@@ -207,7 +209,8 @@ mod tests {
 
     #[test]
     fn peak_is_as_promised_and_the_end_is_silent() {
-        let mixed = mix(&[stem(sine(8000, 1.0, 100.0, 3.0), 0.0, -0.5), stem(sine(8000, 2.0, 777.0, 0.1), 3.0, 0.5)]).unwrap();
+        let mixed =
+            mix(&[stem(sine(8000, 1.0, 100.0, 3.0), 0.0, -0.5), stem(sine(8000, 2.0, 777.0, 0.1), 3.0, 0.5)]).unwrap();
         assert_eq!(mixed.frames.len(), 16_000);
         assert!((decibels(mixed.peak()) - PEAK_DB).abs() < 1e-3);
         assert_eq!(fault(&mixed), None);
@@ -219,9 +222,18 @@ mod tests {
         let good = || stem(sine(8000, 0.5, 100.0, 0.5), 0.0, 0.0);
         let mut strange = good();
         strange.sound.frames[7][1] = f32::NAN;
-        assert!(mix(&[good(), strange]).unwrap_err().to_string().contains("part 2 has a sample that is not a number, at frame 7"));
-        assert!(mix(&[good(), stem(sine(8000, 0.5, 100.0, 0.0), 0.0, 0.0)]).unwrap_err().to_string().contains("silent"));
-        assert!(mix(&[good(), stem(sine(4000, 0.5, 100.0, 0.5), 0.0, 0.0)]).unwrap_err().to_string().contains("4000 Hz"));
+        assert!(
+            mix(&[good(), strange])
+                .unwrap_err()
+                .to_string()
+                .contains("part 2 has a sample that is not a number, at frame 7")
+        );
+        assert!(
+            mix(&[good(), stem(sine(8000, 0.5, 100.0, 0.0), 0.0, 0.0)]).unwrap_err().to_string().contains("silent")
+        );
+        assert!(
+            mix(&[good(), stem(sine(4000, 0.5, 100.0, 0.5), 0.0, 0.0)]).unwrap_err().to_string().contains("4000 Hz")
+        );
         assert!(mix(&[]).is_err());
     }
 

@@ -35,10 +35,8 @@ const NOTES: [Note; 8] = [
 ];
 
 /// Centre and width of three formants, Hz, for "oo" and "ah" (after Peterson and Barney, 1952, rounded).
-const FORMANTS: [[[f64; 2]; 3]; 2] = [
-    [[320.0, 80.0], [870.0, 100.0], [2240.0, 160.0]],
-    [[730.0, 90.0], [1090.0, 110.0], [2440.0, 170.0]],
-];
+const FORMANTS: [[[f64; 2]; 3]; 2] =
+    [[[320.0, 80.0], [870.0, 100.0], [2240.0, 160.0]], [[730.0, 90.0], [1090.0, 110.0], [2440.0, 170.0]]];
 
 /// How long pitch, vowel and loudness take from one note to the next, seconds.
 const GLIDE_S: f64 = 0.11;

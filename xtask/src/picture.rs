@@ -203,7 +203,8 @@ mod tests {
             let path = folder.path().join("a.png");
             let sound = Sound { rate: 48_000, frames: vec![[0.25, -0.5]; frames] };
             draw(&sound, "A title", "a subtitle", &path).unwrap();
-            let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).read_info().unwrap();
+            let reader =
+                png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).read_info().unwrap();
             assert_eq!((reader.info().width, reader.info().height), (WIDTH as u32, HEIGHT as u32));
         }
     }

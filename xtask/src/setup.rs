@@ -23,7 +23,12 @@ const TOOLS: [Tool; 4] = [
     Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", torch: false },
     Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the bindings to libtorch", torch: true },
     Tool { test: ("python3", &["--version"]), package: "python3", purpose: "fetching libtorch", torch: true },
-    Tool { test: ("python3", &["-m", "pip", "--version"]), package: "python3-pip", purpose: "fetching libtorch", torch: true },
+    Tool {
+        test: ("python3", &["-m", "pip", "--version"]),
+        package: "python3-pip",
+        purpose: "fetching libtorch",
+        torch: true,
+    },
 ];
 
 /// Installs what is missing; with `torch`, for training too.

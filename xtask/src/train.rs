@@ -55,7 +55,8 @@ fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
     let name = format!("{model}-{steps}-steps");
     let path = root().join(format!("target/training/{name}.toml"));
     fs::create_dir_all(root().join("target/training")).context("target/training: cannot be made")?;
-    fs::write(&path, shortened(&text, &name, steps)).with_context(|| format!("{}: cannot be written", path.display()))?;
+    fs::write(&path, shortened(&text, &name, steps))
+        .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(path)
 }
 
@@ -84,7 +85,10 @@ mod tests {
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             let trial = shortened(&recipe, "short", 7);
             assert!(trial.lines().any(|line| line == "steps = 7"), "{trial}");
-            assert!(trial.contains("out = \"../../target/training/short.ondes\"") && !trial.contains("assets/"), "{trial}");
+            assert!(
+                trial.contains("out = \"../../target/training/short.ondes\"") && !trial.contains("assets/"),
+                "{trial}"
+            );
             assert_eq!(trial.lines().count(), recipe.lines().count());
         }
     }
