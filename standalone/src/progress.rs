@@ -1,6 +1,5 @@
 //! How far a render is, for a person who waits for it.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -27,11 +26,11 @@ impl Progress {
         let seconds = move |state: &ProgressState| state.pos() as f64 / rate;
         let sound = move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
             // Writing to a string does not fail.
-            drop(write!(text, "{:.0} s", seconds(state)));
+            let _ = write!(text, "{:.0} s", seconds(state));
         };
         let speed = move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
             let elapsed = state.elapsed().max(Duration::from_millis(1)).as_secs_f64();
-            drop(write!(text, "{:.0}× real time", seconds(state) / elapsed));
+            let _ = write!(text, "{:.0}× real time", seconds(state) / elapsed);
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.with_key("sound", sound).with_key("speed", speed));

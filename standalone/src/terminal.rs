@@ -9,8 +9,7 @@ use std::io::{self, Write};
 /// # Errors
 /// When standard output does not take them; see [`is_closed_pipe`].
 pub fn print(text: &str) -> anyhow::Result<()> {
-    put(io::stdout().lock(), text)
-        .map_err(|error| named(error, |error| format!("standard output: {error}")))
+    put(io::stdout().lock(), text).map_err(|error| named(error, |error| format!("standard output: {error}")))
 }
 
 /// Prints lines on standard error.
@@ -18,8 +17,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// When standard error does not take them.
 pub fn print_aside(text: &str) -> anyhow::Result<()> {
-    put(io::stderr().lock(), text)
-        .map_err(|error| named(error, |error| format!("standard error: {error}")))
+    put(io::stderr().lock(), text).map_err(|error| named(error, |error| format!("standard error: {error}")))
 }
 
 /// Says in one line on standard error what a user should know but what stops nothing.

@@ -2,9 +2,10 @@
 
 use tch::{Device, Kind, Tensor};
 
-/// Lengths of the Fourier transforms, samples; each hops by a quarter of its length. The paper's go from 2048 to 64 at 16 kHz;
-/// these span the same times at 48 kHz, short of the two ends.
-const SCALES: [i64; 5] = [4096, 2048, 1024, 512, 256];
+/// Lengths of the Fourier transforms, samples; each hops by a quarter of its length. The paper's go from 2048 to 64 at 16 kHz,
+/// 128 to 4 ms. Windows shorter than a low note's period see where in its period the wave stands, which nobody hears and no
+/// oscillator bank can know, so that here they end at 11 ms.
+const SCALES: [i64; 4] = [4096, 2048, 1024, 512];
 /// What is quieter than this counts as equally silent: −80 dB of a full-scale spectral line.
 const FLOOR: f64 = 1e-4;
 

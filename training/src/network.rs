@@ -12,8 +12,15 @@ use rand::{Rng, RngExt, SeedableRng};
 
 use crate::config::{Config, NetworkConfig};
 
-/// Where noise starts, before its sigmoid: quiet, so that harmonics are learnt first.
-const NOISE_BIAS: f32 = -4.0;
+/// Where tone and noise start, before their sigmoid: noise quiet, so that harmonics are learnt first.
+const TONE_BIAS: f32 = -1.0;
+const NOISE_BIAS: f32 = -3.0;
+/// From loudness to level: far below zero [`Op::ExpSigmoid`] is `2 e^(x ln 10)`, so that a twentieth of the loudness in dB makes
+/// `2 · 10^(dB / 20)`; the offset keeps x below −3, where that holds within 5 %, and the gain makes up for it.
+const LEVEL_SCALE: f32 = 0.05;
+const LEVEL_OFFSET: f32 = -3.0;
+/// Ten times the level that the loudness would be of a tone at 1 kHz: low tones must be that much stronger to be as loud.
+const LEVEL_GAIN: f32 = 5_000.0;
 /// Magnitude of the first taps of the untrained room.
 const ROOM_START: f32 = 1e-3;
 
@@ -63,9 +70,15 @@ fn synth(network: &NetworkConfig) -> Method {
     nodes.add("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 });
     nodes.add("distribution", &["shaped"], Op::Split { start: 1, channels: harmonics });
     nodes.add("magnitudes", &["shaped"], Op::Split { start: 1 + harmonics, channels: bands });
+    // The level follows the loudness by itself: what is left to learn is what each pitch and timbre adds to it.
+    nodes.add("level_scaled", &["loudness"], Op::Affine { scale: LEVEL_SCALE, offset: LEVEL_OFFSET });
+    nodes.add("level_curve", &["level_scaled"], Op::ExpSigmoid);
+    nodes.add("level", &["level_curve"], Op::Affine { scale: LEVEL_GAIN, offset: -1e-7 * LEVEL_GAIN });
+    nodes.add("tone_level", &["amplitude", "level"], Op::Multiply);
     nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
-    nodes.add("harmonics", &["pitch", "amplitude", "distribution"], Op::Harmonic);
-    nodes.add("air", &["breath"], Op::FilteredNoise);
+    nodes.add("breath_level", &["breath", "level"], Op::Multiply);
+    nodes.add("harmonics", &["pitch", "tone_level", "distribution"], Op::Harmonic);
+    nodes.add("air", &["breath_level"], Op::FilteredNoise);
     nodes.add("audio", &["harmonics", "air"], Op::Add);
     let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
     Method {
@@ -154,6 +167,7 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
                     _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
                 };
                 if node.name == "heads" && spec.name == "bias" {
+                    data[0] = TONE_BIAS;
                     data[1 + network.harmonics..].fill(NOISE_BIAS);
                 }
                 weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));

@@ -46,15 +46,15 @@ pub fn demo() -> anyhow::Result<()> {
     println!("building ondes, optimised");
     let ondes = build("ondes", "ondes")?;
 
+    let parts = PARTS.map(|part| folder.join(format!("{}.wav", part.to_lowercase())));
     let begun = Instant::now();
-    let mut stems = Vec::new();
-    for ((part, model), seat) in PARTS.iter().zip(&models).zip(SEATS) {
-        let file = folder.join(format!("{}.wav", part.to_lowercase()));
-        render(&ondes, part, model, &["--midi".as_ref(), midi.as_ref(), "--track".as_ref(), part.as_ref()], &file)?;
-        stems.push(Stem { sound: read(&file)?, level_db: seat.level_db, pan: seat.pan });
+    for ((part, model), file) in PARTS.iter().zip(&models).zip(&parts) {
+        render(&ondes, part, model, &["--midi".as_ref(), midi.as_ref(), "--track".as_ref(), part.as_ref()], file)?;
     }
     let took = begun.elapsed().as_secs_f64();
 
+    let stem = |(file, seat): (&PathBuf, Seat)| Ok(Stem { sound: read(file)?, level_db: seat.level_db, pan: seat.pan });
+    let stems = parts.iter().zip(SEATS).map(stem).collect::<anyhow::Result<Vec<_>>>()?;
     let file = folder.join("demo.wav");
     let sound = mixed(&stems, &file)?;
     let drawing = folder.join("demo.png");
@@ -69,7 +69,7 @@ pub fn demo() -> anyhow::Result<()> {
     let seconds = sound.seconds();
     println!();
     println!("the piece: {seconds:.1} s in three parts, rendered in {took:.2} s: {:.1} × real time", seconds / took);
-    println!("           peak {:.2} dBFS; no sample clips, none is not a number (read back)", decibels(sound.peak()));
+    println!("           peak {:.2} dBFS; no clipping and no NaN in parts, mix and file", decibels(sound.peak()));
     println!("listen to: {}", from_root(&file));
     println!("look at:   {}", from_root(&drawing));
     println!("also:      {}, replayed by {REPLAYED_BY}: {}", from_root(&recording), from_root(&transfer));
@@ -124,9 +124,9 @@ fn render(ondes: &Path, part: &str, model: &Path, source: &[&std::ffi::OsStr], f
 fn report(json: &str) -> anyhow::Result<Report> {
     let object: serde_json::Value =
         serde_json::from_str(json).context("ondes render --json: printed what is not JSON")?;
-    let number =
-        |name: &str| object[name].as_f64().with_context(|| format!("ondes render --json: has no number {name:?}"));
-    Ok(Report { realtime_factor: number("realtime_factor")?, peak_db: number("peak_db")? })
+    let factor = object["realtime_factor"].as_f64().context("ondes render --json: says no realtime_factor")?;
+    let peak_db = object["peak_db"].as_f64().context("ondes render: what it rendered is silent")?;
+    Ok(Report { realtime_factor: factor, peak_db })
 }
 
 /// Mixes, writes, and reads back what was written, to be sure of it.
@@ -174,6 +174,10 @@ mod tests {
             report("{\"out\":\"a.wav\",\"seconds\":2.0,\"realtime_factor\":123.5,\"peak_db\":-3.0}\n").unwrap();
         assert_eq!((realtime_factor, peak_db), (123.5, -3.0));
         assert!(report("{\"peak_db\":-3.0}").is_err_and(|error| error.to_string().contains("realtime_factor")));
+        assert!(
+            report("{\"realtime_factor\":99.0,\"peak_db\":null}")
+                .is_err_and(|error| error.to_string().contains("silent"))
+        );
         assert!(report("rendered").is_err());
     }
 

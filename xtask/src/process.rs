@@ -2,12 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use anyhow::{Context, bail, ensure};
 
-/// The checkout's folder.
+/// The checkout's folder, which cargo names when it runs us: a folder of build output may serve several checkouts, so the one
+/// in which we were built may be another.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the checkout")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&package).parent().expect("xtask is a folder of the checkout").to_path_buf()
+    });
+    &ROOT
 }
 
 /// A file as it is named from the checkout's folder.

@@ -28,7 +28,7 @@ pub const STREAM_VALUES: usize = 16 << 20;
 /// Most values that an executor may hold for all of its streams: 1 GiB.
 pub const EXECUTOR_VALUES: usize = 256 << 20;
 /// Sample rates, Hz.
-pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
+pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
 
 pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
     if header.format != super::FORMAT {

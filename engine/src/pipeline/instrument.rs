@@ -273,7 +273,8 @@ impl Pipeline {
     /// # Errors
     /// [`QueueFull`] when too many events wait: play some samples first.
     pub fn handle(&mut self, event: Event) -> Result<(), QueueFull> {
-        let at = (u128::from(event.at) * u128::from(self.ratio.model) / u128::from(self.ratio.host)) as u64;
+        // Rounded up: frames made so far lie before the host's present sample, so no event can miss the frame it belongs to.
+        let at = (u128::from(event.at) * u128::from(self.ratio.model)).div_ceil(u128::from(self.ratio.host)) as u64;
         self.voices.handle(&Event { at, kind: event.kind }).map_err(|_| QueueFull(event))
     }
 

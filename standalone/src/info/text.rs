@@ -1,7 +1,5 @@
 //! The facts, laid out for a person.
 
-use std::fmt::Write as _;
-
 use ondes_engine::instrument::PlayMode;
 use ondes_engine::model::{Control, Port};
 
@@ -31,15 +29,15 @@ impl Text {
     /// `label  value`; without a value there is no such line.
     fn row(&mut self, label: &str, value: &str) {
         if !value.is_empty() {
-            // Writing to a string does not fail.
-            drop(writeln!(self.0, "{label:LABELS$}{}", plain(value)));
+            self.0.push_str(&format!("{label:LABELS$}{}\n", plain(value)));
         }
     }
 
     /// Columns as wide as their widest cell, the label beside the first row.
     fn table(&mut self, label: &str, rows: Vec<Vec<String>>) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let width =
+            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
         for (index, row) in rows.iter().enumerate() {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
@@ -86,15 +84,22 @@ impl Text {
             self.table(
                 "training",
                 vec![
-                    vec![format!("{}, {} steps, seed {}", training.tool, grouped(training.steps as usize), training.seed)],
+                    vec![format!(
+                        "{}, {} steps, seed {}",
+                        training.tool,
+                        grouped(training.steps as usize),
+                        training.seed
+                    )],
                     vec![format!("{:.1} minutes of {}", training.corpus_seconds / 60.0, training.corpus)],
                     vec![format!("validation loss {:.4}", training.validation_loss)],
                 ],
             );
         }
-        let heading = facts.quality.iter().any(|measure| measure.baseline.is_some()).then(|| {
-            ["held-out sound", "model", "baseline"].map(str::to_owned).to_vec()
-        });
+        let heading = facts
+            .quality
+            .iter()
+            .any(|measure| measure.baseline.is_some())
+            .then(|| ["held-out sound", "model", "baseline"].map(str::to_owned).to_vec());
         let rows = facts.quality.iter().map(|measure| {
             let unit = |value: f64| format!("{value:.3} {}", measure.unit).trim_end().to_owned();
             vec![measure.name.clone(), unit(measure.value), measure.baseline.map(unit).unwrap_or_default()]
@@ -117,10 +122,10 @@ fn method_row(method: &MethodFacts) -> Vec<String> {
 fn port(port: &Port) -> String {
     let mut text = port.name.clone();
     if port.channels > 1 {
-        drop(write!(text, " [{}]", port.channels));
+        text.push_str(&format!(" [{}]", port.channels));
     }
     if port.ratio > 1 {
-        drop(write!(text, " /{}", port.ratio));
+        text.push_str(&format!(" /{}", port.ratio));
     }
     text
 }

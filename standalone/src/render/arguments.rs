@@ -38,8 +38,8 @@ pub struct RenderArguments {
     /// Sample rate of the output [default: that of the recording, or of the model with --midi]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
     pub sample_rate: Option<u32>,
-    /// Bits per sample: 16 and 24 are integers, 32 is floating point
-    #[arg(long, value_enum, default_value_t = Bits::Float32)]
+    /// Bits per sample, 16, 24 or 32: 16 and 24 are integers, 32 is floating point
+    #[arg(long, value_enum, default_value_t = Bits::Float32, hide_possible_values = true)]
     pub bits: Bits,
     /// Samples rendered at a time; it changes nothing about the sound
     #[arg(long, value_name = "SAMPLES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]

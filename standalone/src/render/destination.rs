@@ -126,9 +126,7 @@ impl Destination {
 /// [`crate::terminal::is_closed_pipe`] expects it.
 fn closed_pipe_or(error: MediaError, to_standard_output: bool) -> anyhow::Error {
     match error {
-        MediaError::Unwritable { source, .. }
-            if to_standard_output && source.kind() == io::ErrorKind::BrokenPipe =>
-        {
+        MediaError::Unwritable { source, .. } if to_standard_output && source.kind() == io::ErrorKind::BrokenPipe => {
             source.into()
         }
         error => error.into(),

@@ -118,7 +118,8 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
     let out = place.name();
     if arguments.bits.clips() && peak > 1.0 {
         let over = amplitude_db(peak).unwrap_or_default();
-        warnings.push(format!("{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"));
+        warnings
+            .push(format!("{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"));
     }
     match pipeline.notes_dropped() {
         0 => {}
@@ -163,7 +164,12 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 }
 
 /// The pipeline, with all knobs turned.
-fn set_up(model: &Model, arguments: &RenderArguments, source: Source, sample_rate: u32) -> Result<Pipeline, PipelineError> {
+fn set_up(
+    model: &Model,
+    arguments: &RenderArguments,
+    source: Source,
+    sample_rate: u32,
+) -> Result<Pipeline, PipelineError> {
     let options = PipelineOptions {
         sample_rate,
         source,

@@ -77,7 +77,8 @@ impl Recording {
     /// What was not as it should be, once all was read.
     pub fn warnings(&self) -> Vec<&'static str> {
         let truncated = self.decoder.truncated().then_some("is cut short; what there is was played");
-        let replaced = (self.decoder.replaced() > 0).then_some("holds samples that are no numbers; they were played as 0");
+        let replaced =
+            (self.decoder.replaced() > 0).then_some("holds samples that are no numbers; they were played as 0");
         truncated.into_iter().chain(replaced).collect()
     }
 

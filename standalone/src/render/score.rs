@@ -87,7 +87,9 @@ impl Score {
         if outside > 0 {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
             let all = self.notes();
-            warnings.push(format!("{name}: {outside} of {all} notes lie outside {low} to {high}, which is all that the model has learnt"));
+            warnings.push(format!(
+                "{name}: {outside} of {all} notes lie outside {low} to {high}, which is all that the model has learnt"
+            ));
         }
         warnings
     }

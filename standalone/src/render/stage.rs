@@ -43,7 +43,13 @@ pub struct Played {
 
 impl Stage {
     /// A stage that plays `block` samples at a time, at `sample_rate` in Hz.
-    pub fn new(pipeline: Pipeline, destination: Destination, progress: Progress, sample_rate: u32, block: usize) -> Self {
+    pub fn new(
+        pipeline: Pipeline,
+        destination: Destination,
+        progress: Progress,
+        sample_rate: u32,
+        block: usize,
+    ) -> Self {
         Self {
             pipeline,
             destination,

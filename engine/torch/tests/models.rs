@@ -1,0 +1,62 @@
+//! Every bundled model: native f32 and libtorch agree within 1e-5 relative RMS on random input.
+
+mod common;
+
+use common::{native, random, relative_rms, torch};
+use ondes_engine::Kernels;
+use ondes_engine::model::{Model, file};
+use rand::RngExt;
+
+/// Values for one input port that wander through the range of a control frame, a new one every frame.
+fn control(name: &str, frames: usize, seed: u64) -> Vec<f32> {
+    let mut random = random(seed);
+    let (low, high) = match name {
+        "pitch" => (40.0, 90.0),
+        "loudness" => (-80.0, -10.0),
+        _ => (0.0, 2.0),
+    };
+    let mut value: f32 = random.random_range(low..high);
+    let step = (high - low) / 20.0;
+    let wander = (0..frames).map(|_| {
+        value = (value + random.random_range(-step..step)).clamp(low, high);
+        value
+    });
+    wander.collect()
+}
+
+fn check(model: &Model, method: &str, label: &str) {
+    let (streams, blocks) = (2, 250);
+    let plan = model.method(method).expect("it is there");
+    let inputs: Vec<Vec<f32>> = plan
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(index, port)| {
+            let count = streams * blocks * plan.block / port.ratio * port.channels;
+            if port.ratio > 1 { control(&port.name, count, index as u64) } else { audio(count) }
+        })
+        .collect();
+    let reference = torch(model, method, streams, &inputs);
+    for kernels in Kernels::available() {
+        let error = relative_rms(&native(model, method, kernels, streams, blocks, &inputs), &reference);
+        println!("{label} {method} with {}: {error:e}", kernels.name());
+        assert!(error <= 1e-5, "{label} {method} with {}: {error:e}", kernels.name());
+    }
+}
+
+fn audio(count: usize) -> Vec<f32> {
+    let mut random = random(9);
+    (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
+}
+
+#[test]
+fn bundled_models() {
+    for name in ["bowed", "wind", "plucked"] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../assets/models/{name}.ondes"));
+        let model = file::read(&path).expect("bundled models are whole");
+        assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{name} is larger than 4 MB");
+        for method in &model.header().methods {
+            check(&model, &method.name, name);
+        }
+    }
+}

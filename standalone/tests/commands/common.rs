@@ -1,0 +1,242 @@
+//! A folder with a small instrument in it, and the program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use ondes_engine::instrument::Performance;
+use ondes_engine::model::{
+    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
+};
+use serde_json::Value;
+
+/// Harmonics and noise bands of the small instrument.
+const HARMONICS: usize = 8;
+const BANDS: usize = 9;
+/// Length of its room.
+const TAPS: usize = 480;
+
+/// A folder of its own for a test, in which the program runs.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// A folder that holds nothing but `small.ondes`.
+    pub fn new() -> Self {
+        let folder = Self(tempfile::tempdir().expect("there is a temporary folder"));
+        file::write(&instrument(48_000, 192), &folder.path("small.ondes")).expect("the model is written");
+        folder
+    }
+
+    /// Where a file of that name is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The program, to be started here.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ondes"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Runs the program with `--json` and gives what it printed.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    }
+
+    /// Runs the program, which must refuse in one line that has all these words in it and leave no file behind.
+    pub fn refuses(&self, arguments: &[&str], words: &[&str]) {
+        let before = self.files();
+        let output = self.run(arguments);
+        assert_refused(&output, words);
+        assert_eq!(self.files(), before, "{arguments:?} left files behind");
+    }
+
+    /// The names of all that is here.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).expect("the folder can be read");
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<String> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Exit code 2 and one line, `ondes: …`, with all these words in it; nothing on standard output.
+pub fn assert_refused(output: &Output, words: &[&str]) {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(output.stdout.is_empty());
+    assert!(errors.starts_with("ondes: ") && errors.lines().count() == 1, "{errors}");
+    for word in words {
+        assert!(errors.contains(word), "{word:?} is not in {errors}");
+    }
+}
+
+/// An instrument that nobody trained: louder where it is told so, and otherwise random.
+pub fn instrument(sample_rate: u32, hop: usize) -> Model {
+    let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
+    let node = |name: &str, inputs: &[&str], op| Node {
+        name: name.into(),
+        inputs: inputs.iter().map(|&input| input.into()).collect(),
+        op,
+    };
+    let synth = Method {
+        name: "synth".into(),
+        block: hop,
+        inputs: ["pitch", "loudness", "noise"].map(|name| port(name, hop)).into(),
+        outputs: vec![port("audio", 1)],
+        nodes: vec![
+            node("level", &["loudness"], Op::Affine { scale: 0.04, offset: 1.8 }),
+            node("heads", &["level"], Op::Linear { outputs: 1 + HARMONICS + BANDS }),
+            node("shaped", &["heads"], Op::ExpSigmoid),
+            node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
+            node("distribution", &["shaped"], Op::Split { start: 1, channels: HARMONICS }),
+            node("magnitudes", &["shaped"], Op::Split { start: 1 + HARMONICS, channels: BANDS }),
+            node("breath", &["magnitudes", "noise"], Op::Multiply),
+            node("harmonics", &["pitch", "amplitude", "distribution"], Op::Harmonic),
+            node("air", &["breath"], Op::FilteredNoise),
+            node("audio", &["harmonics", "air"], Op::Add),
+        ],
+    };
+    let room = Method {
+        name: "room".into(),
+        block: hop,
+        inputs: vec![port("dry", 1)],
+        outputs: vec![port("room", 1)],
+        nodes: vec![node("room", &["dry"], Op::Convolve { taps: TAPS })],
+    };
+    let control = |name: &str, unit: &str, min, max, default| Control {
+        name: name.into(),
+        unit: unit.into(),
+        min,
+        max,
+        default,
+        curve: Curve::Linear,
+        description: format!("Turns the {name}."),
+    };
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Instrument,
+        sample_rate,
+        methods: vec![synth, room],
+        controls: vec![control("noise", "", 0.0, 4.0, 1.0), control("brightness", "dB", -24.0, 24.0, 0.0)],
+        performance: Some(Performance { pitch_low: 40.0, pitch_high: 90.0, polyphony: 4, ..Default::default() }),
+        card: Card { name: "Small".into(), author: "A test".into(), ..Default::default() },
+    };
+    Model::new(header, weights()).expect("the model is sound")
+}
+
+/// A model that is no instrument: one linear layer on audio.
+pub fn effect() -> Model {
+    let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+    let method = Method {
+        name: "forward".into(),
+        block: 64,
+        inputs: vec![port("in")],
+        outputs: vec![port("out")],
+        nodes: vec![Node { name: "out".into(), inputs: vec!["in".into()], op: Op::Linear { outputs: 1 } }],
+    };
+    let mut weights = Weights::default();
+    weights.insert("out.weight", Tensor::new(&[1, 1], vec![0.5]));
+    weights.insert("out.bias", Tensor::new(&[1], vec![0.0]));
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Effect,
+        sample_rate: 48_000,
+        methods: vec![method],
+        controls: Vec::new(),
+        performance: None,
+        card: Card { name: "Half".into(), ..Default::default() },
+    };
+    Model::new(header, weights).expect("the model is sound")
+}
+
+fn weights() -> Weights {
+    let mut state = 1_u64;
+    // Knuth's MMIX generator; the upper bits are the random ones.
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+    };
+    let outputs = 1 + HARMONICS + BANDS;
+    let mut slopes: Vec<f32> = (0..outputs).map(|_| random()).collect();
+    let mut biases: Vec<f32> = (0..outputs).map(|_| random()).collect();
+    // About -20 dB for a loud voice, nothing for silence; the noise is fainter and does the same.
+    (slopes[0], biases[0]) = (3.0, -4.0);
+    slopes[1 + HARMONICS..].fill(2.0);
+    biases[1 + HARMONICS..].fill(-6.0);
+    let impulse = (0..TAPS).map(|tap| 0.02 * random() * (-6.0 * tap as f32 / TAPS as f32).exp()).collect();
+    let mut weights = Weights::default();
+    weights.insert("heads.weight", Tensor::new(&[outputs, 1], slopes));
+    weights.insert("heads.bias", Tensor::new(&[outputs], biases));
+    weights.insert("room.impulse", Tensor::new(&[TAPS], impulse));
+    weights
+}
+
+/// A note: track, channel and key, start and length in ticks of which 960 are a second.
+pub type MidiNote = (usize, u8, u8, u32, u32);
+
+/// A MIDI file of `names.len()` tracks, 120 quarters a minute of 480 ticks.
+pub fn midi(names: &[&str], notes: &[MidiNote]) -> Vec<u8> {
+    let mut bytes = b"MThd\0\0\0\x06\0\x01".to_vec();
+    bytes.extend_from_slice(&[0, names.len() as u8, 480_u16.to_be_bytes()[0], 480_u16.to_be_bytes()[1]]);
+    for (index, name) in names.iter().enumerate() {
+        let of_track = notes.iter().filter(|note| note.0 == index);
+        let mut events: Vec<(u32, [u8; 3])> = of_track
+            .flat_map(|&(_, channel, key, start, length)| {
+                [(start, [0x90 | channel, key, 90]), (start + length, [0x80 | channel, key, 64])]
+            })
+            .collect();
+        events.sort_by_key(|event| event.0);
+        let mut track = vec![0, 0xff, 0x03, name.len() as u8];
+        track.extend_from_slice(name.as_bytes());
+        let mut now = 0;
+        for (tick, message) in events {
+            track.extend_from_slice(&variable_length(tick - now));
+            track.extend_from_slice(&message);
+            now = tick;
+        }
+        track.extend_from_slice(&[0, 0xff, 0x2f, 0]);
+        bytes.extend_from_slice(b"MTrk");
+        bytes.extend_from_slice(&(track.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&track);
+    }
+    bytes
+}
+
+/// Seven bits a byte, most significant first, all but the last marked.
+fn variable_length(value: u32) -> Vec<u8> {
+    let groups = (0..4).rev().map(|group| (group, (value >> (7 * group)) as u8 & 0x7f));
+    let needed = groups.skip_while(|&(group, bits)| group > 0 && bits == 0);
+    needed.map(|(group, bits)| if group > 0 { bits | 0x80 } else { bits }).collect()
+}
+
+/// Two tracks, `High` on channel 1 and `Low` on channel 2, 1.5 s together.
+pub fn two_tracks() -> Vec<u8> {
+    midi(&["High", "Low"], &[(0, 0, 69, 0, 480), (0, 0, 72, 480, 960), (1, 1, 50, 0, 480), (1, 1, 45, 720, 720)])
+}
+
+/// Writes 16-bit samples.
+pub fn write_wav(path: &Path, sample_rate: u32, channels: u16, samples: impl Iterator<Item = f32>) {
+    let spec = hound::WavSpec { channels, sample_rate, bits_per_sample: 16, sample_format: hound::SampleFormat::Int };
+    let mut writer = hound::WavWriter::create(path, spec).expect("the file is made");
+    for sample in samples {
+        writer.write_sample((sample * 32_767.0) as i16).expect("the sample is written");
+    }
+    writer.finalize().expect("the file is complete");
+}
+
+/// Samples of a 32-bit file of one channel.
+pub fn read_wav(path: &Path) -> Vec<f32> {
+    let mut reader = hound::WavReader::open(path).expect("a WAV");
+    assert_eq!(reader.spec().channels, 1);
+    reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples")
+}

@@ -1,0 +1,112 @@
+//! A model's card.
+
+use std::process::Stdio;
+
+use ondes_engine::model::{Measure, Model, Training, file};
+
+use crate::common::{Folder, effect, instrument};
+
+/// The small instrument as if it had been trained and measured.
+fn with_card() -> Folder {
+    let folder = Folder::new();
+    let model = instrument(48_000, 192);
+    let mut header = model.header().clone();
+    header.card.training = Some(Training {
+        tool: "ondes-train 0.1.0".into(),
+        corpus: "bowed".into(),
+        corpus_seconds: 720.0,
+        steps: 12_000,
+        seed: 3,
+        validation_loss: 0.5,
+    });
+    header.card.quality =
+        vec![Measure { name: "mean loudness error".into(), unit: "dB".into(), value: 0.75, baseline: Some(1.5) }];
+    header.card.description = "Two lines\nand a bell \u{7}.".into();
+    let model = Model::new(header, model.weights().clone()).expect("the model is sound");
+    file::write(&model, &folder.path("small.ondes")).expect("the model is written");
+    folder
+}
+
+#[test]
+fn a_card_is_shown() {
+    let folder = with_card();
+    let output = folder.run(&["info", "small.ondes"]);
+    assert!(output.status.success() && output.stderr.is_empty());
+    let text = String::from_utf8(output.stdout).expect("text");
+    let has = |words: &[&str]| {
+        let found = text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "no line has {words:?}:\n{text}");
+    };
+    has(&["name", "Small"]);
+    has(&["kind", "instrument"]);
+    has(&["description", "Two lines and a bell  ."]);
+    has(&["sample rate", "48000 Hz"]);
+    has(&["plays", "E2 to F♯6", "4 voices"]);
+    has(&["synth", "pitch /192", "→ audio", "latency 192 samples (4.0 ms)"]);
+    has(&["room", "dry → room"]);
+    has(&["noise", "0 to 4", "default 1", "Turns the noise."]);
+    has(&["brightness", "-24 to 24 dB"]);
+    has(&["one note", "× real time", "ns/sample", "native"]);
+    has(&["following a recording", "latency"]);
+    has(&["training", "ondes-train 0.1.0", "12 000 steps", "seed 3"]);
+    has(&["12.0 minutes of bowed"]);
+    has(&["mean loudness error", "0.750 dB", "1.500 dB"]);
+    has(&["hash"]);
+}
+
+#[test]
+fn json_mirrors_it() {
+    let folder = with_card();
+    let card = folder.json(&["info", "small.ondes"]);
+    let model = file::read(&folder.path("small.ondes")).expect("a model");
+    assert_eq!(card["name"], "Small");
+    assert_eq!(card["kind"], "instrument");
+    assert_eq!(card["author"], "A test");
+    assert_eq!(card["sample_rate"], 48_000);
+    assert_eq!(card["parameters"], model.parameters());
+    assert_eq!(card["content_hash"], model.content_hash());
+    assert_eq!(card["file_bytes"], std::fs::metadata(folder.path("small.ondes")).expect("a file").len());
+    assert_eq!(card["methods"][0]["name"], "synth");
+    assert_eq!(card["methods"][0]["inputs"][1]["ratio"], 192);
+    assert_eq!(card["methods"][0]["latency_samples"], 192);
+    assert_eq!(card["methods"][0]["latency_ms"], 4.0);
+    assert_eq!(card["controls"][1]["max"], 24.0);
+    assert_eq!(card["performance"]["polyphony"], 4);
+    assert_eq!(card["training"]["steps"], 12_000);
+    assert_eq!(card["quality"][0]["baseline"], 1.5);
+    for cost in card["cost"].as_array().expect("a list") {
+        assert!(cost["realtime_factor"].as_f64().is_some_and(|factor| factor > 0.0), "{cost}");
+        assert!(cost["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{cost}");
+    }
+}
+
+#[test]
+fn what_is_no_instrument_has_a_card_too() {
+    let folder = Folder::new();
+    file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
+    let card = folder.json(&["info", "half.ondes"]);
+    assert_eq!(card["kind"], "effect");
+    assert_eq!(card["cost"][0]["what"], "forward");
+    assert!(card["performance"].is_null());
+    assert!(folder.run(&["info", "half.ondes"]).status.success());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["info", "small.ondes"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn help_has_examples() {
+    let folder = Folder::new();
+    for arguments in [&["--help"][..], &["render", "--help"], &["info", "--help"]] {
+        let output = folder.run(arguments);
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("Examples:"), "{arguments:?}");
+    }
+}

@@ -1,0 +1,27 @@
+//! A long recording needs no more memory than a short one.
+
+#![cfg(target_os = "linux")]
+
+use ondes_engine::model::file;
+
+use crate::common::{Folder, instrument, write_wav};
+
+const RATE: u32 = 8_000;
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn memory_does_not_grow_with_the_recording() {
+    let folder = Folder::new();
+    file::write(&instrument(16_000, 64), &folder.path("slow.ondes")).expect("the model is written");
+    let peak_bytes = |seconds: u32| {
+        // A hum, far below anything that would make the instrument sound loud.
+        let hum = (0..seconds * RATE).map(|n| if n % 80 < 40 { 1e-3 } else { -1e-3 });
+        write_wav(&folder.path("hum.wav"), RATE, 1, hum);
+        let report = folder.json(&["render", "slow.ondes", "--input", "hum.wav"]);
+        assert!(report["seconds"].as_f64().is_some_and(|length| length >= f64::from(seconds)));
+        report["peak_memory_bytes"].as_u64().expect("Linux tells")
+    };
+    let (short, long) = (peak_bytes(5), peak_bytes(20 * 60));
+    assert!(long < 64 * MIB, "{} MiB", long / MIB);
+    assert!(long < short + 4 * MIB, "{} MiB after {} MiB", long / MIB, short / MIB);
+}
