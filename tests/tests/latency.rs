@@ -25,7 +25,8 @@ fn follower() -> Model {
 /// Plays one second and a bit at a rate, takes the latency off, and brings the sound to the model's rate.
 fn aligned(sample_rate: u32, source: Source) -> Vec<f32> {
     let model = if source == Source::Notes { untrained_instrument(1) } else { follower() };
-    let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() }).expect("it plays");
+    let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() })
+        .expect("it plays");
     let latency = pipeline.latency_samples();
     let length = sample_rate as usize + latency;
     let mut sound = vec![0.0; length];

@@ -178,7 +178,8 @@ fn bundled_instruments() {
 fn all_kernels_play_alike() {
     let model = untrained_instrument(2);
     let events = random_events(9, 20_000);
-    let play = |kernels| play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &[], &[20_000]);
+    let play =
+        |kernels| play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &[], &[20_000]);
     let scalar = play(Kernels::scalar());
     for kernels in Kernels::available() {
         assert!(scalar == play(kernels), "{}", kernels.name());

@@ -35,7 +35,8 @@ impl SpectralDistance {
             .map(|(&length, window)| {
                 let spectrum = audio.stft(length, length / 4, length, Some(window), false, true, true, false);
                 // A zero has no direction; the floor keeps its gradient finite.
-                (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14).sqrt()
+                (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14)
+                    .sqrt()
             })
             .collect()
     }

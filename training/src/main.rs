@@ -8,10 +8,10 @@ use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
+use ondes_training::corpus;
 use ondes_training::dataset::hear;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::trainer::Trainer;
-use ondes_training::corpus;
 
 /// Trains neural instruments from sound.
 #[derive(Parser)]

@@ -3,10 +3,10 @@
 //! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller decoder at a higher rate.
 
 use ondes_engine::instrument::Performance;
-use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use ondes_engine::model::{
     Control, Curve, FORMAT, Fault, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
+use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 

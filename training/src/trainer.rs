@@ -156,7 +156,8 @@ impl Trainer {
     fn validate(&self) -> f64 {
         let _no_gradients = tch::no_grad_guard();
         let batch = |step| self.dataset.batch(Part::Validation, step, self.config.training.batch, self.device);
-        let losses = (0..VALIDATION_BATCHES).map(|step| self.loss(&self.state.weights, &batch(step), step).double_value(&[]));
+        let losses =
+            (0..VALIDATION_BATCHES).map(|step| self.loss(&self.state.weights, &batch(step), step).double_value(&[]));
         losses.sum::<f64>() / VALIDATION_BATCHES as f64
     }
 

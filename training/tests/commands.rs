@@ -66,7 +66,8 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     assert!(table.contains("multi-scale spectral distance"), "{table}");
 
     let killed = write_config(folder, "killed");
-    let mut child = train().args(["fit", &killed]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut child =
+        train().args(["fit", &killed]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let checkpoint = folder.join("killed/checkpoint.safetensors");
     let started = Instant::now();
     while !checkpoint.exists() {

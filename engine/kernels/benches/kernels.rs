@@ -8,9 +8,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
 
 fn values(len: usize) -> Vec<f32> {
-    (0..len)
-        .map(|i| ((i * 7919) % 1009) as f32 / 504.5 - 1.0)
-        .collect()
+    (0..len).map(|i| ((i * 7919) % 1009) as f32 / 504.5 - 1.0).collect()
 }
 
 fn each_variant(group: &mut BenchmarkGroup<'_, WallTime>, mut work: impl FnMut(Kernels)) {
@@ -30,75 +28,25 @@ struct Product {
 
 const PRODUCTS: [Product; 6] = [
     // A GRU's weights: one voice, eight voices, a batch.
-    Product {
-        name: "dense 576x384, 1 column",
-        outputs: 576,
-        taps: 1,
-        inputs: 384,
-        columns: 1,
-    },
-    Product {
-        name: "dense 576x384, 8 columns",
-        outputs: 576,
-        taps: 1,
-        inputs: 384,
-        columns: 8,
-    },
-    Product {
-        name: "dense 576x384, 64 columns",
-        outputs: 576,
-        taps: 1,
-        inputs: 384,
-        columns: 64,
-    },
+    Product { name: "dense 576x384, 1 column", outputs: 576, taps: 1, inputs: 384, columns: 1 },
+    Product { name: "dense 576x384, 8 columns", outputs: 576, taps: 1, inputs: 384, columns: 8 },
+    Product { name: "dense 576x384, 64 columns", outputs: 576, taps: 1, inputs: 384, columns: 64 },
     // Small enough for the nearest cache.
-    Product {
-        name: "dense 96x64, 1 column",
-        outputs: 96,
-        taps: 1,
-        inputs: 64,
-        columns: 1,
-    },
+    Product { name: "dense 96x64, 1 column", outputs: 96, taps: 1, inputs: 64, columns: 1 },
     // A convolution over frames, and the narrow one of an amplifier capture, dilated by two.
-    Product {
-        name: "convolution 64x(3x64), 256 columns",
-        outputs: 64,
-        taps: 3,
-        inputs: 64,
-        columns: 256,
-    },
-    Product {
-        name: "convolution 16x(3x8), 256 columns",
-        outputs: 16,
-        taps: 3,
-        inputs: 8,
-        columns: 256,
-    },
+    Product { name: "convolution 64x(3x64), 256 columns", outputs: 64, taps: 3, inputs: 64, columns: 256 },
+    Product { name: "convolution 16x(3x8), 256 columns", outputs: 16, taps: 3, inputs: 8, columns: 256 },
 ];
 
 fn matmul(criterion: &mut Criterion) {
-    for Product {
-        name,
-        outputs,
-        taps,
-        inputs,
-        columns,
-    } in PRODUCTS
-    {
+    for Product { name, outputs, taps, inputs, columns } in PRODUCTS {
         let mut group = criterion.benchmark_group(name);
-        group.throughput(Throughput::Elements(
-            (outputs * taps * inputs * columns) as u64,
-        ));
+        group.throughput(Throughput::Elements((outputs * taps * inputs * columns) as u64));
         let depth = taps * inputs;
         let weights = values(outputs * depth);
         let bias = values(outputs);
-        let packed = PackedMatrix::new(
-            outputs,
-            taps,
-            inputs,
-            |o, t, i| weights[o * depth + t * inputs + i],
-            Some(&bias),
-        );
+        let packed =
+            PackedMatrix::new(outputs, taps, inputs, |o, t, i| weights[o * depth + t * inputs + i], Some(&bias));
         let tap_stride = 2 * inputs;
         let stride = if taps == 1 { depth } else { inputs };
         let data = values((columns - 1) * stride + (taps - 1) * tap_stride + inputs);
@@ -120,12 +68,7 @@ fn matmul(criterion: &mut Criterion) {
             });
         });
         each_variant(&mut group, |kernels| {
-            let columns = Columns {
-                data: black_box(&data),
-                count: columns,
-                stride,
-                tap_stride,
-            };
+            let columns = Columns { data: black_box(&data), count: columns, stride, tap_stride };
             kernels.matmul(&packed, columns, black_box(&mut y), outputs);
         });
         group.finish();
@@ -137,22 +80,15 @@ fn harmonics(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("{count} harmonics, 192 samples"));
         group.throughput(Throughput::Elements(count as u64 * 192));
         let (start, end) = (vec![0.01; count], vec![0.02; count]);
-        let frame = HarmonicFrame {
-            phase: 0.3,
-            step_start: 0.004,
-            step_end: 0.0041,
-            start: &start,
-            end: &end,
-        };
+        let frame = HarmonicFrame { phase: 0.3, step_start: 0.004, step_end: 0.0041, start: &start, end: &end };
         let mut out = [0.0f32; 192];
         group.bench_function("plain loop", |bencher| {
             bencher.iter(|| {
                 let frame = black_box(frame);
                 for (n, out) in out.iter_mut().enumerate() {
                     let t = (n + 1) as f64;
-                    let phase = frame.phase
-                        + t * frame.step_start
-                        + (frame.step_end - frame.step_start) * t * t / 384.0;
+                    let phase =
+                        frame.phase + t * frame.step_start + (frame.step_end - frame.step_start) * t * t / 384.0;
                     let angle = ((phase - phase.round()) * TAU) as f32;
                     let time = t as f32 / 192.0;
                     *out = 0.0;
@@ -163,9 +99,7 @@ fn harmonics(criterion: &mut Criterion) {
                 black_box(&mut out);
             });
         });
-        each_variant(&mut group, |kernels| {
-            kernels.harmonics(black_box(frame), black_box(&mut out))
-        });
+        each_variant(&mut group, |kernels| kernels.harmonics(black_box(frame), black_box(&mut out)));
         group.finish();
     }
 }
@@ -176,9 +110,7 @@ type Activation = (&'static str, fn(Kernels, &mut [f32]), fn(f32) -> f32);
 const ACTIVATIONS: [Activation; 3] = [
     ("tanh", Kernels::tanh, f32::tanh),
     ("sigmoid", Kernels::sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
-    ("exp_sigmoid", Kernels::exp_sigmoid, |x| {
-        2.0 * (1.0 / (1.0 + (-x).exp())).powf(std::f32::consts::LN_10) + 1e-7
-    }),
+    ("exp_sigmoid", Kernels::exp_sigmoid, |x| 2.0 * (1.0 / (1.0 + (-x).exp())).powf(std::f32::consts::LN_10) + 1e-7),
 ];
 
 fn activations(criterion: &mut Criterion) {

@@ -57,11 +57,7 @@ impl Kernel for Snake<'_> {
                 let mut alpha: Array = [0.0; LANES];
                 for lane in 0..chunk.len() {
                     alpha[lane] = self.alpha[channel];
-                    channel = if channel + 1 == channels {
-                        0
-                    } else {
-                        channel + 1
-                    };
+                    channel = if channel + 1 == channels { 0 } else { channel + 1 };
                 }
                 let y = snake(s, s.load_padded(chunk, 0.0), s.load(&alpha));
                 s.store_partial(y, chunk);
@@ -134,24 +130,12 @@ impl Kernels {
         if x.is_empty() {
             return;
         }
-        assert!(
-            !alpha.is_empty(),
-            "snake needs one alpha per channel, found none"
-        );
-        assert!(
-            x.len().is_multiple_of(alpha.len()),
-            "snake over {} values of {} channels",
-            x.len(),
-            alpha.len()
-        );
+        assert!(!alpha.is_empty(), "snake needs one alpha per channel, found none");
+        assert!(x.len().is_multiple_of(alpha.len()), "snake over {} values of {} channels", x.len(), alpha.len());
         self.run(Snake { x, alpha });
     }
 
     fn map<Op: Lanewise<0, 1>>(self, op: Op, x: &mut [f32]) {
-        self.run(Over {
-            op,
-            inputs: [],
-            held: [x],
-        });
+        self.run(Over { op, inputs: [], held: [x] });
     }
 }

@@ -43,9 +43,7 @@ impl Lanewise<1, 1> for MultiplyAdd {
     }
 }
 
-const CONJUGATE: Array = [
-    -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0,
-];
+const CONJUGATE: Array = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0];
 
 impl Lanewise<2, 1> for ComplexMultiplyAdd {
     /// `re = (re + a.re·b.re) − a.im·b.im`, `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
@@ -65,11 +63,7 @@ impl Kernels {
     /// If the lengths differ.
     pub fn add(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "add: lengths differ");
-        self.run(Over {
-            op: Add,
-            inputs: [x],
-            held: [y],
-        });
+        self.run(Over { op: Add, inputs: [x], held: [y] });
     }
 
     /// `y *= x`.
@@ -78,20 +72,12 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "multiply: lengths differ");
-        self.run(Over {
-            op: Multiply,
-            inputs: [x],
-            held: [y],
-        });
+        self.run(Over { op: Multiply, inputs: [x], held: [y] });
     }
 
     /// `x = x * scale + offset`.
     pub fn scale_offset(self, x: &mut [f32], scale: f32, offset: f32) {
-        self.run(Over {
-            op: ScaleOffset { scale, offset },
-            inputs: [],
-            held: [x],
-        });
+        self.run(Over { op: ScaleOffset { scale, offset }, inputs: [], held: [x] });
     }
 
     /// `acc += x * gain`.
@@ -100,11 +86,7 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply_add(self, acc: &mut [f32], x: &[f32], gain: f32) {
         assert_eq!(acc.len(), x.len(), "multiply_add: lengths differ");
-        self.run(Over {
-            op: MultiplyAdd { gain },
-            inputs: [x],
-            held: [acc],
-        });
+        self.run(Over { op: MultiplyAdd { gain }, inputs: [x], held: [acc] });
     }
 
     /// `acc += a * b` over complex numbers, each slice `re im re im …`.
@@ -112,25 +94,9 @@ impl Kernels {
     /// # Panics
     /// If the lengths differ or are odd.
     pub fn complex_multiply_add(self, acc: &mut [f32], a: &[f32], b: &[f32]) {
-        assert_eq!(
-            acc.len(),
-            a.len(),
-            "complex_multiply_add: lengths of acc and a differ"
-        );
-        assert_eq!(
-            acc.len(),
-            b.len(),
-            "complex_multiply_add: lengths of acc and b differ"
-        );
-        assert!(
-            acc.len().is_multiple_of(2),
-            "complex_multiply_add: half a complex number in {} values",
-            acc.len()
-        );
-        self.run(Over {
-            op: ComplexMultiplyAdd,
-            inputs: [a, b],
-            held: [acc],
-        });
+        assert_eq!(acc.len(), a.len(), "complex_multiply_add: lengths of acc and a differ");
+        assert_eq!(acc.len(), b.len(), "complex_multiply_add: lengths of acc and b differ");
+        assert!(acc.len().is_multiple_of(2), "complex_multiply_add: half a complex number in {} values", acc.len());
+        self.run(Over { op: ComplexMultiplyAdd, inputs: [a, b], held: [acc] });
     }
 }

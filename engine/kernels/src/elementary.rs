@@ -16,29 +16,11 @@ const FRAC_1_PI_HIGH: f32 = std::f32::consts::FRAC_1_PI;
 const FRAC_1_PI_LOW: f32 = 1.284_127_6e-8;
 
 /// (eʳ − 1 − r)/r² on |r| ≤ ln2/2: 1.7·10⁻⁸ of eʳ − 1.
-const EXPM1: [f32; 5] = [
-    0.499_999_97,
-    0.166_665_43,
-    0.041_667_2,
-    0.008_366_548,
-    0.001_388_251_2,
-];
+const EXPM1: [f32; 5] = [0.499_999_97, 0.166_665_43, 0.041_667_2, 0.008_366_548, 0.001_388_251_2];
 /// sin(πr)/r in r² on |r| ≤ 1/2: 4.3·10⁻⁸, relative; most of it is the rounding of π.
-const SIN_PI: [f32; 5] = [
-    std::f32::consts::PI,
-    -5.167_71,
-    2.550_07,
-    -0.598_242_1,
-    0.077_560_395,
-];
+const SIN_PI: [f32; 5] = [std::f32::consts::PI, -5.167_71, 2.550_07, -0.598_242_1, 0.077_560_395];
 /// (cos(πr) − 1)/r² in r² on |r| ≤ 1/2: 2.6·10⁻⁸ of the cosine, absolute.
-const COS_PI: [f32; 5] = [
-    -4.934_802,
-    4.058_709_6,
-    -1.335_216_2,
-    0.234_953_93,
-    -0.024_420_701,
-];
+const COS_PI: [f32; 5] = [-4.934_802, 4.058_709_6, -1.335_216_2, 0.234_953_93, -0.024_420_701];
 /// (2·artanh(t)/t − 2)/t² in t² on 0 ≤ t ≤ 1/3: 5.5·10⁻⁹ of the function.
 const TWO_ARTANH: [f32; 4] = [0.666_664_2, 0.400_215_27, 0.280_018_12, 0.280_119_54];
 
@@ -125,18 +107,11 @@ pub(crate) fn exp_sigmoid<S: Simd>(s: S, x: S::V) -> S::V {
     let m = s.min(s.splat(40.0), s.max(s.splat(0.0), s.neg(x)));
     let l = log1p_exp_neg_abs(s, x);
     let product = s.mul(m, s.splat(LN10_HIGH));
-    let rest = s.fma(
-        m,
-        s.splat(LN10_LOW),
-        s.fma(m, s.splat(LN10_HIGH), s.neg(product)),
-    );
+    let rest = s.fma(m, s.splat(LN10_LOW), s.fma(m, s.splat(LN10_HIGH), s.neg(product)));
     let rest = s.fma(l, s.splat(LN10_HIGH), rest);
     let n = s.round(s.mul(s.add(product, rest), s.splat(-std::f32::consts::LOG2_E)));
     // −product − n·ln2 is small, so `rest` keeps its digits.
-    let r = s.sub(
-        s.fma(n, s.splat(-LN2_HIGH), s.neg(product)),
-        s.fma(n, s.splat(LN2_LOW), rest),
-    );
+    let r = s.sub(s.fma(n, s.splat(-LN2_HIGH), s.neg(product)), s.fma(n, s.splat(LN2_LOW), rest));
     s.fma(s.splat(2.0), scaled_exp(s, n, r), s.splat(1e-7))
 }
 
@@ -171,8 +146,5 @@ pub(crate) fn sin_cos_cycles<S: Simd>(s: S, multiple: f32, phase: S::V) -> (S::V
     let half_turns = s.splat(2.0 * multiple);
     let n = s.round(s.mul(half_turns, phase));
     let r = s.fma(half_turns, phase, s.neg(n));
-    (
-        s.negate_if_odd(sin_pi(s, r), n),
-        s.negate_if_odd(cos_pi(s, r), n),
-    )
+    (s.negate_if_odd(sin_pi(s, r), n), s.negate_if_odd(cos_pi(s, r), n))
 }

@@ -56,24 +56,17 @@ pub struct Kernels {
 impl Kernels {
     /// The fastest variant this CPU has.
     pub fn detect() -> Kernels {
-        Kernels {
-            level: Level::detect(),
-        }
+        Kernels { level: Level::detect() }
     }
 
     /// The variant every CPU has: the reference for the others, and slow.
     pub fn scalar() -> Kernels {
-        Kernels {
-            level: Level::SCALAR,
-        }
+        Kernels { level: Level::SCALAR }
     }
 
     /// All variants usable on this CPU, scalar first.
     pub fn available() -> Vec<Kernels> {
-        Level::available()
-            .into_iter()
-            .map(|level| Kernels { level })
-            .collect()
+        Level::available().into_iter().map(|level| Kernels { level }).collect()
     }
 
     /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.

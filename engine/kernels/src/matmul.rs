@@ -104,12 +104,7 @@ impl Matmul<'_> {
     }
 
     #[inline(always)]
-    fn block<S: Simd, const P: usize, const C: usize>(
-        &mut self,
-        s: S,
-        panel: usize,
-        column: usize,
-    ) {
+    fn block<S: Simd, const P: usize, const C: usize>(&mut self, s: S, panel: usize, column: usize) {
         let mut sums = [[s.splat(0.0); P]; C];
         let mut weights: [&[Row]; P] = [&[]; P];
         for p in 0..P {
@@ -127,8 +122,7 @@ impl Matmul<'_> {
             }
             let mut x: [&[f32]; C] = [&[]; C];
             for c in 0..C {
-                x[c] = &self.x.data[(column + c) * self.x.stride + tap * self.x.tap_stride..]
-                    [..inputs];
+                x[c] = &self.x.data[(column + c) * self.x.stride + tap * self.x.tap_stride..][..inputs];
             }
             for input in 0..inputs {
                 let mut row = [s.splat(0.0); P];
@@ -173,24 +167,12 @@ impl Kernels {
             return;
         }
         let (outputs, taps, inputs) = (w.outputs(), w.taps(), w.inputs_per_tap());
-        assert!(
-            x.count == 1 || y_stride >= outputs,
-            "columns of {outputs} outputs overlap at a stride of {y_stride}"
-        );
+        assert!(x.count == 1 || y_stride >= outputs, "columns of {outputs} outputs overlap at a stride of {y_stride}");
         let y_end = end(x.count, y_stride, outputs);
-        assert!(
-            y_end.is_some_and(|end| end <= y.len()),
-            "product ends at {y_end:?}, y at {}",
-            y.len()
-        );
+        assert!(y_end.is_some_and(|end| end <= y.len()), "product ends at {y_end:?}, y at {}", y.len());
         if taps > 0 && inputs > 0 {
-            let x_end =
-                end(taps, x.tap_stride, inputs).and_then(|column| end(x.count, x.stride, column));
-            assert!(
-                x_end.is_some_and(|end| end <= x.data.len()),
-                "columns end at {x_end:?}, x at {}",
-                x.data.len()
-            );
+            let x_end = end(taps, x.tap_stride, inputs).and_then(|column| end(x.count, x.stride, column));
+            assert!(x_end.is_some_and(|end| end <= x.data.len()), "columns end at {x_end:?}, x at {}", x.data.len());
         }
         let (taps, inputs) = if inputs == 0 || taps == 0 {
             (0, 0)
@@ -199,14 +181,7 @@ impl Kernels {
         } else {
             (taps, inputs)
         };
-        self.run(Matmul {
-            w,
-            x,
-            y,
-            y_stride,
-            taps,
-            inputs,
-        });
+        self.run(Matmul { w, x, y, y_stride, taps, inputs });
     }
 }
 

@@ -38,9 +38,7 @@ impl PackedMatrix {
             assert_eq!(bias.len(), outputs, "a bias per output");
         }
         let panels = outputs.div_ceil(LANES);
-        let rows = taps
-            .checked_mul(inputs_per_tap)
-            .and_then(|depth| depth.checked_mul(panels));
+        let rows = taps.checked_mul(inputs_per_tap).and_then(|depth| depth.checked_mul(panels));
         let mut packed = PackedMatrix {
             outputs,
             taps,
@@ -52,22 +50,12 @@ impl PackedMatrix {
             let first = panel * LANES;
             let used = LANES.min(outputs - first);
             let fill = |value: &dyn Fn(usize) -> f32| {
-                Row(std::array::from_fn(|lane| {
-                    if lane < used {
-                        value(first + lane)
-                    } else {
-                        0.0
-                    }
-                }))
+                Row(std::array::from_fn(|lane| if lane < used { value(first + lane) } else { 0.0 }))
             };
-            packed
-                .bias
-                .push(fill(&|output| bias.map_or(0.0, |bias| bias[output])));
+            packed.bias.push(fill(&|output| bias.map_or(0.0, |bias| bias[output])));
             for tap in 0..taps {
                 for input in 0..inputs_per_tap {
-                    packed
-                        .rows
-                        .push(fill(&|output| weights(output, tap, input)));
+                    packed.rows.push(fill(&|output| weights(output, tap, input)));
                 }
             }
         }

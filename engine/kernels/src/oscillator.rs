@@ -31,11 +31,7 @@ impl HarmonicFrame<'_> {
     /// The phase after a frame of `samples`, in cycles within 0..1: the next frame's `phase`.
     pub fn phase_after(phase: f64, step_start: f64, step_end: f64, samples: usize) -> f64 {
         let n = samples as f64;
-        let end = if samples == 0 {
-            phase
-        } else {
-            phase_at(phase, step_start, step_end, n, n)
-        };
+        let end = if samples == 0 { phase } else { phase_at(phase, step_start, step_end, n, n) };
         let within = end - end.floor();
         // A negative phase too small to see rounds up to a whole cycle.
         if within >= 1.0 { 0.0 } else { within }
@@ -55,9 +51,7 @@ const BLOCK: usize = 16;
 const BLOCKS_PER_SEED: usize = 8;
 
 /// Sample 0 of a frame is at time 1: time 0 is the end of the frame before.
-const TIMES: [f64; LANES] = [
-    1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0,
-];
+const TIMES: [f64; LANES] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0];
 
 struct Harmonics<'a> {
     frame: HarmonicFrame<'a>,
@@ -89,13 +83,7 @@ impl Harmonics<'_> {
     /// `U` vectors of samples from `first` on, or what is left of them. Returns how many samples that is at most.
     #[inline(always)]
     fn samples<S: Simd, const U: usize>(&mut self, s: S, first: usize) -> usize {
-        let HarmonicFrame {
-            phase,
-            step_start,
-            step_end,
-            start,
-            end,
-        } = self.frame;
+        let HarmonicFrame { phase, step_start, step_end, start, end } = self.frame;
         let samples = self.out.len() as f64;
 
         let mut p = [s.splat(0.0); U];
@@ -123,10 +111,7 @@ impl Harmonics<'_> {
         let mut base_cos = [s.splat(1.0); U];
         for (block, (start, end)) in start.chunks(BLOCK).zip(end.chunks(BLOCK)).enumerate() {
             let mut change: Array = [0.0; BLOCK];
-            s.store(
-                s.sub(s.load_padded(end, 0.0), s.load_padded(start, 0.0)),
-                &mut change,
-            );
+            s.store(s.sub(s.load_padded(end, 0.0), s.load_padded(start, 0.0)), &mut change);
             let mut with_sin = [s.splat(0.0); U];
             let mut with_cos = [s.splat(0.0); U];
             for m in 0..start.len() {
@@ -143,14 +128,10 @@ impl Harmonics<'_> {
             } else {
                 for u in 0..U {
                     if block % BLOCKS_PER_SEED == 0 {
-                        (base_sin[u], base_cos[u]) =
-                            sin_cos_cycles(s, (block * BLOCK) as f32, p[u]);
+                        (base_sin[u], base_cos[u]) = sin_cos_cycles(s, (block * BLOCK) as f32, p[u]);
                     } else {
-                        (base_sin[u], base_cos[u]) = turn(
-                            s,
-                            (base_sin[u], base_cos[u]),
-                            (sin[BLOCK][u], cos[BLOCK][u]),
-                        );
+                        (base_sin[u], base_cos[u]) =
+                            turn(s, (base_sin[u], base_cos[u]), (sin[BLOCK][u], cos[BLOCK][u]));
                     }
                     sum[u] = s.fma(base_sin[u], with_cos[u], sum[u]);
                     sum[u] = s.fma(base_cos[u], with_sin[u], sum[u]);
@@ -177,20 +158,12 @@ fn multiples<S: Simd, const U: usize>(
 ) {
     for m in 1..=BLOCK.min(harmonics) {
         // The highest power of two within m, and the rest; a power of two is twice its half.
-        let high = if m.is_power_of_two() {
-            m / 2
-        } else {
-            1 << m.ilog2()
-        };
+        let high = if m.is_power_of_two() { m / 2 } else { 1 << m.ilog2() };
         for u in 0..U {
             (sin[m][u], cos[m][u]) = if matches!(m, 1 | 4 | 16) {
                 sin_cos_cycles(s, m as f32, p[u])
             } else {
-                turn(
-                    s,
-                    (sin[high][u], cos[high][u]),
-                    (sin[m - high][u], cos[m - high][u]),
-                )
+                turn(s, (sin[high][u], cos[high][u]), (sin[m - high][u], cos[m - high][u]))
             };
         }
     }
@@ -217,23 +190,12 @@ impl Kernels {
     /// If the lengths of `start` and `end` differ.
     pub fn harmonics(self, oscillator: HarmonicFrame<'_>, out: &mut [f32]) {
         let HarmonicFrame { start, end, .. } = oscillator;
-        assert_eq!(
-            start.len(),
-            end.len(),
-            "harmonics: as many amplitudes at the end as at the start"
-        );
-        let sounding = start
-            .iter()
-            .zip(end)
-            .rposition(|(&start, &end)| start != 0.0 || end != 0.0);
+        assert_eq!(start.len(), end.len(), "harmonics: as many amplitudes at the end as at the start");
+        let sounding = start.iter().zip(end).rposition(|(&start, &end)| start != 0.0 || end != 0.0);
         match sounding {
             None => out.fill(0.0),
             Some(highest) => {
-                let frame = HarmonicFrame {
-                    start: &start[..=highest],
-                    end: &end[..=highest],
-                    ..oscillator
-                };
+                let frame = HarmonicFrame { start: &start[..=highest], end: &end[..=highest], ..oscillator };
                 self.run(Harmonics { frame, out });
             }
         }

@@ -37,23 +37,11 @@ impl Kernels {
     /// # Panics
     /// If a product is not three times as long as `h`.
     pub fn gru(self, from_input: &[f32], from_state: &[f32], h: &mut [f32]) {
-        assert_eq!(
-            from_input.len(),
-            3 * h.len(),
-            "gru: from_input has to be three times as long as h"
-        );
-        assert_eq!(
-            from_state.len(),
-            3 * h.len(),
-            "gru: from_state has to be three times as long as h"
-        );
+        assert_eq!(from_input.len(), 3 * h.len(), "gru: from_input has to be three times as long as h");
+        assert_eq!(from_state.len(), 3 * h.len(), "gru: from_state has to be three times as long as h");
         let ([input_r, input_z, input_n], [state_r, state_z, state_n]) =
             (split(from_input, h.len()), split(from_state, h.len()));
-        self.run(Over {
-            op: Gru,
-            inputs: [input_r, input_z, input_n, state_r, state_z, state_n],
-            held: [h],
-        });
+        self.run(Over { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], held: [h] });
     }
 
     /// An LSTM's state after one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products already summed; `h` and `c`
@@ -62,17 +50,9 @@ impl Kernels {
     /// # Panics
     /// If `gates` is not four times as long as `h`, or `c` not as long as `h`.
     pub fn lstm(self, gates: &[f32], h: &mut [f32], c: &mut [f32]) {
-        assert_eq!(
-            gates.len(),
-            4 * h.len(),
-            "lstm: gates has to be four times as long as h"
-        );
+        assert_eq!(gates.len(), 4 * h.len(), "lstm: gates has to be four times as long as h");
         assert_eq!(c.len(), h.len(), "lstm: lengths of h and c differ");
-        self.run(Over {
-            op: Lstm,
-            inputs: split(gates, h.len()),
-            held: [h, c],
-        });
+        self.run(Over { op: Lstm, inputs: split(gates, h.len()), held: [h, c] });
     }
 }
 

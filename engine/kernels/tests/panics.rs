@@ -6,20 +6,8 @@ fn dense() -> PackedMatrix {
     PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
 }
 
-fn multiply(
-    data: &[f32],
-    count: usize,
-    stride: usize,
-    tap_stride: usize,
-    y: usize,
-    y_stride: usize,
-) {
-    let columns = Columns {
-        data,
-        count,
-        stride,
-        tap_stride,
-    };
+fn multiply(data: &[f32], count: usize, stride: usize, tap_stride: usize, y: usize, y_stride: usize) {
+    let columns = Columns { data, count, stride, tap_stride };
     Kernels::detect().matmul(&dense(), columns, &mut vec![0.0; y], y_stride);
 }
 
@@ -109,13 +97,7 @@ fn different_lengths() {
 #[test]
 #[should_panic(expected = "as many amplitudes")]
 fn amplitudes_of_different_lengths() {
-    let frame = HarmonicFrame {
-        phase: 0.0,
-        step_start: 0.0,
-        step_end: 0.0,
-        start: &[1.0],
-        end: &[],
-    };
+    let frame = HarmonicFrame { phase: 0.0, step_start: 0.0, step_end: 0.0, start: &[1.0], end: &[] };
     Kernels::detect().harmonics(frame, &mut [0.0; 4]);
 }
 

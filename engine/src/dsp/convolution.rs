@@ -73,10 +73,7 @@ impl Convolver {
                 *slot = scale * sample;
             }
             convolver.transform();
-            interleave(
-                &convolver.bins,
-                &mut convolver.response[index * spectrum..][..spectrum],
-            );
+            interleave(&convolver.bins, &mut convolver.response[index * spectrum..][..spectrum]);
         }
         convolver
     }
@@ -105,21 +102,12 @@ impl Convolver {
         self.transform();
 
         let slots = self.line.len() / spectrum;
-        self.newest = if self.newest + 1 == slots {
-            0
-        } else {
-            self.newest + 1
-        };
-        interleave(
-            &self.bins,
-            &mut self.line[self.newest * spectrum..][..spectrum],
-        );
+        self.newest = if self.newest + 1 == slots { 0 } else { self.newest + 1 };
+        interleave(&self.bins, &mut self.line[self.newest * spectrum..][..spectrum]);
         self.sum.fill(0.0);
         // From the newest slot back to the first, then from the last on: two runs of the line, met by ascending partitions.
         let (recent, old) = self.line.split_at((self.newest + 1) * spectrum);
-        let past = recent
-            .rchunks_exact(spectrum)
-            .chain(old.rchunks_exact(spectrum));
+        let past = recent.rchunks_exact(spectrum).chain(old.rchunks_exact(spectrum));
         for (block, part) in past.zip(self.response.chunks_exact(spectrum)) {
             self.kernels.complex_multiply_add(&mut self.sum, block, part);
         }
@@ -174,18 +162,13 @@ mod tests {
 
     fn direct(input: &[f32], impulse: &[f32]) -> Vec<f64> {
         let term = |n: usize, k: usize| f64::from(impulse[k]) * f64::from(input[n - k]);
-        (0..input.len())
-            .map(|n| (0..impulse.len().min(n + 1)).map(|k| term(n, k)).sum())
-            .collect()
+        (0..input.len()).map(|n| (0..impulse.len().min(n + 1)).map(|k| term(n, k)).sum()).collect()
     }
 
     fn convolve(convolver: &mut Convolver, input: &[f32]) -> Vec<f32> {
         let mut output = vec![0.0; input.len()];
         let partition = convolver.partition();
-        for (input, output) in input
-            .chunks_exact(partition)
-            .zip(output.chunks_exact_mut(partition))
-        {
+        for (input, output) in input.chunks_exact(partition).zip(output.chunks_exact_mut(partition)) {
             convolver.process(input, output);
         }
         output
@@ -193,10 +176,7 @@ mod tests {
 
     fn assert_near(found: &[f32], expected: &[f64], tolerance: f64) {
         for (n, (&found, &expected)) in found.iter().zip(expected).enumerate() {
-            assert!(
-                (f64::from(found) - expected).abs() < tolerance,
-                "{found} for {expected} at {n}"
-            );
+            assert!((f64::from(found) - expected).abs() < tolerance, "{found} for {expected} at {n}");
         }
     }
 
@@ -221,26 +201,15 @@ mod tests {
         let impulse = noise(1_000, 3);
         let mut input = vec![0.0; 192 * 7];
         input[0] = 1.0;
-        let expected: Vec<f64> = impulse
-            .iter()
-            .map(|&sample| f64::from(sample))
-            .chain([0.0; 344])
-            .collect();
-        assert_near(
-            &convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input),
-            &expected,
-            1e-6,
-        );
+        let expected: Vec<f64> = impulse.iter().map(|&sample| f64::from(sample)).chain([0.0; 344]).collect();
+        assert_near(&convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input), &expected, 1e-6);
     }
 
     #[test]
     fn long_responses_and_runs_stay_exact() {
         // Round the line three times.
-        let impulse: Vec<f32> = noise(10_000, 4)
-            .iter()
-            .enumerate()
-            .map(|(n, x)| x * (-(n as f32) / 2_000.0).exp())
-            .collect();
+        let impulse: Vec<f32> =
+            noise(10_000, 4).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 2_000.0).exp()).collect();
         let input = noise(192 * 160, 5);
         assert_near(
             &convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input),
@@ -264,10 +233,6 @@ mod tests {
         let mut input = vec![0.0; 640];
         input[3] = f32::NAN;
         input[100] = f32::NEG_INFINITY;
-        assert!(
-            convolve(&mut convolver, &input)
-                .iter()
-                .all(|&sample| sample == 0.0)
-        );
+        assert!(convolve(&mut convolver, &input).iter().all(|&sample| sample == 0.0));
     }
 }

@@ -47,16 +47,11 @@ impl Loudness {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     pub fn new(sample_rate: f64, hop: usize) -> Self {
         assert!(hop > 0, "a hop has at least one sample");
-        assert!(
-            (8_000.0..=768_000.0).contains(&sample_rate),
-            "sample rate out of range: {sample_rate}"
-        );
+        assert!((8_000.0..=768_000.0).contains(&sample_rate), "sample rate out of range: {sample_rate}");
         let half = (HALF_WINDOW_S * sample_rate).round() as usize;
         let length = 2 * half + 1;
         // The ends of a Hann window of length + 2 points are zero and left out; what remains sums to half of length + 1.
-        let hann = |point: usize| {
-            (1.0 - (TAU * (point + 1) as f64 / (length + 1) as f64).cos()) / (length + 1) as f64
-        };
+        let hann = |point: usize| (1.0 - (TAU * (point + 1) as f64 / (length + 1) as f64).cos()) / (length + 1) as f64;
         let sections = a_weighting(sample_rate);
         let reference = response(&sections, TAU * REFERENCE_HZ / sample_rate);
         Self {
@@ -85,21 +80,10 @@ impl Loudness {
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(f32)) {
         for &sample in input {
             // What is not a number counts as silence: let into the recursion, it would stay for ever.
-            let sample = if sample.is_finite() {
-                f64::from(sample)
-            } else {
-                0.0
-            };
-            let weighted = self
-                .sections
-                .iter_mut()
-                .fold(self.gain * sample, |value, section| section.next(value));
+            let sample = if sample.is_finite() { f64::from(sample) } else { 0.0 };
+            let weighted = self.sections.iter_mut().fold(self.gain * sample, |value, section| section.next(value));
             self.squares[self.position] = weighted * weighted;
-            self.position = if self.position + 1 == self.squares.len() {
-                0
-            } else {
-                self.position + 1
-            };
+            self.position = if self.position + 1 == self.squares.len() { 0 } else { self.position + 1 };
             self.until_frame -= 1;
             if self.until_frame == 0 {
                 self.until_frame = self.hop;
@@ -111,9 +95,7 @@ impl Loudness {
     /// Forgets all that was heard.
     pub fn reset(&mut self) {
         self.until_frame = self.latency;
-        self.sections
-            .iter_mut()
-            .for_each(|section| section.state = 0.0);
+        self.sections.iter_mut().for_each(|section| section.state = 0.0);
         self.squares.fill(0.0);
         self.position = 0;
     }
@@ -121,12 +103,7 @@ impl Loudness {
     /// Summed afresh each time, so that no rounding error outlives the window.
     fn level_db(&self) -> f32 {
         let (newer, older) = self.squares.split_at(self.position);
-        let mean: f64 = older
-            .iter()
-            .chain(newer)
-            .zip(&self.window)
-            .map(|(square, weight)| square * weight)
-            .sum();
+        let mean: f64 = older.iter().chain(newer).zip(&self.window).map(|(square, weight)| square * weight).sum();
         ((10.0 * mean.log10()) as f32).max(FLOOR_DB)
     }
 }
@@ -150,11 +127,7 @@ impl Section {
     fn high_pass(corner_hz: f64, sample_rate: f64) -> Self {
         let warped = (PI * corner_hz / sample_rate).tan();
         let gain = 1.0 / (1.0 + warped);
-        Self {
-            b: [gain, -gain],
-            a: (warped - 1.0) * gain,
-            state: 0.0,
-        }
+        Self { b: [gain, -gain], a: (warped - 1.0) * gain, state: 0.0 }
     }
 
     /// With the gain of the analogue filter at 0 Hz and at two frequencies above.
@@ -175,34 +148,25 @@ impl Section {
         let (numerator, denominator) = ((1.0 + v).max(0.0).sqrt(), (1.0 + u).max(0.0).sqrt());
         let a = (1.0 - denominator) / (1.0 + denominator);
         let scale = 0.5 * (1.0 + a);
-        Self {
-            b: [scale * (1.0 + numerator), scale * (1.0 - numerator)],
-            a,
-            state: 0.0,
-        }
+        Self { b: [scale * (1.0 + numerator), scale * (1.0 - numerator)], a, state: 0.0 }
     }
 
     /// Gain at an angular frequency in radians per sample.
     fn magnitude(&self, omega: f64) -> f64 {
-        let size = |first: f64, second: f64| {
-            (first * first + second * second + 2.0 * first * second * omega.cos()).sqrt()
-        };
+        let size =
+            |first: f64, second: f64| (first * first + second * second + 2.0 * first * second * omega.cos()).sqrt();
         size(self.b[0], self.b[1]) / size(1.0, self.a)
     }
 }
 
 fn a_weighting(sample_rate: f64) -> [Section; 6] {
-    let [first, second, third, fourth] =
-        HIGH_PASSES_HZ.map(|corner| Section::high_pass(corner, sample_rate));
+    let [first, second, third, fourth] = HIGH_PASSES_HZ.map(|corner| Section::high_pass(corner, sample_rate));
     let low_pass = Section::low_pass(LOW_PASS_HZ, sample_rate);
     [first, second, third, fourth, low_pass, low_pass]
 }
 
 fn response(sections: &[Section], omega: f64) -> f64 {
-    sections
-        .iter()
-        .map(|section| section.magnitude(omega))
-        .product()
+    sections.iter().map(|section| section.magnitude(omega)).product()
 }
 
 #[cfg(test)]
@@ -214,36 +178,21 @@ mod tests {
     /// The standard's formula, in dB relative to 1 kHz.
     fn standard_db(frequency: f64) -> f64 {
         let gain = |f: f64| {
-            let high: f64 = HIGH_PASSES_HZ
-                .iter()
-                .map(|corner| f / f.hypot(*corner))
-                .product();
+            let high: f64 = HIGH_PASSES_HZ.iter().map(|corner| f / f.hypot(*corner)).product();
             high * (LOW_PASS_HZ / f.hypot(LOW_PASS_HZ)).powi(2)
         };
         20.0 * (gain(frequency) / gain(1_000.0)).log10()
     }
 
     fn sine(rate: f64, frequency: f64, seconds: f64) -> Vec<f32> {
-        (0..(rate * seconds) as usize)
-            .map(|n| (TAU * frequency * n as f64 / rate).sin() as f32)
-            .collect()
+        (0..(rate * seconds) as usize).map(|n| (TAU * frequency * n as f64 / rate).sin() as f32).collect()
     }
 
     #[test]
     fn the_formula_is_that_of_the_table() {
         // IEC 61672-1, table 3, rounded to 0.1 dB there.
-        for (frequency, db) in [
-            (31.5, -39.4),
-            (100.0, -19.1),
-            (1_000.0, 0.0),
-            (2_500.0, 1.3),
-            (10_000.0, -2.5),
-        ] {
-            assert!(
-                (standard_db(frequency) - db).abs() < 0.2,
-                "{frequency}: {}",
-                standard_db(frequency)
-            );
+        for (frequency, db) in [(31.5, -39.4), (100.0, -19.1), (1_000.0, 0.0), (2_500.0, 1.3), (10_000.0, -2.5)] {
+            assert!((standard_db(frequency) - db).abs() < 0.2, "{frequency}: {}", standard_db(frequency));
         }
     }
 
@@ -279,16 +228,11 @@ mod tests {
     fn sines_measure_as_weighted() {
         for frequency in [63.0, 200.0, 1_000.0, 4_000.0, 10_000.0] {
             let mut levels = Vec::new();
-            Loudness::new(48_000.0, 192).push(&sine(48_000.0, frequency, 1.0), |db| {
-                levels.push(f64::from(db))
-            });
+            Loudness::new(48_000.0, 192).push(&sine(48_000.0, frequency, 1.0), |db| levels.push(f64::from(db)));
             let expected = standard_db(frequency) - 10.0 * 2_f64.log10();
             // Well after the onset, which the high-passes ring from.
             for level in &levels[100..] {
-                assert!(
-                    (level - expected).abs() < 0.25,
-                    "{frequency}: {level} for {expected}"
-                );
+                assert!((level - expected).abs() < 0.25, "{frequency}: {level} for {expected}");
             }
         }
     }
@@ -316,11 +260,7 @@ mod tests {
         sound[20 * 192] = 1.0;
         let mut levels = Vec::new();
         Loudness::new(48_000.0, 192).push(&sound, |db| levels.push(db));
-        let loudest = levels
-            .iter()
-            .enumerate()
-            .max_by(|a, b| a.1.total_cmp(b.1))
-            .map(|(frame, _)| frame);
+        let loudest = levels.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(frame, _)| frame);
         assert_eq!(loudest, Some(20));
         // The window reaches 512 samples, 2.67 hops, to either side. Behind the click the filter rings on.
         assert!((levels[17] - FLOOR_DB).abs() < f32::EPSILON && levels[18] > FLOOR_DB);
@@ -333,10 +273,7 @@ mod tests {
         for sample in 0..3_000 {
             meter.push(&[0.1], |_| arrivals.push(sample));
         }
-        let expected: Vec<usize> = (0..)
-            .map(|i| i * 100 + meter.latency() - 1)
-            .take_while(|&at| at < 3_000)
-            .collect();
+        let expected: Vec<usize> = (0..).map(|i| i * 100 + meter.latency() - 1).take_while(|&at| at < 3_000).collect();
         assert_eq!(arrivals, expected);
     }
 

@@ -87,10 +87,7 @@ impl PitchTracker {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     pub fn new(sample_rate: f64, hop: usize) -> Self {
         assert!(hop > 0, "a hop has at least one sample");
-        assert!(
-            (8_000.0..=768_000.0).contains(&sample_rate),
-            "sample rate out of range: {sample_rate}"
-        );
+        assert!((8_000.0..=768_000.0).contains(&sample_rate), "sample rate out of range: {sample_rate}");
         let half = (HALF_WINDOW_S * sample_rate).round() as usize;
         let window = 2 * half + 1;
         let min_lag = (sample_rate / SEARCH_HZ.1).floor() as usize;
@@ -130,11 +127,7 @@ impl PitchTracker {
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(PitchFrame)) {
         for &sample in input {
             self.ring[self.position] = self.conditioner.next(sample);
-            self.position = if self.position + 1 == self.ring.len() {
-                0
-            } else {
-                self.position + 1
-            };
+            self.position = if self.position + 1 == self.ring.len() { 0 } else { self.position + 1 };
             self.until_frame -= 1;
             if self.until_frame == 0 {
                 self.until_frame = self.hop;
@@ -164,11 +157,7 @@ impl PitchTracker {
             None
         };
         let Some(peak) = peak else {
-            self.last = PitchFrame {
-                confidence: 0.0,
-                voiced: false,
-                ..self.last
-            };
+            self.last = PitchFrame { confidence: 0.0, voiced: false, ..self.last };
             return self.last;
         };
         let confidence = peak.height.clamp(0.0, 1.0);
@@ -182,21 +171,13 @@ impl PitchTracker {
         } else {
             self.last.semitones
         };
-        self.last = PitchFrame {
-            semitones,
-            confidence,
-            voiced,
-        };
+        self.last = PitchFrame { semitones, confidence, voiced };
         self.last
     }
 }
 
 /// The frame before anything was heard.
-const UNHEARD: PitchFrame = PitchFrame {
-    semitones: 69.0,
-    confidence: 0.0,
-    voiced: false,
-};
+const UNHEARD: PitchFrame = PitchFrame { semitones: 69.0, confidence: 0.0, voiced: false };
 
 /// The highest peak of every stretch above zero that begins at or after the first lag below zero.
 fn find_peaks(nsdf: &[f32], min_lag: usize, peaks: &mut Vec<Peak>) {
@@ -229,38 +210,23 @@ fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
     let (before, at, after) = (nsdf[lag - 1], nsdf[lag], nsdf[lag + 1]);
     let curvature = before - 2.0 * at + after;
     if curvature >= 0.0 {
-        return Peak {
-            lag: lag as f32,
-            height: at,
-        };
+        return Peak { lag: lag as f32, height: at };
     }
     let offset = (0.5 * (before - after) / curvature).clamp(-0.5, 0.5);
-    Peak {
-        lag: lag as f32 + offset,
-        height: at - 0.25 * (before - after) * offset,
-    }
+    Peak { lag: lag as f32 + offset, height: at - 0.25 * (before - after) * offset }
 }
 
 /// The period among the peaks: the first that is nearly as high as the highest, unless one near `last_lag` explains more.
 fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
     let highest = peaks.iter().map(|peak| peak.height).fold(0.0, f32::max);
-    let carries_on = |peak: &Peak| {
-        last_lag.is_some_and(|last| (peak.lag / last).log2().abs() * 12.0 <= CONTINUITY_SEMITONES)
-    };
+    let carries_on =
+        |peak: &Peak| last_lag.is_some_and(|last| (peak.lag / last).log2().abs() * 12.0 <= CONTINUITY_SEMITONES);
     let threshold = PEAK_THRESHOLD * highest;
-    let first = *peaks.iter().find(|peak| {
-        peak.height
-            >= if carries_on(peak) {
-                threshold - CONTINUITY
-            } else {
-                threshold
-            }
-    })?;
+    let first =
+        *peaks.iter().find(|peak| peak.height >= if carries_on(peak) { threshold - CONTINUITY } else { threshold })?;
     // After a leap to the octave above, the old period is still a period of the sound, but no better one: then the leap is
     // believed. Where the old period is clearly the better one, the shorter is but a strong harmonic.
-    let held = peaks
-        .iter()
-        .find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
+    let held = peaks.iter().find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
     Some(*held.unwrap_or(&first))
 }
 
@@ -313,9 +279,7 @@ impl Conditioner {
             pole: (-std::f64::consts::TAU * HIGH_PASS_HZ / sample_rate).exp(),
             previous: 0.0,
             high_passed: 0.0,
-            taps: (0..taps)
-                .map(|tap| (scale * (1.0 - phase(tap).cos())) as f32)
-                .collect(),
+            taps: (0..taps).map(|tap| (scale * (1.0 - phase(tap).cos())) as f32).collect(),
             delayed: vec![0.0; 2 * taps],
             position: 0,
         }
@@ -328,26 +292,15 @@ impl Conditioner {
 
     fn next(&mut self, sample: f32) -> f32 {
         // What is not a number counts as silence: let into the recursion, it would stay for ever.
-        let sample = if sample.is_finite() {
-            f64::from(sample)
-        } else {
-            0.0
-        };
+        let sample = if sample.is_finite() { f64::from(sample) } else { 0.0 };
         self.high_passed = sample - self.previous + self.pole * self.high_passed;
         self.previous = sample;
         let length = self.taps.len();
         self.delayed[self.position] = self.high_passed as f32;
         self.delayed[self.position + length] = self.high_passed as f32;
-        self.position = if self.position + 1 == length {
-            0
-        } else {
-            self.position + 1
-        };
+        self.position = if self.position + 1 == length { 0 } else { self.position + 1 };
         let run = &self.delayed[self.position..self.position + length];
-        run.iter()
-            .zip(&self.taps)
-            .map(|(value, tap)| value * tap)
-            .sum()
+        run.iter().zip(&self.taps).map(|(value, tap)| value * tap).sum()
     }
 
     fn reset(&mut self) {
@@ -378,11 +331,7 @@ impl Correlator {
         let lags = max_lag + 2;
         // Room for the lags looked at, so that they do not wrap: a power of two or three times one, whichever is nearer.
         let power = (window + lags).next_power_of_two();
-        let length = if power / 4 * 3 >= window + lags {
-            power / 4 * 3
-        } else {
-            power
-        };
+        let length = if power / 4 * 3 >= window + lags { power / 4 * 3 } else { power };
         let mut planner = RealFftPlanner::new();
         let forward = planner.plan_fft_forward(length);
         let inverse = planner.plan_fft_inverse(length);

@@ -58,40 +58,23 @@ impl StreamResampler {
     ///
     /// If a rate is not between 1 kHz and 768 kHz.
     pub fn new(rate_in: u32, rate_out: u32) -> Result<Self, ResampleError> {
-        let error = ResampleError::Rate {
-            from: rate_in,
-            to: rate_out,
-        };
+        let error = ResampleError::Rate { from: rate_in, to: rate_out };
         if !RATES_HZ.contains(&rate_in) || !RATES_HZ.contains(&rate_out) {
             return Err(error);
         }
-        let stage = if rate_in == rate_out {
-            None
-        } else {
-            Some(Stage::new(rate_in, rate_out).ok_or(error)?)
-        };
-        Ok(Self {
-            rate_in,
-            rate_out,
-            stage,
-            pushed: 0,
-            emitted: 0,
-        })
+        let stage = if rate_in == rate_out { None } else { Some(Stage::new(rate_in, rate_out).ok_or(error)?) };
+        Ok(Self { rate_in, rate_out, stage, pushed: 0, emitted: 0 })
     }
 
     /// The delay in output samples; it is a whole number.
     pub fn latency(&self) -> usize {
         // The filter is symmetric about the middle of a block, which has an even number of samples on both sides.
-        self.stage
-            .as_ref()
-            .map_or(0, |stage| stage.output.len() / 2)
+        self.stage.as_ref().map_or(0, |stage| stage.output.len() / 2)
     }
 
     /// Samples taken at the input and given at the output at a time; (1, 1) where nothing is converted.
     pub fn blocks(&self) -> (usize, usize) {
-        self.stage
-            .as_ref()
-            .map_or((1, 1), |stage| (stage.input.len(), stage.output.len()))
+        self.stage.as_ref().map_or((1, 1), |stage| (stage.input.len(), stage.output.len()))
     }
 
     /// Takes any number of samples and gives the output they complete, in order.
@@ -145,8 +128,7 @@ impl StreamResampler {
 
     /// Output samples that cover the time of so many input samples.
     fn output_frames(&self, input: u64) -> u64 {
-        let frames =
-            (u128::from(input) * u128::from(self.rate_out)).div_ceil(u128::from(self.rate_in));
+        let frames = (u128::from(input) * u128::from(self.rate_out)).div_ceil(u128::from(self.rate_in));
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 }
@@ -169,12 +151,7 @@ impl Stage {
         )
         .ok()?;
         let output = vec![0.0; resampler.output_frames_max()];
-        Some(Self {
-            input: vec![0.0; resampler.input_frames_max()],
-            filled: 0,
-            output,
-            resampler,
-        })
+        Some(Self { input: vec![0.0; resampler.input_frames_max()], filled: 0, output, resampler })
     }
 
     fn take(&mut self, samples: &[f32]) {
@@ -187,17 +164,10 @@ impl Stage {
     /// Turns the block of input into one of output.
     fn convert(&mut self) {
         let (taken, given) = (self.input.len(), self.output.len());
-        let input =
-            SequentialSlice::new(&self.input[..], 1, taken).expect("one channel of that length");
-        let mut output = SequentialSlice::new_mut(&mut self.output[..], 1, given)
-            .expect("one channel of that length");
-        let frames = self
-            .resampler
-            .process_into_buffer(&input, &mut output, None);
-        assert!(
-            matches!(frames, Ok(frames) if frames == (taken, given)),
-            "blocks are of the length agreed on"
-        );
+        let input = SequentialSlice::new(&self.input[..], 1, taken).expect("one channel of that length");
+        let mut output = SequentialSlice::new_mut(&mut self.output[..], 1, given).expect("one channel of that length");
+        let frames = self.resampler.process_into_buffer(&input, &mut output, None);
+        assert!(matches!(frames, Ok(frames) if frames == (taken, given)), "blocks are of the length agreed on");
         self.filled = 0;
     }
 }
@@ -222,11 +192,7 @@ pub fn resample(input: &[f32], rate_in: u32, rate_out: u32) -> Result<Vec<f32>, 
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 {
-        a
-    } else {
-        greatest_common_divisor(b, a % b)
-    }
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -238,41 +204,28 @@ mod tests {
     use super::*;
 
     fn sine(rate: u32, frequency: f64, length: usize) -> Vec<f32> {
-        (0..length)
-            .map(|n| (0.5 * (TAU * frequency * n as f64 / f64::from(rate)).sin()) as f32)
-            .collect()
+        (0..length).map(|n| (0.5 * (TAU * frequency * n as f64 / f64::from(rate)).sin()) as f32).collect()
     }
 
     /// Signal to error in dB, leaving out what the ends of the sound reach.
     fn signal_to_error_db(expected: &[f32], found: &[f32], edge: usize) -> f64 {
         let middle = edge..expected.len() - edge;
-        let power =
-            |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
-        let signal = power(
-            &mut expected[middle.clone()]
-                .iter()
-                .map(|&value| f64::from(value)),
-        );
+        let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+        let signal = power(&mut expected[middle.clone()].iter().map(|&value| f64::from(value)));
         let error = power(&mut middle.map(|n| f64::from(expected[n]) - f64::from(found[n])));
         10.0 * (signal / error).log10()
     }
 
     #[test]
     fn sines_arrive_in_phase() {
-        for (from, to) in [
-            (44_100, 48_000),
-            (48_000, 44_100),
-            (48_000, 96_000),
-            (96_000, 48_000),
-            (48_000, 16_000),
-            (8_000, 48_000),
-        ] {
+        for (from, to) in
+            [(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (96_000, 48_000), (48_000, 16_000), (8_000, 48_000)]
+        {
             for part in [0.01, 0.3, 0.6, 0.9] {
                 let frequency = part * 0.5 * f64::from(from.min(to));
                 let found = resample(&sine(from, frequency, from as usize), from, to).unwrap();
                 assert_eq!(found.len(), to as usize);
-                let db =
-                    signal_to_error_db(&sine(to, frequency, to as usize), &found, to as usize / 10);
+                let db = signal_to_error_db(&sine(to, frequency, to as usize), &found, to as usize / 10);
                 assert!(db > 100.0, "{from} to {to} at {frequency} Hz: {db:.1} dB");
             }
         }
@@ -282,8 +235,7 @@ mod tests {
     fn there_and_back_again() {
         for frequency in [100.0, 1_000.0, 10_000.0, 19_500.0] {
             let sound = sine(44_100, frequency, 44_100);
-            let back =
-                resample(&resample(&sound, 44_100, 48_000).unwrap(), 48_000, 44_100).unwrap();
+            let back = resample(&resample(&sound, 44_100, 48_000).unwrap(), 48_000, 44_100).unwrap();
             let db = signal_to_error_db(&sound, &back, 4_000);
             assert!(db > 100.0, "{frequency} Hz: {db:.1} dB");
         }
@@ -291,18 +243,11 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_kept_out() {
-        for (frequency, from, to) in [
-            (23_000.0, 48_000, 44_100),
-            (9_000.0, 48_000, 16_000),
-            (40_000.0, 96_000, 48_000),
-        ] {
+        for (frequency, from, to) in [(23_000.0, 48_000, 44_100), (9_000.0, 48_000, 16_000), (40_000.0, 96_000, 48_000)]
+        {
             let found = resample(&sine(from, frequency, from as usize), from, to).unwrap();
             let middle = &found[to as usize / 10..to as usize * 9 / 10];
-            let power = middle
-                .iter()
-                .map(|&value| f64::from(value).powi(2))
-                .sum::<f64>()
-                / middle.len() as f64;
+            let power = middle.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>() / middle.len() as f64;
             // Relative to the power of the input, 1/8.
             let db = 10.0 * (8.0 * power).log10();
             assert!(db < -100.0, "{frequency} Hz at {from} to {to}: {db:.1} dB");
@@ -323,8 +268,7 @@ mod tests {
             let mut resampler = StreamResampler::new(from, to).unwrap();
             // A whole number of samples at both rates.
             let at = 3 * (from / greatest_common_divisor(from, to)) as usize;
-            let centre =
-                3 * (to / greatest_common_divisor(from, to)) as usize + resampler.latency();
+            let centre = 3 * (to / greatest_common_divisor(from, to)) as usize + resampler.latency();
             let mut click = vec![0.0; 10 * at + 5_000];
             click[at] = 1.0;
             let mut found = Vec::new();
@@ -334,10 +278,7 @@ mod tests {
             assert_eq!(top, Some(centre), "{from} to {to}");
             for distance in 1..100 {
                 let (before, after) = (found[centre - distance], found[centre + distance]);
-                assert!(
-                    (before - after).abs() < 1e-6,
-                    "{from} to {to}: {before} and {after} at {distance}"
-                );
+                assert!((before - after).abs() < 1e-6, "{from} to {to}: {before} and {after} at {distance}");
             }
         }
     }
@@ -363,10 +304,7 @@ mod tests {
     #[test]
     fn absurd_rates_are_refused() {
         for (from, to) in [(0, 48_000), (48_000, 0), (48_000, 999), (1_000_000, 48_000)] {
-            assert_eq!(
-                StreamResampler::new(from, to).err(),
-                Some(ResampleError::Rate { from, to })
-            );
+            assert_eq!(StreamResampler::new(from, to).err(), Some(ResampleError::Rate { from, to }));
         }
     }
 
@@ -374,9 +312,7 @@ mod tests {
     fn hostile_samples_do_not_stay() {
         let mut resampler = StreamResampler::new(44_100, 48_000).unwrap();
         resampler.push(&[f32::NAN, f32::INFINITY], |_| ());
-        resampler.push(&[0.0; 4_000], |block| {
-            assert!(block.iter().all(|&sample| sample == 0.0))
-        });
+        resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample == 0.0)));
     }
 
     proptest! {

@@ -24,13 +24,7 @@ pub struct ChannelValues {
 
 impl ChannelValues {
     /// Everything at rest.
-    pub const REST: Self = Self {
-        bend: 0.0,
-        wheel: 0.0,
-        pressure: 0.0,
-        expression: 1.0,
-        volume: 1.0,
-    };
+    pub const REST: Self = Self { bend: 0.0, wheel: 0.0, pressure: 0.0, expression: 1.0, volume: 1.0 };
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -13,12 +13,7 @@ pub(super) struct Smooth {
 
 impl Smooth {
     pub(super) fn new(value: f64, tau_samples: f64) -> Self {
-        Self {
-            from: value,
-            target: value,
-            since: 0,
-            tau_samples,
-        }
+        Self { from: value, target: value, since: 0, tau_samples }
     }
 
     pub(super) fn at(&self, t: u64) -> f64 {

@@ -26,11 +26,7 @@ pub enum EventKind {
     /// A control change; [`controller`] names the numbers that instruments listen to.
     Controller { channel: u8, number: u8, value: f32 },
     /// Note expression: one sounding note is changed and its neighbours are not.
-    Note {
-        channel: u8,
-        key: u8,
-        expression: NoteExpression,
-    },
+    Note { channel: u8, key: u8, expression: NoteExpression },
 }
 
 /// What note expression changes about one note.

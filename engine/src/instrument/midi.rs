@@ -31,22 +31,14 @@ const BEND_RANGE_RPN: (u8, u8) = (0, 0);
 impl Default for Wheel {
     fn default() -> Self {
         let range_semitones = DEFAULT_BEND_RANGE_SEMITONES as u8;
-        Self {
-            position: 0.0,
-            range_semitones,
-            range_cents: 0,
-            rpn: NO_RPN,
-        }
+        Self { position: 0.0, range_semitones, range_cents: 0, rpn: NO_RPN }
     }
 }
 
 impl Wheel {
     fn bend(&self, channel: u8) -> EventKind {
         let range = f32::from(self.range_semitones) + f32::from(self.range_cents) / 100.0;
-        EventKind::Bend {
-            channel,
-            semitones: self.position * range,
-        }
+        EventKind::Bend { channel, semitones: self.position * range }
     }
 }
 
@@ -71,39 +63,21 @@ impl MidiDecoder {
         let unit = |value: midly::num::u7| f32::from(value.as_int()) / 127.0;
         Some(match message {
             // A note-on of velocity 0 is a note-off: running status then carries both.
-            MidiMessage::NoteOn { key, vel } if vel.as_int() == 0 => EventKind::NoteOff {
-                channel,
-                key: key.as_int(),
-                velocity: 0.5,
-            },
-            MidiMessage::NoteOn { key, vel } => EventKind::NoteOn {
-                channel,
-                key: key.as_int(),
-                velocity: unit(vel),
-            },
-            MidiMessage::NoteOff { key, vel } => EventKind::NoteOff {
-                channel,
-                key: key.as_int(),
-                velocity: unit(vel),
-            },
-            MidiMessage::Aftertouch { key, vel } => EventKind::PolyPressure {
-                channel,
-                key: key.as_int(),
-                value: unit(vel),
-            },
-            MidiMessage::ChannelAftertouch { vel } => EventKind::Pressure {
-                channel,
-                value: unit(vel),
-            },
+            MidiMessage::NoteOn { key, vel } if vel.as_int() == 0 => {
+                EventKind::NoteOff { channel, key: key.as_int(), velocity: 0.5 }
+            }
+            MidiMessage::NoteOn { key, vel } => EventKind::NoteOn { channel, key: key.as_int(), velocity: unit(vel) },
+            MidiMessage::NoteOff { key, vel } => EventKind::NoteOff { channel, key: key.as_int(), velocity: unit(vel) },
+            MidiMessage::Aftertouch { key, vel } => {
+                EventKind::PolyPressure { channel, key: key.as_int(), value: unit(vel) }
+            }
+            MidiMessage::ChannelAftertouch { vel } => EventKind::Pressure { channel, value: unit(vel) },
             MidiMessage::PitchBend { bend } => {
                 wheel.position = bend.as_f32();
                 wheel.bend(channel)
             }
             MidiMessage::ProgramChange { .. } => return None,
-            MidiMessage::Controller {
-                controller: number,
-                value,
-            } => {
+            MidiMessage::Controller { controller: number, value } => {
                 let raw = value.as_int();
                 match number.as_int() {
                     controller::RPN_COARSE => wheel.rpn.0 = raw,
@@ -123,11 +97,7 @@ impl MidiDecoder {
                             wheel.position = 0.0;
                             wheel.rpn = NO_RPN;
                         }
-                        return Some(EventKind::Controller {
-                            channel,
-                            number,
-                            value: unit(value),
-                        });
+                        return Some(EventKind::Controller { channel, number, value: unit(value) });
                     }
                 }
                 return None;
@@ -152,27 +122,15 @@ mod tests {
         let mut decoder = MidiDecoder::new();
         assert_eq!(
             decoder.decode_bytes(&[0x93, 60, 127]),
-            Some(EventKind::NoteOn {
-                channel: 3,
-                key: 60,
-                velocity: 1.0
-            })
+            Some(EventKind::NoteOn { channel: 3, key: 60, velocity: 1.0 })
         );
         assert_eq!(
             decoder.decode_bytes(&[0x93, 60, 0]),
-            Some(EventKind::NoteOff {
-                channel: 3,
-                key: 60,
-                velocity: 0.5
-            })
+            Some(EventKind::NoteOff { channel: 3, key: 60, velocity: 0.5 })
         );
         assert_eq!(
             decoder.decode_bytes(&[0xB0, 1, 127]),
-            Some(EventKind::Controller {
-                channel: 0,
-                number: 1,
-                value: 1.0
-            })
+            Some(EventKind::Controller { channel: 0, number: 1, value: 1.0 })
         );
         assert_eq!(decoder.decode_bytes(&[0xC0, 5]), None);
         assert_eq!(decoder.decode_bytes(&[0xF8]), None);

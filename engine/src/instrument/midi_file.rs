@@ -135,24 +135,16 @@ impl MidiFile {
         let read = || {
             let mut bytes = Vec::new();
             // One byte more than may be there tells that there is more; a length that lies does not matter.
-            File::open(path)?
-                .take(MOST_BYTES + 1)
-                .read_to_end(&mut bytes)?;
+            File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
             Self::parse(&bytes)
         };
-        read().map_err(|reason| MidiFileError {
-            path: path.to_owned(),
-            reason,
-        })
+        read().map_err(|reason| MidiFileError { path: path.to_owned(), reason })
     }
 
     /// Reads what a file holds.
     pub fn parse(bytes: &[u8]) -> Result<Self, MidiError> {
         if bytes.len() as u64 > MOST_BYTES {
-            return Err(MidiError::TooLarge {
-                what: "bytes",
-                most: MOST_BYTES,
-            });
+            return Err(MidiError::TooLarge { what: "bytes", most: MOST_BYTES });
         }
         let mut chunks = Chunks(unwrap_riff(bytes));
         let division = read_header(chunks.next())?;
@@ -166,16 +158,9 @@ impl MidiFile {
     }
 
     /// The events of a part, in samples at `sample_rate` in Hz.
-    pub fn events_at(
-        &self,
-        sample_rate: f64,
-        part: MidiSelection,
-    ) -> impl Iterator<Item = Event> + '_ {
+    pub fn events_at(&self, sample_rate: f64, part: MidiSelection) -> impl Iterator<Item = Event> + '_ {
         let of_part = self.events.iter().filter(move |event| part.contains(event));
-        of_part.map(move |event| Event {
-            at: (event.at_s * sample_rate).round() as u64,
-            kind: event.kind,
-        })
+        of_part.map(move |event| Event { at: (event.at_s * sample_rate).round() as u64, kind: event.kind })
     }
 
     /// Index of the first track of this name.
@@ -197,22 +182,16 @@ impl MidiFile {
     }
 
     fn keys(&self, part: MidiSelection) -> impl Iterator<Item = u8> + '_ {
-        self.events
-            .iter()
-            .filter(move |event| part.contains(event))
-            .filter_map(|event| match event.kind {
-                EventKind::NoteOn { key, .. } => Some(key),
-                _ => None,
-            })
+        self.events.iter().filter(move |event| part.contains(event)).filter_map(|event| match event.kind {
+            EventKind::NoteOn { key, .. } => Some(key),
+            _ => None,
+        })
     }
 }
 
 impl Contents {
     fn read_track(&mut self, data: &[u8]) -> Result<(), MidiError> {
-        let most = MidiError::TooLarge {
-            what: "tracks",
-            most: u64::from(u16::MAX),
-        };
+        let most = MidiError::TooLarge { what: "tracks", most: u64::from(u16::MAX) };
         let index = u16::try_from(self.tracks.len()).map_err(|_| most)?;
         let mut track = MidiTrack::default();
         // One for each track: files often have every instrument on the same channel.
@@ -233,8 +212,7 @@ impl Contents {
                     }
                 }
                 TrackEventKind::Meta(MetaMessage::TrackName(name)) if track.name.is_empty() => {
-                    let name =
-                        String::from_utf8_lossy(&name[..name.len().min(4 * MOST_NAME_CHARS)]);
+                    let name = String::from_utf8_lossy(&name[..name.len().min(4 * MOST_NAME_CHARS)]);
                     let printable = name.trim().chars().filter(|c| !c.is_control());
                     track.name = printable.take(MOST_NAME_CHARS).collect();
                 }
@@ -264,10 +242,7 @@ impl Contents {
 
     fn check_count(&self) -> Result<(), MidiError> {
         if self.events.len() + self.tempos.len() > MOST_EVENTS {
-            return Err(MidiError::TooLarge {
-                what: "events",
-                most: MOST_EVENTS as u64,
-            });
+            return Err(MidiError::TooLarge { what: "events", most: MOST_EVENTS as u64 });
         }
         Ok(())
     }
@@ -279,22 +254,12 @@ impl Contents {
         let tempo = TempoMap::new(division, self.tempos);
         let duration_s = tempo.seconds(self.end);
         if duration_s > f64::from(MOST_HOURS) * 3_600.0 {
-            return Err(MidiError::TooLarge {
-                what: "hours",
-                most: u64::from(MOST_HOURS),
-            });
+            return Err(MidiError::TooLarge { what: "hours", most: u64::from(MOST_HOURS) });
         }
         self.events.sort_by_key(|event| event.tick);
-        let timed = |event: &Ticked| TimedEvent {
-            at_s: tempo.seconds(event.tick),
-            track: event.track,
-            kind: event.kind,
-        };
-        Ok(MidiFile {
-            events: self.events.iter().map(timed).collect(),
-            tracks: self.tracks,
-            duration_s,
-        })
+        let timed =
+            |event: &Ticked| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
+        Ok(MidiFile { events: self.events.iter().map(timed).collect(), tracks: self.tracks, duration_s })
     }
 }
 
@@ -309,14 +274,8 @@ impl Down {
     fn follow(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::NoteOn { channel, key, .. } => self.keys[usize::from(channel)] |= 1 << key,
-            EventKind::NoteOff { channel, key, .. } => {
-                self.keys[usize::from(channel)] &= !(1 << key)
-            }
-            EventKind::Controller {
-                channel,
-                number: controller::SUSTAIN,
-                value,
-            } => {
+            EventKind::NoteOff { channel, key, .. } => self.keys[usize::from(channel)] &= !(1 << key),
+            EventKind::Controller { channel, number: controller::SUSTAIN, value } => {
                 self.pedals[usize::from(channel)] = value >= 0.5;
             }
             _ => {}
@@ -327,18 +286,10 @@ impl Down {
         (0..16u8).flat_map(move |channel| {
             let keys = self.keys[usize::from(channel)];
             let lifted = (0..128u8).filter(move |key| keys >> key & 1 == 1);
-            let lifted = lifted.map(move |key| EventKind::NoteOff {
-                channel,
-                key,
-                velocity: 0.5,
-            });
+            let lifted = lifted.map(move |key| EventKind::NoteOff { channel, key, velocity: 0.5 });
             let number = controller::SUSTAIN;
             let pedal = self.pedals[usize::from(channel)];
-            lifted.chain(pedal.then_some(EventKind::Controller {
-                channel,
-                number,
-                value: 0.0,
-            }))
+            lifted.chain(pedal.then_some(EventKind::Controller { channel, number, value: 0.0 }))
         })
     }
 }
@@ -354,9 +305,7 @@ impl<'a> Iterator for Chunks<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (id, rest) = self.0.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_be_bytes(*length))
-            .unwrap_or(usize::MAX)
-            .min(rest.len());
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX).min(rest.len());
         let (data, rest) = rest.split_at(length);
         self.0 = rest;
         Some((*id, data))
@@ -397,14 +346,13 @@ fn read_header(chunk: Option<([u8; 4], &[u8])>) -> Result<Division, MidiError> {
     let Some((_, data)) = chunk.filter(|(id, _)| id == b"MThd") else {
         return Err(MidiError::NotMidi("it does not begin with MThd"));
     };
-    let Some(&[format_high, format_low, _, _, division_high, division_low]) =
-        data.first_chunk::<6>()
-    else {
+    let Some(&[format_high, format_low, _, _, division_high, division_low]) = data.first_chunk::<6>() else {
         return Err(MidiError::NotMidi("its header is cut short"));
     };
     match u16::from_be_bytes([format_high, format_low]) {
-        0 | 1 => Division::read(division_high, division_low)
-            .ok_or(MidiError::NotMidi("its time division has no meaning")),
+        0 | 1 => {
+            Division::read(division_high, division_low).ok_or(MidiError::NotMidi("its time division has no meaning"))
+        }
         format => Err(MidiError::Format(format)),
     }
 }

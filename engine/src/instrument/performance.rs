@@ -177,21 +177,11 @@ impl Performance {
         for (field, value, min, max) in ranges {
             // A NaN is in no range.
             if !(min..=max).contains(&value) {
-                return Err(PerformanceError::OutOfRange {
-                    field,
-                    value,
-                    min,
-                    max,
-                });
+                return Err(PerformanceError::OutOfRange { field, value, min, max });
             }
         }
         let pairs = [
-            (
-                "loudness_min_db",
-                self.loudness_min_db,
-                "loudness_max_db",
-                self.loudness_max_db,
-            ),
+            ("loudness_min_db", self.loudness_min_db, "loudness_max_db", self.loudness_max_db),
             ("pitch_low", self.pitch_low, "pitch_high", self.pitch_high),
         ];
         for (low, low_value, high, high_value) in pairs {
@@ -211,9 +201,7 @@ impl Performance {
     /// Peak level of a note, in dB. Velocity is 0 … 1.
     pub fn peak_db(&self, velocity: f32) -> f32 {
         const SOFTEST: f32 = 1.0 / 127.0;
-        let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST))
-            .clamp(0.0, 1.0)
-            .powf(self.velocity_curve);
+        let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST)).clamp(0.0, 1.0).powf(self.velocity_curve);
         self.loudness_min_db + (self.loudness_max_db - self.loudness_min_db) * rise
     }
 }
@@ -231,68 +219,32 @@ mod tests {
     #[test]
     fn velocity_spans_the_range_monotonically() {
         let performance = Performance::default();
-        assert_eq!(
-            performance.peak_db(1.0 / 127.0),
-            performance.loudness_min_db
-        );
+        assert_eq!(performance.peak_db(1.0 / 127.0), performance.loudness_min_db);
         assert_eq!(performance.peak_db(1.0), performance.loudness_max_db);
         for v in 1..127 {
-            assert!(
-                performance.peak_db(v as f32 / 127.0) < performance.peak_db((v + 1) as f32 / 127.0)
-            );
+            assert!(performance.peak_db(v as f32 / 127.0) < performance.peak_db((v + 1) as f32 / 127.0));
         }
     }
 
     #[test]
     fn limits_are_checked() {
-        let nan = Performance {
-            release_ms: f32::NAN,
-            ..Default::default()
-        };
-        assert!(matches!(
-            nan.validate(),
-            Err(PerformanceError::OutOfRange {
-                field: "release_ms",
-                ..
-            })
-        ));
-        let slow = Performance {
-            attack_ms: 1e9,
-            ..Default::default()
-        };
+        let nan = Performance { release_ms: f32::NAN, ..Default::default() };
+        assert!(matches!(nan.validate(), Err(PerformanceError::OutOfRange { field: "release_ms", .. })));
+        let slow = Performance { attack_ms: 1e9, ..Default::default() };
         assert_eq!(
             slow.validate().unwrap_err().to_string(),
             "performance: attack_ms is 1000000000, expected 0.5 to 5000"
         );
-        let flat = Performance {
-            pitch_low: 60.0,
-            pitch_high: 60.0,
-            ..Default::default()
-        };
-        assert!(matches!(
-            flat.validate(),
-            Err(PerformanceError::Inverted {
-                low: "pitch_low",
-                ..
-            })
-        ));
+        let flat = Performance { pitch_low: 60.0, pitch_high: 60.0, ..Default::default() };
+        assert!(matches!(flat.validate(), Err(PerformanceError::Inverted { low: "pitch_low", .. })));
     }
 
     #[test]
     fn header_round_trip_and_defaults() {
-        let performance = Performance {
-            mode: PlayMode::Legato,
-            ..Performance::plucked()
-        };
+        let performance = Performance { mode: PlayMode::Legato, ..Performance::plucked() };
         let json = serde_json::to_string(&performance).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Performance>(&json).unwrap(),
-            performance
-        );
-        assert_eq!(
-            serde_json::from_str::<Performance>("{}").unwrap(),
-            Performance::default()
-        );
+        assert_eq!(serde_json::from_str::<Performance>(&json).unwrap(), performance);
+        assert_eq!(serde_json::from_str::<Performance>("{}").unwrap(), Performance::default());
         assert!(serde_json::from_str::<Performance>(r#"{"atack_ms": 3}"#).is_err());
     }
 }

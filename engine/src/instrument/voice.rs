@@ -122,13 +122,7 @@ struct Fade {
 impl Voice {
     /// A voice that begins a note, at `sample_rate` in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: Note) -> Self {
-        let Note {
-            at,
-            channel,
-            key,
-            velocity,
-            seed,
-        } = note;
+        let Note { at, channel, key, velocity, seed } = note;
         let smooth = Smooth::new(0.0, SMOOTHING_S * sample_rate);
         let pitch = f64::from(key);
         let mut voice = Self {
@@ -150,13 +144,8 @@ impl Voice {
                 seconds: 0.0,
             },
             release: None,
-            glide: Glide {
-                from: pitch,
-                to: pitch,
-                since: at,
-            },
-            vibrato_hz: f64::from(performance.vibrato_hz)
-                * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
+            glide: Glide { from: pitch, to: pitch, since: at },
+            vibrato_hz: f64::from(performance.vibrato_hz) * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
             pressure: smooth,
             tuning: smooth,
             level_db: smooth,
@@ -173,11 +162,7 @@ impl Voice {
         self.hold = Hold::Key;
         self.begun = at;
         self.release = None;
-        self.glide = Glide {
-            from: f64::from(key),
-            to: f64::from(key),
-            since: at,
-        };
+        self.glide = Glide { from: f64::from(key), to: f64::from(key), since: at };
         self.pressure.set(at, 0.0);
         self.tuning.snap(0.0);
         self.level_db.set(at, 0.0);
@@ -189,11 +174,7 @@ impl Voice {
         let from = self.glide_pitch(at);
         self.key = key;
         self.hold = Hold::Key;
-        self.glide = Glide {
-            from,
-            to: f64::from(key),
-            since: at,
-        };
+        self.glide = Glide { from, to: f64::from(key), since: at };
         if let Some(velocity) = velocity {
             let level = self.level_db(at);
             self.strike(at, velocity, level);
@@ -203,10 +184,7 @@ impl Voice {
     /// Lets the note go.
     pub fn release(&mut self, at: u64) {
         if self.release.is_none() {
-            self.release = Some(Release {
-                at,
-                from_db: self.level_db(at),
-            });
+            self.release = Some(Release { at, from_db: self.level_db(at) });
         }
         self.hold = Hold::Nothing;
     }
@@ -251,11 +229,9 @@ impl Voice {
         let (vibrato_cents, vibrato_db) = self.vibrato(t, channel.wheel);
         let alive_s = self.seconds(self.entered, t);
         let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
-        let scoop_cents = -f64::from(performance.scoop_cents)
-            * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
+        let scoop_cents = -f64::from(performance.scoop_cents) * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
         let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, alive_s);
-        let drift_db =
-            f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
+        let drift_db = f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
 
         let pitch = self.glide_pitch(t)
             + self.tuning.at(t)
@@ -286,13 +262,10 @@ impl Voice {
         if let Some(release) = &self.release {
             let elapsed = self.seconds(release.at, t);
             let length = f64::from(self.performance.release_ms) / 1e3;
-            return release.from_db
-                - RELEASE_FALL_DB * fall(elapsed / length)
-                - attack.db_per_s * elapsed;
+            return release.from_db - RELEASE_FALL_DB * fall(elapsed / length) - attack.db_per_s * elapsed;
         }
         let elapsed = self.seconds(self.struck, t);
-        let rising =
-            attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
+        let rising = attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
         let settling = (elapsed - attack.seconds).max(0.0);
         let tau = f64::from(self.performance.decay_ms) / 1e3 / DECAY_TAUS;
         rising - attack.accent_db * (1.0 - (-settling / tau).exp()) - attack.db_per_s * settling
@@ -300,11 +273,7 @@ impl Voice {
 
     /// How present the note is to a listener, in dB: its level, or the peak that it is rising to.
     pub(super) fn presence_db(&self, t: u64) -> f64 {
-        if self.is_rising(t) {
-            self.attack.peak_db
-        } else {
-            self.level_db(t)
-        }
+        if self.is_rising(t) { self.attack.peak_db } else { self.level_db(t) }
     }
 
     fn strike(&mut self, at: u64, velocity: f32, from_db: f64) {
@@ -315,8 +284,7 @@ impl Voice {
             from_db,
             peak_db: f64::from(performance.peak_db(velocity)),
             accent_db: -f64::from(performance.sustain_db) * f64::from(velocity),
-            db_per_s: f64::from(performance.decay_db_per_s)
-                * f64::from(performance.decay_per_octave).powf(octaves),
+            db_per_s: f64::from(performance.decay_db_per_s) * f64::from(performance.decay_per_octave).powf(octaves),
             // A factor of √2 either way between the softest and the hardest.
             seconds: f64::from(performance.attack_ms) / 1e3 * (0.5 - f64::from(velocity)).exp2(),
         };
@@ -338,43 +306,27 @@ impl Voice {
         let by_wheel = f64::from(performance.vibrato_wheel_cents);
         let delay = f64::from(performance.vibrato_delay_ms) / 1e3;
         // From half the delay to one and a half: half-way at the delay itself.
-        let arrived = if delay > 0.0 {
-            raised_cosine(elapsed / delay - 0.5)
-        } else {
-            1.0
-        };
+        let arrived = if delay > 0.0 { raised_cosine(elapsed / delay - 0.5) } else { 1.0 };
         let arrived = natural * arrived;
-        let depth = arrived
-            + wheel * raised_cosine(elapsed / WHEEL_FADE_IN_S) * (by_wheel - arrived).max(0.0);
+        let depth = arrived + wheel * raised_cosine(elapsed / WHEEL_FADE_IN_S) * (by_wheel - arrived).max(0.0);
         let deepest = natural.max(by_wheel);
         if depth <= 0.0 || deepest <= 0.0 {
             return (0.0, 0.0);
         }
         let swing = (std::f64::consts::TAU * self.vibrato_hz * elapsed).sin();
-        (
-            depth * swing,
-            f64::from(performance.vibrato_db) * depth / deepest * swing,
-        )
+        (depth * swing, f64::from(performance.vibrato_db) * depth / deepest * swing)
     }
 
     fn glide_pitch(&self, t: u64) -> f64 {
         let length = f64::from(self.performance.glide_ms) / 1e3;
         let elapsed = self.seconds(self.glide.since, t);
-        let way = if length > 0.0 {
-            raised_cosine(elapsed / length)
-        } else {
-            1.0
-        };
+        let way = if length > 0.0 { raised_cosine(elapsed / length) } else { 1.0 };
         self.glide.from + (self.glide.to - self.glide.from) * way
     }
 
     fn fade_out(&mut self, at: u64, seconds: f64) {
         let samples = (seconds * self.sample_rate).max(self.hop);
-        self.fade = Some(Fade {
-            since: at,
-            from: self.fade_gain(at),
-            samples,
-        });
+        self.fade = Some(Fade { since: at, from: self.fade_gain(at), samples });
     }
 
     fn fade_gain(&self, t: u64) -> f64 {
@@ -400,11 +352,7 @@ fn fader_db(position: f64) -> f64 {
 /// Bends what is above the loudest note below [`HEADROOM_DB`] more, and keeps the rest.
 fn within_limits(loudness_db: f64, max_db: f64) -> f64 {
     let above = loudness_db - max_db;
-    let bent = if above > 0.0 {
-        max_db + HEADROOM_DB * (1.0 - (-above / HEADROOM_DB).exp())
-    } else {
-        loudness_db
-    };
+    let bent = if above > 0.0 { max_db + HEADROOM_DB * (1.0 - (-above / HEADROOM_DB).exp()) } else { loudness_db };
     bent.max(f64::from(SILENCE_DB))
 }
 

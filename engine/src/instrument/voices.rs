@@ -33,13 +33,7 @@ pub struct VoiceFrame {
 
 impl VoiceFrame {
     /// A slot in which nothing sounds.
-    pub const SILENT: Self = Self {
-        sounding: false,
-        restarted: false,
-        pitch: 69.0,
-        loudness: SILENCE_DB,
-        gain: 0.0,
-    };
+    pub const SILENT: Self = Self { sounding: false, restarted: false, pitch: 69.0, loudness: SILENCE_DB, gain: 0.0 };
 }
 
 impl Default for VoiceFrame {
@@ -97,13 +91,7 @@ enum SlotState {
 impl Voices {
     /// `voices` (1 … 64) notes at once, at `sample_rate` in Hz, with frames `hop` samples apart. What is random follows from
     /// `seed`.
-    pub fn new(
-        performance: &Performance,
-        voices: usize,
-        sample_rate: f64,
-        hop: u32,
-        seed: u64,
-    ) -> Self {
+    pub fn new(performance: &Performance, voices: usize, sample_rate: f64, hop: u32, seed: u64) -> Self {
         let polyphony = voices.clamp(1, MOST_VOICES);
         let slot = Slot {
             state: SlotState::Free,
@@ -111,13 +99,7 @@ impl Voices {
                 performance,
                 sample_rate,
                 hop,
-                Note {
-                    at: 0,
-                    channel: 0,
-                    key: 60,
-                    velocity: 0.0,
-                    seed: 0,
-                },
+                Note { at: 0, channel: 0, key: 60, velocity: 0.0, seed: 0 },
             ),
             unheard: false,
             begun_at: 0,
@@ -150,11 +132,7 @@ impl Voices {
 
     /// Shifts the pitch of everything, from the next frame on.
     pub fn set_transposition(&mut self, semitones: f32) {
-        self.transposition_semitones = if semitones.is_finite() {
-            semitones
-        } else {
-            0.0
-        };
+        self.transposition_semitones = if semitones.is_finite() { semitones } else { 0.0 };
     }
 
     /// Plays notes that begin from now on differently.
@@ -180,10 +158,7 @@ impl Voices {
             return Err(QueueFull(*event));
         }
         self.latest = self.latest.max(event.at);
-        self.queue.push_back(Event {
-            at: self.latest,
-            kind: event.kind,
-        });
+        self.queue.push_back(Event { at: self.latest, kind: event.kind });
         Ok(())
     }
 
@@ -203,11 +178,7 @@ impl Voices {
                 continue;
             }
             let values = self.channels[usize::from(slot.voice.channel)].values(at);
-            let ControlFrame {
-                pitch,
-                loudness,
-                gain,
-            } = slot.voice.control(at, &values);
+            let ControlFrame { pitch, loudness, gain } = slot.voice.control(at, &values);
             *out = VoiceFrame {
                 sounding: true,
                 restarted: slot.unheard,
@@ -234,21 +205,17 @@ impl Voices {
             },
             EventKind::NoteOff { key, .. } => self.note_off(t, channel, key & 127),
             EventKind::Bend { semitones, .. } => {
-                self.channel(channel)
-                    .bend(change, f64::from(finite(semitones)));
+                self.channel(channel).bend(change, f64::from(finite(semitones)));
             }
             EventKind::Pressure { value, .. } => {
-                self.channel(channel)
-                    .pressure(change, f64::from(unit(value)));
+                self.channel(channel).pressure(change, f64::from(unit(value)));
             }
             EventKind::PolyPressure { key, value, .. } => {
                 for voice in self.playing(channel).filter(|voice| voice.key == key) {
                     voice.set_pressure(t, f64::from(unit(value)));
                 }
             }
-            EventKind::Note {
-                key, expression, ..
-            } => {
+            EventKind::Note { key, expression, .. } => {
                 use super::event::NoteExpression::{Level, Tuning};
                 let expression = match expression {
                     Tuning(semitones) => Tuning(finite(semitones)),
@@ -258,9 +225,7 @@ impl Voices {
                     voice.express(t, expression);
                 }
             }
-            EventKind::Controller { number, value, .. } => {
-                self.controller(t, channel, number, unit(value))
-            }
+            EventKind::Controller { number, value, .. } => self.controller(t, channel, number, unit(value)),
         }
     }
 
@@ -278,10 +243,7 @@ impl Voices {
             controller::ALL_NOTES_OFF.. => {
                 self.channel(channel).held.clear();
                 let pedal = self.channel(channel).pedal;
-                for voice in self
-                    .playing(channel)
-                    .filter(|voice| voice.hold == Hold::Key)
-                {
+                for voice in self.playing(channel).filter(|voice| voice.hold == Hold::Key) {
                     voice.let_go(t, pedal);
                 }
             }
@@ -295,8 +257,7 @@ impl Voices {
             }
             _ => {
                 let change = self.change(t, channel);
-                self.channel(channel)
-                    .controller(change, number, f64::from(value));
+                self.channel(channel).controller(change, number, f64::from(value));
             }
         }
     }
@@ -304,10 +265,7 @@ impl Voices {
     fn pedal(&mut self, t: u64, channel: u8, down: bool) {
         self.channel(channel).pedal = down;
         if !down {
-            for voice in self
-                .playing(channel)
-                .filter(|voice| voice.hold == Hold::Pedal)
-            {
+            for voice in self.playing(channel).filter(|voice| voice.hold == Hold::Pedal) {
                 voice.release(t);
             }
         }
@@ -316,9 +274,7 @@ impl Voices {
     fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
         let mode = self.performance.mode;
         self.channel(channel).held.press(key);
-        let same = self
-            .playing(channel)
-            .find(|voice| mode == PlayMode::Legato || voice.key == key);
+        let same = self.playing(channel).find(|voice| mode == PlayMode::Legato || voice.key == key);
         match same {
             Some(voice) if mode == PlayMode::Legato && voice.hold != Hold::Nothing => {
                 voice.slur(t, key, Some(velocity));
@@ -333,10 +289,7 @@ impl Voices {
         let state = self.channel(channel);
         state.held.lift(key);
         let (pedal, below) = (state.pedal, state.held.last());
-        let Some(voice) = self
-            .playing(channel)
-            .find(|voice| voice.key == key && voice.hold == Hold::Key)
-        else {
+        let Some(voice) = self.playing(channel).find(|voice| voice.key == key && voice.hold == Hold::Key) else {
             return;
         };
         match below {
@@ -347,20 +300,9 @@ impl Voices {
 
     /// Begins a note in a slot of its own, and makes room for it if need be.
     fn begin(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
-        let playing = self
-            .slots
-            .iter()
-            .filter(|slot| slot.state == SlotState::Playing)
-            .count();
-        let free = self
-            .slots
-            .iter()
-            .position(|slot| slot.state == SlotState::Free);
-        let victim = if playing >= self.polyphony {
-            self.victim(t)
-        } else {
-            None
-        };
+        let playing = self.slots.iter().filter(|slot| slot.state == SlotState::Playing).count();
+        let free = self.slots.iter().position(|slot| slot.state == SlotState::Free);
+        let victim = if playing >= self.polyphony { self.victim(t) } else { None };
         let place = match (victim, free) {
             // Nobody has heard it yet: there is nothing to fade.
             (Some(victim), _) if self.slots[victim].unheard => Some(victim),
@@ -376,22 +318,14 @@ impl Voices {
             return;
         };
         self.notes_begun += 1;
-        let seed = self
-            .seed
-            .wrapping_add(self.notes_begun.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = self.seed.wrapping_add(self.notes_begun.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         self.slots[place] = Slot {
             state: SlotState::Playing,
             voice: Voice::new(
                 &self.performance,
                 self.sample_rate,
                 self.hop,
-                Note {
-                    at: t,
-                    channel,
-                    key,
-                    velocity,
-                    seed,
-                },
+                Note { at: t, channel, key, velocity, seed },
             ),
             unheard: true,
             begun_at: t,
@@ -410,11 +344,7 @@ impl Voices {
             };
             (rank, slot.voice.presence_db(t) - AGE_DB_PER_S * age_s)
         };
-        let playing = self
-            .slots
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.state == SlotState::Playing);
+        let playing = self.slots.iter().enumerate().filter(|(_, slot)| slot.state == SlotState::Playing);
         playing
             .map(|(i, slot)| (i, missed(slot)))
             .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
@@ -436,11 +366,7 @@ impl Voices {
 
     fn change(&self, t: u64, channel: u8) -> Change {
         let sounds = |slot: &Slot| slot.state != SlotState::Free && slot.voice.channel == channel;
-        if self.slots.iter().any(sounds) {
-            Change::From(t)
-        } else {
-            Change::Snap
-        }
+        if self.slots.iter().any(sounds) { Change::From(t) } else { Change::Snap }
     }
 }
 
@@ -468,11 +394,7 @@ fn unit(value: f32) -> f32 {
 }
 
 fn finite(value: f32) -> f32 {
-    if value.is_finite() {
-        value.clamp(-127.0, 127.0)
-    } else {
-        0.0
-    }
+    if value.is_finite() { value.clamp(-127.0, 127.0) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -65,10 +65,7 @@ impl Decoder {
         let name = display_name(path);
         let unreadable = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
-            _ => MediaError::Unreadable {
-                file: name.clone(),
-                source,
-            },
+            _ => MediaError::Unreadable { file: name.clone(), source },
         };
         let file = File::open(path).map_err(unreadable)?;
         // A folder opens like a file on some systems, and fails only when read.
@@ -81,15 +78,8 @@ impl Decoder {
         }
         let stream = MediaSourceStream::new(Box::new(file), Default::default());
         let probe = symphonia::default::get_probe();
-        let format = fenced(|| {
-            probe.probe(
-                &hint,
-                stream,
-                FormatOptions::default(),
-                MetadataOptions::default(),
-            )
-        })
-        .map_err(|error| not_audio(&name, error))?;
+        let format = fenced(|| probe.probe(&hint, stream, FormatOptions::default(), MetadataOptions::default()))
+            .map_err(|error| not_audio(&name, error))?;
         let track = default_track(&name, &*format)?;
         let mut decoder = Self {
             file: name,
@@ -168,14 +158,9 @@ impl Decoder {
             if packet.track_id != self.track.id {
                 continue;
             }
-            let (start, length) = (
-                packet.pts.get(),
-                i64::try_from(packet.dur.get()).unwrap_or(i64::MAX),
-            );
-            if let (Some(due), Some(gap)) = (
-                self.due.replace(start.saturating_add(length)),
-                self.track.gap,
-            ) && start.saturating_sub(due) >= gap
+            let (start, length) = (packet.pts.get(), i64::try_from(packet.dur.get()).unwrap_or(i64::MAX));
+            if let (Some(due), Some(gap)) = (self.due.replace(start.saturating_add(length)), self.track.gap)
+                && start.saturating_sub(due) >= gap
             {
                 broken.get_or_insert("a part is missing".to_owned());
             }
@@ -195,11 +180,7 @@ impl Decoder {
             // Before the first frame that decodes there may be anything: an MP3 cut out of a stream begins like that.
             if let (Some(reason), true) = (broken.take(), self.decoded > 0) {
                 self.ended = true;
-                return Err(MediaError::Damaged {
-                    file: self.file.clone(),
-                    frames: self.decoded,
-                    reason,
-                });
+                return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
             }
             let spec = decoded.spec();
             let (rate, channels) = (spec.rate(), spec.channels().count());
@@ -209,35 +190,20 @@ impl Decoder {
             } else if (rate, channels) != (self.sample_rate, self.channels) {
                 self.ended = true;
                 let reason = format!("it goes on with {channels} channels at {rate} Hz");
-                return Err(MediaError::Damaged {
-                    file: self.file.clone(),
-                    frames: self.decoded,
-                    reason,
-                });
+                return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
             }
             decoded.copy_to_vecs_planar(block);
             self.decoded += block[0].len() as u64;
-            for sample in block
-                .iter_mut()
-                .flatten()
-                .filter(|sample| !sample.is_finite())
-            {
+            for sample in block.iter_mut().flatten().filter(|sample| !sample.is_finite()) {
                 *sample = 0.0;
                 self.replaced += 1;
             }
             return Ok(true);
         }
         self.ended = true;
-        self.truncated = broken.is_some()
-            || self
-                .track
-                .announced
-                .is_some_and(|frames| frames > self.decoded);
+        self.truncated = broken.is_some() || self.track.announced.is_some_and(|frames| frames > self.decoded);
         match broken {
-            Some(reason) if self.decoded == 0 => Err(MediaError::NotAudio {
-                file: self.file.clone(),
-                reason,
-            }),
+            Some(reason) if self.decoded == 0 => Err(MediaError::NotAudio { file: self.file.clone(), reason }),
             _ => Ok(false),
         }
     }
@@ -248,15 +214,8 @@ impl Decoder {
         let file = self.file.clone();
         match error {
             Error::IoError(source) => MediaError::Unreadable { file, source },
-            error if self.decoded == 0 => MediaError::NotAudio {
-                file,
-                reason: error.to_string(),
-            },
-            error => MediaError::Damaged {
-                file,
-                frames: self.decoded,
-                reason: error.to_string(),
-            },
+            error if self.decoded == 0 => MediaError::NotAudio { file, reason: error.to_string() },
+            error => MediaError::Damaged { file, frames: self.decoded, reason: error.to_string() },
         }
     }
 }
@@ -281,63 +240,37 @@ pub fn read_mono(path: impl AsRef<Path>) -> Result<(Vec<f32>, u32), MediaError> 
 
 /// The default audio track, ready to be decoded.
 fn default_track(name: &str, format: &dyn FormatReader) -> Result<Track, MediaError> {
-    let refuse = |reason: &str| MediaError::NotAudio {
-        file: name.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let track = format
-        .default_track(TrackType::Audio)
-        .ok_or_else(|| refuse("there is no audio track"))?;
-    let parameters = track
-        .codec_params
-        .as_ref()
-        .and_then(|parameters| parameters.audio());
+    let refuse = |reason: &str| MediaError::NotAudio { file: name.to_owned(), reason: reason.to_owned() };
+    let track = format.default_track(TrackType::Audio).ok_or_else(|| refuse("there is no audio track"))?;
+    let parameters = track.codec_params.as_ref().and_then(|parameters| parameters.audio());
     let parameters = parameters.ok_or_else(|| refuse("the audio track does not say what it is"))?;
     // Checked before decoding, too: a decoder makes room for what the header claims.
     let rate = parameters.sample_rate.map_or(48_000, u64::from);
-    let channels = parameters
-        .channels
-        .as_ref()
-        .map_or(1, |channels| channels.count() as u64);
+    let channels = parameters.channels.as_ref().map_or(1, |channels| channels.count() as u64);
     check_limits(name, rate, channels)?;
     let options = AudioDecoderOptions::default().gapless(true);
-    let codec =
-        fenced(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
-            .map_err(|error| not_audio(name, error))?;
-    let gap = track
-        .time_base
-        .filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
+    let codec = fenced(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
+        .map_err(|error| not_audio(name, error))?;
+    let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    Ok(Track {
-        id: track.id,
-        codec,
-        announced: track.num_frames,
-        gap,
-    })
+    Ok(Track { id: track.id, codec, announced: track.num_frames, gap })
 }
 
 /// Calls Symphonia, and makes a panic of it an error.
 ///
 /// What it was called on is not used again after an error of this kind: [`Decoder`] is at its end then.
 fn fenced<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or(Err(Error::Unsupported("contents that break the decoder")))
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Error::Unsupported("contents that break the decoder")))
 }
 
 fn not_audio(name: &str, error: Error) -> MediaError {
     let file = name.to_owned();
     match error {
         Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            MediaError::NotAudio {
-                file,
-                reason: "the file ends before any audio".to_owned(),
-            }
+            MediaError::NotAudio { file, reason: "the file ends before any audio".to_owned() }
         }
         Error::IoError(source) => MediaError::Unreadable { file, source },
-        error => MediaError::NotAudio {
-            file,
-            reason: error.to_string(),
-        },
+        error => MediaError::NotAudio { file, reason: error.to_string() },
     }
 }
 

@@ -88,11 +88,7 @@ pub enum MediaError {
 /// The name of a file in a message: one line, whatever the name is.
 fn display_name(path: &Path) -> String {
     let name = path.display().to_string();
-    if name.chars().any(char::is_control) {
-        name.escape_debug().to_string()
-    } else {
-        name
-    }
+    if name.chars().any(char::is_control) { name.escape_debug().to_string() } else { name }
 }
 
 /// Channels a file may have.
@@ -107,12 +103,7 @@ fn check_limits(file: &str, sample_rate: u64, channels: u64) -> Result<(), Media
             return Ok(());
         }
         let supported = format!("{} to {}", range.start(), range.end());
-        Err(MediaError::Limit {
-            file: file.to_owned(),
-            what,
-            found,
-            supported,
-        })
+        Err(MediaError::Limit { file: file.to_owned(), what, found, supported })
     };
     check("the sample rate in Hz", sample_rate, RATES_HZ)?;
     check("the number of channels", channels, CHANNELS)

@@ -73,19 +73,11 @@ impl WavWriter {
         let path = path.as_ref();
         let name = display_name(path);
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
-        let unwritable = |source| MediaError::Unwritable {
-            file: name.clone(),
-            source,
-        };
+        let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let sink = if special {
             // A folder is refused here.
-            Sink::Stream(Box::new(
-                OpenOptions::new()
-                    .write(true)
-                    .open(path)
-                    .map_err(unwritable)?,
-            ))
+            Sink::Stream(Box::new(OpenOptions::new().write(true).open(path).map_err(unwritable)?))
         } else {
             Sink::File(PartFile::create(path).map_err(unwritable)?)
         };
@@ -110,14 +102,7 @@ impl WavWriter {
     ) -> Result<Self, MediaError> {
         let name = display_name(Path::new(name));
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
-        Self::start(
-            name,
-            Sink::Stream(Box::new(writer)),
-            sample_rate,
-            channels,
-            bits,
-            frames,
-        )
+        Self::start(name, Sink::Stream(Box::new(writer)), sample_rate, channels, bits, frames)
     }
 
     fn start(
@@ -128,17 +113,9 @@ impl WavWriter {
         bits: WavBits,
         promised: Option<u64>,
     ) -> Result<Self, MediaError> {
-        let header = Header {
-            sample_rate,
-            channels: channels as u16,
-            bits,
-        };
+        let header = Header { sample_rate, channels: channels as u16, bits };
         let to_the_end = matches!(sink, Sink::Stream(_)) && promised.is_none();
-        let most = if to_the_end {
-            u64::MAX
-        } else {
-            header.most_frames()
-        };
+        let most = if to_the_end { u64::MAX } else { header.most_frames() };
         let mut writer = Self {
             name,
             sink: Some(sink),
@@ -152,11 +129,7 @@ impl WavWriter {
             bytes: Vec::new(),
         };
         writer.check_length(promised.unwrap_or(0))?;
-        let header = if to_the_end {
-            header.unknown_length()
-        } else {
-            header.with_frames(promised.unwrap_or(0))
-        };
+        let header = if to_the_end { header.unknown_length() } else { header.with_frames(promised.unwrap_or(0)) };
         writer.put(&header)?;
         Ok(writer)
     }
@@ -177,16 +150,9 @@ impl WavWriter {
     ///
     /// If the channels are not as many as at the start, or not of one length.
     pub fn write<C: AsRef<[f32]>>(&mut self, block: &[C]) -> Result<(), MediaError> {
-        assert_eq!(
-            block.len(),
-            self.channels,
-            "as many channels as the file has"
-        );
+        assert_eq!(block.len(), self.channels, "as many channels as the file has");
         let frames = block[0].as_ref().len();
-        assert!(
-            block.iter().all(|channel| channel.as_ref().len() == frames),
-            "channels of one length"
-        );
+        assert!(block.iter().all(|channel| channel.as_ref().len() == frames), "channels of one length");
         let total = self.frames + frames as u64;
         self.check_length(total)?;
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -209,11 +175,7 @@ impl WavWriter {
     /// If the system does not take it, or fewer frames were written than promised. The file is then removed.
     pub fn finish(mut self) -> Result<(), MediaError> {
         if let Some(promised) = self.promised.filter(|&promised| promised != self.frames) {
-            return Err(MediaError::Length {
-                file: self.name.clone(),
-                promised,
-                written: self.frames,
-            });
+            return Err(MediaError::Length { file: self.name.clone(), promised, written: self.frames });
         }
         // Chunks are padded to an even length; the pad byte is not counted. A stream to the end has nothing after it.
         let odd = self.most != u64::MAX && self.header.data_bytes(self.frames) % 2 == 1;
@@ -224,32 +186,20 @@ impl WavWriter {
             Some(Sink::Stream(mut stream)) => stream.flush(),
             Some(Sink::File(file)) => file.complete(&self.header.with_frames(self.frames)),
         };
-        result.map_err(|source| MediaError::Unwritable {
-            file: self.name.clone(),
-            source,
-        })
+        result.map_err(|source| MediaError::Unwritable { file: self.name.clone(), source })
     }
 
     /// Fails, and gives the file up, if it is to have more frames than it can.
     fn check_length(&mut self, frames: u64) -> Result<(), MediaError> {
         if let Some(promised) = self.promised.filter(|&promised| frames > promised) {
             self.sink = None;
-            return Err(MediaError::Length {
-                file: self.name.clone(),
-                promised,
-                written: frames,
-            });
+            return Err(MediaError::Length { file: self.name.clone(), promised, written: frames });
         }
         if frames > self.most {
             self.sink = None;
             let what = "the length of a WAV file in frames";
             let supported = format!("0 to {} (4 GiB)", self.most);
-            return Err(MediaError::Limit {
-                file: self.name.clone(),
-                what,
-                found: frames,
-                supported,
-            });
+            return Err(MediaError::Limit { file: self.name.clone(), what, found: frames, supported });
         }
         Ok(())
     }
@@ -263,10 +213,7 @@ impl WavWriter {
         };
         result.map_err(|source| {
             self.sink = None;
-            MediaError::Unwritable {
-                file: self.name.clone(),
-                source,
-            }
+            MediaError::Unwritable { file: self.name.clone(), source }
         })
     }
 
@@ -275,9 +222,7 @@ impl WavWriter {
         match self.bits {
             WavBits::Int16 => {
                 let value = f64::from(sample) * 32_768.0 + self.dither.next();
-                bytes.extend_from_slice(
-                    &(value.round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes(),
-                );
+                bytes.extend_from_slice(&(value.round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes());
             }
             WavBits::Int24 => {
                 let value = f64::from(sample) * 8_388_608.0;
@@ -307,29 +252,15 @@ impl PartFile {
         // A link stays a link to the new contents.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let Some(name) = target.file_name() else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the path names no file",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
         };
         // Unlike that of any other writer, in this process or another.
         let mut part = std::ffi::OsString::from(".");
         part.push(name);
-        part.push(format!(
-            ".{}-{}.part",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        ));
+        part.push(format!(".{}-{}.part", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         let part = target.with_file_name(part);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&part)?;
-        Ok(Self {
-            writer: BufWriter::new(file),
-            part,
-            target,
-        })
+        let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
+        Ok(Self { writer: BufWriter::new(file), part, target })
     }
 
     fn complete(mut self, header: &[u8]) -> io::Result<()> {
@@ -388,11 +319,7 @@ impl Header {
         let short = |value: u64| u32::try_from(value).expect("the length was checked");
         let data = self.data_bytes(frames);
         let empty = self.bytes(0, 0, Some(0)).len() as u64 - 8;
-        self.bytes(
-            short(empty + data + data % 2),
-            short(data),
-            Some(short(frames)),
-        )
+        self.bytes(short(empty + data + data % 2), short(data), Some(short(frames)))
     }
 
     fn bytes(self, riff: u32, data: u32, frames: Option<u32>) -> Vec<u8> {
@@ -411,11 +338,7 @@ impl Header {
             format.extend_from_slice(&bits.to_le_bytes());
             // The loudspeaker of each channel, in the order of the standard, which knows 18. None at all is allowed, but
             // not every reader takes that.
-            let loudspeakers = if self.channels <= 18 {
-                (1_u32 << self.channels) - 1
-            } else {
-                0
-            };
+            let loudspeakers = if self.channels <= 18 { (1_u32 << self.channels) - 1 } else { 0 };
             format.extend_from_slice(&loudspeakers.to_le_bytes());
             format.extend_from_slice(&tag.to_le_bytes());
             format.extend_from_slice(&SUB_FORMAT);

@@ -58,7 +58,8 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
     let header_bytes = usize::try_from(u64::from_le_bytes(*prefix)).unwrap_or(usize::MAX);
     Fault::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(&error))?;
-    let texts = metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
+    let texts =
+        metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
     let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
     check_version(json)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(&error))?;
@@ -68,7 +69,8 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
         if view.dtype() != Dtype::F32 {
             return Err(Fault::weight(name, format!("is {:?}, F32 is needed", view.dtype())));
         }
-        let data = view.data().chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]]));
+        let data =
+            view.data().chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]]));
         weights.insert(name, Tensor { shape: view.shape().to_vec(), data: data.collect() });
     }
     let header: Header = serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
@@ -85,7 +87,8 @@ fn check_version(json: &str) -> Result<(), Fault> {
     struct Version {
         format: u64,
     }
-    let Version { format } = serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
+    let Version { format } =
+        serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
     if format == u64::from(FORMAT) {
         return Ok(());
     }
@@ -109,10 +112,8 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, Fault> {
     let as_fault = |error: safetensors::SafeTensorError| Fault::Header(error.to_string());
     let views = bytes.iter().map(|(name, shape, data)| Ok((*name, TensorView::new(Dtype::F32, shape.to_vec(), data)?)));
     let views: Vec<_> = views.collect::<Result<_, _>>().map_err(as_fault)?;
-    let texts = HashMap::from([
-        (CHECKSUM_KEY.to_owned(), model.content_hash().to_owned()),
-        (HEADER_KEY.to_owned(), json),
-    ]);
+    let texts =
+        HashMap::from([(CHECKSUM_KEY.to_owned(), model.content_hash().to_owned()), (HEADER_KEY.to_owned(), json)]);
     safetensors::serialize(views, Some(texts)).map_err(as_fault)
 }
 

@@ -167,9 +167,8 @@ impl Method {
     pub fn multiply_adds_per_second(&self, sample_rate: u32) -> f64 {
         let shapes = self.infer().expect("a method of a checked model fits");
         let nodes = self.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[self.inputs.len()..]);
-        let per_block: f64 = nodes
-            .map(|((node, inputs), output)| node.op.multiply_adds_per_sample(&inputs, *output))
-            .sum();
+        let per_block: f64 =
+            nodes.map(|((node, inputs), output)| node.op.multiply_adds_per_sample(&inputs, *output)).sum();
         per_block * f64::from(sample_rate)
     }
 }

@@ -75,7 +75,11 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault
             Fault::limit(what, values.unwrap_or(usize::MAX), FILE_BYTES / size_of::<f32>())?;
         }
     }
-    Fault::limit(format!("what method {:?} holds per stream", method.name), stream_values(method, shapes), STREAM_VALUES)
+    Fault::limit(
+        format!("what method {:?} holds per stream", method.name),
+        stream_values(method, shapes),
+        STREAM_VALUES,
+    )
 }
 
 /// Values that one stream of a method holds when it is stepped block by block.

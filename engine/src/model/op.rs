@@ -185,7 +185,10 @@ impl Op {
                 Ok(shaped(channels / 2))
             }
             Self::Film => {
-                require(channels.checked_mul(2) == Some(inputs[1].channels), "its condition has not twice the channels")?;
+                require(
+                    channels.checked_mul(2) == Some(inputs[1].channels),
+                    "its condition has not twice the channels",
+                )?;
                 Ok(shaped(channels))
             }
             Self::Add => {
@@ -267,9 +270,12 @@ impl Op {
     #[must_use]
     pub fn multiply_adds_per_sample(&self, inputs: &[Shape], output: Shape) -> f64 {
         let values: usize = match self {
-            Self::Conv1d { .. } | Self::Linear { .. } | Self::Gru { .. } | Self::Lstm { .. } => {
-                self.weights(inputs).iter().filter(|spec| spec.shape.len() > 1).map(|spec| spec.shape.iter().product::<usize>()).sum()
-            }
+            Self::Conv1d { .. } | Self::Linear { .. } | Self::Gru { .. } | Self::Lstm { .. } => self
+                .weights(inputs)
+                .iter()
+                .filter(|spec| spec.shape.len() > 1)
+                .map(|spec| spec.shape.iter().product::<usize>())
+                .sum(),
             // Each frame of input meets every weight once; spread over the frames of output that it makes.
             Self::ConvTranspose1d { outputs, kernel, stride } => inputs[0].channels * outputs * kernel / stride,
             Self::Harmonic => 6 * inputs[2].channels,

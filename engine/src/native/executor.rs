@@ -28,7 +28,13 @@ impl Executor {
     ///
     /// # Panics
     /// When `streams` or `max_blocks` is 0.
-    pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, max_blocks: usize) -> Result<Self, Fault> {
+    pub fn new(
+        model: &Model,
+        method: &str,
+        kernels: Kernels,
+        streams: usize,
+        max_blocks: usize,
+    ) -> Result<Self, Fault> {
         assert!(streams > 0 && max_blocks > 0, "a step needs a stream and a block");
         let plan = Plan::new(model, method, kernels, streams, max_blocks)?;
         let arena = vec![0.0; plan.arena];

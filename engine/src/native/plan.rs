@@ -47,7 +47,11 @@ impl Plan {
         let method = model.method(method)?;
         let shapes = method.infer()?;
         let held = limits::stream_values(method, &shapes).saturating_mul(streams).saturating_mul(blocks);
-        Fault::limit(format!("what {streams} streams of method {:?} hold", method.name), held, limits::EXECUTOR_VALUES)?;
+        Fault::limit(
+            format!("what {streams} streams of method {:?} hold", method.name),
+            held,
+            limits::EXECUTOR_VALUES,
+        )?;
         let mut places: Vec<Place> = Vec::new();
         let mut arena = 0;
         let mut place = |shape: crate::model::Shape| {
@@ -76,7 +80,13 @@ impl Plan {
                 streams,
                 frames: reads[0].frames * blocks,
             };
-            steps.push(Step { layer: layers::build(&node.op, &build), reads, makes, copies: is_update(&node.op) && !in_place, name: node.name.clone() });
+            steps.push(Step {
+                layer: layers::build(&node.op, &build),
+                reads,
+                makes,
+                copies: is_update(&node.op) && !in_place,
+                name: node.name.clone(),
+            });
             places.push(makes);
         }
         let inputs = places[..input_shapes.len()].to_vec();

@@ -38,7 +38,14 @@ pub(super) struct Rates {
 
 impl Rates {
     /// `with_input` says whether the model hears the host's sound, `chunk` how many host samples are asked for at a time.
-    pub fn new(host: u32, model: u32, inside: Inside, with_input: bool, hop: usize, chunk: usize) -> Result<Self, ResampleError> {
+    pub fn new(
+        host: u32,
+        model: u32,
+        inside: Inside,
+        with_input: bool,
+        hop: usize,
+        chunk: usize,
+    ) -> Result<Self, ResampleError> {
         let to_model = StreamResampler::new(host, model)?;
         let to_host = StreamResampler::new(model, host)?;
         let (in_block, in_latency) = match to_model.blocks() {

@@ -35,11 +35,17 @@ impl Synthesis {
     pub fn new(model: &Model, kernels: Kernels, slots: usize, seed: u64) -> Result<Self, Fault> {
         let method = model.method("synth")?;
         let port = |name: &str| {
-            let found = method.input(name).filter(|&port| method.inputs[port].channels == 1 && method.inputs[port].ratio == method.block);
-            found.ok_or_else(|| Fault::Header(format!("method \"synth\" has no control port {name:?}, one frame a block")))
+            let found = method
+                .input(name)
+                .filter(|&port| method.inputs[port].channels == 1 && method.inputs[port].ratio == method.block);
+            found.ok_or_else(|| {
+                Fault::Header(format!("method \"synth\" has no control port {name:?}, one frame a block"))
+            })
         };
         let ports = Ports { pitch: port("pitch")?, loudness: port("loudness")? };
-        let audio = |method: &crate::model::Method| method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1);
+        let audio = |method: &crate::model::Method| {
+            method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1)
+        };
         if !audio(method) {
             return Err(Fault::Header("method \"synth\" does not make one channel of audio".into()));
         }

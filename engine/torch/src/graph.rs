@@ -86,7 +86,9 @@ impl TorchGraph {
             }
             Op::LayerNorm => {
                 let (gain, bias) = (weight("weight"), weight("bias"));
-                channels_last().layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false).transpose(1, 2)
+                channels_last()
+                    .layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false)
+                    .transpose(1, 2)
             }
             Op::Tanh => x.tanh(),
             Op::Sigmoid => x.sigmoid(),

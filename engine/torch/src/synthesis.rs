@@ -10,7 +10,13 @@ use tch::{Device, Kind, Tensor};
 
 /// [`ondes_engine::model::Op::Harmonic`]: `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
 /// gives `[B, 1, F · hop]`.
-pub(crate) fn harmonic(pitch: &Tensor, amplitude: &Tensor, distribution: &Tensor, hop: usize, sample_rate: f64) -> Tensor {
+pub(crate) fn harmonic(
+    pitch: &Tensor,
+    amplitude: &Tensor,
+    distribution: &Tensor,
+    hop: usize,
+    sample_rate: f64,
+) -> Tensor {
     let (batch, harmonics, frames) = distribution.size3().expect("[batch, harmonics, frames]");
     let (hop_samples, device) = (hop as i64, distribution.device());
     let (steps, sines) = tch::no_grad(|| {

@@ -15,7 +15,11 @@ fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
     let mut random = random(2);
     let values: Vec<Vec<f32>> = inputs
         .iter()
-        .map(|port| (0..streams * blocks * block / port.ratio * port.channels).map(|_| random.random_range(range.clone())).collect())
+        .map(|port| {
+            (0..streams * blocks * block / port.ratio * port.channels)
+                .map(|_| random.random_range(range.clone()))
+                .collect()
+        })
         .collect();
     let reference = torch(&model, "forward", streams, &values);
     for kernels in Kernels::available() {
@@ -36,7 +40,9 @@ fn linear() {
 
 #[test]
 fn conv1d() {
-    for (kernel, stride, dilation, groups) in [(1, 1, 1, 1), (3, 1, 1, 1), (3, 1, 7, 1), (4, 2, 1, 1), (9, 4, 1, 2), (5, 1, 2, 3)] {
+    for (kernel, stride, dilation, groups) in
+        [(1, 1, 1, 1), (3, 1, 1, 1), (3, 1, 7, 1), (4, 2, 1, 1), (9, 4, 1, 2), (5, 1, 2, 3)]
+    {
         check(Op::Conv1d { outputs: 18, kernel, stride, dilation, groups }, &x(12), 8, -1.0..1.0);
     }
 }
@@ -108,7 +114,8 @@ fn harmonics_at_audible_pitches() {
         .map(|i| [40.0, 57.0, 76.0, 100.0][i / blocks] + (0.1 * (i % blocks) as f32).sin())
         .collect();
     let amplitude = (0..streams * blocks).map(|_| random.random_range(0.0..1.0)).collect();
-    let distribution = (0..streams * blocks * 80).map(|i| random.random_range(0.0..1.0) / (1 + i % 80) as f32).collect();
+    let distribution =
+        (0..streams * blocks * 80).map(|i| random.random_range(0.0..1.0) / (1 + i % 80) as f32).collect();
     let inputs = [pitch, amplitude, distribution];
     let reference = torch(&model, "forward", streams, &inputs);
     for kernels in Kernels::available() {

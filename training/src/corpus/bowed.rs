@@ -100,33 +100,23 @@ impl Bowed {
     /// Builds the instrument and measures its tuning.
     #[must_use]
     pub fn new() -> Self {
-        let tuning = Tuning::measure(
-            MIDI_LOW,
-            MIDI_HIGH,
-            OUTPUT_RATE_HZ,
-            |midi, dynamic, tuning| {
-                let mut string = BowedString::new();
-                let mut halver = Halver::default();
-                let point = Point {
-                    midi,
-                    dynamic,
-                    gate: 1.0,
-                    accent: 0.0,
-                };
-                let blocks = (0.7 * CONTROL_RATE_HZ) as usize;
-                let mut tone = Vec::with_capacity(blocks * BLOCK);
-                for block in 0..blocks {
-                    // The bow takes 40 ms to reach its speed.
-                    let gate = (block as f64 / (0.04 * CONTROL_RATE_HZ)).min(1.0);
-                    string.control(&Point { gate, ..point }, tuning);
-                    for _ in 0..BLOCK {
-                        let (first, second) = (string.step(0.0), string.step(0.0));
-                        tone.push(halver.process(first, second) as f32);
-                    }
+        let tuning = Tuning::measure(MIDI_LOW, MIDI_HIGH, OUTPUT_RATE_HZ, |midi, dynamic, tuning| {
+            let mut string = BowedString::new();
+            let mut halver = Halver::default();
+            let point = Point { midi, dynamic, gate: 1.0, accent: 0.0 };
+            let blocks = (0.7 * CONTROL_RATE_HZ) as usize;
+            let mut tone = Vec::with_capacity(blocks * BLOCK);
+            for block in 0..blocks {
+                // The bow takes 40 ms to reach its speed.
+                let gate = (block as f64 / (0.04 * CONTROL_RATE_HZ)).min(1.0);
+                string.control(&Point { gate, ..point }, tuning);
+                for _ in 0..BLOCK {
+                    let (first, second) = (string.step(0.0), string.step(0.0));
+                    tone.push(halver.process(first, second) as f32);
                 }
-                tone.split_off(tone.len() / 2)
-            },
-        );
+            }
+            tone.split_off(tone.len() / 2)
+        });
         Self { tuning }
     }
 }
@@ -139,13 +129,7 @@ impl Default for Bowed {
 
 impl Instrument for Bowed {
     fn style(&self) -> Style {
-        Style {
-            midi_low: MIDI_LOW,
-            midi_high: MIDI_HIGH,
-            sustained: true,
-            vibrato_max_cents: 60.0,
-            tail_s: 0.8,
-        }
+        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 60.0, tail_s: 0.8 }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
@@ -167,10 +151,7 @@ impl Instrument for Bowed {
             let blend = |[soft, loud]: [f64; 2]| soft * (loud / soft).powf(dynamic);
             let corner_hz = blend(BRIGHTNESS_HZ);
             hair.towards(point.gate * blend(HAIR_NOISE), BLOCK);
-            tone_low.set_pole(OnePole::pole_for(
-                corner_hz.max(midi_to_hz(point.midi)),
-                OUTPUT_RATE_HZ,
-            ));
+            tone_low.set_pole(OnePole::pole_for(corner_hz.max(midi_to_hz(point.midi)), OUTPUT_RATE_HZ));
             for _ in 0..BLOCK {
                 let mut noise = || grip.low(rng.random_range(-1.0..1.0));
                 let (first, second) = (string.step(noise()), string.step(noise()));
@@ -228,24 +209,15 @@ impl BowedString {
         let loss_delay = OnePole::phase_delay_samples(pole, hz, RATE_HZ);
         let to_bridge = (position * period - loss_delay).max(2.5);
         self.bridge_delay.towards(to_bridge, 2 * BLOCK);
-        self.nut_delay
-            .towards(period - loss_delay - to_bridge, 2 * BLOCK);
+        self.nut_delay.towards(period - loss_delay - to_bridge, 2 * BLOCK);
         let damped = 10f64.powf(-3.0 * period / RATE_HZ / DAMPED_T60_S);
-        self.nut_gain
-            .towards(damped + (NUT_GAIN - damped) * point.gate.sqrt(), 2 * BLOCK);
+        self.nut_gain.towards(damped + (NUT_GAIN - damped) * point.gate.sqrt(), 2 * BLOCK);
         let speed = point.gate * 10f64.powf(SPEED_RANGE_DB * (dynamic - 1.0) / 20.0);
         self.speed.towards(speed, 2 * BLOCK);
         let limit = speed / (position * (STATIC_FRICTION - DYNAMIC_FRICTION));
-        self.force.towards(
-            blend(FORCE) * (1.0 + ACCENT_FORCE * point.accent) * limit,
-            2 * BLOCK,
-        );
+        self.force.towards(blend(FORCE) * (1.0 + ACCENT_FORCE * point.accent) * limit, 2 * BLOCK);
         if !self.started {
-            for ramp in [
-                &mut self.bridge_delay,
-                &mut self.nut_delay,
-                &mut self.nut_gain,
-            ] {
+            for ramp in [&mut self.bridge_delay, &mut self.nut_delay, &mut self.nut_gain] {
                 ramp.arrive();
             }
             self.started = true;
@@ -284,18 +256,10 @@ impl BowedString {
         let grip = force * (STATIC_FRICTION - DYNAMIC_FRICTION);
         let half = 0.5 * (free - scale);
         let under_root = half * half + scale * (free - grip);
-        let slip = if under_root >= 0.0 {
-            half + under_root.sqrt()
-        } else {
-            -1.0
-        };
+        let slip = if under_root >= 0.0 { half + under_root.sqrt() } else { -1.0 };
         let can_slip = slip > 0.0;
         let can_stick = behind.abs() <= STATIC_FRICTION * force;
         self.slipping = can_slip && (self.slipping || !can_stick);
-        if self.slipping {
-            behind - direction * slip
-        } else {
-            behind
-        }
+        if self.slipping { behind - direction * slip } else { behind }
     }
 }

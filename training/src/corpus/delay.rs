@@ -20,11 +20,7 @@ impl FractionalDelay {
     #[must_use]
     pub fn new(max_delay_samples: f64) -> Self {
         let len = (max_delay_samples.ceil() as usize + 4).next_power_of_two();
-        Self {
-            buffer: vec![0.0; len],
-            mask: len - 1,
-            write: 0,
-        }
+        Self { buffer: vec![0.0; len], mask: len - 1, write: 0 }
     }
 
     /// The signal as it was `delay_samples` before the next [`push`](Self::push): 1 would be the last value pushed.
@@ -37,8 +33,7 @@ impl FractionalDelay {
         let whole = delay as usize;
         let x = delay - whole as f64;
         let tap = |back: usize| self.buffer[self.write.wrapping_sub(back) & self.mask];
-        let (newest, new, old, oldest) =
-            (tap(whole - 1), tap(whole), tap(whole + 1), tap(whole + 2));
+        let (newest, new, old, oldest) = (tap(whole - 1), tap(whole), tap(whole + 1), tap(whole + 2));
         // The cubic through the points at -1, 0, 1 and 2, at x in [0, 1).
         let c0 = -x * (x - 1.0) * (x - 2.0) / 6.0;
         let c1 = (x + 1.0) * (x - 1.0) * (x - 2.0) / 2.0;
@@ -68,10 +63,7 @@ mod tests {
                 let expected = (std::f64::consts::TAU * hz_per_rate * (n as f64 - delay)).sin();
                 let got = line.read(delay);
                 if n > 40 {
-                    assert!(
-                        (got - expected).abs() < 1e-3,
-                        "delay {delay}: {got} against {expected}"
-                    );
+                    assert!((got - expected).abs() < 1e-3, "delay {delay}: {got} against {expected}");
                 }
                 line.push((std::f64::consts::TAU * hz_per_rate * n as f64).sin());
             }

@@ -132,22 +132,14 @@ impl Default for Halver {
         let taps = (0..len)
             .map(|n| {
                 let k = n as f64 - HALF_TAPS as f64;
-                let sinc = if k == 0.0 {
-                    0.5
-                } else {
-                    (PI * k / 2.0).sin() / (PI * k)
-                };
+                let sinc = if k == 0.0 { 0.5 } else { (PI * k / 2.0).sin() / (PI * k) };
                 let x = (n as f64 + 1.0) / (len as f64 + 1.0);
                 // Blackman's window.
                 let window = 0.42 - 0.5 * (TAU * x).cos() + 0.08 * (2.0 * TAU * x).cos();
                 sinc * window
             })
             .collect();
-        Self {
-            taps,
-            history: vec![0.0; 2 * len],
-            next: 0,
-        }
+        Self { taps, history: vec![0.0; 2 * len], next: 0 }
     }
 }
 
@@ -199,16 +191,10 @@ mod tests {
 
     #[test]
     fn halver_keeps_the_band_and_rejects_what_would_fold() {
-        for (hz, low, high) in [
-            (1_000.0, 0.999, 1.001),
-            (15_000.0, 0.98, 1.01),
-            (34_000.0, 0.0, 1e-3),
-        ] {
+        for (hz, low, high) in [(1_000.0, 0.999, 1.001), (15_000.0, 0.98, 1.01), (34_000.0, 0.0, 1e-3)] {
             let mut halver = Halver::default();
             let tone = |n: u32| (TAU * hz * f64::from(n) / 96_000.0).sin();
-            let out: Vec<f64> = (0..8_000)
-                .map(|n| halver.process(tone(2 * n), tone(2 * n + 1)))
-                .collect();
+            let out: Vec<f64> = (0..8_000).map(|n| halver.process(tone(2 * n), tone(2 * n + 1))).collect();
             let gain = peak(out[200..].iter().copied());
             assert!((low..=high).contains(&gain), "{hz} Hz: {gain}");
         }

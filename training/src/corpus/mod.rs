@@ -86,10 +86,7 @@ pub fn instrument(name: &str) -> anyhow::Result<Box<dyn Instrument>> {
         "bowed" => Box::new(bowed::Bowed::new()),
         "wind" => Box::new(wind::Wind::new()),
         "plucked" => Box::new(plucked::Plucked),
-        _ => bail!(
-            "there is no corpus `{name}`; there are {}",
-            names().join(", ")
-        ),
+        _ => bail!("there is no corpus `{name}`; there are {}", names().join(", ")),
     })
 }
 
@@ -121,11 +118,7 @@ impl Studio {
         let place = names().iter().position(|known| *known == name).unwrap_or(0);
         // The room belongs to the instrument, whatever is played in it.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(0x0ade_5000 + place as u64);
-        Ok(Self {
-            instrument: instrument(name)?,
-            room: Room::new(OUTPUT_RATE_HZ, &mut rng),
-            seed,
-        })
+        Ok(Self { instrument: instrument(name)?, room: Room::new(OUTPUT_RATE_HZ, &mut rng), seed })
     }
 
     /// Records file number `index`.
@@ -137,11 +130,7 @@ impl Studio {
         let dry = self.instrument.render(&score, &mut rng);
         let mut samples = self.room.apply(&dry);
         fade_out(&mut samples);
-        Take {
-            seed,
-            score,
-            samples,
-        }
+        Take { seed, score, samples }
     }
 }
 
@@ -169,20 +158,12 @@ fn fade_out(samples: &mut [f32]) {
 /// # Errors
 ///
 /// If there is no such corpus, if its length is no length, or if it cannot be written.
-pub fn generate(
-    options: &Options,
-    out: &Path,
-    progress: impl Fn(usize, usize) + Sync,
-) -> anyhow::Result<Summary> {
+pub fn generate(options: &Options, out: &Path, progress: impl Fn(usize, usize) + Sync) -> anyhow::Result<Summary> {
     if !(options.minutes > 0.0 && options.minutes <= 600.0) {
-        bail!(
-            "a corpus is up to 600 minutes long, not {}",
-            options.minutes
-        );
+        bail!("a corpus is up to 600 minutes long, not {}", options.minutes);
     }
     let studio = Studio::new(&options.name, options.seed)?;
-    std::fs::create_dir_all(out)
-        .with_context(|| format!("cannot make the folder {}", out.display()))?;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     write::corpus(&studio, options, out, progress)
 }
 

@@ -78,23 +78,14 @@ pub struct Plucked;
 
 impl Instrument for Plucked {
     fn style(&self) -> Style {
-        Style {
-            midi_low: MIDI_LOW,
-            midi_high: MIDI_HIGH,
-            sustained: false,
-            vibrato_max_cents: 25.0,
-            tail_s: 0.9,
-        }
+        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: false, vibrato_max_cents: 25.0, tail_s: 0.9 }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
         let len = (score.duration_s * OUTPUT_RATE_HZ) as usize;
         let mut string = vec![0.0f64; len];
         for (n, note) in score.notes.iter().enumerate() {
-            let next_s = score
-                .notes
-                .get(n + 1)
-                .map_or(f64::INFINITY, |next| next.onset_s);
+            let next_s = score.notes.get(n + 1).map_or(f64::INFINITY, |next| next.onset_s);
             pluck(note, next_s, &mut string, rng);
         }
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
@@ -110,8 +101,7 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     let decay_s = DECAY_S[0] * (DECAY_S[1] / DECAY_S[0]).powf(height);
     let position = rng.random_range(POSITION[0]..POSITION[1]);
     let pulse = finger_pulse(strength, hz, position, rng);
-    let mut strings = POLARISATIONS
-        .map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
+    let mut strings = POLARISATIONS.map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
     let mut halver = Halver::default();
     let from = ((note.onset_s * OUTPUT_RATE_HZ).round() as usize).min(out.len());
     let mut excitation = pulse.into_iter();
@@ -134,10 +124,7 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
         for y in chunk {
             let mut sample = || {
                 let x = excitation.next().unwrap_or(0.0);
-                strings
-                    .iter_mut()
-                    .map(|(string, gain)| *gain * string.step(x))
-                    .sum::<f64>()
+                strings.iter_mut().map(|(string, gain)| *gain * string.step(x)).sum::<f64>()
             };
             let (first, second) = (sample(), sample());
             let x = halver.process(first, second);
@@ -163,15 +150,9 @@ fn finger_pulse(strength: f64, hz: f64, position: f64, rng: &mut dyn Rng) -> Vec
     let scale = level * RATE_HZ / (1_000.0 * width);
     let mut roughness = OnePole::new(2_500.0, RATE_HZ);
     let len = (width + delay).ceil() as usize + 3;
-    let rough: Vec<f64> = (0..len)
-        .map(|_| roughness.low(rng.random_range(-1.0..1.0)))
-        .collect();
+    let rough: Vec<f64> = (0..len).map(|_| roughness.low(rng.random_range(-1.0..1.0))).collect();
     let shape = |at: f64| {
-        if (0.0..width).contains(&at) {
-            0.5 - 0.5 * (2.0 * PI * at / width).cos()
-        } else {
-            0.0
-        }
+        if (0.0..width).contains(&at) { 0.5 - 0.5 * (2.0 * PI * at / width).cos() } else { 0.0 }
     };
     (0..len)
         .map(|n| {

@@ -20,15 +20,8 @@ const TAIL_START_S: f64 = 0.024;
 const PULSE_SPACING_S: f64 = 1.0 / 1_800.0;
 
 /// Early reflections: arrival in seconds and gain against the direct sound before `WET_DB` is applied.
-const EARLY: [(f64, f64); 7] = [
-    (0.0043, 0.62),
-    (0.0071, -0.48),
-    (0.0107, 0.41),
-    (0.0132, 0.33),
-    (0.0176, -0.30),
-    (0.0213, 0.24),
-    (0.0269, -0.21),
-];
+const EARLY: [(f64, f64); 7] =
+    [(0.0043, 0.62), (0.0071, -0.48), (0.0107, 0.41), (0.0132, 0.33), (0.0176, -0.30), (0.0213, 0.24), (0.0269, -0.21)];
 
 /// Corners of the low-passes of the response's successive parts: walls and air take the treble first.
 const CORNERS_HZ: [f64; 5] = [7_500.0, 5_000.0, 3_600.0, 2_600.0, 1_900.0];
@@ -57,18 +50,11 @@ impl Room {
     /// The room that `rng` draws.
     pub fn new(rate_hz: f64, rng: &mut impl Rng) -> Self {
         let samples = |seconds: f64| (seconds * rate_hz).round() as usize;
-        let mut segments: Vec<Segment> = CORNERS_HZ
-            .iter()
-            .map(|&corner_hz| Segment {
-                pulses: Vec::new(),
-                corner_hz,
-            })
-            .collect();
+        let mut segments: Vec<Segment> =
+            CORNERS_HZ.iter().map(|&corner_hz| Segment { pulses: Vec::new(), corner_hz }).collect();
         for (at_s, gain) in EARLY {
             let jitter_s = rng.random_range(-0.0006..0.0006);
-            segments[0]
-                .pulses
-                .push((samples(at_s + jitter_s), gain as f32));
+            segments[0].pulses.push((samples(at_s + jitter_s), gain as f32));
         }
         let tail_s = LENGTH_S - TAIL_START_S;
         let slots = (tail_s / PULSE_SPACING_S) as usize;
@@ -79,15 +65,9 @@ impl Room {
             let fade = ((LENGTH_S - at_s) / (0.2 * LENGTH_S)).clamp(0.0, 1.0);
             let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
             let part = slot * CORNERS_HZ.len() / slots;
-            segments[part]
-                .pulses
-                .push((samples(at_s), (0.22 * sign * decay * fade) as f32));
+            segments[part].pulses.push((samples(at_s), (0.22 * sign * decay * fade) as f32));
         }
-        let energy: f32 = segments
-            .iter()
-            .flat_map(|s| &s.pulses)
-            .map(|(_, gain)| gain * gain)
-            .sum();
+        let energy: f32 = segments.iter().flat_map(|s| &s.pulses).map(|(_, gain)| gain * gain).sum();
         let scale = (10f64.powf(WET_DB / 20.0) / f64::from(energy).sqrt()) as f32;
         for (_, gain) in segments.iter_mut().flat_map(|segment| &mut segment.pulses) {
             *gain *= scale;

@@ -29,10 +29,7 @@ impl Tuning {
     /// No corrections.
     #[must_use]
     pub fn none() -> Self {
-        Self {
-            midi_low: 0.0,
-            rows: vec![[0.0; DYNAMICS.len()]],
-        }
+        Self { midi_low: 0.0, rows: vec![[0.0; DYNAMICS.len()]] }
     }
 
     /// Measures an instrument between two pitches. `tone(midi, dynamic, tuning)` is a steady tone at `rate_hz` with its
@@ -44,18 +41,13 @@ impl Tuning {
         tone: impl Fn(f64, f64, &Self) -> Vec<f32> + Sync,
     ) -> Self {
         let count = ((midi_high - midi_low) / STEP_SEMITONES).ceil() as usize + 1;
-        let mut tuning = Self {
-            midi_low,
-            rows: vec![[0.0; DYNAMICS.len()]; count],
-        };
+        let mut tuning = Self { midi_low, rows: vec![[0.0; DYNAMICS.len()]; count] };
         for _ in 0..ROUNDS {
             let errors: Vec<[f64; DYNAMICS.len()]> = (0..count)
                 .into_par_iter()
                 .map(|row| {
                     let midi = midi_low + row as f64 * STEP_SEMITONES;
-                    DYNAMICS.map(|dynamic| {
-                        error_cents(&tone(midi, dynamic, &tuning), midi_to_hz(midi), rate_hz)
-                    })
+                    DYNAMICS.map(|dynamic| error_cents(&tone(midi, dynamic, &tuning), midi_to_hz(midi), rate_hz))
                 })
                 .collect();
             for (row, error) in tuning.rows.iter_mut().zip(errors) {

@@ -60,12 +60,7 @@ const BREATH: [f64; 2] = [0.0022, 0.016];
 
 /// Broad colourings of the tone-hole lattice and the bell.
 const BODY: BodyDesign = BodyDesign {
-    modes: &[
-        mode(420.0, 1.2, 0.35),
-        mode(1_150.0, 2.5, 0.35),
-        mode(1_900.0, 3.0, 0.30),
-        mode(2_900.0, 3.5, 0.22),
-    ],
+    modes: &[mode(420.0, 1.2, 0.35), mode(1_150.0, 2.5, 0.35), mode(1_900.0, 3.0, 0.30), mode(2_900.0, 3.5, 0.22)],
     direct: 0.7,
     direct_corner_hz: 110.0,
     roll_off_hz: 6_500.0,
@@ -81,31 +76,22 @@ impl Wind {
     /// Builds the instrument and measures its tuning.
     #[must_use]
     pub fn new() -> Self {
-        let tuning = Tuning::measure(
-            MIDI_LOW,
-            MIDI_HIGH,
-            OUTPUT_RATE_HZ,
-            |midi, dynamic, tuning| {
-                let mut tube = Tube::new();
-                let mut halver = Halver::default();
-                let blocks = (0.6 * CONTROL_RATE_HZ) as usize;
-                let mut tone = Vec::with_capacity(blocks * BLOCK);
-                for block in 0..blocks {
-                    let point = Point {
-                        midi,
-                        dynamic,
-                        gate: 1.0,
-                        accent: (-(block as f64) / (0.03 * CONTROL_RATE_HZ)).exp(),
-                    };
-                    tube.control(&point, tuning);
-                    for _ in 0..BLOCK {
-                        let (first, second) = (tube.step(0.0), tube.step(0.0));
-                        tone.push(halver.process(first, second) as f32);
-                    }
+        let tuning = Tuning::measure(MIDI_LOW, MIDI_HIGH, OUTPUT_RATE_HZ, |midi, dynamic, tuning| {
+            let mut tube = Tube::new();
+            let mut halver = Halver::default();
+            let blocks = (0.6 * CONTROL_RATE_HZ) as usize;
+            let mut tone = Vec::with_capacity(blocks * BLOCK);
+            for block in 0..blocks {
+                let point =
+                    Point { midi, dynamic, gate: 1.0, accent: (-(block as f64) / (0.03 * CONTROL_RATE_HZ)).exp() };
+                tube.control(&point, tuning);
+                for _ in 0..BLOCK {
+                    let (first, second) = (tube.step(0.0), tube.step(0.0));
+                    tone.push(halver.process(first, second) as f32);
                 }
-                tone.split_off(tone.len() / 2)
-            },
-        );
+            }
+            tone.split_off(tone.len() / 2)
+        });
         Self { tuning }
     }
 }
@@ -118,13 +104,7 @@ impl Default for Wind {
 
 impl Instrument for Wind {
     fn style(&self) -> Style {
-        Style {
-            midi_low: MIDI_LOW,
-            midi_high: MIDI_HIGH,
-            sustained: true,
-            vibrato_max_cents: 45.0,
-            tail_s: 0.7,
-        }
+        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 45.0, tail_s: 0.7 }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
@@ -145,10 +125,7 @@ impl Instrument for Wind {
             tube.control(&point, &self.tuning);
             expression.towards(10f64.powf(EXPRESSION_DB * (dynamic - 1.0) / 20.0), BLOCK);
             // Breath is heard as far as the lips are open, and grows less with the dynamic than the tone does.
-            breath.towards(
-                point.gate * BREATH[0] * (BREATH[1] / BREATH[0]).powf(dynamic),
-                BLOCK,
-            );
+            breath.towards(point.gate * BREATH[0] * (BREATH[1] / BREATH[0]).powf(dynamic), BLOCK);
             let corner_hz = BRIGHTNESS_HZ[0] * (BRIGHTNESS_HZ[1] / BRIGHTNESS_HZ[0]).powf(dynamic);
             let corner_hz = corner_hz.max(1.5 * midi_to_hz(point.midi));
             tone_low.set_pole(OnePole::pole_for(corner_hz, OUTPUT_RATE_HZ));
@@ -199,10 +176,8 @@ impl Tube {
         self.bell_loss.set_pole(pole);
         // A tube that is closed at the reed sounds at a quarter wave: half a period there and back.
         let loss_delay = OnePole::phase_delay_samples(pole, hz, RATE_HZ);
-        self.delay
-            .towards(0.5 * RATE_HZ / hz - loss_delay, 2 * BLOCK);
-        let pressure =
-            PRESSURE[0] + (PRESSURE[1] - PRESSURE[0]) * dynamic + ACCENT_PRESSURE * point.accent;
+        self.delay.towards(0.5 * RATE_HZ / hz - loss_delay, 2 * BLOCK);
+        let pressure = PRESSURE[0] + (PRESSURE[1] - PRESSURE[0]) * dynamic + ACCENT_PRESSURE * point.accent;
         self.pressure.towards(point.gate * pressure, 2 * BLOCK);
         if !self.started {
             self.delay.arrive();

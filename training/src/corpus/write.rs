@@ -28,23 +28,13 @@ pub(super) fn corpus(
     progress: impl Fn(usize, usize) + Sync,
 ) -> anyhow::Result<Summary> {
     let takes = record(studio, options, progress);
-    let peak = takes
-        .iter()
-        .flat_map(|take| &take.samples)
-        .fold(0.0f32, |peak, x| peak.max(x.abs()));
-    ensure!(
-        peak.is_finite() && peak > 0.0,
-        "the model of `{}` has gone astray",
-        options.name
-    );
+    let peak = takes.iter().flat_map(|take| &take.samples).fold(0.0f32, |peak, x| peak.max(x.abs()));
+    ensure!(peak.is_finite() && peak > 0.0, "the model of `{}` has gone astray", options.name);
     let gain = 10f64.powf(PEAK_DB / 20.0) / f64::from(peak);
-    takes.par_iter().enumerate().try_for_each(|(index, take)| {
-        wav(
-            &out.join(file_name(&options.name, index)),
-            &take.samples,
-            gain,
-        )
-    })?;
+    takes
+        .par_iter()
+        .enumerate()
+        .try_for_each(|(index, take)| wav(&out.join(file_name(&options.name, index)), &take.samples, gain))?;
     let summary = Summary {
         files: takes.len(),
         notes: takes.iter().map(|take| take.score.notes.len()).sum(),
@@ -96,10 +86,7 @@ fn record(studio: &Studio, options: &Options, progress: impl Fn(usize, usize) + 
 }
 
 fn seconds(takes: &[Take]) -> f64 {
-    takes
-        .iter()
-        .map(|take| take.samples.len() as f64 / OUTPUT_RATE_HZ)
-        .sum()
+    takes.iter().map(|take| take.samples.len() as f64 / OUTPUT_RATE_HZ).sum()
 }
 
 fn file_name(name: &str, index: usize) -> String {
@@ -117,9 +104,7 @@ fn wav(path: &Path, samples: &[f32], gain: f64) -> anyhow::Result<()> {
     let mut writer = hound::WavWriter::create(path, spec).with_context(context)?;
     for x in samples {
         let level = (f64::from(*x) * gain).clamp(-1.0, 1.0);
-        writer
-            .write_sample((level * FULL_SCALE).round() as i32)
-            .with_context(context)?;
+        writer.write_sample((level * FULL_SCALE).round() as i32).with_context(context)?;
     }
     writer.finalize().with_context(context)
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-pub use features::{Features, FeatureRate};
+pub use features::{FeatureRate, Features};
 
 /// What the files of a folder are split into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl Dataset {
     #[must_use]
     pub fn batch(&self, part: Part, step: u64, size: usize, device: Device) -> Batch {
         let files = self.files(part);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part as u64);
+        let mut random =
+            Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part as u64);
         let total: usize = files.iter().map(|file| file.frames() - self.frames).sum();
         let (mut pitch, mut loudness, mut audio) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..size {

@@ -33,7 +33,8 @@ impl Baseline {
             recordings.add(file.audio());
             sawtooths.add(&level(&bare(file), file));
         }
-        let gains: Vec<f32> = recordings.power.iter().zip(&sawtooths.power).map(|(a, b)| (a / (b + 1e-12)).sqrt() as f32).collect();
+        let gains: Vec<f32> =
+            recordings.power.iter().zip(&sawtooths.power).map(|(a, b)| (a / (b + 1e-12)).sqrt() as f32).collect();
         let mut spectrum: Vec<Complex32> = gains.iter().map(|&gain| Complex32::new(gain, 0.0)).collect();
         let mut response = vec![0.0; FFT];
         spectrum[0] = Complex32::default();

@@ -54,14 +54,7 @@ impl Simd for Neon {
     fn load(self, from: &Array) -> [float32x4_t; 4] {
         let from = from.as_ptr();
         // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four loads read.
-        unsafe {
-            [
-                vld1q_f32(from),
-                vld1q_f32(from.add(4)),
-                vld1q_f32(from.add(8)),
-                vld1q_f32(from.add(12)),
-            ]
-        }
+        unsafe { [vld1q_f32(from), vld1q_f32(from.add(4)), vld1q_f32(from.add(8)), vld1q_f32(from.add(12))] }
     }
 
     #[inline(always)]

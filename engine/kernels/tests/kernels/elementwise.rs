@@ -14,34 +14,10 @@ struct Function {
 }
 
 const FUNCTIONS: [Function; 7] = [
-    Function {
-        name: "tanh",
-        apply: Kernels::tanh,
-        reference: f64::tanh,
-        range: (-12.0, 12.0),
-        relative: 3e-7,
-    },
-    Function {
-        name: "sigmoid",
-        apply: Kernels::sigmoid,
-        reference: sigmoid,
-        range: (-87.0, 90.0),
-        relative: 3e-7,
-    },
-    Function {
-        name: "relu",
-        apply: Kernels::relu,
-        reference: |x| x.max(0.0),
-        range: (-9.0, 9.0),
-        relative: 0.0,
-    },
-    Function {
-        name: "softplus",
-        apply: Kernels::softplus,
-        reference: softplus,
-        range: (-87.0, 90.0),
-        relative: 3e-7,
-    },
+    Function { name: "tanh", apply: Kernels::tanh, reference: f64::tanh, range: (-12.0, 12.0), relative: 3e-7 },
+    Function { name: "sigmoid", apply: Kernels::sigmoid, reference: sigmoid, range: (-87.0, 90.0), relative: 3e-7 },
+    Function { name: "relu", apply: Kernels::relu, reference: |x| x.max(0.0), range: (-9.0, 9.0), relative: 0.0 },
+    Function { name: "softplus", apply: Kernels::softplus, reference: softplus, range: (-87.0, 90.0), relative: 3e-7 },
     Function {
         name: "exp_sigmoid",
         apply: Kernels::exp_sigmoid,
@@ -49,13 +25,7 @@ const FUNCTIONS: [Function; 7] = [
         range: (-60.0, 60.0),
         relative: 4e-7,
     },
-    Function {
-        name: "exp",
-        apply: Kernels::exp,
-        reference: f64::exp,
-        range: (-87.0, 88.7),
-        relative: 2e-7,
-    },
+    Function { name: "exp", apply: Kernels::exp, reference: f64::exp, range: (-87.0, 88.7), relative: 2e-7 },
     Function {
         name: "leaky_relu",
         apply: |kernels, x| kernels.leaky_relu(x, 0.2),
@@ -93,19 +63,10 @@ const SPECIAL: [f32; 22] = [
 pub fn accuracy(kernels: Kernels) {
     for function in FUNCTIONS {
         let (low, high) = function.range;
-        let mut x: Vec<f32> = (0..40_000)
-            .map(|i| low + (high - low) * i as f32 / 39_999.0)
-            .collect();
+        let mut x: Vec<f32> = (0..40_000).map(|i| low + (high - low) * i as f32 / 39_999.0).collect();
         // Relative to small results too: magnitudes from 10⁻³⁰ up.
-        x.extend(
-            (0..6000).map(|i| {
-                (if i % 2 == 0 { 1.0 } else { -1.0 }) * 10f32.powf(-30.0 + i as f32 / 200.0)
-            }),
-        );
-        let expected: Vec<f64> = x
-            .iter()
-            .map(|&x| (function.reference)(f64::from(x)))
-            .collect();
+        x.extend((0..6000).map(|i| (if i % 2 == 0 { 1.0 } else { -1.0 }) * 10f32.powf(-30.0 + i as f32 / 200.0)));
+        let expected: Vec<f64> = x.iter().map(|&x| (function.reference)(f64::from(x))).collect();
         let mut worst = 0.0f64;
         let mut y = x.clone();
         (function.apply)(kernels, &mut y);
@@ -113,11 +74,7 @@ pub fn accuracy(kernels: Kernels) {
             let error = ((f64::from(y) - expected) / expected).abs();
             if expected != 0.0 {
                 worst = worst.max(error);
-                assert!(
-                    error <= function.relative,
-                    "{}({x:e}) = {y:e} for {expected:e}",
-                    function.name
-                );
+                assert!(error <= function.relative, "{}({x:e}) = {y:e} for {expected:e}", function.name);
             } else {
                 assert_eq!(y, 0.0);
             }
@@ -132,21 +89,12 @@ pub fn special_values(kernels: Kernels) {
         (function.apply)(kernels, &mut y);
         for (&x, &y) in SPECIAL.iter().zip(&y) {
             let expected = (function.reference)(f64::from(x)) as f32;
-            let close = (f64::from(y) - f64::from(expected)).abs()
-                <= 4e-7 * f64::from(expected).abs() + 2e-45;
-            assert!(
-                y == expected || close,
-                "{}({x:e}) = {y:e}, not {expected:e}",
-                function.name
-            );
+            let close = (f64::from(y) - f64::from(expected)).abs() <= 4e-7 * f64::from(expected).abs() + 2e-45;
+            assert!(y == expected || close, "{}({x:e}) = {y:e}, not {expected:e}", function.name);
         }
         let mut nan = [f32::NAN, 1.0, -f32::NAN];
         (function.apply)(kernels, &mut nan);
-        assert!(
-            nan[0].is_nan() && !nan[1].is_nan() && nan[2].is_nan(),
-            "{} of NaN: {nan:?}",
-            function.name
-        );
+        assert!(nan[0].is_nan() && !nan[1].is_nan() && nan[2].is_nan(), "{} of NaN: {nan:?}", function.name);
     }
     let mut zeros = [0.0, -0.0];
     kernels.tanh(&mut zeros);
@@ -155,10 +103,7 @@ pub fn special_values(kernels: Kernels) {
     let mut x = SPECIAL;
     kernels.snake(&mut x, &[0.75]);
     for (&x, &y) in SPECIAL.iter().zip(&x) {
-        assert!(
-            x.is_infinite() || (y - x).abs() <= 1.34 + x.abs() * 1e-7,
-            "snake({x:e}) = {y:e}"
-        );
+        assert!(x.is_infinite() || (y - x).abs() <= 1.34 + x.abs() * 1e-7, "snake({x:e}) = {y:e}");
     }
 }
 
@@ -179,11 +124,7 @@ pub fn anywhere_in_a_slice(kernels: Kernels) {
 
 pub fn same_bits(kernels: Kernels) {
     // All exponents and both signs, NaN and infinities among them.
-    let x: Vec<f32> = (0..=u32::MAX)
-        .step_by(0x0000_9E37)
-        .map(f32::from_bits)
-        .chain(SPECIAL)
-        .collect();
+    let x: Vec<f32> = (0..=u32::MAX).step_by(0x0000_9E37).map(f32::from_bits).chain(SPECIAL).collect();
     for function in FUNCTIONS {
         let (mut found, mut expected) = (x.clone(), x.clone());
         (function.apply)(kernels, &mut found);
@@ -211,12 +152,8 @@ pub fn arithmetic(kernels: Kernels) {
         };
         expect(&|y| kernels.add(y, &x), &|y, x| y + x);
         expect(&|y| kernels.multiply(y, &x), &|y, x| y * x);
-        expect(&|y| kernels.multiply_add(y, &x, gain), &|y, x| {
-            x.mul_add(gain, y)
-        });
-        expect(&|y| kernels.scale_offset(y, gain, offset), &|y, _| {
-            y.mul_add(gain, offset)
-        });
+        expect(&|y| kernels.multiply_add(y, &x, gain), &|y, x| x.mul_add(gain, y));
+        expect(&|y| kernels.scale_offset(y, gain, offset), &|y, _| y.mul_add(gain, offset));
         expect(&|y| kernels.leaky_relu(y, 0.1), &|y, _| {
             if y < 0.0 { y * 0.1 } else { y }
         });
@@ -224,46 +161,36 @@ pub fn arithmetic(kernels: Kernels) {
 }
 
 pub fn snake_with_any_channels(kernels: Kernels) {
-    check(
-        (1usize..40, 0usize..5, 0u64..1000),
-        |(channels, frames, seed)| {
-            let mut noise = Noise::new(seed);
-            let x = noise.vec(channels * frames, 10.0);
-            let mut alpha = noise.vec(channels, 4.0);
-            alpha[channels / 2] = 0.0;
-            let expected: Vec<f64> = x
-                .iter()
-                .zip(alpha.iter().cycle())
-                .map(|(&x, &alpha)| {
-                    let (x, argument, alpha) =
-                        (f64::from(x), f64::from(alpha * x), f64::from(alpha));
-                    if alpha == 0.0 {
-                        x
-                    } else {
-                        x + argument.sin().powi(2) / alpha
-                    }
-                })
-                .collect();
+    check((1usize..40, 0usize..5, 0u64..1000), |(channels, frames, seed)| {
+        let mut noise = Noise::new(seed);
+        let x = noise.vec(channels * frames, 10.0);
+        let mut alpha = noise.vec(channels, 4.0);
+        alpha[channels / 2] = 0.0;
+        let expected: Vec<f64> = x
+            .iter()
+            .zip(alpha.iter().cycle())
+            .map(|(&x, &alpha)| {
+                let (x, argument, alpha) = (f64::from(x), f64::from(alpha * x), f64::from(alpha));
+                if alpha == 0.0 { x } else { x + argument.sin().powi(2) / alpha }
+            })
+            .collect();
 
-            let mut whole = x.clone();
-            kernels.snake(&mut whole, &alpha);
-            for ((found, expected), alpha) in whole.iter().zip(&expected).zip(alpha.iter().cycle())
-            {
-                // Where α is small the rounding of sin² is what α divides.
-                let tolerance =
-                    2e-7 * (expected.abs() + 1.0 / f64::from(alpha.abs()).max(0.1) + 10.0);
-                assert_close(&[*found], &[*expected], 0.0, tolerance);
-            }
+        let mut whole = x.clone();
+        kernels.snake(&mut whole, &alpha);
+        for ((found, expected), alpha) in whole.iter().zip(&expected).zip(alpha.iter().cycle()) {
+            // Where α is small the rounding of sin² is what α divides.
+            let tolerance = 2e-7 * (expected.abs() + 1.0 / f64::from(alpha.abs()).max(0.1) + 10.0);
+            assert_close(&[*found], &[*expected], 0.0, tolerance);
+        }
 
-            let mut by_frame = x.clone();
-            for frame in by_frame.chunks_mut(channels) {
-                kernels.snake(frame, &alpha);
-            }
-            assert_same_bits(&by_frame, &whole);
+        let mut by_frame = x.clone();
+        for frame in by_frame.chunks_mut(channels) {
+            kernels.snake(frame, &alpha);
+        }
+        assert_same_bits(&by_frame, &whole);
 
-            let mut scalar = x;
-            Kernels::scalar().snake(&mut scalar, &alpha);
-            assert_same_bits(&whole, &scalar);
-        },
-    );
+        let mut scalar = x;
+        Kernels::scalar().snake(&mut scalar, &alpha);
+        assert_same_bits(&whole, &scalar);
+    });
 }

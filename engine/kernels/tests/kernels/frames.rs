@@ -12,9 +12,7 @@ pub fn gate(kernels: Kernels) {
     check((0usize..70, 0u64..1000), |(channels, seed)| {
         let x = Noise::new(seed).vec(2 * channels, 6.0);
         let wide = wide(&x);
-        let expected: Vec<f64> = (0..channels)
-            .map(|c| wide[c].tanh() * sigmoid(wide[channels + c]))
-            .collect();
+        let expected: Vec<f64> = (0..channels).map(|c| wide[c].tanh() * sigmoid(wide[channels + c])).collect();
         let mut y = vec![f32::NAN; channels];
         kernels.gate(&x, &mut y);
         assert_close(&y, &expected, 5e-7, 0.0);
@@ -25,9 +23,7 @@ pub fn film(kernels: Kernels) {
     check((0usize..70, 0u64..1000), |(channels, seed)| {
         let mut noise = Noise::new(seed);
         let (x, condition) = (noise.vec(channels, 2.0), noise.vec(2 * channels, 2.0));
-        let expected: Vec<f32> = (0..channels)
-            .map(|c| x[c].mul_add(condition[c], condition[channels + c]))
-            .collect();
+        let expected: Vec<f32> = (0..channels).map(|c| x[c].mul_add(condition[c], condition[channels + c])).collect();
         let mut y = x;
         kernels.film(&mut y, &condition);
         assert_same_bits(&y, &expected);
@@ -37,21 +33,14 @@ pub fn film(kernels: Kernels) {
 pub fn layer_norm(kernels: Kernels) {
     check((1usize..600, 0u64..1000), |(channels, seed)| {
         let mut noise = Noise::new(seed);
-        let (x, gain, bias) = (
-            noise.vec(channels, 2.0),
-            noise.vec(channels, 2.0),
-            noise.vec(channels, 2.0),
-        );
+        let (x, gain, bias) = (noise.vec(channels, 2.0), noise.vec(channels, 2.0), noise.vec(channels, 2.0));
         let epsilon = 1e-5;
         let x64 = wide(&x);
         let n = channels as f64;
         let mean = x64.iter().sum::<f64>() / n;
         let variance = x64.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
         let expected: Vec<f64> = (0..channels)
-            .map(|c| {
-                (x64[c] - mean) / (variance + f64::from(epsilon)).sqrt() * f64::from(gain[c])
-                    + f64::from(bias[c])
-            })
+            .map(|c| (x64[c] - mean) / (variance + f64::from(epsilon)).sqrt() * f64::from(gain[c]) + f64::from(bias[c]))
             .collect();
         let mut y = x;
         kernels.layer_norm(&mut y, &gain, &bias, epsilon);
@@ -64,11 +53,7 @@ pub fn layer_norm(kernels: Kernels) {
 pub fn gru(kernels: Kernels) {
     check((0usize..70, 0u64..1000), |(size, seed)| {
         let mut noise = Noise::new(seed);
-        let (input, state, h) = (
-            noise.vec(3 * size, 4.0),
-            noise.vec(3 * size, 4.0),
-            noise.vec(size, 1.0),
-        );
+        let (input, state, h) = (noise.vec(3 * size, 4.0), noise.vec(3 * size, 4.0), noise.vec(size, 1.0));
         let (input64, state64, h64) = (wide(&input), wide(&state), wide(&h));
         let expected: Vec<f64> = (0..size)
             .map(|i| {
@@ -95,9 +80,7 @@ pub fn lstm(kernels: Kernels) {
                 sigmoid(f) * c64[k] + sigmoid(i) * g.tanh()
             })
             .collect();
-        let expected_h: Vec<f64> = (0..size)
-            .map(|k| sigmoid(gates64[3 * size + k]) * expected_c[k].tanh())
-            .collect();
+        let expected_h: Vec<f64> = (0..size).map(|k| sigmoid(gates64[3 * size + k]) * expected_c[k].tanh()).collect();
         let (mut h, mut next) = (vec![f32::NAN; size], c);
         kernels.lstm(&gates, &mut h, &mut next);
         assert_close(&next, &expected_c, 0.0, 1e-6);
@@ -108,11 +91,7 @@ pub fn lstm(kernels: Kernels) {
 pub fn complex_multiply_add(kernels: Kernels) {
     check((0usize..40, 0u64..1000), |(count, seed)| {
         let mut noise = Noise::new(seed);
-        let (a, b, acc) = (
-            noise.vec(2 * count, 2.0),
-            noise.vec(2 * count, 2.0),
-            noise.vec(2 * count, 2.0),
-        );
+        let (a, b, acc) = (noise.vec(2 * count, 2.0), noise.vec(2 * count, 2.0), noise.vec(2 * count, 2.0));
         let mut expected = acc.clone();
         for k in 0..count {
             let (re, im) = (2 * k, 2 * k + 1);

@@ -14,10 +14,7 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
 }
@@ -28,32 +25,12 @@ type Spectrum = fn(usize) -> f64;
 const SPECTRA: [(&str, Spectrum); 6] = [
     ("sine", |harmonic| if harmonic == 1 { 1.0 } else { 0.0 }),
     ("sawtooth", |harmonic| 1.0 / harmonic as f64),
-    ("clarinet", |harmonic| {
-        if harmonic % 2 == 1 {
-            1.0 / harmonic as f64
-        } else {
-            0.05 / harmonic as f64
-        }
-    }),
+    ("clarinet", |harmonic| if harmonic % 2 == 1 { 1.0 / harmonic as f64 } else { 0.05 / harmonic as f64 }),
     // The fundamental 26 dB below the second and third harmonic.
-    ("weak fundamental", |harmonic| {
-        if harmonic == 1 {
-            0.05
-        } else {
-            2.0 / harmonic as f64
-        }
-    }),
-    ("no fundamental", |harmonic| {
-        if harmonic == 1 {
-            0.0
-        } else {
-            2.0 / harmonic as f64
-        }
-    }),
+    ("weak fundamental", |harmonic| if harmonic == 1 { 0.05 } else { 2.0 / harmonic as f64 }),
+    ("no fundamental", |harmonic| if harmonic == 1 { 0.0 } else { 2.0 / harmonic as f64 }),
     // A vowel: a formant at the fourth harmonic.
-    ("formant", |harmonic| {
-        0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()
-    }),
+    ("formant", |harmonic| 0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()),
 ];
 
 /// A tone whose pitch in semitones at each moment in seconds is given, of mean square about 0.05, with its true pitches.
@@ -85,10 +62,7 @@ fn tone(
     // The variance of the uniform distribution is 1/3.
     let level = signal_to_noise_db.map_or(0.0, |db| (3.0 * power * 10_f64.powf(-db / 10.0)).sqrt());
     let scale = (0.05 / power).sqrt();
-    let sound = sound
-        .iter()
-        .map(|value| (scale * (value + level * noise.next())) as f32)
-        .collect();
+    let sound = sound.iter().map(|value| (scale * (value + level * noise.next())) as f32).collect();
     (sound, truth)
 }
 
@@ -120,17 +94,12 @@ fn gross(errors: &[f64]) -> f64 {
 /// Holds median and 95th percentile of the error, in cents, and the part of gross errors to their limits.
 fn assert_within(errors: &[f64], median: f64, most: f64, gross_part: f64, what: &str) {
     let found = (quantile(errors, 0.5), quantile(errors, 0.95), gross(errors));
-    assert!(
-        found.0 < median && found.1 < most && found.2 <= gross_part,
-        "{what}: {found:?}"
-    );
+    assert!(found.0 < median && found.1 < most && found.2 <= gross_part, "{what}: {found:?}");
 }
 
 /// From 55 Hz to 2 kHz in steps of 1.7 semitones, none of them on a note.
 fn pitches() -> impl Iterator<Item = f64> {
-    (0..)
-        .map(|step| 33.0 + 1.7 * f64::from(step))
-        .take_while(|&pitch| pitch < 95.2)
+    (0..).map(|step| 33.0 + 1.7 * f64::from(step)).take_while(|&pitch| pitch < 95.2)
 }
 
 #[test]
@@ -184,10 +153,7 @@ fn glides_are_followed() {
             let up = |time: f64| 33.5 + 24.0 * time;
             let down = |time: f64| 93.5 - 24.0 * time;
             let mut all = Vec::new();
-            for (sound, truth) in [
-                tone(RATE, 2.5, spectrum, up, noise),
-                tone(RATE, 2.5, spectrum, down, noise),
-            ] {
+            for (sound, truth) in [tone(RATE, 2.5, spectrum, up, noise), tone(RATE, 2.5, spectrum, down, noise)] {
                 all.extend(errors(RATE, &sound, &truth).0);
             }
             assert_within(&all, 1.5, 5.0, 0.01, name);
@@ -204,11 +170,7 @@ fn leaps_are_believed() {
             let (errors, _) = errors(RATE, &sound, &truth);
             // The errors begin with frame 6; the last whose window reaches back to the leap at frame 75 is frame 80.
             let settled: Vec<f64> = errors.iter().skip(75).copied().collect();
-            assert!(
-                gross(&settled) == 0.0,
-                "{name} by {leap}: {:.3}",
-                gross(&settled)
-            );
+            assert!(gross(&settled) == 0.0, "{name} by {leap}: {:.3}", gross(&settled));
         }
     }
 }
@@ -250,10 +212,7 @@ fn frames_come_out_when_they_are_said_to() {
     for sample in 0..5_000 {
         tracker.push(&[0.1], |_| arrivals.push(sample));
     }
-    let expected: Vec<usize> = (0..)
-        .map(|i| i * HOP + tracker.latency() - 1)
-        .take_while(|&at| at < 5_000)
-        .collect();
+    let expected: Vec<usize> = (0..).map(|i| i * HOP + tracker.latency() - 1).take_while(|&at| at < 5_000).collect();
     assert_eq!(arrivals, expected);
 }
 
@@ -284,16 +243,7 @@ fn windows_are_centred() {
 #[test]
 fn hostile_samples_do_not_stay() {
     let mut tracker = PitchTracker::new(RATE, HOP);
-    tracker.push(
-        &[
-            f32::NAN,
-            f32::INFINITY,
-            f32::MAX,
-            -f32::MAX,
-            f32::NEG_INFINITY,
-        ],
-        |_| (),
-    );
+    tracker.push(&[f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, f32::NEG_INFINITY], |_| ());
     tracker.push(&[0.0; 96_000], |_| ());
     let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
     let mut last = UNHEARD;
@@ -301,10 +251,7 @@ fn hostile_samples_do_not_stay() {
         assert!(frame.semitones.is_finite() && (0.0..=1.0).contains(&frame.confidence));
         last = frame;
     });
-    assert!(
-        last.voiced && (last.semitones - 57.25).abs() < 0.02,
-        "{last:?}"
-    );
+    assert!(last.voiced && (last.semitones - 57.25).abs() < 0.02, "{last:?}");
 }
 
 #[test]

@@ -49,22 +49,11 @@ impl TempoMap {
     /// A map from tempo changes, as pairs of tick and microseconds per quarter note, in any order.
     pub(super) fn new(division: Division, mut tempos: Vec<(u64, u32)>) -> Self {
         tempos.sort_by_key(|&(tick, _)| tick);
-        let mut segments = vec![Segment {
-            tick: 0,
-            elapsed: 0,
-            us_per_quarter: DEFAULT_US_PER_QUARTER,
-        }];
+        let mut segments = vec![Segment { tick: 0, elapsed: 0, us_per_quarter: DEFAULT_US_PER_QUARTER }];
         // A tempo of 0 would stop the clock: it says nothing.
-        for (tick, us_per_quarter) in tempos
-            .into_iter()
-            .filter(|&(_, us_per_quarter)| us_per_quarter > 0)
-        {
+        for (tick, us_per_quarter) in tempos.into_iter().filter(|&(_, us_per_quarter)| us_per_quarter > 0) {
             let elapsed = segments.last().map_or(0, |last| last.elapsed_at(tick));
-            segments.push(Segment {
-                tick,
-                elapsed,
-                us_per_quarter,
-            });
+            segments.push(Segment { tick, elapsed, us_per_quarter });
         }
         Self { division, segments }
     }
@@ -74,10 +63,7 @@ impl TempoMap {
         match self.division {
             Division::PerSecond(ticks) => tick as f64 / ticks,
             Division::PerQuarter(ticks) => {
-                let segment = self
-                    .segments
-                    .partition_point(|segment| segment.tick <= tick)
-                    .saturating_sub(1);
+                let segment = self.segments.partition_point(|segment| segment.tick <= tick).saturating_sub(1);
                 self.segments[segment].elapsed_at(tick) as f64 / (f64::from(ticks) * 1e6)
             }
         }
@@ -96,10 +82,7 @@ mod tests {
 
     #[test]
     fn tempo_changes_add_up_exactly() {
-        let map = TempoMap::new(
-            Division::PerQuarter(480),
-            vec![(1_920, 250_000), (0, 600_000), (960, 1_000_000)],
-        );
+        let map = TempoMap::new(Division::PerQuarter(480), vec![(1_920, 250_000), (0, 600_000), (960, 1_000_000)]);
         // Two quarters of 0.6 s, two of 1 s, then 0.25 s each.
         assert_eq!(map.seconds(0), 0.0);
         assert_eq!(map.seconds(480), 0.6);
@@ -111,24 +94,15 @@ mod tests {
 
     #[test]
     fn without_tempo_a_quarter_is_half_a_second() {
-        assert_eq!(
-            TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96),
-            0.5
-        );
-        assert_eq!(
-            TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96),
-            0.5
-        );
+        assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96), 0.5);
+        assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96), 0.5);
     }
 
     #[test]
     fn divisions() {
         assert_eq!(Division::read(0x01, 0xE0), Some(Division::PerQuarter(480)));
         assert_eq!(Division::read(0xE7, 40), Some(Division::PerSecond(1_000.0)));
-        assert_eq!(
-            Division::read(0xE3, 100),
-            Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0))
-        );
+        assert_eq!(Division::read(0xE3, 100), Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0)));
         for (high, low) in [(0, 0), (0x80, 40), (0xE7, 0), (0xFF, 1)] {
             assert_eq!(Division::read(high, low), None);
         }

@@ -18,36 +18,15 @@ fn steady() -> Performance {
 }
 
 fn on(at: u64, key: u8) -> Event {
-    Event {
-        at,
-        kind: EventKind::NoteOn {
-            channel: 0,
-            key,
-            velocity: 0.8,
-        },
-    }
+    Event { at, kind: EventKind::NoteOn { channel: 0, key, velocity: 0.8 } }
 }
 
 fn off(at: u64, key: u8) -> Event {
-    Event {
-        at,
-        kind: EventKind::NoteOff {
-            channel: 0,
-            key,
-            velocity: 0.5,
-        },
-    }
+    Event { at, kind: EventKind::NoteOff { channel: 0, key, velocity: 0.5 } }
 }
 
 fn control(at: u64, number: u8, value: f32) -> Event {
-    Event {
-        at,
-        kind: EventKind::Controller {
-            channel: 0,
-            number,
-            value,
-        },
-    }
+    Event { at, kind: EventKind::Controller { channel: 0, number, value } }
 }
 
 /// Plays events given at once, up to `until`; frames as `[frame][slot]`.
@@ -86,10 +65,7 @@ fn an_onset_shows_at_the_next_frame_with_its_exact_time() {
     // At the very instant of a frame a note begins in it, from nothing.
     let frames = play(&mut voices(&steady(), 8), &[on(1_920, 60)], 4_000);
     assert!(frames[10][0].restarted);
-    assert_eq!(
-        (frames[10][0].gain, frames[10][0].loudness),
-        (0.0, SILENCE_DB)
-    );
+    assert_eq!((frames[10][0].gain, frames[10][0].loudness), (0.0, SILENCE_DB));
 }
 
 #[test]
@@ -98,10 +74,7 @@ fn a_chord_sounds_and_ends() {
     events.extend([48, 60, 64, 67].map(|key| off(24_000, key)));
     let mut eight = voices(&steady(), 8);
     let frames = play(&mut eight, &events, 96_000);
-    let mut pitches: Vec<_> = sounding(&frames[50])
-        .iter()
-        .map(|slot| slot.pitch)
-        .collect();
+    let mut pitches: Vec<_> = sounding(&frames[50]).iter().map(|slot| slot.pitch).collect();
     pitches.sort_by(f32::total_cmp);
     assert_eq!(pitches, [48.0, 60.0, 64.0, 67.0]);
     assert!(sounding(frames.last().unwrap()).is_empty());
@@ -117,11 +90,8 @@ fn stealing_takes_the_released_then_the_oldest_and_fades_it() {
     events.push(on(30_000, 71)); // takes 60, the oldest
     let frames = play(&mut voices(&performance, 4), &events, 48_000);
     let keys = |frame: usize| {
-        let mut keys: Vec<_> = frames[frame]
-            .iter()
-            .filter(|slot| slot.gain == 1.0)
-            .map(|slot| slot.pitch.round() as u8)
-            .collect();
+        let mut keys: Vec<_> =
+            frames[frame].iter().filter(|slot| slot.gain == 1.0).map(|slot| slot.pitch.round() as u8).collect();
         keys.sort_unstable();
         keys
     };
@@ -138,12 +108,7 @@ fn a_whole_chord_can_be_replaced_at_once() {
     let frames = play(&mut eight, &events, 60_000);
     assert_eq!(sounding(&frames[251]).len(), 16);
     assert_eq!(sounding(&frames[254]).len(), 8);
-    assert!(
-        frames[254]
-            .iter()
-            .filter(|slot| slot.sounding)
-            .all(|slot| slot.pitch >= 70.0 && slot.gain == 1.0)
-    );
+    assert!(frames[254].iter().filter(|slot| slot.sounding).all(|slot| slot.pitch >= 70.0 && slot.gain == 1.0));
     assert_eq!(eight.notes_dropped(), 0);
 }
 
@@ -161,31 +126,14 @@ fn the_pedal_holds_until_it_rises() {
     assert!(frames[270][0].loudness < frames[249][0].loudness - 10.0);
     assert!(!frames[499][0].sounding);
     // Without the pedal the note has gone long before.
-    let frames = play(
-        &mut voices(&performance, 8),
-        &[on(0, 60), off(9_600, 60)],
-        96_000,
-    );
+    let frames = play(&mut voices(&performance, 8), &[on(0, 60), off(9_600, 60)], 96_000);
     assert!(!frames[249][0].sounding);
 }
 
 #[test]
 fn wheels_reach_their_channel_only_and_snap_before_a_note() {
-    let other = Event {
-        at: 0,
-        kind: EventKind::NoteOn {
-            channel: 1,
-            key: 72,
-            velocity: 0.8,
-        },
-    };
-    let bend = |at, semitones| Event {
-        at,
-        kind: EventKind::Bend {
-            channel: 0,
-            semitones,
-        },
-    };
+    let other = Event { at: 0, kind: EventKind::NoteOn { channel: 1, key: 72, velocity: 0.8 } };
+    let bend = |at, semitones| Event { at, kind: EventKind::Bend { channel: 0, semitones } };
     let events = [bend(0, 1.0), on(0, 60), other, bend(24_000, -2.0)];
     let frames = play(&mut voices(&steady(), 8), &events, 48_000);
     assert_eq!(frames[1][0].pitch, 61.0);
@@ -193,29 +141,15 @@ fn wheels_reach_their_channel_only_and_snap_before_a_note() {
     // Smooth: 12 ms are 3 frames; settled after 60 ms.
     assert!(frames[126][0].pitch < 61.0 && frames[126][0].pitch > 60.0);
     assert!((frames[145][0].pitch - 58.0).abs() < 0.01);
-    assert!(
-        frames
-            .iter()
-            .all(|frame| !frame[1].sounding || frame[1].pitch == 72.0)
-    );
+    assert!(frames.iter().all(|frame| !frame[1].sounding || frame[1].pitch == 72.0));
 }
 
 #[test]
 fn mod_wheel_sets_the_depth_of_vibrato() {
-    let performance = Performance {
-        vibrato_wheel_cents: 40.0,
-        ..steady()
-    };
+    let performance = Performance { vibrato_wheel_cents: 40.0, ..steady() };
     let depth = |wheel| {
-        let frames = play(
-            &mut voices(&performance, 8),
-            &[control(0, controller::MOD_WHEEL, wheel), on(0, 60)],
-            96_000,
-        );
-        frames[100..]
-            .iter()
-            .map(|frame| (frame[0].pitch - 60.0).abs() * 100.0)
-            .fold(0.0, f32::max)
+        let frames = play(&mut voices(&performance, 8), &[control(0, controller::MOD_WHEEL, wheel), on(0, 60)], 96_000);
+        frames[100..].iter().map(|frame| (frame[0].pitch - 60.0).abs() * 100.0).fold(0.0, f32::max)
     };
     assert_eq!(depth(0.0), 0.0);
     assert!((depth(0.5) - 20.0).abs() < 0.3);
@@ -224,73 +158,29 @@ fn mod_wheel_sets_the_depth_of_vibrato() {
 
 #[test]
 fn pressure_and_expression_change_loudness() {
-    let poly = Event {
-        at: 24_000,
-        kind: EventKind::PolyPressure {
-            channel: 0,
-            key: 60,
-            value: 1.0,
-        },
-    };
-    let level = Event {
-        at: 24_000,
-        kind: EventKind::Note {
-            channel: 0,
-            key: 67,
-            expression: NoteExpression::Level(-6.0),
-        },
-    };
-    let frames = play(
-        &mut voices(&steady(), 8),
-        &[on(0, 60), on(0, 67), poly, level],
-        48_000,
-    );
+    let poly = Event { at: 24_000, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } };
+    let level =
+        Event { at: 24_000, kind: EventKind::Note { channel: 0, key: 67, expression: NoteExpression::Level(-6.0) } };
+    let frames = play(&mut voices(&steady(), 8), &[on(0, 60), on(0, 67), poly, level], 48_000);
     let (before, after) = (&frames[124], &frames[160]);
     assert!(after[0].loudness > before[0].loudness + 3.0);
     assert!((after[1].loudness - before[1].loudness + 6.0).abs() < 0.1);
-    let frames = play(
-        &mut voices(&steady(), 8),
-        &[on(0, 60), control(24_000, controller::EXPRESSION, 0.5)],
-        48_000,
-    );
+    let frames = play(&mut voices(&steady(), 8), &[on(0, 60), control(24_000, controller::EXPRESSION, 0.5)], 48_000);
     assert!((frames[160][0].loudness - frames[124][0].loudness + 12.04).abs() < 0.2);
 }
 
 #[test]
 fn all_sound_off_all_notes_off_and_reset() {
     let hold = control(0, controller::SUSTAIN, 1.0);
-    let frames = play(
-        &mut voices(&steady(), 8),
-        &[
-            hold,
-            on(0, 60),
-            control(24_000, controller::ALL_SOUND_OFF, 0.0),
-        ],
-        30_000,
-    );
+    let frames =
+        play(&mut voices(&steady(), 8), &[hold, on(0, 60), control(24_000, controller::ALL_SOUND_OFF, 0.0)], 30_000);
     assert!(frames[125][0].sounding && !frames[128][0].sounding);
 
-    let frames = play(
-        &mut voices(&steady(), 8),
-        &[on(0, 60), control(24_000, controller::ALL_NOTES_OFF, 0.0)],
-        60_000,
-    );
+    let frames = play(&mut voices(&steady(), 8), &[on(0, 60), control(24_000, controller::ALL_NOTES_OFF, 0.0)], 60_000);
     assert!(frames[130][0].sounding && !frames[300][0].sounding);
 
-    let bend = Event {
-        at: 0,
-        kind: EventKind::Bend {
-            channel: 0,
-            semitones: 2.0,
-        },
-    };
-    let events = [
-        bend,
-        hold,
-        on(0, 60),
-        off(9_600, 60),
-        control(24_000, controller::RESET, 0.0),
-    ];
+    let bend = Event { at: 0, kind: EventKind::Bend { channel: 0, semitones: 2.0 } };
+    let events = [bend, hold, on(0, 60), off(9_600, 60), control(24_000, controller::RESET, 0.0)];
     let frames = play(&mut voices(&steady(), 8), &events, 60_000);
     assert!((frames[124][0].pitch - 62.0).abs() < 1e-3);
     assert!((frames[150][0].pitch - 60.0).abs() < 0.01);
@@ -299,23 +189,12 @@ fn all_sound_off_all_notes_off_and_reset() {
 
 #[test]
 fn legato_slurs_on_one_voice_and_returns_to_the_key_below() {
-    let performance = Performance {
-        mode: PlayMode::Legato,
-        glide_ms: 40.0,
-        ..steady()
-    };
+    let performance = Performance { mode: PlayMode::Legato, glide_ms: 40.0, ..steady() };
     let events = [on(0, 60), on(24_000, 67), off(48_000, 67), off(72_000, 60)];
     let frames = play(&mut voices(&performance, 8), &events, 120_000);
     assert!(frames.iter().all(|frame| sounding(frame).len() <= 1));
     assert_eq!(frames.iter().filter(|frame| frame[0].restarted).count(), 1);
-    assert_eq!(
-        (
-            frames[124][0].pitch,
-            frames[240][0].pitch,
-            frames[370][0].pitch
-        ),
-        (60.0, 67.0, 60.0)
-    );
+    assert_eq!((frames[124][0].pitch, frames[240][0].pitch, frames[370][0].pitch), (60.0, 67.0, 60.0));
     assert!(frames[128][0].pitch > 60.5 && frames[128][0].pitch < 66.5);
     assert!(frames[374][0].loudness > frames[400][0].loudness + 10.0);
 }
@@ -324,19 +203,8 @@ fn legato_slurs_on_one_voice_and_returns_to_the_key_below() {
 fn the_same_key_again_goes_on_in_its_slot() {
     let events = [on(0, 60), off(24_000, 60), on(25_000, 60), on(48_000, 60)];
     let frames = play(&mut voices(&steady(), 8), &events, 60_000);
-    assert_eq!(
-        frames
-            .iter()
-            .flatten()
-            .filter(|slot| slot.restarted)
-            .count(),
-        1
-    );
-    assert!(
-        frames[2..]
-            .iter()
-            .all(|frame| frame[0].gain == 1.0 && sounding(frame).len() == 1)
-    );
+    assert_eq!(frames.iter().flatten().filter(|slot| slot.restarted).count(), 1);
+    assert!(frames[2..].iter().all(|frame| frame[0].gain == 1.0 && sounding(frame).len() == 1));
 }
 
 #[test]
@@ -360,22 +228,8 @@ fn reset_and_seed_decide_everything() {
     let once = play(&mut first, &events, 60_000);
     first.reset();
     assert_eq!(play(&mut first, &events, 60_000), once);
-    assert_eq!(
-        play(
-            &mut Voices::new(&performance, 8, RATE, HOP, 5),
-            &events,
-            60_000
-        ),
-        once
-    );
-    assert_ne!(
-        play(
-            &mut Voices::new(&performance, 8, RATE, HOP, 6),
-            &events,
-            60_000
-        ),
-        once
-    );
+    assert_eq!(play(&mut Voices::new(&performance, 8, RATE, HOP, 5), &events, 60_000), once);
+    assert_ne!(play(&mut Voices::new(&performance, 8, RATE, HOP, 6), &events, 60_000), once);
 }
 
 #[test]

@@ -26,9 +26,7 @@ fn wav(folder: &TempDir, name: &str, spec: hound::WavSpec, samples: &[f32]) -> P
     for &sample in samples {
         match spec.bits_per_sample {
             32 => writer.write_sample(sample).unwrap(),
-            bits => writer
-                .write_sample((sample * (1 << (bits - 1)) as f32) as i32)
-                .unwrap(),
+            bits => writer.write_sample((sample * (1 << (bits - 1)) as f32) as i32).unwrap(),
         }
     }
     writer.finalize().unwrap();
@@ -36,17 +34,8 @@ fn wav(folder: &TempDir, name: &str, spec: hound::WavSpec, samples: &[f32]) -> P
 }
 
 fn spec(channels: u16, bits: u16) -> hound::WavSpec {
-    let sample_format = if bits == 32 {
-        hound::SampleFormat::Float
-    } else {
-        hound::SampleFormat::Int
-    };
-    hound::WavSpec {
-        channels,
-        sample_rate: 44_100,
-        bits_per_sample: bits,
-        sample_format,
-    }
+    let sample_format = if bits == 32 { hound::SampleFormat::Float } else { hound::SampleFormat::Int };
+    hound::WavSpec { channels, sample_rate: 44_100, bits_per_sample: bits, sample_format }
 }
 
 fn read(path: &PathBuf) -> Result<(Vec<Vec<f32>>, Decoder), MediaError> {
@@ -68,42 +57,27 @@ fn message(path: &PathBuf) -> String {
     let error = Decoder::open(path).err().or_else(|| read(path).err());
     let line = error.expect("an error").to_string();
     assert!(!line.contains('\n'), "{line}");
-    line.strip_prefix(&format!("{}: ", path.display()))
-        .unwrap_or_else(|| panic!("{line}"))
-        .to_owned()
+    line.strip_prefix(&format!("{}: ", path.display())).unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
 fn assert_sine(samples: &[f32], tolerance: f32) {
     for (n, &sample) in samples.iter().enumerate() {
         let expected = (0.5 * (TAU * 441.0 * n as f64 / 22_050.0).sin()) as f32;
-        assert!(
-            (sample - expected).abs() < tolerance,
-            "{sample} for {expected} at {n}"
-        );
+        assert!((sample - expected).abs() < tolerance, "{sample} for {expected} at {n}");
     }
 }
 
 #[test]
 fn wav_of_every_kind() {
     let folder = TempDir::new().unwrap();
-    let samples: Vec<f32> = (0..6_000)
-        .map(|n| ((n * 37) % 256 - 128) as f32 / 128.0)
-        .collect();
+    let samples: Vec<f32> = (0..6_000).map(|n| ((n * 37) % 256 - 128) as f32 / 128.0).collect();
     for (channels, bits) in [(1, 16), (2, 16), (2, 24), (3, 16), (1, 32), (6, 32)] {
         let path = wav(&folder, "a.wav", spec(channels, bits), &samples);
         let (all, decoder) = read(&path).unwrap();
-        assert_eq!(
-            (decoder.sample_rate(), decoder.channels()),
-            (44_100, usize::from(channels))
-        );
+        assert_eq!((decoder.sample_rate(), decoder.channels()), (44_100, usize::from(channels)));
         assert_eq!(decoder.frames(), Some(6_000 / u64::from(channels)));
         for (channel, found) in all.iter().enumerate() {
-            let expected: Vec<f32> = samples
-                .iter()
-                .skip(channel)
-                .step_by(usize::from(channels))
-                .copied()
-                .collect();
+            let expected: Vec<f32> = samples.iter().skip(channel).step_by(usize::from(channels)).copied().collect();
             assert_eq!(*found, expected, "{channels} channels of {bits} bits");
         }
     }
@@ -120,31 +94,18 @@ fn compressed_formats() {
         ("a.mp3", MP3, 5_000, 0.05),
     ] {
         let (all, decoder) = read(&file(&folder, name, contents)).unwrap();
-        assert_eq!(
-            (decoder.sample_rate(), decoder.channels(), all[0].len()),
-            (22_050, 1, frames),
-            "{name}"
-        );
+        assert_eq!((decoder.sample_rate(), decoder.channels(), all[0].len()), (22_050, 1, frames), "{name}");
         assert!(!decoder.truncated(), "{name}");
         assert_sine(&all[0], tolerance);
         // The contents count, not the name.
-        assert_eq!(
-            read(&file(&folder, "b.dat", contents)).unwrap().0,
-            all,
-            "{name}"
-        );
+        assert_eq!(read(&file(&folder, "b.dat", contents)).unwrap().0, all, "{name}");
     }
 }
 
 #[test]
 fn mono_is_the_mean() {
     let folder = TempDir::new().unwrap();
-    let path = wav(
-        &folder,
-        "a.wav",
-        spec(2, 32),
-        &[1.0, 0.5, -0.25, 0.75, 3.0, -1.0],
-    );
+    let path = wav(&folder, "a.wav", spec(2, 32), &[1.0, 0.5, -0.25, 0.75, 3.0, -1.0]);
     assert_eq!(read_mono(&path).unwrap(), (vec![0.75, 0.25, 1.0], 44_100));
 }
 
@@ -154,35 +115,19 @@ fn a_file_has_to_be_there_and_be_audio() {
     let text = b"Lorem ipsum dolor sit amet, consectetur adipiscing elit.\n".repeat(200);
     assert_eq!(message(&folder.path().join("none.wav")), "no such file");
     assert!(message(&folder.path().to_owned()).starts_with("cannot be read: "));
-    for (name, contents) in [
-        ("text.wav", text.as_slice()),
-        ("nothing.wav", b""),
-        ("short.wav", b"RIFF"),
-    ] {
+    for (name, contents) in [("text.wav", text.as_slice()), ("nothing.wav", b""), ("short.wav", b"RIFF")] {
         let line = message(&file(&folder, name, contents));
-        assert!(
-            line.starts_with("is not audio in a known format: "),
-            "{line}"
-        );
+        assert!(line.starts_with("is not audio in a known format: "), "{line}");
     }
-    let line = Decoder::open(folder.path().join("two\nlines.wav"))
-        .err()
-        .unwrap()
-        .to_string();
+    let line = Decoder::open(folder.path().join("two\nlines.wav")).err().unwrap().to_string();
     assert!(line.ends_with("two\\nlines.wav: no such file"), "{line}");
 }
 
 #[test]
 fn a_file_has_to_hold_something() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(
-        message(&wav(&folder, "a.wav", spec(2, 16), &[])),
-        "holds no audio"
-    );
-    assert_eq!(
-        message(&wav(&folder, "a.wav", spec(1, 32), &[])),
-        "holds no audio"
-    );
+    assert_eq!(message(&wav(&folder, "a.wav", spec(2, 16), &[])), "holds no audio");
+    assert_eq!(message(&wav(&folder, "a.wav", spec(1, 32), &[])), "holds no audio");
 }
 
 #[test]
@@ -194,31 +139,17 @@ fn a_file_cut_short_gives_what_it_has() {
         let (all, _) = read(&file(&folder, "b.wav", &contents[..length])).unwrap();
         let frames = (length - 44) / 4;
         assert_eq!(all[0].len(), frames, "{length}");
-        assert!(
-            (0..frames).all(|frame| all[1][frame] == samples[2 * frame + 1]),
-            "{length}"
-        );
+        assert!((0..frames).all(|frame| all[1][frame] == samples[2 * frame + 1]), "{length}");
     }
-    for (name, contents, least, most) in [
-        ("a.flac", FLAC, 8_192, 11_999),
-        ("a.mp3", MP3, 3_000, 4_999),
-    ] {
-        let (all, decoder) =
-            read(&file(&folder, name, &contents[..contents.len() * 9 / 10])).unwrap();
+    for (name, contents, least, most) in [("a.flac", FLAC, 8_192, 11_999), ("a.mp3", MP3, 3_000, 4_999)] {
+        let (all, decoder) = read(&file(&folder, name, &contents[..contents.len() * 9 / 10])).unwrap();
         assert!(decoder.truncated(), "{name}");
-        assert!(
-            (least..=most).contains(&all[0].len()),
-            "{name}: {}",
-            all[0].len()
-        );
+        assert!((least..=most).contains(&all[0].len()), "{name}: {}", all[0].len());
         assert_sine(&all[0], 0.05);
     }
     // All of its audio is in one page, which is checked as a whole.
     let line = message(&file(&folder, "a.ogg", &OGG[..OGG.len() * 9 / 10]));
-    assert_eq!(
-        line,
-        "is not audio in a known format: the file ends before any audio"
-    );
+    assert_eq!(line, "is not audio in a known format: the file ends before any audio");
 }
 
 /// Whatever is cut off or overwritten, there is a result or a line, and no panic.
@@ -229,9 +160,7 @@ fn hostile_files_are_survived() {
     let wav = std::fs::read(wav(&folder, "a.wav", spec(3, 24), &samples)).unwrap();
     let mut state = 1_u64;
     let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     for contents in [FLAC, OGG, MP3, AIFF, &wav] {
@@ -262,10 +191,7 @@ fn damage_in_the_middle_is_told() {
     let middle = contents.len() / 2;
     contents[middle..middle + 8].fill(0x55);
     let error = read(&file(&folder, "a.flac", &contents)).err().unwrap();
-    assert!(
-        matches!(error, MediaError::Damaged { frames: 4_096, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, MediaError::Damaged { frames: 4_096, .. }), "{error}");
 }
 
 #[test]
@@ -277,37 +203,23 @@ fn absurd_headers_are_refused() {
         contents[place..place + bytes.len()].copy_from_slice(bytes);
         message(&file(&folder, "b.wav", &contents))
     };
-    assert_eq!(
-        patched(24, &999_u32.to_le_bytes()),
-        "the sample rate in Hz is 999, supported is 1000 to 768000"
-    );
+    assert_eq!(patched(24, &999_u32.to_le_bytes()), "the sample rate in Hz is 999, supported is 1000 to 768000");
     assert_eq!(
         patched(24, &u32::MAX.to_le_bytes()),
         "the sample rate in Hz is 4294967295, supported is 1000 to 768000"
     );
-    assert_eq!(
-        patched(24, &0_u32.to_le_bytes()),
-        "the sample rate in Hz is 0, supported is 1000 to 768000"
-    );
+    assert_eq!(patched(24, &0_u32.to_le_bytes()), "the sample rate in Hz is 0, supported is 1000 to 768000");
     // More than loudspeakers have names is refused by Symphonia itself.
     for channels in [0_u16, 33, 1_000] {
         let line = patched(22, &channels.to_le_bytes());
-        assert!(
-            line.starts_with("is not audio in a known format: "),
-            "{line}"
-        );
+        assert!(line.starts_with("is not audio in a known format: "), "{line}");
     }
 }
 
 #[test]
 fn what_is_not_finite_is_replaced_and_counted() {
     let folder = TempDir::new().unwrap();
-    let path = wav(
-        &folder,
-        "a.wav",
-        spec(1, 32),
-        &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0],
-    );
+    let path = wav(&folder, "a.wav", spec(1, 32), &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0]);
     let (all, decoder) = read(&path).unwrap();
     assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0]]);
     assert_eq!(decoder.replaced(), 3);

@@ -26,10 +26,7 @@ struct Small {
 
 impl Small {
     fn new(room: usize) -> Self {
-        Self {
-            room,
-            taken: Arc::default(),
-        }
+        Self { room, taken: Arc::default() }
     }
 }
 
@@ -50,11 +47,8 @@ impl Write for Small {
 }
 
 fn sound(channels: usize, frames: usize) -> Vec<Vec<f32>> {
-    let sample =
-        |channel: usize, frame: usize| ((channel * 3 + frame * 7) % 199) as f32 / 100.0 - 1.0;
-    (0..channels)
-        .map(|channel| (0..frames).map(|frame| sample(channel, frame)).collect())
-        .collect()
+    let sample = |channel: usize, frame: usize| ((channel * 3 + frame * 7) % 199) as f32 / 100.0 - 1.0;
+    (0..channels).map(|channel| (0..frames).map(|frame| sample(channel, frame)).collect()).collect()
 }
 
 fn decode(path: &Path) -> Vec<Vec<f32>> {
@@ -74,21 +68,9 @@ fn by_hound(path: &Path, bits: WavBits) -> Vec<Vec<f32>> {
     let channels = usize::from(reader.spec().channels);
     let interleaved: Vec<f32> = match bits {
         WavBits::Float32 => reader.samples::<f32>().map(Result::unwrap).collect(),
-        _ => reader
-            .samples::<i32>()
-            .map(|sample| sample.unwrap() as f32 / scale(bits))
-            .collect(),
+        _ => reader.samples::<i32>().map(|sample| sample.unwrap() as f32 / scale(bits)).collect(),
     };
-    (0..channels)
-        .map(|channel| {
-            interleaved
-                .iter()
-                .skip(channel)
-                .step_by(channels)
-                .copied()
-                .collect()
-        })
-        .collect()
+    (0..channels).map(|channel| interleaved.iter().skip(channel).step_by(channels).copied().collect()).collect()
 }
 
 fn names(folder: &TempDir) -> Vec<String> {
@@ -105,10 +87,7 @@ fn what_is_written_is_read() {
             let sound = sound(channels, 1_001);
             let mut writer = WavWriter::create(&path, 44_100, channels, bits).unwrap();
             for start in [0, 400, 800] {
-                let block: Vec<&[f32]> = sound
-                    .iter()
-                    .map(|channel| &channel[start..1_001.min(start + 400)])
-                    .collect();
+                let block: Vec<&[f32]> = sound.iter().map(|channel| &channel[start..1_001.min(start + 400)]).collect();
                 writer.write(&block).unwrap();
             }
             assert_eq!(writer.frames(), 1_001);
@@ -121,38 +100,21 @@ fn what_is_written_is_read() {
             };
             let by_hound = by_hound(&path, bits);
             assert_eq!(by_hound.len(), channels);
-            let all = if channels <= 18 {
-                decode(&path)
-            } else {
-                by_hound.clone()
-            };
+            let all = if channels <= 18 { decode(&path) } else { by_hound.clone() };
             assert_eq!(all, by_hound);
             for (found, expected) in all.iter().zip(&sound) {
                 assert_eq!(found.len(), expected.len());
-                let worst = found
-                    .iter()
-                    .zip(expected)
-                    .map(|(a, b)| (a - b).abs())
-                    .fold(0.0, f32::max);
+                let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 assert!(worst <= tolerance, "{bits:?}, {channels} channels: {worst}");
             }
             let reader = hound::WavReader::open(&path).unwrap();
             let spec = reader.spec();
-            assert_eq!(
-                (spec.sample_rate, usize::from(spec.channels)),
-                (44_100, channels)
-            );
-            assert_eq!(
-                (spec.bits_per_sample, reader.duration()),
-                (8 * bits.bytes(), 1_001)
-            );
+            assert_eq!((spec.sample_rate, usize::from(spec.channels)), (44_100, channels));
+            assert_eq!((spec.bits_per_sample, reader.duration()), (8 * bits.bytes(), 1_001));
             let length = fs::metadata(&path).unwrap().len();
             let header = fs::read(&path).unwrap();
             assert_eq!(length % 2, 0);
-            assert_eq!(
-                u64::from(u32::from_le_bytes(header[4..8].try_into().unwrap())),
-                length - 8
-            );
+            assert_eq!(u64::from(u32::from_le_bytes(header[4..8].try_into().unwrap())), length - 8);
         }
     }
     assert_eq!(names(&folder), ["a.wav"]);
@@ -164,31 +126,20 @@ fn integers_are_clamped_and_floats_are_not() {
     let path = folder.path().join("a.wav");
     let samples = [2.0, -2.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
     for (bits, expected) in [
-        (
-            WavBits::Int24,
-            [8_388_607, -8_388_608, 8_388_607, -8_388_608, 0],
-        ),
+        (WavBits::Int24, [8_388_607, -8_388_608, 8_388_607, -8_388_608, 0]),
         (WavBits::Int16, [32_767, -32_768, 32_767, -32_768, 0]),
     ] {
         let mut writer = WavWriter::create(&path, 48_000, 1, bits).unwrap();
         writer.write(&[samples]).unwrap();
         writer.finish().unwrap();
-        let found: Vec<i32> = hound::WavReader::open(&path)
-            .unwrap()
-            .samples()
-            .map(Result::unwrap)
-            .collect();
+        let found: Vec<i32> = hound::WavReader::open(&path).unwrap().samples().map(Result::unwrap).collect();
         assert_eq!(found[..4], expected[..4]);
         assert!(found[4].abs() <= 1);
     }
     let mut writer = WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap();
     writer.write(&[samples]).unwrap();
     writer.finish().unwrap();
-    let found: Vec<f32> = hound::WavReader::open(&path)
-        .unwrap()
-        .samples()
-        .map(Result::unwrap)
-        .collect();
+    let found: Vec<f32> = hound::WavReader::open(&path).unwrap().samples().map(Result::unwrap).collect();
     assert_eq!(found, [2.0, -2.0, f32::INFINITY, f32::NEG_INFINITY, 0.0]);
 }
 
@@ -196,24 +147,16 @@ fn integers_are_clamped_and_floats_are_not() {
 fn dither_keeps_what_is_below_a_step() {
     let write = |level: f32| {
         let stream = Small::new(1 << 20);
-        let mut writer =
-            WavWriter::to_writer(stream.clone(), "-", 48_000, 1, WavBits::Int16, None).unwrap();
+        let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, WavBits::Int16, None).unwrap();
         writer.write(&[vec![level / 32_768.0; 100_000]]).unwrap();
         writer.finish().unwrap();
         let bytes = stream.taken.lock().unwrap()[44..].to_vec();
-        bytes
-            .chunks_exact(2)
-            .map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]])))
-            .collect::<Vec<_>>()
+        bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect::<Vec<_>>()
     };
     for level in [0.0_f32, 0.1, 0.25, 0.5, -0.3] {
         let found = write(level);
         let mean = found.iter().sum::<f64>() / found.len() as f64;
-        let variance = found
-            .iter()
-            .map(|value| (value - mean).powi(2))
-            .sum::<f64>()
-            / found.len() as f64;
+        let variance = found.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / found.len() as f64;
         assert!((mean - f64::from(level)).abs() < 0.01, "{level}: {mean}");
         // 1/12 of rounding and 2/12 of dither, whatever the level.
         assert!((variance - 0.25).abs() < 0.01, "{level}: {variance}");
@@ -230,10 +173,8 @@ fn nothing_is_there_until_it_is_whole() {
     writer.write(&sound(2, 10_000)).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"before");
     let all = names(&folder);
-    let hidden: Vec<&String> = all
-        .iter()
-        .filter(|name| name.starts_with(".a.wav.") && name.ends_with(".part"))
-        .collect();
+    let hidden: Vec<&String> =
+        all.iter().filter(|name| name.starts_with(".a.wav.") && name.ends_with(".part")).collect();
     assert_eq!((all.len(), hidden.len()), (2, 1));
     drop(writer);
     assert_eq!(names(&folder), ["a.wav"]);
@@ -244,15 +185,12 @@ fn nothing_is_there_until_it_is_whole() {
 fn two_writers_of_one_name_do_not_meet() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
-    let mut writers: Vec<WavWriter> = (0..2)
-        .map(|_| WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap())
-        .collect();
+    let mut writers: Vec<WavWriter> =
+        (0..2).map(|_| WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap()).collect();
     for (index, writer) in writers.iter_mut().enumerate() {
         writer.write(&[[index as f32]]).unwrap();
     }
-    writers
-        .into_iter()
-        .for_each(|writer| writer.finish().unwrap());
+    writers.into_iter().for_each(|writer| writer.finish().unwrap());
     assert_eq!(decode(&path), [[1.0]]);
     assert_eq!(names(&folder), ["a.wav"]);
 }
@@ -261,14 +199,8 @@ fn two_writers_of_one_name_do_not_meet() {
 fn places_that_cannot_be_written_are_named() {
     let folder = TempDir::new().unwrap();
     for path in [folder.path().join("none/a.wav"), folder.path().to_owned()] {
-        let line = WavWriter::create(&path, 48_000, 1, WavBits::Int16)
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(
-            line.starts_with(&format!("{}: cannot be written: ", path.display())),
-            "{line}"
-        );
+        let line = WavWriter::create(&path, 48_000, 1, WavBits::Int16).err().unwrap().to_string();
+        assert!(line.starts_with(&format!("{}: cannot be written: ", path.display())), "{line}");
         assert!(!line.contains('\n'), "{line}");
     }
 }
@@ -278,15 +210,8 @@ fn places_that_cannot_be_written_are_named() {
 fn a_device_is_written_and_not_replaced() {
     use std::os::unix::fs::FileTypeExt;
 
-    let error = WavWriter::create("/dev/full", 48_000, 1, WavBits::Int16)
-        .err()
-        .unwrap();
-    assert!(
-        error
-            .to_string()
-            .starts_with("/dev/full: cannot be written: No space left"),
-        "{error}"
-    );
+    let error = WavWriter::create("/dev/full", 48_000, 1, WavBits::Int16).err().unwrap();
+    assert!(error.to_string().starts_with("/dev/full: cannot be written: No space left"), "{error}");
     let mut writer = WavWriter::create("/dev/null", 48_000, 1, WavBits::Int16).unwrap();
     writer.write(&[[0.5]]).unwrap();
     writer.finish().unwrap();
@@ -299,10 +224,7 @@ fn a_device_is_written_and_not_replaced() {
 #[test]
 fn a_link_stays_a_link() {
     let folder = TempDir::new().unwrap();
-    let (target, link) = (
-        folder.path().join("target.wav"),
-        folder.path().join("link.wav"),
-    );
+    let (target, link) = (folder.path().join("target.wav"), folder.path().join("link.wav"));
     fs::write(&target, b"before").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let mut writer = WavWriter::create(&link, 48_000, 1, WavBits::Float32).unwrap();
@@ -316,8 +238,7 @@ fn a_link_stays_a_link() {
 fn a_full_disk_is_told() {
     for room in [0, 20, 44, 100, 1_043] {
         let stream = Small::new(room);
-        let result =
-            WavWriter::to_writer(stream.clone(), "out", 48_000, 1, WavBits::Int16, Some(500));
+        let result = WavWriter::to_writer(stream.clone(), "out", 48_000, 1, WavBits::Int16, Some(500));
         let error = result.and_then(|mut writer| {
             let error = writer.write(&[[0.5; 500]]).err().unwrap();
             // It stays so.
@@ -325,10 +246,7 @@ fn a_full_disk_is_told() {
             Err::<(), _>(error)
         });
         let line = error.err().unwrap().to_string();
-        assert!(
-            line.starts_with("out: cannot be written: ") && line.contains("storage"),
-            "{room}: {line}"
-        );
+        assert!(line.starts_with("out: cannot be written: ") && line.contains("storage"), "{room}: {line}");
     }
 }
 
@@ -339,20 +257,14 @@ fn streams_state_their_length_or_the_largest() {
     for bits in KINDS {
         for frames in [None, Some(333)] {
             let stream = Small::new(1 << 20);
-            let mut writer =
-                WavWriter::to_writer(stream.clone(), "-", 48_000, 1, bits, frames).unwrap();
+            let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, bits, frames).unwrap();
             writer.write(&sound(1, 333)).unwrap();
             writer.finish().unwrap();
             let bytes = stream.taken.lock().unwrap().clone();
             fs::write(&path, &bytes).unwrap();
             let all = decode(&path);
             assert_eq!(all[0].len(), 333, "{bits:?} {frames:?}");
-            assert!(
-                all[0]
-                    .iter()
-                    .zip(&sound(1, 333)[0])
-                    .all(|(a, b)| (a - b).abs() < 1e-4)
-            );
+            assert!(all[0].iter().zip(&sound(1, 333)[0]).all(|(a, b)| (a - b).abs() < 1e-4));
             if frames.is_some() {
                 assert_eq!(hound::WavReader::new(&bytes[..]).unwrap().duration(), 333);
             }
@@ -362,47 +274,20 @@ fn streams_state_their_length_or_the_largest() {
 
 #[test]
 fn promises_are_kept() {
-    let make = || {
-        WavWriter::to_writer(
-            Small::new(1 << 20),
-            "-",
-            48_000,
-            1,
-            WavBits::Int16,
-            Some(100),
-        )
-        .unwrap()
-    };
+    let make = || WavWriter::to_writer(Small::new(1 << 20), "-", 48_000, 1, WavBits::Int16, Some(100)).unwrap();
     let mut short = make();
     short.write(&sound(1, 99)).unwrap();
-    assert_eq!(
-        short.finish().unwrap_err().to_string(),
-        "-: 100 frames were promised, 99 were to be written"
-    );
+    assert_eq!(short.finish().unwrap_err().to_string(), "-: 100 frames were promised, 99 were to be written");
     let mut long = make();
     long.write(&sound(1, 99)).unwrap();
-    assert!(matches!(
-        long.write(&sound(1, 2)),
-        Err(MediaError::Length {
-            promised: 100,
-            written: 101,
-            ..
-        })
-    ));
+    assert!(matches!(long.write(&sound(1, 2)), Err(MediaError::Length { promised: 100, written: 101, .. })));
 }
 
 #[test]
 fn lengths_do_not_wrap_around() {
     let folder = TempDir::new().unwrap();
     let line = |frames| {
-        let result = WavWriter::to_writer(
-            Small::new(1_000),
-            "out",
-            48_000,
-            2,
-            WavBits::Int16,
-            Some(frames),
-        );
+        let result = WavWriter::to_writer(Small::new(1_000), "out", 48_000, 2, WavBits::Int16, Some(frames));
         result.err().map(|error| error.to_string())
     };
     // 4 GiB less the header, at 4 bytes a frame.
@@ -410,14 +295,10 @@ fn lengths_do_not_wrap_around() {
     let expected = "out: the length of a WAV file in frames is 1073741824, supported is 0 to 1073741812 (4 GiB)";
     assert_eq!(line(1 << 30).as_deref(), Some(expected));
     assert!(line(u64::MAX).is_some());
-    let mut writer =
-        WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
+    let mut writer = WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
     writer.frames = writer.most - 1;
     writer.write(&sound(2, 1)).unwrap();
-    assert!(matches!(
-        writer.write(&sound(2, 1)),
-        Err(MediaError::Limit { .. })
-    ));
+    assert!(matches!(writer.write(&sound(2, 1)), Err(MediaError::Limit { .. })));
     assert!(names(&folder).is_empty());
     assert!(writer.finish().is_err());
     assert!(names(&folder).is_empty());
@@ -426,19 +307,9 @@ fn lengths_do_not_wrap_around() {
 #[test]
 fn absurd_formats_are_refused() {
     let folder = TempDir::new().unwrap();
-    for (rate, channels) in [
-        (0, 1),
-        (999, 1),
-        (800_000, 1),
-        (48_000, 0),
-        (48_000, 33),
-        (48_000, 65_537),
-    ] {
+    for (rate, channels) in [(0, 1), (999, 1), (800_000, 1), (48_000, 0), (48_000, 33), (48_000, 65_537)] {
         let result = WavWriter::create(folder.path().join("a.wav"), rate, channels, WavBits::Int16);
-        assert!(
-            matches!(result, Err(MediaError::Limit { .. })),
-            "{rate} {channels}"
-        );
+        assert!(matches!(result, Err(MediaError::Limit { .. })), "{rate} {channels}");
     }
     assert!(names(&folder).is_empty());
 }

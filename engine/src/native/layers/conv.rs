@@ -125,9 +125,8 @@ impl ConvTranspose1d {
         let taps = kernel / stride;
         // Output t · stride + phase hears input t − j through tap j · stride + phase; the oldest input lies first.
         let phases = (0..stride).map(|phase| {
-            let value = |o: usize, tap: usize, i: usize| {
-                weight[(i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase]
-            };
+            let value =
+                |o: usize, tap: usize, i: usize| weight[(i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase];
             PackedMatrix::new(outputs, taps, build.channels(), value, Some(bias))
         });
         Self {

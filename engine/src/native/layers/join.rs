@@ -38,7 +38,10 @@ impl Layer for Concat {
         for index in 0..io.reads.len() {
             let channels = io.channels(index);
             let frames = io.input(index).chunks_exact(channels);
-            io.output.chunks_exact_mut(width).zip(frames).for_each(|(y, x)| y[start..start + channels].copy_from_slice(x));
+            io.output
+                .chunks_exact_mut(width)
+                .zip(frames)
+                .for_each(|(y, x)| y[start..start + channels].copy_from_slice(x));
             start += channels;
         }
     }
@@ -52,6 +55,9 @@ pub(super) struct Split {
 impl Layer for Split {
     fn run(&mut self, _kernels: Kernels, io: Io<'_>) {
         let frames = io.input(0).chunks_exact(io.channels(0));
-        io.output.chunks_exact_mut(self.channels).zip(frames).for_each(|(y, x)| y.copy_from_slice(&x[self.start..][..self.channels]));
+        io.output
+            .chunks_exact_mut(self.channels)
+            .zip(frames)
+            .for_each(|(y, x)| y.copy_from_slice(&x[self.start..][..self.channels]));
     }
 }

@@ -41,8 +41,7 @@ impl Recurrent {
             self.gathered[row * hidden..][..hidden].copy_from_slice(&self.state[stream * hidden..][..hidden]);
         }
         for frame in 0..frames {
-            let states =
-                Columns { data: &self.gathered, count: io.streams.len(), stride: hidden, tap_stride: hidden };
+            let states = Columns { data: &self.gathered, count: io.streams.len(), stride: hidden, tap_stride: hidden };
             kernels.matmul(&self.from_state, states, &mut self.state_gates, gates);
             for (row, &stream) in io.streams.iter().enumerate() {
                 let position = row * frames + frame;

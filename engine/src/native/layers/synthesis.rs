@@ -125,7 +125,13 @@ impl FilteredNoise {
         });
         Self {
             filter,
-            response: PackedMatrix::new(bins, 1, filter.bands, |bin, _, band| scale * response[bin * filter.bands + band], None),
+            response: PackedMatrix::new(
+                bins,
+                1,
+                filter.bands,
+                |bin, _, band| scale * response[bin * filter.bands + band],
+                None,
+            ),
             scratch: vec![Complex32::default(); forward.get_scratch_len().max(inverse.get_scratch_len())],
             forward,
             inverse,

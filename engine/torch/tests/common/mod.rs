@@ -56,7 +56,14 @@ pub fn model(method: Method, seed: u64) -> Model {
 pub type PortValues = Vec<f32>;
 
 /// Runs a method natively, all blocks in one step, for `streams` streams; the values of output 0.
-pub fn native(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize, inputs: &[PortValues]) -> Vec<f32> {
+pub fn native(
+    model: &Model,
+    method: &str,
+    kernels: Kernels,
+    streams: usize,
+    blocks: usize,
+    inputs: &[PortValues],
+) -> Vec<f32> {
     let mut executor = Executor::new(model, method, kernels, streams, blocks).expect("the method is there");
     let order: Vec<usize> = (0..streams).collect();
     executor.begin(&order, blocks);
@@ -76,7 +83,10 @@ pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues])
         .iter()
         .zip(&method.inputs)
         .map(|(values, port)| {
-            tch::Tensor::from_slice(values).view([streams as i64, -1, port.channels as i64]).transpose(1, 2).contiguous()
+            tch::Tensor::from_slice(values)
+                .view([streams as i64, -1, port.channels as i64])
+                .transpose(1, 2)
+                .contiguous()
         })
         .collect();
     let output = graph.run(&weights, &inputs, 0).remove(0).transpose(1, 2).contiguous().view(-1);

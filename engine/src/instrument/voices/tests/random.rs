@@ -30,16 +30,8 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
 
 fn any_performance() -> impl Strategy<Value = Performance> {
     (any::<bool>(), any::<bool>()).prop_map(|(plucked, legato)| Performance {
-        mode: if legato {
-            PlayMode::Legato
-        } else {
-            PlayMode::Poly
-        },
-        ..if plucked {
-            Performance::plucked()
-        } else {
-            Performance::default()
-        }
+        mode: if legato { PlayMode::Legato } else { PlayMode::Poly },
+        ..if plucked { Performance::plucked() } else { Performance::default() }
     })
 }
 
