@@ -1,6 +1,6 @@
 //! What a bundled instrument costs: whole, by voices, and stage by stage. Throughput is in samples of sound at 48 kHz.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::Kernels;
@@ -12,7 +12,8 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 const BLOCK: usize = 256;
 
 fn bowed() -> Model {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/models/bowed.ondes");
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
+    let path = PathBuf::from(package).join("../assets/models/bowed.ondes");
     file::read(&path).expect("the bundled model is whole")
 }
 

@@ -42,7 +42,6 @@ impl SpectralDistance {
     }
 
     /// The distance, a scalar: over scales, the mean of `|a − b| / mean b + |ln a − ln b|`.
-    #[must_use]
     pub fn between(&self, sound: &Tensor, target: &Tensor) -> Tensor {
         let targets = tch::no_grad(|| self.spectra(target));
         let terms = self.spectra(sound).into_iter().zip(&targets).map(|(sound, target)| {

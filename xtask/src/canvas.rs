@@ -101,6 +101,7 @@ impl Canvas {
         let mut encoder = png::Encoder::new(&mut bytes, u32::try_from(self.width)?, u32::try_from(self.height)?);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_compression(png::Compression::High);
         encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
         encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
         Ok(bytes)
@@ -131,7 +132,7 @@ mod tests {
             canvas.text("16 kHz", [100.0, 30.0], 20.0, align, WHITE);
             let mut columns = (0..200).filter(|x| (0..40).any(|y| canvas.pixels[y * 200 + x][0] > 64));
             let first = columns.next().unwrap();
-            (first, columns.last().unwrap())
+            (first, columns.next_back().unwrap())
         };
         let (left, centre, right) = (ink(Align::Left), ink(Align::Centre), ink(Align::Right));
         assert!(left.0 >= 100 && right.1 <= 100);

@@ -52,7 +52,8 @@ fn audio(count: usize) -> Vec<f32> {
 #[test]
 fn bundled_models() {
     for name in ["bowed", "wind", "plucked"] {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../assets/models/{name}.ondes"));
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
+        let path = std::path::PathBuf::from(package).join(format!("../../assets/models/{name}.ondes"));
         let model = file::read(&path).expect("bundled models are whole");
         assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{name} is larger than 4 MB");
         for method in &model.header().methods {

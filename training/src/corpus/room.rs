@@ -109,7 +109,7 @@ impl Room {
 mod tests {
     use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
-    use super::{LENGTH_S, Room};
+    use super::{LENGTH_S, Room, WET_DB};
 
     #[test]
     fn the_response_starts_dry_and_ends_in_silence() {
@@ -124,7 +124,7 @@ mod tests {
         let wet = energy(&response[1..]);
         // The low-passes take some of the nominal level.
         let wet_db = 10.0 * wet.log10();
-        assert!((WET_DB - 10.0..WET_DB + 1.0).contains(&wet_db), "{wet_db} dB");
+        assert!((WET_DB - 10.0..WET_DB + 1.0).contains(&f64::from(wet_db)), "{wet_db} dB");
         let end = (LENGTH_S * rate_hz) as usize;
         assert!(energy(&response[end + 480..]) < 1e-9 * wet);
     }
