@@ -26,21 +26,23 @@ impl NoiseFilter {
     /// transform of the bands under a Hann window, transformed at the length of [`NoiseFilter::fft`].
     #[must_use]
     pub fn response(self) -> Vec<f32> {
-        let (taps, fft) = (self.taps() as f64, self.fft() as f64);
-        let half = (self.taps() / 2) as i64;
-        let turn = std::f64::consts::TAU;
-        let mut matrix = Vec::with_capacity((self.fft() / 2 + 1) * self.bands);
-        for bin in 0..=self.fft() / 2 {
+        let (taps, fft, half) = (self.taps(), self.fft(), self.taps() / 2);
+        // All angles are multiples of one part of a turn, so two tables hold every cosine.
+        let table = |length: usize| -> Vec<f64> {
+            (0..length).map(|n| (std::f64::consts::TAU * n as f64 / length as f64).cos()).collect()
+        };
+        let (band_cosines, bin_cosines) = (table(taps), table(fft));
+        let mut matrix = Vec::with_capacity((fft / 2 + 1) * self.bands);
+        for bin in 0..=fft / 2 {
             for band in 0..self.bands {
                 let edge = band == 0 || band == self.bands - 1;
-                let weight = if edge { 1.0 } else { 2.0 } / taps;
-                let sum: f64 = (-half..half)
-                    .map(|n| {
-                        let n = n as f64;
-                        let window = 0.5 + 0.5 * (turn * n / taps).cos();
-                        window * (turn * band as f64 * n / taps).cos() * (turn * bin as f64 * n / fft).cos()
-                    })
-                    .sum();
+                let weight = if edge { 1.0 } else { 2.0 } / taps as f64;
+                // The response is even: what lies before its middle equals what lies behind.
+                let term = |n: usize| {
+                    let window = 0.5 + 0.5 * band_cosines[n % taps];
+                    window * band_cosines[band * n % taps] * bin_cosines[bin * n % fft]
+                };
+                let sum = term(0) + 2.0 * (1..half).map(term).sum::<f64>();
                 matrix.push((weight * sum) as f32);
             }
         }
