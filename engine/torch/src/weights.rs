@@ -24,7 +24,6 @@ impl TorchWeights {
     ///
     /// # Panics
     /// When there is none.
-    #[must_use]
     pub fn get(&self, node: &str, parameter: &str) -> &Tensor {
         let name = format!("{node}.{parameter}");
         self.0.get(&name).unwrap_or_else(|| panic!("no weight {name:?}"))
