@@ -57,7 +57,11 @@ pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
         let shapes = method.infer().expect("the method fits");
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             for spec in node.op.weights(&inputs) {
-                let bound = if spec.name == "impulse" { 0.02 } else { 0.3 };
+                let bound = match spec.name {
+                    "impulse" => 0.02,
+                    "alpha" => 2.0,
+                    _ => 0.3,
+                };
                 let data = (0..spec.shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect();
                 weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));
             }
@@ -132,7 +136,8 @@ pub fn untrained_instrument(seed: u64) -> Model {
 #[must_use]
 pub fn bundled_models() -> Vec<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
-    let folder = PathBuf::from(package).join("../assets/models");
+    let mut above = std::path::Path::new(&package).ancestors().map(|folder| folder.join("assets/models"));
+    let folder = above.find(|folder| folder.is_dir()).expect("the package lies in a checkout");
     ["bowed", "wind", "plucked"].iter().map(|name| folder.join(format!("{name}.ondes"))).collect()
 }
 

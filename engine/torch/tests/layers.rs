@@ -2,16 +2,17 @@
 
 mod common;
 
-use common::{model, native, port, random, relative_rms, single, torch};
+use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
-use ondes_engine::model::{Op, Port};
+use ondes_engine::model::{Kind, Op, Port};
+use ondes_tests::{model, port, random, single};
 use rand::RngExt;
 
 /// Both executors on one node; inputs are random within `range`.
 fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
     let label = format!("{op:?}");
     let (streams, blocks) = (3, 40);
-    let model = model(single(op, inputs, block), 1);
+    let model = model(Kind::Effect, vec![single(op, inputs, block)], 1);
     let mut random = random(2);
     let values: Vec<Vec<f32>> = inputs
         .iter()
@@ -106,7 +107,7 @@ fn synthesis() {
 fn harmonics_at_audible_pitches() {
     let hop = 192;
     let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
-    let model = model(single(Op::Harmonic, &bank, hop), 1);
+    let model = model(Kind::Effect, vec![single(Op::Harmonic, &bank, hop)], 1);
     let (streams, blocks) = (4, 250);
     let mut random = random(3);
     // A vibrato about another pitch in each stream: from few harmonics below half the sample rate to all.

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{native, random, relative_rms, torch};
+use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
 use ondes_engine::model::{Model, file};
+use ondes_tests::{bundled_models, random};
 use rand::RngExt;
 
 /// Values for one input port that wander through the range of a control frame, a new one every frame.
@@ -50,14 +51,13 @@ fn audio(count: usize) -> Vec<f32> {
 }
 
 #[test]
-fn bundled_models() {
-    for name in ["bowed", "wind", "plucked"] {
-        let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
-        let path = std::path::PathBuf::from(package).join(format!("../../assets/models/{name}.ondes"));
+fn every_bundled_model() {
+    for path in bundled_models() {
+        let label = path.display().to_string();
         let model = file::read(&path).expect("bundled models are whole");
-        assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{name} is larger than 4 MB");
+        assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{label} is larger than 4 MB");
         for method in &model.header().methods {
-            check(&model, &method.name, name);
+            check(&model, &method.name, &label);
         }
     }
 }

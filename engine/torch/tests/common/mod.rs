@@ -1,56 +1,9 @@
-//! Random models and inputs, and what both executors make of them.
+//! What both executors make of the same inputs.
 
 use ondes_engine::Kernels;
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::Model;
 use ondes_engine::native::Executor;
 use ondes_torch::{TorchGraph, TorchWeights};
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{RngExt, SeedableRng};
-
-pub const SAMPLE_RATE: u32 = 48_000;
-
-pub fn random(seed: u64) -> Xoshiro256PlusPlus {
-    Xoshiro256PlusPlus::seed_from_u64(seed)
-}
-
-pub fn port(name: &str, channels: usize, ratio: usize) -> Port {
-    Port { name: name.into(), channels, ratio }
-}
-
-/// A method of one node, whose output is named `y`.
-pub fn single(op: Op, inputs: &[Port], block: usize) -> Method {
-    let node = Node { name: "y".into(), inputs: inputs.iter().map(|port| port.name.clone()).collect(), op };
-    let mut method =
-        Method { name: "forward".into(), block, inputs: inputs.to_vec(), outputs: Vec::new(), nodes: vec![node] };
-    let shape = *method.infer().expect("the node fits").values.last().expect("there is a node");
-    method.outputs.push(port("y", shape.channels, shape.ratio));
-    method
-}
-
-/// A model of that method with random weights.
-pub fn model(method: Method, seed: u64) -> Model {
-    let mut random = random(seed);
-    let mut weights = Weights::default();
-    let shapes = method.infer().expect("the method fits");
-    for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
-        for spec in node.op.weights(&inputs) {
-            let count = spec.shape.iter().product();
-            let bound = if spec.name == "alpha" { 2.0 } else { 0.3 };
-            let data = (0..count).map(|_| random.random_range(-bound..bound)).collect();
-            weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));
-        }
-    }
-    let header = Header {
-        format: FORMAT,
-        kind: Kind::Effect,
-        sample_rate: SAMPLE_RATE,
-        methods: vec![method],
-        controls: Vec::new(),
-        performance: None,
-        card: Card::default(),
-    };
-    Model::new(header, weights).expect("a random model is sound")
-}
 
 /// Values of one input port, `[stream][frame][channel]`.
 pub type PortValues = Vec<f32>;
