@@ -17,7 +17,7 @@ use crate::dataset::{FeatureRate, Features};
 use crate::loss::SpectralDistance;
 
 /// Frames quieter than this are silence, whose pitch and loudness nobody hears, dB.
-pub const AUDIBLE_DB: f32 = -60.0;
+const AUDIBLE_DB: f32 = -60.0;
 /// What a pitch may be off without being heard as out of tune, cents.
 const IN_TUNE_CENTS: f32 = 10.0;
 

@@ -1,10 +1,9 @@
 //! From recordings to an instrument: [`corpus`] makes recordings of physical models, [`dataset`] hears a folder of audio,
-//! [`network`] is what learns, [`trainer`] teaches it by [`loss`] and [`optimiser`], [`checkpoint`] survives a kill,
-//! [`calibrate`] sets the level, and [`evaluate`] measures what was learnt on sound that training never heard.
+//! [`network`] is what learns, [`trainer`] teaches it by [`loss`] and [`optimiser`], [`checkpoint`] survives a kill, and
+//! [`evaluate`] measures what was learnt on sound that training never heard.
 
 #![deny(unsafe_code)]
 
-pub mod calibrate;
 pub mod checkpoint;
 pub mod config;
 pub mod corpus;

@@ -7,7 +7,6 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
-use ondes_training::calibrate::calibrate;
 use ondes_training::config::Config;
 use ondes_training::corpus;
 use ondes_training::dataset::hear;
@@ -123,7 +122,7 @@ fn fit(path: &Path, resume: bool) -> anyhow::Result<()> {
         trainer.resume()?;
     }
     trainer.run()?;
-    let model = calibrate(&trainer.model()?, trainer.validation_files())?;
+    let model = trainer.model()?;
     let evaluation = match &config.held_out {
         Some(folder) => evaluate(&model, &hear(folder, &config.work.join("features"), feature_rate(&model)?)?)?,
         None => evaluate(&model, trainer.validation_files())?,

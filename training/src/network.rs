@@ -15,8 +15,6 @@ use crate::config::{Config, NetworkConfig};
 /// Where tone and noise start, before their sigmoid: noise quiet, so that harmonics are learnt first.
 const TONE_BIAS: f32 = -1.0;
 const NOISE_BIAS: f32 = -3.0;
-/// The node that says how strong all of a voice is, an [`Op::Affine`].
-pub const LEVEL_NODE: &str = "level";
 /// From loudness to level: far below zero [`Op::ExpSigmoid`] is `2 e^(x ln 10)`, so that a twentieth of the loudness in dB makes
 /// `2 · 10^(dB / 20)`; the offset keeps x below −3, where that holds within 5 %, and the gain makes up for it.
 const LEVEL_SCALE: f32 = 0.05;
@@ -75,10 +73,10 @@ fn synth(network: &NetworkConfig) -> Method {
     // The level follows the loudness by itself: what is left to learn is what each pitch and timbre adds to it.
     nodes.add("level_scaled", &["loudness"], Op::Affine { scale: LEVEL_SCALE, offset: LEVEL_OFFSET });
     nodes.add("level_curve", &["level_scaled"], Op::ExpSigmoid);
-    nodes.add(LEVEL_NODE, &["level_curve"], Op::Affine { scale: LEVEL_GAIN, offset: -1e-7 * LEVEL_GAIN });
-    nodes.add("tone_level", &["amplitude", LEVEL_NODE], Op::Multiply);
+    nodes.add("level", &["level_curve"], Op::Affine { scale: LEVEL_GAIN, offset: -1e-7 * LEVEL_GAIN });
+    nodes.add("tone_level", &["amplitude", "level"], Op::Multiply);
     nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
-    nodes.add("breath_level", &["breath", LEVEL_NODE], Op::Multiply);
+    nodes.add("breath_level", &["breath", "level"], Op::Multiply);
     nodes.add("harmonics", &["pitch", "tone_level", "distribution"], Op::Harmonic);
     nodes.add("air", &["breath_level"], Op::FilteredNoise);
     nodes.add("audio", &["harmonics", "air"], Op::Add);
