@@ -90,11 +90,14 @@ impl ToHost {
     /// Fills `out` with samples at the host's rate. Gives how many were missing: none, as long as the model keeps up.
     pub fn pull(&mut self, out: &mut [f32]) -> usize {
         let there = out.len().min(self.waiting.len());
-        for (out, sample) in out.iter_mut().zip(self.waiting.drain(..there)) {
-            *out = sample;
-        }
-        out[there..].fill(0.0);
-        out.len() - there
+        let (filled, missing) = out.split_at_mut(there);
+        let (front, back) = self.waiting.as_slices();
+        let (first, second) = filled.split_at_mut(front.len().min(there));
+        first.copy_from_slice(&front[..first.len()]);
+        second.copy_from_slice(&back[..second.len()]);
+        self.waiting.drain(..there);
+        missing.fill(0.0);
+        missing.len()
     }
 }
 
