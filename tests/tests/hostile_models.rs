@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ondes_engine::model::{Fault, Header, Kind, Model, Op, Tensor, file};
+use ondes_engine::model::{Fault, Header, Kind, Measure, Model, Op, Tensor, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::{header, instrument_methods, port, random, random_weights, single, untrained_instrument};
 use rand::RngExt;
@@ -129,6 +129,15 @@ fn weights_that_are_no_numbers() {
         let refused = Model::new(header(Kind::Instrument, methods), weights);
         assert!(matches!(refused, Err(Fault::Weight { name, .. }) if name == "memory.weight_hh"));
     }
+}
+
+#[test]
+fn figures_that_are_no_numbers() {
+    let mut header = header(Kind::Instrument, instrument_methods());
+    let measure = Measure { name: "distance".into(), unit: String::new(), value: 0.5, baseline: Some(f64::INFINITY) };
+    header.card.quality.push(measure);
+    let refused = Model::new(header, random_weights(&instrument_methods(), 1));
+    assert!(matches!(refused, Err(Fault::Header(reason)) if reason.contains("card")));
 }
 
 #[test]

@@ -170,7 +170,8 @@ impl Tally {
     }
 }
 
-/// Pitch error, cents; infinite where no pitch is heard.
+/// Pitch error, cents, up to an octave; a whole one where no pitch is heard.
 fn cents_between(frame: &AnalysisFrame, pitch: f32) -> f32 {
-    if frame.pitch.voiced { 100.0 * (frame.pitch.semitones - pitch).abs() } else { f32::INFINITY }
+    const OCTAVE: f32 = 1200.0;
+    if frame.pitch.voiced { (100.0 * (frame.pitch.semitones - pitch).abs()).min(OCTAVE) } else { OCTAVE }
 }

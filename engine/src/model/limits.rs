@@ -40,6 +40,12 @@ pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
     Fault::limit("the number of methods", header.methods.len(), METHODS)?;
     Fault::limit("the number of controls", header.controls.len(), CONTROLS)?;
     Fault::limit("the length of the description", header.card.description.len(), TEXT_BYTES)?;
+    // JSON has no words for them: a file that holds one could not be read again.
+    let measured = header.card.quality.iter().flat_map(|measure| [Some(measure.value), measure.baseline]).flatten();
+    let trained = header.card.training.iter().flat_map(|training| [training.corpus_seconds, training.validation_loss]);
+    if !measured.chain(trained).all(f64::is_finite) {
+        return Err(Fault::Header("the card holds a NaN or an infinity".into()));
+    }
     for (index, method) in header.methods.iter().enumerate() {
         if header.methods[..index].iter().any(|other| other.name == method.name) {
             return Err(Fault::Header(format!("two methods are named {:?}", method.name)));
