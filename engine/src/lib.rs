@@ -1,7 +1,8 @@
 //! The Ondes engine: neural networks as instruments, in real time.
 //!
 //! [`model`] is a network as data; [`native`] runs it; [`dsp`] holds the stages around it; [`instrument`] turns notes into what
-//! it plays; [`pipeline`] puts these together into something that a host can play; [`media`] reads and writes sound files.
+//! it plays; [`pipeline`] puts these together into something that a host can play, and [`realtime`] plays it in time; [`media`]
+//! reads and writes sound files.
 
 #![deny(unsafe_code)]
 
@@ -11,5 +12,6 @@ pub mod media;
 pub mod model;
 pub mod native;
 pub mod pipeline;
+pub mod realtime;
 
 pub use ondes_kernels::Kernels;

@@ -22,7 +22,7 @@
 //! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
 //! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
 //! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, and
-//! `oscillator` is the harmonic synthesiser. Unsafe code exists only in the per-CPU files of `simd`.
+//! `oscillator` is the harmonic synthesiser. Unsafe code exists only in the per-CPU files of `simd` and in `flush`.
 
 #![deny(unsafe_code)]
 // Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.
@@ -32,6 +32,7 @@ mod activation;
 mod arithmetic;
 mod conditioning;
 mod elementary;
+mod flush;
 mod lanewise;
 mod matmul;
 mod matrix;
@@ -40,6 +41,7 @@ mod oscillator;
 mod recurrent;
 mod simd;
 
+pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
 

@@ -13,7 +13,8 @@ use uniform::Uniform;
 /// Blocks of a long partition: one for the transform, one for the inverse, the others for the products.
 const SPAN: usize = 8;
 
-/// Convolves one channel with an impulse response, block by block.
+/// Convolves one channel with an impulse response, block by block. A clone shares the response.
+#[derive(Clone)]
 pub struct Convolver {
     partition: usize,
     head: Uniform,
@@ -21,6 +22,7 @@ pub struct Convolver {
 }
 
 /// The response from `2 · SPAN` blocks on.
+#[derive(Clone)]
 struct Tail {
     uniform: Uniform,
     /// A long block of input in the making, the one that is worked on, and the output that sounds now, `SPAN` blocks each.

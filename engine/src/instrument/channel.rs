@@ -1,7 +1,7 @@
 //! Wheels, pedals and faders of one MIDI channel.
 
 use super::curve::Smooth;
-use super::event::controller;
+use super::event::{TIMBRE_REST, controller};
 
 /// How long a wheel or fader takes for most of a move, in seconds. MIDI moves in steps; this is short enough to follow a
 /// hand and long enough to hide them.
@@ -20,11 +20,30 @@ pub struct ChannelValues {
     pub expression: f64,
     /// Volume fader, 0 … 1.
     pub volume: f64,
+    /// Timbre, −1 (dark) … 1 (bright).
+    pub timbre: f64,
 }
 
 impl ChannelValues {
     /// Everything at rest.
-    pub const REST: Self = Self { bend: 0.0, wheel: 0.0, pressure: 0.0, expression: 1.0, volume: 1.0 };
+    pub const REST: Self = Self { bend: 0.0, wheel: 0.0, pressure: 0.0, expression: 1.0, volume: 1.0, timbre: 0.0 };
+
+    /// A member of an MPE zone together with its manager.
+    pub(super) fn under(&self, manager: &Self) -> Self {
+        Self {
+            bend: self.bend + manager.bend,
+            wheel: self.wheel.max(manager.wheel),
+            pressure: self.pressure.max(manager.pressure),
+            expression: self.expression * manager.expression,
+            volume: self.volume * manager.volume,
+            timbre: (self.timbre + manager.timbre).clamp(-1.0, 1.0),
+        }
+    }
+}
+
+/// Timbre as events have it, 0 … 1, as a deviation from rest, −1 … 1.
+pub(super) fn timbre_deviation(value: f64) -> f64 {
+    (value - f64::from(TIMBRE_REST)) / f64::from(TIMBRE_REST)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +54,7 @@ pub(super) struct Channel {
     expression: Smooth,
     breath: Smooth,
     volume: Smooth,
+    timbre: Smooth,
     /// Whether the sustain pedal is down.
     pub(super) pedal: bool,
     /// Keys that are down, for legato.
@@ -52,6 +72,7 @@ impl Channel {
             expression: smooth(rest.expression),
             breath: smooth(rest.expression),
             volume: smooth(rest.volume),
+            timbre: smooth(rest.timbre),
             pedal: false,
             held: HeldKeys::default(),
         }
@@ -64,6 +85,7 @@ impl Channel {
             pressure: self.pressure.at(t),
             expression: self.expression.at(t) * self.breath.at(t),
             volume: self.volume.at(t),
+            timbre: self.timbre.at(t),
         }
     }
 
@@ -82,11 +104,12 @@ impl Channel {
             controller::BREATH => change.apply(&mut self.breath, value),
             controller::EXPRESSION => change.apply(&mut self.expression, value),
             controller::VOLUME => change.apply(&mut self.volume, value),
+            controller::TIMBRE => change.apply(&mut self.timbre, timbre_deviation(value)),
             _ => {}
         }
     }
 
-    /// Wheels go to rest. The volume fader stays, as MIDI's recommended practice RP-015 has it.
+    /// Wheels go to rest. The volume fader and timbre stay, as MIDI's recommended practice RP-015 has it.
     pub(super) fn reset(&mut self, change: Change) {
         let rest = ChannelValues::REST;
         change.apply(&mut self.bend, rest.bend);
@@ -94,6 +117,14 @@ impl Channel {
         change.apply(&mut self.pressure, rest.pressure);
         change.apply(&mut self.expression, rest.expression);
         change.apply(&mut self.breath, rest.expression);
+    }
+
+    /// Everything goes to rest at once but the volume fader: the channel now has another place among zones.
+    pub(super) fn settle_anew(&mut self) {
+        self.reset(Change::Snap);
+        self.timbre.snap(ChannelValues::REST.timbre);
+        self.pedal = false;
+        self.held.clear();
     }
 }
 
@@ -107,7 +138,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    fn apply(self, smooth: &mut Smooth, target: f64) {
+    pub(super) fn apply(self, smooth: &mut Smooth, target: f64) {
         match self {
             Self::Snap => smooth.snap(target),
             Self::From(t) => smooth.set(t, target),
@@ -191,9 +222,13 @@ mod tests {
         }
         // Settled to a cent within 60 ms.
         assert!((channel.values(1_000 + 2_880).bend - 2.0).abs() < 0.02);
+        channel.controller(Change::Snap, controller::TIMBRE, 0.25);
         channel.reset(Change::Snap);
         let rest = channel.values(60_000);
-        assert_eq!((rest.bend, rest.expression), (0.0, 1.0));
+        assert_eq!((rest.bend, rest.expression, rest.timbre), (0.0, 1.0, -0.5));
         assert!((rest.volume - 0.5).abs() < 1e-6);
+        channel.settle_anew();
+        assert_eq!(channel.values(60_000).timbre, 0.0);
+        assert!((channel.values(60_000).volume - 0.5).abs() < 1e-6);
     }
 }

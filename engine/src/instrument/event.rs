@@ -27,18 +27,27 @@ pub enum EventKind {
     Controller { channel: u8, number: u8, value: f32 },
     /// Note expression: one sounding note is changed and its neighbours are not.
     Note { channel: u8, key: u8, expression: NoteExpression },
+    /// An MPE zone: what its manager (channel 0 or 15) does counts for so many member channels next to it (1 … 15), each of
+    /// which plays notes of its own. With 0 members there is no such zone. Channels whose place changes are let go and go
+    /// to rest.
+    Zone { manager: u8, members: u8 },
 }
 
-/// What note expression changes about one note.
-///
-/// Timbre will join when models offer a control for it.
+/// What note expression changes about one note. Its pressure is [`EventKind::PolyPressure`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoteExpression {
     /// Detune in semitones.
     Tuning(f32),
     /// Change of loudness in dB.
     Level(f32),
+    /// Timbre, 0 (dark) … 1 (bright); 0.5 is rest. Adds to that of the channel ([`controller::TIMBRE`]).
+    Timbre(f32),
+    /// Depth of vibrato, 0 … 1, like the modulation wheel; the larger of both counts.
+    Vibrato(f32),
 }
+
+/// Timbre that changes nothing.
+pub(super) const TIMBRE_REST: f32 = 0.5;
 
 impl EventKind {
     /// The channel that the event is for, 0 … 15.
@@ -51,8 +60,60 @@ impl EventKind {
             | Self::PolyPressure { channel, .. }
             | Self::Controller { channel, .. }
             | Self::Note { channel, .. } => channel,
+            Self::Zone { manager, .. } => manager,
         }
     }
+
+    /// The same with everything where it may be: channels and keys wrap, values are clamped, and what is not a number is 0
+    /// or at rest. A note-on without velocity is a note-off.
+    pub(super) fn within_limits(self) -> Self {
+        match self {
+            Self::NoteOn { channel, key, velocity } => {
+                let (channel, key, velocity) = (channel & 15, key & 127, unit(velocity));
+                if velocity > 0.0 {
+                    Self::NoteOn { channel, key, velocity }
+                } else {
+                    Self::NoteOff { channel, key, velocity: 0.5 }
+                }
+            }
+            Self::NoteOff { channel, key, velocity } => {
+                Self::NoteOff { channel: channel & 15, key: key & 127, velocity: unit(velocity) }
+            }
+            Self::Bend { channel, semitones } => Self::Bend { channel: channel & 15, semitones: finite(semitones) },
+            Self::Pressure { channel, value } => Self::Pressure { channel: channel & 15, value: unit(value) },
+            Self::PolyPressure { channel, key, value } => {
+                Self::PolyPressure { channel: channel & 15, key: key & 127, value: unit(value) }
+            }
+            Self::Controller { channel, number, value } => {
+                let value = if number == controller::TIMBRE { timbre(value) } else { unit(value) };
+                Self::Controller { channel: channel & 15, number, value }
+            }
+            Self::Note { channel, key, expression } => {
+                let expression = match expression {
+                    NoteExpression::Tuning(semitones) => NoteExpression::Tuning(finite(semitones)),
+                    NoteExpression::Level(db) => NoteExpression::Level(finite(db)),
+                    NoteExpression::Timbre(value) => NoteExpression::Timbre(timbre(value)),
+                    NoteExpression::Vibrato(depth) => NoteExpression::Vibrato(unit(depth)),
+                };
+                Self::Note { channel: channel & 15, key: key & 127, expression }
+            }
+            Self::Zone { manager, members } => Self::Zone { manager: manager & 15, members },
+        }
+    }
+}
+
+/// A value that should be 0 … 1; what is not a number is 0.
+fn unit(value: f32) -> f32 {
+    finite(value).clamp(0.0, 1.0)
+}
+
+fn timbre(value: f32) -> f32 {
+    if value.is_finite() { value.clamp(0.0, 1.0) } else { TIMBRE_REST }
+}
+
+/// Semitones or dB; what is not a number is 0.
+fn finite(value: f32) -> f32 {
+    if value.is_finite() { value.clamp(-127.0, 127.0) } else { 0.0 }
 }
 
 /// Controller numbers that instruments listen to.
@@ -71,6 +132,8 @@ pub mod controller {
     pub const DATA_ENTRY_FINE: u8 = 38;
     /// Sustain pedal: down from 0.5.
     pub const SUSTAIN: u8 = 64;
+    /// Timbre (brightness), 0 (dark) … 1 (bright); 0.5 is rest.
+    pub const TIMBRE: u8 = 74;
     /// Non-registered parameter number, fine: deselects a registered one.
     pub const NRPN_FINE: u8 = 98;
     /// Non-registered parameter number, coarse: deselects a registered one.

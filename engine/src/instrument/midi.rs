@@ -1,49 +1,72 @@
 //! Raw MIDI messages become events.
 
 use super::event::{EventKind, controller};
+use super::zone::{Place, Zones};
 use midly::MidiMessage;
 use midly::live::LiveEvent;
 
 /// How far the pitch wheel bends until a registered parameter says otherwise, in semitones either way.
 pub const DEFAULT_BEND_RANGE_SEMITONES: f32 = 2.0;
 
+/// How far the pitch wheel of an MPE zone's member bends until a registered parameter says otherwise, in semitones either
+/// way.
+pub const MEMBER_BEND_RANGE_SEMITONES: f32 = 48.0;
+
 /// Turns the MIDI messages of one source into events.
 ///
-/// It remembers what a message alone does not tell: the range of each channel's pitch wheel (RPN 0).
+/// It remembers what a message alone does not tell: the range of each channel's pitch wheel (RPN 0), which all members of
+/// an MPE zone share, and the zones themselves (RPN 6).
 #[derive(Clone, Debug, Default)]
 pub struct MidiDecoder {
     channels: [Wheel; 16],
+    zones: Zones,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Wheel {
     /// −1 … 1.
     position: f32,
-    range_semitones: u8,
-    range_cents: u8,
+    range: BendRange,
     /// Registered parameter number selected, coarse and fine; 127, 127 is none.
     rpn: (u8, u8),
 }
 
+#[derive(Clone, Copy, Debug)]
+struct BendRange {
+    semitones: u8,
+    cents: u8,
+}
+
 const NO_RPN: (u8, u8) = (127, 127);
 const BEND_RANGE_RPN: (u8, u8) = (0, 0);
+/// The MPE Configuration Message.
+const ZONE_RPN: (u8, u8) = (0, 6);
+
+impl BendRange {
+    fn at_first(place: Place) -> Self {
+        let semitones = match place {
+            Place::Member(_) => MEMBER_BEND_RANGE_SEMITONES,
+            Place::Manager | Place::Alone => DEFAULT_BEND_RANGE_SEMITONES,
+        };
+        Self { semitones: semitones as u8, cents: 0 }
+    }
+}
 
 impl Default for Wheel {
     fn default() -> Self {
-        let range_semitones = DEFAULT_BEND_RANGE_SEMITONES as u8;
-        Self { position: 0.0, range_semitones, range_cents: 0, rpn: NO_RPN }
+        Self { position: 0.0, range: BendRange::at_first(Place::Alone), rpn: NO_RPN }
     }
 }
 
 impl Wheel {
     fn bend(&self, channel: u8) -> EventKind {
-        let range = f32::from(self.range_semitones) + f32::from(self.range_cents) / 100.0;
+        let range = f32::from(self.range.semitones) + f32::from(self.range.cents) / 100.0;
         EventKind::Bend { channel, semitones: self.position * range }
     }
 }
 
 impl MidiDecoder {
-    /// A decoder with every wheel centred and its default range.
+    /// A decoder with every wheel centred and its default range, and no zones.
     pub fn new() -> Self {
         Self::default()
     }
@@ -78,32 +101,69 @@ impl MidiDecoder {
             }
             MidiMessage::ProgramChange { .. } => return None,
             MidiMessage::Controller { controller: number, value } => {
-                let raw = value.as_int();
-                match number.as_int() {
-                    controller::RPN_COARSE => wheel.rpn.0 = raw,
-                    controller::RPN_FINE => wheel.rpn.1 = raw,
-                    controller::NRPN_COARSE | controller::NRPN_FINE => wheel.rpn = NO_RPN,
-                    controller::DATA_ENTRY if wheel.rpn == BEND_RANGE_RPN => {
-                        wheel.range_semitones = raw;
-                        return Some(wheel.bend(channel));
-                    }
-                    controller::DATA_ENTRY_FINE if wheel.rpn == BEND_RANGE_RPN => {
-                        wheel.range_cents = raw;
-                        return Some(wheel.bend(channel));
-                    }
-                    controller::DATA_ENTRY | controller::DATA_ENTRY_FINE => {}
-                    number => {
-                        if number == controller::RESET {
-                            wheel.position = 0.0;
-                            wheel.rpn = NO_RPN;
-                        }
-                        return Some(EventKind::Controller { channel, number, value: unit(value) });
-                    }
-                }
-                return None;
+                return self.controller(channel, number.as_int(), value.as_int());
             }
         })
     }
+
+    fn controller(&mut self, channel: u8, number: u8, raw: u8) -> Option<EventKind> {
+        let wheel = &mut self.channels[usize::from(channel)];
+        match (number, wheel.rpn) {
+            (controller::RPN_COARSE, _) => wheel.rpn.0 = raw,
+            (controller::RPN_FINE, _) => wheel.rpn.1 = raw,
+            (controller::NRPN_COARSE | controller::NRPN_FINE, _) => wheel.rpn = NO_RPN,
+            (controller::DATA_ENTRY, BEND_RANGE_RPN) => {
+                return Some(self.set_range(channel, |range| range.semitones = raw));
+            }
+            (controller::DATA_ENTRY_FINE, BEND_RANGE_RPN) => {
+                return Some(self.set_range(channel, |range| range.cents = raw));
+            }
+            (controller::DATA_ENTRY, ZONE_RPN) => return self.configure_zone(channel, raw),
+            (controller::DATA_ENTRY | controller::DATA_ENTRY_FINE, _) => {}
+            (controller::TIMBRE, _) => {
+                return Some(EventKind::Controller { channel, number, value: centred(raw) });
+            }
+            _ => {
+                if number == controller::RESET {
+                    for channel in self.zones.reach(channel).iter() {
+                        let wheel = &mut self.channels[usize::from(channel)];
+                        wheel.position = 0.0;
+                        wheel.rpn = NO_RPN;
+                    }
+                }
+                return Some(EventKind::Controller { channel, number, value: f32::from(raw) / 127.0 });
+            }
+        }
+        None
+    }
+
+    /// The wheels of a member's peers bend by the new range when they next move.
+    fn set_range(&mut self, channel: u8, change: impl Fn(&mut BendRange)) -> EventKind {
+        for peer in self.zones.peers(channel).iter() {
+            change(&mut self.channels[usize::from(peer)].range);
+        }
+        self.channels[usize::from(channel)].bend(channel)
+    }
+
+    fn configure_zone(&mut self, manager: u8, members: u8) -> Option<EventKind> {
+        let changed = self.zones.configure(manager, members)?;
+        for channel in 0..16 {
+            let wheel = &mut self.channels[usize::from(channel)];
+            if changed.contains(channel) {
+                wheel.position = 0.0;
+            }
+            if changed.contains(channel) || self.zones.reach(manager).contains(channel) {
+                wheel.range = BendRange::at_first(self.zones.place(channel));
+            }
+        }
+        Some(EventKind::Zone { manager, members })
+    }
+}
+
+/// A controller with a middle: 64 is 0.5 exactly, 0 and 127 are the ends.
+fn centred(raw: u8) -> f32 {
+    let above = f32::from(raw) - 64.0;
+    0.5 + 0.5 * above / if above > 0.0 { 63.0 } else { 64.0 }
 }
 
 #[cfg(test)]
@@ -153,5 +213,48 @@ mod tests {
         decoder.decode_bytes(&[0xB0, 101, 127]);
         assert_eq!(decoder.decode_bytes(&[0xB0, 6, 1]), None);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -12.5);
+    }
+    fn parameter(decoder: &mut MidiDecoder, channel: u8, number: u8, value: u8) -> Option<EventKind> {
+        decoder.decode_bytes(&[0xB0 | channel, 101, 0]);
+        decoder.decode_bytes(&[0xB0 | channel, 100, number]);
+        decoder.decode_bytes(&[0xB0 | channel, 6, value])
+    }
+
+    #[test]
+    fn rpn_6_sets_zones_and_ranges() {
+        let mut decoder = MidiDecoder::new();
+        decoder.decode_bytes(&[0xE2, 0, 0]);
+        assert_eq!(parameter(&mut decoder, 0, 6, 3), Some(EventKind::Zone { manager: 0, members: 3 }));
+        // Channels of a new zone are at rest, whatever their wheels were before.
+        assert_eq!(bend(&mut decoder, &[0xE2, 0, 64]), 0.0);
+        assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -48.0);
+        assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
+        assert_eq!(bend(&mut decoder, &[0xE4, 0, 0]), -2.0);
+        // One member speaks for all; the manager has a range of its own.
+        assert_eq!(parameter(&mut decoder, 1, 0, 24), Some(EventKind::Bend { channel: 1, semitones: 0.0 }));
+        assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -24.0);
+        assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
+        parameter(&mut decoder, 0, 0, 12);
+        assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -12.0);
+        assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -24.0);
+        // The upper zone takes what it needs, and a zone that goes takes its ranges along.
+        assert_eq!(parameter(&mut decoder, 15, 6, 12), Some(EventKind::Zone { manager: 15, members: 12 }));
+        assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -48.0);
+        assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -24.0);
+        assert_eq!(parameter(&mut decoder, 0, 6, 0), Some(EventKind::Zone { manager: 0, members: 0 }));
+        assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -2.0);
+        assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
+        // Other channels manage nothing, and no zone has more than 15 members.
+        assert_eq!(parameter(&mut decoder, 7, 6, 3), None);
+        assert_eq!(parameter(&mut decoder, 0, 6, 16), None);
+    }
+
+    #[test]
+    fn timbre_has_a_middle() {
+        let mut decoder = MidiDecoder::new();
+        for (raw, expected) in [(0, 0.0), (32, 0.25), (64, 0.5), (127, 1.0)] {
+            let event = EventKind::Controller { channel: 0, number: controller::TIMBRE, value: expected };
+            assert_eq!(decoder.decode_bytes(&[0xB0, 74, raw]), Some(event));
+        }
     }
 }

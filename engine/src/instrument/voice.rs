@@ -1,12 +1,15 @@
 //! One note as continuous curves of pitch, loudness and gain.
 
-use super::channel::{ChannelValues, SMOOTHING_S};
+use super::channel::{Change, ChannelValues, SMOOTHING_S, timbre_deviation};
 use super::curve::{Smooth, drift, ease_out, fall, raised_cosine, random};
 use super::event::NoteExpression;
 use super::performance::Performance;
 
 /// What counts as silence, in dB: where loudness curves begin, and below which they never go.
 pub const SILENCE_DB: f32 = -90.0;
+
+/// Brightness at either end of timbre, in dB.
+pub const TIMBRE_RANGE_DB: f32 = 12.0;
 
 /// A note that has faded to this level is over, in dB.
 const END_DB: f64 = -80.0;
@@ -37,6 +40,9 @@ pub struct ControlFrame {
     pub loudness: f32,
     /// Factor for the voice's sound, 0 … 1. Between two frames it goes in a straight line.
     pub gain: f32,
+    /// By how much louder a note is to be played than it is heard, in dB: a change of timbre without one of level.
+    /// 0 at rest, [`TIMBRE_RANGE_DB`] either way.
+    pub brightness: f32,
 }
 
 /// A note to begin.
@@ -85,6 +91,10 @@ pub struct Voice {
     pressure: Smooth,
     tuning: Smooth,
     level_db: Smooth,
+    /// −1 … 1.
+    timbre: Smooth,
+    /// Depth of vibrato that the note itself asks for, 0 … 1.
+    wheel: Smooth,
     fade: Option<Fade>,
 }
 
@@ -149,6 +159,8 @@ impl Voice {
             pressure: smooth,
             tuning: smooth,
             level_db: smooth,
+            timbre: smooth,
+            wheel: smooth,
             fade: None,
         };
         voice.strike(at, velocity, f64::from(SILENCE_DB));
@@ -166,6 +178,8 @@ impl Voice {
         self.pressure.set(at, 0.0);
         self.tuning.snap(0.0);
         self.level_db.set(at, 0.0);
+        self.timbre.set(at, 0.0);
+        self.wheel.set(at, 0.0);
         self.strike(at, velocity, level);
     }
 
@@ -196,15 +210,23 @@ impl Voice {
 
     /// Aftertouch of this note, 0 … 1.
     pub fn set_pressure(&mut self, at: u64, value: f64) {
-        self.pressure.set(at, value);
+        self.change(at).apply(&mut self.pressure, value);
     }
 
     /// Note expression for this note.
     pub fn express(&mut self, at: u64, expression: NoteExpression) {
+        let change = self.change(at);
         match expression {
-            NoteExpression::Tuning(semitones) => self.tuning.set(at, f64::from(semitones)),
-            NoteExpression::Level(db) => self.level_db.set(at, f64::from(db)),
+            NoteExpression::Tuning(semitones) => change.apply(&mut self.tuning, f64::from(semitones)),
+            NoteExpression::Level(db) => change.apply(&mut self.level_db, f64::from(db)),
+            NoteExpression::Timbre(value) => change.apply(&mut self.timbre, timbre_deviation(f64::from(value))),
+            NoteExpression::Vibrato(depth) => change.apply(&mut self.wheel, f64::from(depth)),
         }
+    }
+
+    /// What comes with the note itself, at its very onset, is not heard to move.
+    fn change(&self, at: u64) -> Change {
+        if at == self.entered { Change::Snap } else { Change::From(at) }
     }
 
     /// Whether gain is on its way to 0: nothing brings the voice back.
@@ -221,12 +243,12 @@ impl Voice {
     pub fn control(&mut self, t: u64, channel: &ChannelValues) -> ControlFrame {
         let performance = self.performance;
         let level = self.level_db(t);
-        if self.fade.is_none() && self.has_died_away(t, level) {
+        if self.fade.is_none() && self.is_inaudible(t, level) {
             self.fade_out(t, END_S);
             self.hold = Hold::Nothing;
         }
 
-        let (vibrato_cents, vibrato_db) = self.vibrato(t, channel.wheel);
+        let (vibrato_cents, vibrato_db) = self.vibrato(t, channel.wheel.max(self.wheel.at(t)));
         let alive_s = self.seconds(self.entered, t);
         let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
         let scoop_cents = -f64::from(performance.scoop_cents) * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
@@ -253,6 +275,7 @@ impl Voice {
             pitch: pitch as f32,
             loudness: within_limits(loudness, f64::from(performance.loudness_max_db)) as f32,
             gain: gain as f32,
+            brightness: TIMBRE_RANGE_DB * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
         }
     }
 
@@ -290,7 +313,12 @@ impl Voice {
         };
     }
 
-    fn has_died_away(&self, t: u64, level: f64) -> bool {
+    /// Whether the note has faded to nothing, by itself or since it was let go.
+    pub(super) fn has_died_away(&self, t: u64) -> bool {
+        self.is_inaudible(t, self.level_db(t))
+    }
+
+    fn is_inaudible(&self, t: u64, level: f64) -> bool {
         level <= END_DB && !self.is_rising(t)
     }
 

@@ -1,14 +1,23 @@
 //! Polyphony: which voice plays which note.
 
-use super::channel::{Change, Channel};
+mod slot;
+
+use super::channel::Change;
+use super::channels::Channels;
 use super::event::{Event, EventKind, controller};
+use super::memory::Memory;
 use super::performance::{Performance, PlayMode};
 use super::voice::{ControlFrame, Hold, Note, SILENCE_DB, Voice};
+use super::zone::ChannelSet;
+use crate::dsp::noise::stream_seed;
+use slot::{Follows, Slot, SlotState, answering};
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// How many events may wait for their frame. A dense second of MIDI over one cable has about a thousand.
-const QUEUE_EVENTS: usize = 1024;
+/// How many events may wait for their frame. A dense second of MIDI over one cable has about a thousand; what a
+/// [`Memory`] tells at once may be twice that.
+const QUEUE_EVENTS: usize = 2048;
+const _: () = assert!(Memory::MOST_EVENTS < QUEUE_EVENTS);
 /// The most voices that may be asked for.
 const MOST_VOICES: usize = 64;
 /// A second of age weighs as much as this many dB when the voice to be stolen is chosen: of equal ones the oldest goes.
@@ -29,11 +38,14 @@ pub struct VoiceFrame {
     pub loudness: f32,
     /// Factor for the slot's sound, 0 … 1; between two frames it goes in a straight line.
     pub gain: f32,
+    /// By how much louder the note is to be played than it is heard, in dB; 0 at rest. See [`ControlFrame::brightness`].
+    pub brightness: f32,
 }
 
 impl VoiceFrame {
     /// A slot in which nothing sounds.
-    pub const SILENT: Self = Self { sounding: false, restarted: false, pitch: 69.0, loudness: SILENCE_DB, gain: 0.0 };
+    pub const SILENT: Self =
+        Self { sounding: false, restarted: false, pitch: 69.0, loudness: SILENCE_DB, gain: 0.0, brightness: 0.0 };
 }
 
 impl Default for VoiceFrame {
@@ -57,35 +69,19 @@ pub struct QueueFull(pub Event);
 #[derive(Clone, Debug)]
 pub struct Voices {
     performance: Performance,
+    /// What [`Self::new`] was given.
+    first_performance: Performance,
     sample_rate: f64,
     hop: u32,
     polyphony: usize,
     seed: u64,
     transposition_semitones: f32,
     slots: Box<[Slot]>,
-    channels: [Channel; 16],
+    channels: Channels,
     queue: VecDeque<Event>,
     /// Time of the last event taken in; time does not run backwards.
     latest: u64,
-    notes_begun: u64,
     notes_dropped: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    state: SlotState,
-    voice: Voice,
-    /// No frame has shown this note yet.
-    unheard: bool,
-    begun_at: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SlotState {
-    Free,
-    Playing,
-    /// Fading out, to be free when a frame has shown gain 0.
-    Leaving,
 }
 
 impl Voices {
@@ -101,21 +97,22 @@ impl Voices {
                 hop,
                 Note { at: 0, channel: 0, key: 60, velocity: 0.0, seed: 0 },
             ),
+            follows: Follows::Channel,
             unheard: false,
             begun_at: 0,
         };
         Self {
             performance: *performance,
+            first_performance: *performance,
             sample_rate,
             hop,
             polyphony,
             seed,
             transposition_semitones: 0.0,
             slots: vec![slot; 2 * polyphony].into_boxed_slice(),
-            channels: [Channel::new(sample_rate); 16],
+            channels: Channels::new(sample_rate),
             queue: VecDeque::with_capacity(QUEUE_EVENTS),
             latest: 0,
-            notes_begun: 0,
             notes_dropped: 0,
         }
     }
@@ -140,16 +137,23 @@ impl Voices {
         self.performance = *performance;
     }
 
-    /// Forgets everything that has been played, as if new: time may begin again from 0.
+    /// Forgets everything that has been played: time may begin again from 0. How it is set stays.
     pub fn reset(&mut self) {
         for slot in &mut self.slots {
             slot.state = SlotState::Free;
         }
-        self.channels = [Channel::new(self.sample_rate); 16];
+        self.channels = Channels::new(self.sample_rate);
         self.queue.clear();
         self.latest = 0;
-        self.notes_begun = 0;
         self.notes_dropped = 0;
+    }
+
+    /// Begins another session: as new, with another seed. How it was set since [`Self::new`] is forgotten too.
+    pub fn restart(&mut self, seed: u64) {
+        self.reset();
+        self.seed = seed;
+        self.performance = self.first_performance;
+        self.transposition_semitones = 0.0;
     }
 
     /// Takes in an event. Events come in the order of their times; one that is late happens when the one before it did.
@@ -163,7 +167,7 @@ impl Voices {
     }
 
     /// The frame at time `at`, in samples, one entry per slot. Returns how many slots sound. Frames are taken in the order
-    /// of their times.
+    /// of their times; the first may be at any time, and events before it have happened at their own.
     pub fn frame(&mut self, at: u64, out: &mut [VoiceFrame]) -> usize {
         while let Some(&event) = self.queue.front()
             && event.at <= at
@@ -177,14 +181,19 @@ impl Voices {
             if slot.state == SlotState::Free {
                 continue;
             }
-            let values = self.channels[usize::from(slot.voice.channel)].values(at);
-            let ControlFrame { pitch, loudness, gain } = slot.voice.control(at, &values);
+            if slot.unheard && slot.voice.has_died_away(at) {
+                slot.state = SlotState::Free;
+                continue;
+            }
+            let values = slot.values(at, &self.channels);
+            let ControlFrame { pitch, loudness, gain, brightness } = slot.voice.control(at, &values);
             *out = VoiceFrame {
                 sounding: true,
                 restarted: slot.unheard,
                 pitch: pitch + self.transposition_semitones,
                 loudness,
                 gain,
+                brightness,
             };
             sounding += 1;
             slot.unheard = false;
@@ -196,86 +205,103 @@ impl Voices {
     }
 
     fn apply(&mut self, t: u64, kind: EventKind) {
-        let channel = kind.channel() & 15;
-        let change = self.change(t, channel);
-        match kind {
-            EventKind::NoteOn { key, velocity, .. } => match unit(velocity) {
-                0.0 => self.note_off(t, channel, key & 127),
-                velocity => self.note_on(t, channel, key & 127, velocity),
-            },
-            EventKind::NoteOff { key, .. } => self.note_off(t, channel, key & 127),
-            EventKind::Bend { semitones, .. } => {
-                self.channel(channel).bend(change, f64::from(finite(semitones)));
+        match kind.within_limits() {
+            EventKind::NoteOn { channel, key, velocity } => self.note_on(t, channel, key, velocity),
+            EventKind::NoteOff { channel, key, .. } => self.note_off(t, channel, key),
+            EventKind::Bend { channel, semitones } => {
+                let change = self.change(t, channel);
+                self.channels[channel].bend(change, f64::from(semitones));
             }
-            EventKind::Pressure { value, .. } => {
-                self.channel(channel).pressure(change, f64::from(unit(value)));
+            EventKind::Pressure { channel, value } => {
+                let change = self.change(t, channel);
+                self.channels[channel].pressure(change, f64::from(value));
             }
-            EventKind::PolyPressure { key, value, .. } => {
-                for voice in self.playing(channel).filter(|voice| voice.key == key) {
-                    voice.set_pressure(t, f64::from(unit(value)));
+            EventKind::PolyPressure { channel, key, value } => {
+                for slot in self.answering(channel).filter(|slot| slot.voice.key == key) {
+                    slot.voice.set_pressure(t, f64::from(value));
                 }
             }
-            EventKind::Note { key, expression, .. } => {
-                use super::event::NoteExpression::{Level, Tuning};
-                let expression = match expression {
-                    Tuning(semitones) => Tuning(finite(semitones)),
-                    Level(db) => Level(finite(db)),
-                };
-                for voice in self.playing(channel).filter(|voice| voice.key == key) {
-                    voice.express(t, expression);
+            EventKind::Note { channel, key, expression } => {
+                for slot in self.answering(channel).filter(|slot| slot.voice.key == key) {
+                    slot.voice.express(t, expression);
                 }
             }
-            EventKind::Controller { number, value, .. } => self.controller(t, channel, number, unit(value)),
+            EventKind::Controller { channel, number, value } => self.controller(t, channel, number, value),
+            EventKind::Zone { manager, members } => self.zone(t, manager, members),
         }
     }
 
     fn controller(&mut self, t: u64, channel: u8, number: u8, value: f32) {
+        let reach = self.channels.zones().reach(channel);
         match number {
-            controller::SUSTAIN => self.pedal(t, channel, value >= 0.5),
+            controller::SUSTAIN => {
+                self.channels[channel].pedal = value >= 0.5;
+                self.release_unheld(t, reach);
+            }
             controller::ALL_SOUND_OFF => {
-                self.channel(channel).held.clear();
+                reach.iter().for_each(|channel| self.channels[channel].held.clear());
                 for slot in &mut self.slots {
-                    if slot.state == SlotState::Playing && slot.voice.channel == channel {
-                        slot.leave(t);
+                    if slot.state == SlotState::Playing && reach.contains(slot.voice.channel) {
+                        slot.leave(t, &self.channels);
                     }
                 }
             }
             controller::ALL_NOTES_OFF.. => {
-                self.channel(channel).held.clear();
-                let pedal = self.channel(channel).pedal;
-                for voice in self.playing(channel).filter(|voice| voice.hold == Hold::Key) {
-                    voice.let_go(t, pedal);
+                for channel in reach.iter() {
+                    self.channels[channel].held.clear();
+                    let Self { slots, channels, .. } = self;
+                    for slot in answering(slots, channel).filter(|slot| slot.voice.hold == Hold::Key) {
+                        slot.let_go(t, channels);
+                    }
                 }
             }
             controller::RESET => {
-                let change = self.change(t, channel);
-                self.channel(channel).reset(change);
-                self.pedal(t, channel, false);
-                for voice in self.playing(channel) {
-                    voice.set_pressure(t, 0.0);
+                for channel in reach.iter() {
+                    let change = self.change(t, channel);
+                    self.channels[channel].reset(change);
+                    self.channels[channel].pedal = false;
+                    for slot in self.answering(channel) {
+                        slot.voice.set_pressure(t, 0.0);
+                    }
                 }
+                self.release_unheld(t, reach);
             }
             _ => {
                 let change = self.change(t, channel);
-                self.channel(channel).controller(change, number, f64::from(value));
+                self.channels[channel].controller(change, number, f64::from(value));
             }
         }
     }
 
-    fn pedal(&mut self, t: u64, channel: u8, down: bool) {
-        self.channel(channel).pedal = down;
-        if !down {
-            for voice in self.playing(channel).filter(|voice| voice.hold == Hold::Pedal) {
-                voice.release(t);
+    /// Lets notes go that a pedal held which is up by now.
+    fn release_unheld(&mut self, t: u64, reach: ChannelSet) {
+        let Self { slots, channels, .. } = self;
+        for channel in reach.iter().filter(|&channel| !channels.pedal(channel)) {
+            for slot in answering(slots, channel).filter(|slot| slot.voice.hold == Hold::Pedal) {
+                slot.release(t, channels);
             }
         }
+    }
+
+    /// Notes on channels whose place among zones changes are let go, and sound on as they were.
+    fn zone(&mut self, t: u64, manager: u8, members: u8) {
+        let mut zones = self.channels.zones();
+        let Some(changed) = zones.configure(manager, members) else { return };
+        for slot in &mut self.slots {
+            if slot.state != SlotState::Free && changed.contains(slot.voice.channel) {
+                slot.voice.release(t);
+                slot.follows = Follows::Nobody(slot.values(t, &self.channels));
+            }
+        }
+        self.channels.set_zones(zones, changed);
     }
 
     fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
+        self.forget_unheard(t);
         let mode = self.performance.mode;
-        self.channel(channel).held.press(key);
-        let same = self.playing(channel).find(|voice| mode == PlayMode::Legato || voice.key == key);
-        match same {
+        self.channels[channel].held.press(key);
+        let same = self.answering(channel).find(|slot| mode == PlayMode::Legato || slot.voice.key == key);
+        match same.map(|slot| &mut slot.voice) {
             Some(voice) if mode == PlayMode::Legato && voice.hold != Hold::Nothing => {
                 voice.slur(t, key, Some(velocity));
             }
@@ -285,16 +311,26 @@ impl Voices {
     }
 
     fn note_off(&mut self, t: u64, channel: u8, key: u8) {
-        let legato = self.performance.mode == PlayMode::Legato;
-        let state = self.channel(channel);
-        state.held.lift(key);
-        let (pedal, below) = (state.pedal, state.held.last());
-        let Some(voice) = self.playing(channel).find(|voice| voice.key == key && voice.hold == Hold::Key) else {
+        let Self { slots, channels, .. } = self;
+        let held = &mut channels[channel].held;
+        held.lift(key);
+        let below = held.last();
+        let this = |slot: &&mut Slot| slot.voice.key == key && slot.voice.hold == Hold::Key;
+        let Some(slot) = answering(slots, channel).find(this) else {
             return;
         };
         match below {
-            Some(below) if legato => voice.slur(t, below, None),
-            _ => voice.let_go(t, pedal),
+            Some(below) if self.performance.mode == PlayMode::Legato => slot.voice.slur(t, below, None),
+            _ => slot.let_go(t, channels),
+        }
+    }
+
+    /// Makes room where a note has come and gone without a frame: time may go on for long before the first one.
+    fn forget_unheard(&mut self, t: u64) {
+        for slot in &mut self.slots {
+            if slot.state != SlotState::Free && slot.unheard && slot.voice.has_died_away(t) {
+                slot.state = SlotState::Free;
+            }
         }
     }
 
@@ -307,7 +343,7 @@ impl Voices {
             // Nobody has heard it yet: there is nothing to fade.
             (Some(victim), _) if self.slots[victim].unheard => Some(victim),
             (Some(victim), Some(_)) => {
-                self.slots[victim].leave(t);
+                self.slots[victim].leave(t, &self.channels);
                 free
             }
             (None, free) => free,
@@ -317,8 +353,8 @@ impl Voices {
             self.notes_dropped += 1;
             return;
         };
-        self.notes_begun += 1;
-        let seed = self.seed.wrapping_add(self.notes_begun.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // What is random about a note follows from the note: whoever takes over in the middle of it goes on alike.
+        let seed = stream_seed(self.seed, t ^ u64::from(key) << 48 ^ u64::from(channel) << 56);
         self.slots[place] = Slot {
             state: SlotState::Playing,
             voice: Voice::new(
@@ -327,6 +363,7 @@ impl Voices {
                 self.hop,
                 Note { at: t, channel, key, velocity, seed },
             ),
+            follows: Follows::Channel,
             unheard: true,
             begun_at: t,
         };
@@ -351,50 +388,24 @@ impl Voices {
             .map(|(i, _)| i)
     }
 
-    fn channel(&mut self, channel: u8) -> &mut Channel {
-        &mut self.channels[usize::from(channel)]
+    fn answering(&mut self, channel: u8) -> impl Iterator<Item = &mut Slot> {
+        answering(&mut self.slots, channel)
     }
 
-    /// The voices of a channel that still answer to their keys.
-    fn playing(&mut self, channel: u8) -> impl Iterator<Item = &mut Voice> {
-        self.slots
-            .iter_mut()
-            .filter(|slot| slot.state == SlotState::Playing)
-            .map(|slot| &mut slot.voice)
-            .filter(move |voice| voice.channel == channel && !voice.is_fading())
-    }
-
+    /// How a wheel of this channel moves: smoothly if anything sounds that follows it.
     fn change(&self, t: u64, channel: u8) -> Change {
-        let sounds = |slot: &Slot| slot.state != SlotState::Free && slot.voice.channel == channel;
-        if self.slots.iter().any(sounds) { Change::From(t) } else { Change::Snap }
-    }
-}
-
-impl Slot {
-    fn leave(&mut self, t: u64) {
-        self.state = SlotState::Leaving;
-        self.voice.steal(t);
-    }
-}
-
-impl Voice {
-    /// The key comes up: the pedal takes over, or nothing does.
-    fn let_go(&mut self, t: u64, pedal: bool) {
-        if pedal {
-            self.hold = Hold::Pedal;
+        let reach = self.channels.zones().reach(channel);
+        let moved = |slot: &Slot| match slot.follows {
+            Follows::Channel => reach.contains(slot.voice.channel),
+            Follows::Manager(_) => slot.voice.channel != channel && reach.contains(slot.voice.channel),
+            Follows::Nobody(_) => false,
+        };
+        if self.slots.iter().any(|slot| slot.state != SlotState::Free && moved(slot)) {
+            Change::From(t)
         } else {
-            self.release(t);
+            Change::Snap
         }
     }
-}
-
-/// A value that should be 0 … 1; what is not a number is 0.
-fn unit(value: f32) -> f32 {
-    finite(value).clamp(0.0, 1.0)
-}
-
-fn finite(value: f32) -> f32 {
-    if value.is_finite() { value.clamp(-127.0, 127.0) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -60,14 +60,12 @@ impl Executor {
         }
     }
 
-    /// Gives every stream's noise another seed and forgets everything.
-    pub fn seed(&mut self, seed: u64) {
+    /// Forgets all that a stream has heard and gives its noise another seed. Streams of equal seeds sound alike.
+    pub fn seed(&mut self, stream: usize, seed: u64) {
         for step in &mut self.plan.steps {
-            step.layer.seed(seed);
+            step.layer.seed(stream, seed);
         }
-        for stream in 0..self.streams {
-            self.reset(stream);
-        }
+        self.reset(stream);
     }
 
     /// Starts a step of `blocks` blocks for those streams, in that order.

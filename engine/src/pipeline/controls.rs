@@ -1,7 +1,8 @@
 //! The knobs of an instrument.
 
+use super::cue::ControlId;
 use crate::instrument::Performance;
-use crate::model::{Control, Curve};
+use crate::model::{Control, Curve, Header};
 
 /// A knob that every instrument has, whatever its network: it changes how notes are played or how the sound is put together.
 pub struct InstrumentControl {
@@ -95,6 +96,28 @@ impl InstrumentControl {
             curve: self.curve,
             description: self.description.into(),
         }
+    }
+}
+
+/// A control of a model and what it changes.
+pub(super) struct Knob {
+    pub id: ControlId,
+    pub control: Control,
+    /// The further input of `synth` that it feeds.
+    pub port: Option<usize>,
+    pub target: Option<Target>,
+}
+
+impl Knob {
+    /// The controls of a model; `ports` are the names of the further inputs of `synth`.
+    pub fn all(header: &Header, ports: &[String]) -> Vec<Self> {
+        let knobs = header.controls.iter().map(|control| Self {
+            id: ControlId::of(&control.name),
+            control: control.clone(),
+            port: ports.iter().position(|port| *port == control.name),
+            target: INSTRUMENT_CONTROLS.iter().find(|known| known.name == control.name).map(|known| known.target),
+        });
+        knobs.collect()
     }
 }
 

@@ -34,6 +34,10 @@ pub(super) struct Rates {
     pub to_host: ToHost,
     /// Host samples from an event or a sound to what it makes.
     pub latency: usize,
+    /// Host samples of silence that lie in front of the sound.
+    wait: usize,
+    /// Samples at the model's rate that are left out at the start.
+    left_out: usize,
 }
 
 impl Rates {
@@ -58,7 +62,7 @@ impl Rates {
             (_, block) => block,
         };
         // Model samples that make a whole number of host samples.
-        let unit = (model / gcd(host, model)) as usize;
+        let unit = (u64::from(model) / gcd(host.into(), model.into())) as usize;
         let delay = inside.delay + in_latency;
         let left_out = delay % unit;
         let to_host_samples = |samples: usize| (samples as u64 * u64::from(host)).div_ceil(u64::from(model)) as usize;
@@ -68,7 +72,25 @@ impl Rates {
         let mut waiting = VecDeque::with_capacity(room);
         waiting.extend(std::iter::repeat_n(0.0, wait));
         let latency = wait + to_host.latency() + to_host_samples(delay - left_out);
-        Ok(Self { to_model: ToModel(to_model), to_host: ToHost { resampler: to_host, left_out, waiting }, latency })
+        let to_host = ToHost { resampler: to_host, left_out, waiting };
+        Ok(Self { to_model: ToModel(to_model), to_host, latency, wait, left_out })
+    }
+
+    /// Forgets all sound, as if new.
+    pub fn reset(&mut self) {
+        self.to_model.0.reset();
+        self.to_host.resampler.reset();
+        self.to_host.left_out = self.left_out;
+        self.to_host.waiting.clear();
+        self.to_host.waiting.extend(std::iter::repeat_n(0.0, self.wait));
+    }
+
+    /// Host samples after which all block boundaries fall together again, with hops of `hop` samples at the model's rate.
+    pub fn period(&self, host: u32, model: u32, hop: usize) -> u64 {
+        let block_in = self.to_model.0.blocks().0 as u64;
+        let block_out = self.to_host.resampler.blocks().1 as u64;
+        let hops = hop as u64 * u64::from(host) / gcd(hop as u64 * u64::from(host), u64::from(model));
+        [block_in, block_out, hops].into_iter().fold(1, |a, b| a / gcd(a, b) * b)
     }
 }
 
@@ -101,6 +123,6 @@ impl ToHost {
     }
 }
 
-fn gcd(a: u32, b: u32) -> u32 {
+fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -1,38 +1,45 @@
-//! One hop of sound from what the voices want.
+//! One hop of sound from what the voices want, for all sessions in one batch.
 
 use ondes_kernels::Kernels;
 
-use super::controls::Smoothed;
-use crate::instrument::VoiceFrame;
-use crate::model::{Fault, Model};
+use super::part::Part;
+use crate::dsp::noise::stream_seed;
+use crate::model::{Fault, Method, Model};
 use crate::native::Executor;
 
 /// The network for every voice, the sum of all voices, and the room around them. Runs at the model's rate.
 pub(super) struct Synthesis {
     synth: Executor,
     room: Option<Executor>,
-    ports: Ports,
-    /// For each further port of `synth` its control: index of the port, value.
-    pub port_controls: Vec<(usize, Smoothed)>,
-    pub room_amount: Smoothed,
-    pub brightness: Smoothed,
-    /// `[slot]`: the gain at the end of the last hop.
+    inputs: Inputs,
+    /// Voices of one seat: those of seat `s` are streams `s · slots ..` of the network.
+    slots: usize,
+    /// `[stream]`: the gain at the end of the last hop, brightness taken off.
     gains: Vec<f32>,
-    /// Slots that sound in this hop.
+    /// `[stream]`: a note began while the network rested.
+    restart: Vec<bool>,
+    /// Streams that sound in this hop.
     active: Vec<usize>,
     kernels: Kernels,
     hop: usize,
 }
 
-/// Where pitch and loudness go in.
-struct Ports {
+/// Where pitch, loudness and the rest go in.
+struct Inputs {
     pitch: usize,
     loudness: usize,
+    further: Vec<usize>,
+}
+
+/// The names of the inputs of `synth` besides pitch and loudness, in their order: controls feed them.
+pub(super) fn further_ports(synth: &Method) -> Vec<String> {
+    let names = synth.inputs.iter().map(|port| &port.name);
+    names.filter(|&name| name != "pitch" && name != "loudness").cloned().collect()
 }
 
 impl Synthesis {
-    /// Prepares the methods `synth` and, where the model has one, `room`.
-    pub fn new(model: &Model, kernels: Kernels, slots: usize, seed: u64) -> Result<Self, Fault> {
+    /// Prepares the methods `synth` and, where the model has one, `room`, for `seats` sessions of `slots` voices.
+    pub fn new(model: &Model, kernels: Kernels, seats: usize, slots: usize) -> Result<Self, Fault> {
         let method = model.method("synth")?;
         let port = |name: &str| {
             let found = method
@@ -42,41 +49,33 @@ impl Synthesis {
                 Fault::Header(format!("method \"synth\" has no control port {name:?}, one frame a block"))
             })
         };
-        let ports = Ports { pitch: port("pitch")?, loudness: port("loudness")? };
-        let audio = |method: &crate::model::Method| {
-            method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1)
-        };
+        let names = further_ports(method);
+        let unfed = names.iter().find(|name| !model.header().controls.iter().any(|control| control.name == **name));
+        if let Some(name) = unfed {
+            return Err(Fault::Header(format!("no control feeds port {name:?}")));
+        }
+        let further = names.iter().map(|name| port(name)).collect::<Result<_, _>>()?;
+        let inputs = Inputs { pitch: port("pitch")?, loudness: port("loudness")?, further };
+        let audio = |method: &Method| method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1);
         if !audio(method) {
             return Err(Fault::Header("method \"synth\" does not make one channel of audio".into()));
         }
-        let mut port_controls = Vec::new();
-        for (index, input) in method.inputs.iter().enumerate() {
-            if index == ports.pitch || index == ports.loudness {
-                continue;
-            }
-            port(&input.name)?;
-            let control = model.header().controls.iter().find(|control| control.name == input.name);
-            let control = control.ok_or_else(|| Fault::Header(format!("no control feeds port {:?}", input.name)))?;
-            port_controls.push((index, Smoothed::new(control.default)));
-        }
-        let mut synth = Executor::new(model, "synth", kernels, slots, 1)?;
-        synth.seed(seed);
         let room = match model.header().method("room") {
             None => None,
             Some(room) if room.block == method.block && room.inputs.len() == 1 && audio(room) => {
-                Some(Executor::new(model, "room", kernels, 1, 1)?)
+                Some(Executor::new(model, "room", kernels, seats, 1)?)
             }
             Some(_) => return Err(Fault::Header("method \"room\" does not fit method \"synth\"".into())),
         };
+        let streams = seats * slots;
         Ok(Self {
-            synth,
+            synth: Executor::new(model, "synth", kernels, streams, 1)?,
             room,
-            ports,
-            port_controls,
-            room_amount: Smoothed::new(1.0),
-            brightness: Smoothed::new(0.0),
-            gains: vec![0.0; slots],
-            active: Vec::with_capacity(slots),
+            inputs,
+            slots,
+            gains: vec![0.0; streams],
+            restart: vec![false; streams],
+            active: Vec::with_capacity(streams),
             kernels,
             hop: method.block,
         })
@@ -90,48 +89,90 @@ impl Synthesis {
         self.synth.bytes() + self.room.as_ref().map_or(0, Executor::bytes)
     }
 
-    /// Fills `out`, one hop, with what leads up to the instant of these frames, one per slot.
-    pub fn hop(&mut self, frames: &[VoiceFrame], out: &mut [f32]) {
-        self.active.clear();
-        for (slot, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.sounding) {
-            if frame.restarted {
-                self.synth.reset(slot);
-                self.gains[slot] = 0.0;
-            }
-            self.active.push(slot);
-        }
-        let brightness = self.brightness.step();
-        let level = 10.0_f32.powf(-brightness / 20.0);
-        out.fill(0.0);
-        self.synth.begin(&self.active, 1);
-        for (row, &slot) in self.active.iter().enumerate() {
-            self.synth.input(self.ports.pitch)[row] = frames[slot].pitch;
-            self.synth.input(self.ports.loudness)[row] = frames[slot].loudness + brightness;
-        }
-        for (port, control) in &mut self.port_controls {
-            let value = control.step();
-            self.synth.input(*port).fill(value);
-        }
-        if !self.active.is_empty() {
-            self.synth.run();
-        }
-        for (voice, &slot) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
-            let (start, end) = (self.gains[slot] * level, frames[slot].gain * level);
-            self.gains[slot] = frames[slot].gain;
-            #[expect(clippy::float_cmp, reason = "most gains rest at exactly one value")]
-            if start == end {
-                self.kernels.multiply_add(out, voice, end);
-            } else {
-                ramp(out, voice, start, end);
-            }
+    /// A seat is taken anew.
+    pub fn open(&mut self, seat: usize, seed: u64) {
+        for slot in 0..self.slots {
+            let stream = seat * self.slots + slot;
+            self.synth.seed(stream, stream_seed(seed, slot as u64));
+            (self.gains[stream], self.restart[stream]) = (0.0, false);
         }
         if let Some(room) = &mut self.room {
-            room.begin(&[0], 1);
-            room.input(0).copy_from_slice(out);
+            room.reset(seat);
+        }
+    }
+
+    /// Fills [`Part::sound`] of each of `seats` with what leads up to the instant of its [`Part::score`].
+    pub fn hop(&mut self, parts: &mut [Part], seats: &[usize]) {
+        self.active.clear();
+        for &seat in seats {
+            let score = &parts[seat].score;
+            for (slot, frame) in score.frames.iter().enumerate() {
+                let stream = seat * self.slots + slot;
+                self.restart[stream] |= frame.sounding && frame.restarted;
+                if score.mute {
+                    self.gains[stream] = 0.0;
+                } else if frame.sounding {
+                    if std::mem::take(&mut self.restart[stream]) {
+                        self.synth.reset(stream);
+                        self.gains[stream] = 0.0;
+                    }
+                    self.active.push(stream);
+                }
+            }
+        }
+        if !self.active.is_empty() {
+            self.sing(parts);
+        }
+        self.mix(parts, seats);
+        if let Some(room) = &mut self.room {
+            room.begin(seats, 1);
+            for (row, &seat) in seats.iter().enumerate() {
+                room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&parts[seat].sound);
+            }
             room.run();
-            let start = self.room_amount.value();
-            let end = self.room_amount.step();
-            ramp(out, room.output(0), start, end);
+            for (reverberation, &seat) in room.output(0).chunks_exact(self.hop).zip(seats) {
+                let Part { sound, score, .. } = &mut parts[seat];
+                if !score.mute {
+                    ramp(sound, reverberation, score.room.0, score.room.1);
+                }
+            }
+        }
+    }
+
+    /// Runs the network for all active voices.
+    fn sing(&mut self, parts: &[Part]) {
+        self.synth.begin(&self.active, 1);
+        for (row, &stream) in self.active.iter().enumerate() {
+            let score = &parts[stream / self.slots].score;
+            let frame = &score.frames[stream % self.slots];
+            self.synth.input(self.inputs.pitch)[row] = frame.pitch;
+            self.synth.input(self.inputs.loudness)[row] = frame.loudness + score.brightness + frame.brightness;
+            for (&input, &value) in self.inputs.further.iter().zip(&score.ports) {
+                self.synth.input(input)[row] = value;
+            }
+        }
+        self.synth.run();
+    }
+
+    /// Adds up the voices of each seat.
+    fn mix(&mut self, parts: &mut [Part], seats: &[usize]) {
+        for &seat in seats {
+            parts[seat].sound.fill(0.0);
+        }
+        if self.active.is_empty() {
+            return;
+        }
+        for (voice, &stream) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
+            let Part { sound, score, .. } = &mut parts[stream / self.slots];
+            let frame = &score.frames[stream % self.slots];
+            let end = frame.gain * 10.0_f32.powf((score.brightness + frame.brightness) / -20.0);
+            let start = std::mem::replace(&mut self.gains[stream], end);
+            #[expect(clippy::float_cmp, reason = "most gains rest at exactly one value")]
+            if start == end {
+                self.kernels.multiply_add(sound, voice, end);
+            } else {
+                ramp(sound, voice, start, end);
+            }
         }
     }
 }

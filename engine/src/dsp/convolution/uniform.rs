@@ -12,13 +12,14 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 /// back once (F. Wefers, "Partitioned convolution algorithms for real-time auralization", 2015, ch. 4).
 ///
 /// A block goes: [`Uniform::take`], [`Uniform::multiply`] over all partitions in order, [`Uniform::give`].
+#[derive(Clone)]
 pub(super) struct Uniform {
     kernels: Kernels,
     partition: usize,
     /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins.
     spectrum: usize,
-    /// `[partition of the response][bin][re, im]`, scaled for the inverse transform.
-    response: Vec<f32>,
+    /// `[partition of the response][bin][re, im]`, scaled for the inverse transform; clones share it.
+    response: Arc<[f32]>,
     /// `[slot][bin][re, im]`: spectra of past input, as many as the response has partitions. The newest is in slot `newest`.
     line: Vec<f32>,
     newest: usize,
@@ -41,11 +42,12 @@ impl Uniform {
         let spectrum = 2 * (partition + 1);
         let partitions = impulse.len().div_ceil(partition).max(1);
         let scratch = forward.get_scratch_len().max(inverse.get_scratch_len());
+        let mut response = vec![0.0; partitions * spectrum];
         let mut uniform = Self {
             kernels,
             partition,
             spectrum,
-            response: vec![0.0; partitions * spectrum],
+            response: Arc::new([]),
             line: vec![0.0; partitions * spectrum],
             newest: 0,
             sum: vec![0.0; spectrum],
@@ -63,8 +65,9 @@ impl Uniform {
                 *slot = scale * sample;
             }
             uniform.transform();
-            interleave(&uniform.bins, &mut uniform.response[index * spectrum..][..spectrum]);
+            interleave(&uniform.bins, &mut response[index * spectrum..][..spectrum]);
         }
+        uniform.response = response.into();
         uniform
     }
 

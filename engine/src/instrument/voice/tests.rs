@@ -248,6 +248,27 @@ fn note_expression_moves_its_note() {
     let moved = voice.control(t + at_ms(120.0), &ChannelValues::REST);
     assert!((moved.pitch - rest.pitch - 0.5).abs() < 1e-3);
     assert!((rest.loudness - moved.loudness - 6.0).abs() < 0.05);
+    voice.express(t, NoteExpression::Timbre(1.0));
+    let bright = voice.control(t + at_ms(120.0), &ChannelValues::REST);
+    assert!((bright.brightness - TIMBRE_RANGE_DB).abs() < 0.01);
+    // Where both go one way, there is an end to it.
+    let both = voice.control(t + at_ms(120.0), &ChannelValues { timbre: 1.0, ..ChannelValues::REST });
+    assert_eq!(both.brightness, TIMBRE_RANGE_DB);
+    // What belongs to the onset is there at once.
+    let mut voice = note(&steady(), 60, 0.5);
+    voice.express(0, NoteExpression::Tuning(0.5));
+    assert_eq!(voice.control(0, &ChannelValues::REST).pitch, 60.5);
+}
+
+#[test]
+fn a_note_has_a_wheel_of_its_own() {
+    let performance = Performance { vibrato_cents: 0.0, vibrato_wheel_cents: 40.0, ..steady() };
+    let mut voice = note(&performance, 60, 0.8);
+    voice.express(0, NoteExpression::Vibrato(0.5));
+    for (wheel, expected) in [(0.0, 20.0), (0.3, 20.0), (1.0, 40.0)] {
+        let (_, depth) = measure_vibrato(&mut voice, &ChannelValues { wheel, ..ChannelValues::REST }, 1_000.0);
+        assert!((depth - expected).abs() < 0.2, "{depth}");
+    }
 }
 
 proptest! {
@@ -258,7 +279,7 @@ proptest! {
     ) {
         let performance = if plucked { Performance::plucked() } else { Performance::default() };
         let mut voice = begin(&performance, 77, key, velocity, seed);
-        let values = ChannelValues { bend: 0.0, wheel, pressure, expression, volume };
+        let values = ChannelValues { bend: 0.0, wheel, pressure, expression, volume, timbre: 0.0 };
         for t in (0..at_ms(4_000.0)).step_by(HOP as usize) {
             if t >= at_ms(release_ms) { voice.release(t); }
             let frame = voice.control(t, &values);

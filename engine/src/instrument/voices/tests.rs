@@ -1,6 +1,7 @@
 use super::super::event::NoteExpression;
 use super::*;
 
+mod mpe;
 mod random;
 
 const RATE: f64 = 48_000.0;
@@ -230,6 +231,104 @@ fn reset_and_seed_decide_everything() {
     assert_eq!(play(&mut first, &events, 60_000), once);
     assert_eq!(play(&mut Voices::new(&performance, 8, RATE, HOP, 5), &events, 60_000), once);
     assert_ne!(play(&mut Voices::new(&performance, 8, RATE, HOP, 6), &events, 60_000), once);
+}
+
+#[test]
+fn a_restart_is_as_new() {
+    let performance = Performance::default();
+    let events = [on(0, 60), control(5_000, controller::TIMBRE, 1.0), on(10_000, 64), off(30_000, 60)];
+    let fresh = play(&mut Voices::new(&performance, 8, RATE, HOP, 6), &events, 60_000);
+    let mut reused = Voices::new(&performance, 8, RATE, HOP, 5);
+    reused.set_performance(&Performance::plucked());
+    reused.set_transposition(3.0);
+    let zone = Event { at: 0, kind: EventKind::Zone { manager: 0, members: 4 } };
+    play(&mut reused, &[zone, control(0, controller::SUSTAIN, 1.0), on(0, 50), on(90_000, 51)], 80_000);
+    reused.restart(6);
+    assert_eq!(play(&mut reused, &events, 60_000), fresh);
+}
+
+#[test]
+fn timbre_changes_brightness_and_nothing_else() {
+    let note = |value| Event {
+        at: 24_000,
+        kind: EventKind::Note { channel: 0, key: 67, expression: NoteExpression::Timbre(value) },
+    };
+    let events = [on(0, 60), on(0, 67)];
+    let rest = play(&mut voices(&steady(), 8), &events, 48_000);
+    assert!(rest.iter().flatten().all(|slot| slot.brightness == 0.0));
+    let events = [on(0, 60), on(0, 67), control(12_000, controller::TIMBRE, 0.75), note(0.0)];
+    let frames = play(&mut voices(&steady(), 8), &events, 48_000);
+    assert!((frames[124][0].brightness - 6.0).abs() < 0.01);
+    assert!((frames[124][1].brightness - 6.0).abs() < 0.01);
+    assert!((frames[200][0].brightness - 6.0).abs() < 0.01);
+    // −12 dB by the note, +6 dB by the channel; it takes a few frames.
+    assert!((frames[200][1].brightness + 6.0).abs() < 0.01);
+    assert!((-5.0..5.0).contains(&frames[127][1].brightness));
+    for (frame, rest) in frames.iter().flatten().zip(rest.iter().flatten()) {
+        assert_eq!(VoiceFrame { brightness: 0.0, ..*frame }, *rest);
+    }
+}
+
+#[test]
+fn frames_may_begin_late() {
+    let performance = Performance { attack_ms: 20.0, release_ms: 20.0, ..Performance::plucked() };
+    let bend = Event { at: 100_000, kind: EventKind::Bend { channel: 0, semitones: 3.0 } };
+    // A key that is struck again long after its note has died away unheard: it begins from silence.
+    let mut events =
+        vec![on(0, 60), on(10_000, 64), bend, control(110_000, controller::EXPRESSION, 0.5), on(900_000, 60)];
+    // More notes than there are slots have come and gone.
+    for i in 0..40 {
+        let at = 300_000 + 1_000 * i;
+        let silence = EventKind::Controller { channel: 1, number: controller::ALL_SOUND_OFF, value: 0.0 };
+        events.push(Event { at, kind: EventKind::NoteOn { channel: 1, key: 70, velocity: 0.8 } });
+        events.push(Event { at: at + 500, kind: silence });
+    }
+    events.sort_by_key(|event| event.at);
+    let whole = play(&mut voices(&performance, 4), &events, 960_000);
+    let mut late = voices(&performance, 4);
+    for event in &events {
+        late.handle(event).unwrap();
+    }
+    for (index, expected) in whole.iter().enumerate().skip(4_688) {
+        let mut out = vec![VoiceFrame::SILENT; late.slots()];
+        late.frame(index as u64 * u64::from(HOP), &mut out);
+        let (expected, found) = (sounding(expected), sounding(&out));
+        assert_eq!(expected.len(), found.len());
+        for (expected, found) in expected.iter().zip(&found) {
+            assert!((expected.pitch - found.pitch).abs() < 1e-3 && (expected.loudness - found.loudness).abs() < 1e-3);
+            assert_eq!(expected.gain, found.gain);
+        }
+    }
+    assert_eq!(late.notes_dropped(), 0);
+}
+
+#[test]
+fn any_number_of_notes_may_begin_at_once() {
+    for mode in [PlayMode::Poly, PlayMode::Legato] {
+        let performance = Performance { mode, ..steady() };
+        let burst = |at| {
+            (0..=255u8)
+                .map(move |i| Event { at, kind: EventKind::NoteOn { channel: i / 128, key: i % 128, velocity: 0.8 } })
+        };
+        let events: Vec<_> = burst(100).chain(burst(24_100)).chain(burst(24_100)).collect();
+        let mut eight = voices(&performance, 8);
+        let frames = play(&mut eight, &events, 48_000);
+        let voices = if mode == PlayMode::Poly { 8 } else { 2 };
+        assert_eq!((sounding(&frames[100]).len(), sounding(&frames[249]).len()), (voices, voices));
+        for (before, after) in frames.iter().flatten().zip(frames[1..].iter().flatten()) {
+            assert!(before.gain - after.gain <= 0.8 + 1e-5 && (!after.restarted || before.gain == 0.0));
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_taken_in_its_stride() {
+    let nan = Event { at: 0, kind: EventKind::NoteOn { channel: 0, key: 62, velocity: f32::NAN } };
+    // Off without on, a velocity that is none, and a note-off that is late: it happens when the event before it did.
+    let events = [off(0, 60), nan, on(9_600, 60), off(5_000, 60), on(9_600, 61)];
+    let frames = play(&mut voices(&steady(), 8), &events, 48_000);
+    let last = sounding(frames.last().unwrap());
+    assert_eq!((last.len(), last[0].pitch), (1, 61.0));
 }
 
 #[test]

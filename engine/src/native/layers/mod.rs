@@ -18,8 +18,8 @@ pub(super) trait Layer: Send {
     fn run(&mut self, kernels: Kernels, io: Io<'_>);
     /// Forgets what a stream has heard.
     fn reset(&mut self, _stream: usize) {}
-    /// Takes another seed, where there is chance in it.
-    fn seed(&mut self, _seed: u64) {}
+    /// Takes another seed for a stream, where there is chance in it.
+    fn seed(&mut self, _stream: usize, _seed: u64) {}
     /// Bytes of weights and states.
     fn bytes(&self) -> usize {
         0

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
+use ondes_kernels::{HarmonicFrame, Kernels, PackedMatrix};
 use realfft::num_complex::Complex32;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
+use super::matrix::columns;
 use super::{Build, Io, Layer};
 use crate::dsp::convolution::Convolver;
 use crate::dsp::filtered_noise::NoiseFilter;
@@ -96,7 +97,7 @@ pub(super) struct FilteredNoise {
     scratch: Vec<Complex32>,
     signal: Vec<f32>,
     spectrum: Vec<Complex32>,
-    /// `[bin]`: the real spectrum of the filter.
+    /// `[stream of the step][frame][bin]`: the real spectra of the filters.
     gains: Vec<f32>,
     streams: Vec<NoiseStream>,
 }
@@ -137,7 +138,7 @@ impl FilteredNoise {
             inverse,
             signal: vec![0.0; fft],
             spectrum: vec![Complex32::default(); bins],
-            gains: vec![0.0; bins],
+            gains: vec![0.0; bins * build.streams * build.frames],
             streams: streams.collect(),
         }
     }
@@ -147,18 +148,17 @@ impl Layer for FilteredNoise {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let hop = self.filter.hop;
         let lead = self.filter.taps() / 2;
-        let frames = io.input(0).chunks_exact(self.filter.bands).zip(io.output.chunks_exact_mut(hop));
-        for (index, (magnitudes, out)) in frames.enumerate() {
+        let bins = self.response.outputs();
+        kernels.matmul(&self.response, columns(io.input(0), self.filter.bands), &mut self.gains, bins);
+        for (index, (gains, out)) in self.gains.chunks_exact(bins).zip(io.output.chunks_exact_mut(hop)).enumerate() {
             let stream = &mut self.streams[io.streams[index / io.frames]];
-            let column = Columns { data: magnitudes, count: 1, stride: magnitudes.len(), tap_stride: magnitudes.len() };
-            kernels.matmul(&self.response, column, &mut self.gains, self.response.outputs());
             self.signal.fill(0.0);
             noise::fill(stream.seed, stream.position, &mut self.signal[lead..lead + hop]);
             stream.position += hop as u64;
             // The buffers have the lengths that the plans ask for, which is all that these calls can fail on.
             let done = self.forward.process_with_scratch(&mut self.signal, &mut self.spectrum, &mut self.scratch);
             debug_assert!(done.is_ok());
-            self.spectrum.iter_mut().zip(&self.gains).for_each(|(bin, &gain)| *bin *= gain);
+            self.spectrum.iter_mut().zip(gains).for_each(|(bin, &gain)| *bin *= gain);
             self.spectrum[0].im = 0.0;
             if let Some(nyquist) = self.spectrum.last_mut() {
                 nyquist.im = 0.0;
@@ -177,11 +177,9 @@ impl Layer for FilteredNoise {
         self.streams[stream].tail.fill(0.0);
     }
 
-    fn seed(&mut self, seed: u64) {
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            stream.seed = noise::stream_seed(seed, index as u64);
-            stream.position = 0;
-        }
+    fn seed(&mut self, stream: usize, seed: u64) {
+        let stream = &mut self.streams[stream];
+        (stream.seed, stream.position) = (seed, 0);
     }
 
     fn bytes(&self) -> usize {
@@ -198,8 +196,8 @@ pub(super) struct Convolve {
 impl Convolve {
     pub fn new(build: &Build<'_>) -> Self {
         let impulse = &build.weight("impulse").data;
-        let convolver = || Convolver::new(impulse, build.block, build.kernels);
-        Self { block: build.block, taps: impulse.len(), convolvers: (0..build.streams).map(|_| convolver()).collect() }
+        let convolver = Convolver::new(impulse, build.block, build.kernels);
+        Self { block: build.block, taps: impulse.len(), convolvers: vec![convolver; build.streams] }
     }
 }
 
@@ -216,7 +214,7 @@ impl Layer for Convolve {
     }
 
     fn bytes(&self) -> usize {
-        // The spectra of the response and of the past, each padded to twice its length.
-        self.convolvers.len() * self.taps * 4 * size_of::<f32>()
+        // The spectra of the response, which all share, and of the past of each; all are padded to twice their length.
+        (self.convolvers.len() + 1) * self.taps * 2 * size_of::<f32>()
     }
 }

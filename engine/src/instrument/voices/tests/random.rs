@@ -5,14 +5,24 @@ use proptest::prelude::*;
 
 fn any_kind() -> impl Strategy<Value = EventKind> {
     let key = 40u8..60;
+    let any_expression = prop_oneof![
+        (-2f32..2.0).prop_map(NoteExpression::Tuning),
+        (-12f32..12.0).prop_map(NoteExpression::Level),
+        (0f32..=1.0).prop_map(NoteExpression::Timbre),
+        (0f32..=1.0).prop_map(NoteExpression::Vibrato),
+    ];
     prop_oneof![
         6 => (0u8..3, key.clone(), 0f32..=1.0)
             .prop_map(|(channel, key, velocity)| EventKind::NoteOn { channel, key, velocity }),
         5 => (0u8..3, key.clone()).prop_map(|(channel, key)| EventKind::NoteOff { channel, key, velocity: 0.5 }),
         1 => (0u8..3, -12f32..12.0).prop_map(|(channel, semitones)| EventKind::Bend { channel, semitones }),
-        1 => (0u8..3, key, 0f32..=1.0)
+        1 => (0u8..3, key.clone(), 0f32..=1.0)
             .prop_map(|(channel, key, value)| EventKind::PolyPressure { channel, key, value }),
-        2 => (0u8..3, prop::sample::select(vec![1u8, 2, 11, 64, 64, 64, 120, 121, 123]), 0f32..=1.0)
+        1 => (0u8..3, key, any_expression)
+            .prop_map(|(channel, key, expression)| EventKind::Note { channel, key, expression }),
+        1 => (prop::sample::select(vec![0u8, 15]), 0u8..15)
+            .prop_map(|(manager, members)| EventKind::Zone { manager, members }),
+        2 => (0u8..3, prop::sample::select(vec![1u8, 2, 11, 64, 64, 64, 74, 120, 121, 123]), 0f32..=1.0)
             .prop_map(|(channel, number, value)| EventKind::Controller { channel, number, value }),
     ]
 }
@@ -86,9 +96,10 @@ proptest! {
 
     #[test]
     fn nothing_panics(
-        kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..7), 0..100),
+        kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..11), 0..100),
     ) {
         let mut voices = voices(&Performance::default(), 2);
+        let mut memory = Memory::new();
         let mut out = [VoiceFrame::SILENT; 3];
         for (at, channel, key, bits, which) in kinds {
             let value = f32::from_bits(bits);
@@ -98,14 +109,23 @@ proptest! {
                 3 => EventKind::Bend { channel, semitones: value },
                 4 => EventKind::PolyPressure { channel, key, value },
                 5 => EventKind::Controller { channel, number: key, value },
-                _ => EventKind::Note { channel, key, expression: NoteExpression::Tuning(value) },
+                6 => EventKind::Note { channel, key, expression: NoteExpression::Tuning(value) },
+                7 => EventKind::Note { channel, key, expression: NoteExpression::Timbre(value) },
+                8 => EventKind::Note { channel, key, expression: NoteExpression::Vibrato(value) },
+                9 => EventKind::Pressure { channel, value },
+                _ => EventKind::Zone { manager: channel, members: key },
             };
             let _ = voices.handle(&Event { at, kind });
+            memory.note(&Event { at, kind });
             voices.frame(at >> 1, &mut out);
             let sane = |slot: &VoiceFrame| {
-                slot.pitch.is_finite() && slot.loudness.is_finite() && (0.0..=1.0).contains(&slot.gain)
+                slot.pitch.is_finite()
+                    && slot.loudness.is_finite()
+                    && (0.0..=1.0).contains(&slot.gain)
+                    && (-12.0..=12.0).contains(&slot.brightness)
             };
             prop_assert!(out.iter().all(sane));
         }
+        prop_assert!(memory.events().len() <= Memory::MOST_EVENTS);
     }
 }

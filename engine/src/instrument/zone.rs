@@ -1,0 +1,163 @@
+//! Zones of MIDI Polyphonic Expression: which channel speaks for which.
+
+/// The channel that manages the lower zone; its members follow upwards.
+const LOWER: u8 = 0;
+/// The channel that manages the upper zone; its members follow downwards.
+const UPPER: u8 = 15;
+/// The most members that both zones can have together, beside two managers.
+const SHARED: u8 = 14;
+/// The most members that one zone can have.
+const MOST_MEMBERS: u8 = 15;
+
+/// The zones of MPE 1.1, by how many members each has; 0 where there is no zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Zones {
+    lower: u8,
+    upper: u8,
+}
+
+/// What a channel is to the zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In no zone.
+    Alone,
+    /// It speaks for its members.
+    Manager,
+    /// A member of the zone that this channel manages.
+    Member(u8),
+}
+
+impl Zones {
+    /// The channels that can manage a zone.
+    pub const MANAGERS: [u8; 2] = [LOWER, UPPER];
+
+    /// Sets a zone up, or with 0 members takes it away; members that the other zone had are taken from it. Returns the
+    /// channels whose place changed, or nothing if this is no zone.
+    pub fn configure(&mut self, manager: u8, members: u8) -> Option<ChannelSet> {
+        if members > MOST_MEMBERS {
+            return None;
+        }
+        let before = *self;
+        let left = SHARED.saturating_sub(members);
+        match manager {
+            LOWER => *self = Self { lower: members, upper: self.upper.min(left) },
+            UPPER => *self = Self { lower: self.lower.min(left), upper: members },
+            _ => return None,
+        }
+        Some(ChannelSet::of(|channel| before.place(channel) != self.place(channel)))
+    }
+
+    /// How many members a manager has.
+    pub fn members(&self, manager: u8) -> u8 {
+        match manager {
+            LOWER => self.lower,
+            UPPER => self.upper,
+            _ => 0,
+        }
+    }
+
+    pub fn place(&self, channel: u8) -> Place {
+        if (1..=self.lower).contains(&channel) {
+            Place::Member(LOWER)
+        } else if (UPPER - self.upper..UPPER).contains(&channel) {
+            Place::Member(UPPER)
+        } else if self.members(channel) > 0 {
+            Place::Manager
+        } else {
+            Place::Alone
+        }
+    }
+
+    /// The channel that speaks for this one besides itself.
+    pub fn manager(&self, channel: u8) -> Option<u8> {
+        match self.place(channel) {
+            Place::Member(manager) => Some(manager),
+            _ => None,
+        }
+    }
+
+    /// The channels for which something counts that happens on this one: itself, and its members if it is a manager.
+    pub fn reach(&self, channel: u8) -> ChannelSet {
+        ChannelSet::of(|other| other == channel || self.manager(other) == Some(channel))
+    }
+
+    /// The channels that share the range of their pitch wheel with this one: all members of a zone.
+    pub fn peers(&self, channel: u8) -> ChannelSet {
+        let place = self.place(channel);
+        ChannelSet::of(|other| other == channel || matches!(place, Place::Member(_)) && self.place(other) == place)
+    }
+}
+
+/// Some of the 16 channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChannelSet(u16);
+
+impl ChannelSet {
+    fn of(is_in: impl Fn(u8) -> bool) -> Self {
+        Self((0..16).filter(|&channel| is_in(channel)).fold(0, |bits, channel| bits | 1 << channel))
+    }
+
+    pub fn contains(self, channel: u8) -> bool {
+        self.0 >> (channel & 15) & 1 == 1
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..16).filter(move |&channel| self.contains(channel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(zones: &Zones, channel: u8) -> Vec<u8> {
+        zones.reach(channel).iter().collect()
+    }
+
+    #[test]
+    fn members_lie_next_to_their_manager() {
+        let mut zones = Zones::default();
+        assert_eq!(reach(&zones, 0), [0]);
+        let changed = zones.configure(0, 3).unwrap();
+        assert_eq!(changed.iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        let changed = zones.configure(15, 2).unwrap();
+        assert_eq!(changed.iter().collect::<Vec<_>>(), [13, 14, 15]);
+        assert_eq!(reach(&zones, 0), [0, 1, 2, 3]);
+        assert_eq!(reach(&zones, 15), [13, 14, 15]);
+        assert_eq!(reach(&zones, 2), [2]);
+        assert_eq!((zones.manager(3), zones.manager(4), zones.manager(13)), (Some(0), None, Some(15)));
+        assert_eq!((zones.place(0), zones.place(15), zones.place(7)), (Place::Manager, Place::Manager, Place::Alone));
+        assert_eq!(zones.peers(14).iter().collect::<Vec<_>>(), [13, 14]);
+        assert_eq!(zones.peers(15).iter().collect::<Vec<_>>(), [15]);
+        assert_eq!(zones.peers(7).iter().collect::<Vec<_>>(), [7]);
+        assert_eq!(zones.configure(0, 3).unwrap().iter().count(), 0);
+    }
+
+    #[test]
+    fn a_new_zone_shrinks_the_other() {
+        let mut zones = Zones::default();
+        zones.configure(0, 10);
+        let changed = zones.configure(15, 7).unwrap();
+        assert_eq!((zones.members(0), zones.members(15)), (7, 7));
+        assert_eq!(changed.iter().collect::<Vec<_>>(), [8, 9, 10, 11, 12, 13, 14, 15]);
+        for members in [14, 15] {
+            zones.configure(15, 7);
+            zones.configure(0, members);
+            assert_eq!((zones.members(0), zones.members(15)), (members, 0));
+        }
+        assert_eq!(zones.place(15), Place::Member(0));
+        zones.configure(15, 15);
+        assert_eq!((zones.members(0), zones.place(0)), (0, Place::Member(15)));
+        zones.configure(15, 0);
+        assert_eq!(zones, Zones::default());
+    }
+
+    #[test]
+    fn what_is_no_zone_changes_nothing() {
+        let mut zones = Zones::default();
+        for (manager, members) in [(1, 3), (14, 3), (0, 16), (15, 127), (200, 1)] {
+            assert_eq!(zones.configure(manager, members), None);
+        }
+        assert_eq!(zones, Zones::default());
+    }
+}

@@ -1,0 +1,105 @@
+//! What a session's listeners may want to know: counted where it happens, read from anywhere.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::histogram::{Histogram, Percentiles};
+
+/// How a model is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driven {
+    /// In the host's callback.
+    Inline,
+    /// By the worker thread.
+    Worker,
+    /// By a thread for models that are too slow for the worker: there they hold up nobody else.
+    Aside,
+    /// In the caller's time.
+    Offline,
+}
+
+/// How a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Health {
+    /// Where the model runs.
+    pub driven: Driven,
+    /// From what is played to what is heard, host samples.
+    pub latency_samples: usize,
+    /// The same, ms.
+    pub latency_ms: f64,
+    /// Share of one core's time that the model takes, lately; above 1 it cannot keep up.
+    pub load: f32,
+    /// Blocks that were not there when they were needed.
+    pub misses: u64,
+    /// Blocks that held something else than numbers; they were not played, and the model began anew.
+    pub faults: u64,
+    /// Cues that were given faster than they could be taken in, and were left out.
+    pub cues_lost: u64,
+    /// Host samples that were given to the model and have not come back yet.
+    pub queued_samples: u64,
+    /// Time of single steps of the model.
+    pub steps: Percentiles,
+    /// What the latency was measured to be when the model was loaded, host samples; none where it cannot be measured.
+    pub latency_measured: Option<usize>,
+}
+
+/// Where a lane's events are counted. Wait-free.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub steps: Histogram,
+    load: AtomicU32,
+    misses: AtomicU64,
+    faults: AtomicU64,
+    queued: AtomicU64,
+    aside: AtomicBool,
+}
+
+/// Share of a new step in the load that is shown: about the last 30 steps count.
+const LOAD_SHARE: f32 = 0.03;
+
+impl Meter {
+    /// A step took so long, for sound of such a length.
+    pub fn step(&self, taken: Duration, sound: Duration) {
+        self.steps.record(taken);
+        let now = taken.as_secs_f32() / sound.as_secs_f32().max(1e-9);
+        let before = self.load();
+        // Only the thread that steps the model writes here.
+        self.load.store((before + LOAD_SHARE * (now - before)).to_bits(), Relaxed);
+    }
+
+    pub fn load(&self) -> f32 {
+        f32::from_bits(self.load.load(Relaxed))
+    }
+
+    pub fn miss(&self) {
+        self.misses.fetch_add(1, Relaxed);
+    }
+
+    pub fn misses(&self) -> u64 {
+        self.misses.load(Relaxed)
+    }
+
+    pub fn fault(&self) {
+        self.faults.fetch_add(1, Relaxed);
+    }
+
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Relaxed)
+    }
+
+    pub fn set_queued(&self, samples: u64) {
+        self.queued.store(samples, Relaxed);
+    }
+
+    pub fn queued(&self) -> u64 {
+        self.queued.load(Relaxed)
+    }
+
+    pub fn put_aside(&self) {
+        self.aside.store(true, Relaxed);
+    }
+
+    pub fn is_aside(&self) -> bool {
+        self.aside.load(Relaxed)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a loader makes lanes from: a model that was read and checked, and how it is to be played.
+
+use std::sync::Arc;
+
+use crate::instrument::EventKind;
+use crate::model::Model;
+use crate::pipeline::{Action, Ensemble, PipelineError, PipelineOptions, Playable, Source, Start, measured_latency};
+
+/// Makes a model playable, as often and at whatever rate it is asked to. Called on the loader's thread.
+pub trait Maker: Send + Sync {
+    /// The model, at a rate in Hz, with room for so many sessions or fewer.
+    ///
+    /// # Errors
+    /// One line that says why it cannot be played.
+    fn make(&self, sample_rate: u32, seats: usize) -> Result<Box<dyn Playable>, String>;
+
+    /// Sessions whose makers have the same name may share one playable; without a name each has its own.
+    fn name(&self) -> Option<String>;
+
+    /// Whether the input drives the model.
+    fn hears(&self) -> bool;
+
+    /// Seed and transposition to begin with.
+    fn start(&self) -> Start;
+
+    /// What makes the model work hardest: given before its cost is measured.
+    fn hardest(&self) -> Vec<Action>;
+
+    /// The latency as an impulse finds it, host samples, without that of a worker; none where it cannot be told.
+    fn measured_latency(&self, sample_rate: u32) -> Option<usize>;
+}
+
+/// An instrument and how it is played.
+#[derive(Clone)]
+pub struct Patch {
+    model: Arc<Model>,
+    options: PipelineOptions,
+}
+
+impl Patch {
+    /// An instrument to be played with those options; their rate and seats do not matter here.
+    ///
+    /// # Errors
+    /// [`PipelineError`] when the model is no instrument.
+    pub fn new(model: Arc<Model>, options: PipelineOptions) -> Result<Self, PipelineError> {
+        // Made once at the model's own rate, so that what is wrong with it is known now.
+        Ensemble::new(&model, &PipelineOptions { sample_rate: model.header().sample_rate, seats: 1, ..options })?;
+        Ok(Self { model, options })
+    }
+}
+
+impl Maker for Patch {
+    fn make(&self, sample_rate: u32, seats: usize) -> Result<Box<dyn Playable>, String> {
+        let options = PipelineOptions { sample_rate, seats, ..self.options };
+        match Ensemble::new(&self.model, &options) {
+            Ok(ensemble) => Ok(Box::new(ensemble)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn name(&self) -> Option<String> {
+        let PipelineOptions { source, voices, kernels, .. } = self.options;
+        Some(format!("{} {source:?} {voices:?} {}", self.model.content_hash(), kernels.name()))
+    }
+
+    fn hears(&self) -> bool {
+        self.options.source == Source::Sound
+    }
+
+    fn start(&self) -> Start {
+        Start { at: 0, seed: self.options.seed, transpose: self.options.transpose }
+    }
+
+    fn hardest(&self) -> Vec<Action> {
+        let performance = self.model.header().performance.unwrap_or_default();
+        let voices = self.options.voices.unwrap_or(performance.polyphony.into()).min(64) as u8;
+        let low = performance.pitch_low as u8;
+        let note = |voice| Action::Play(EventKind::NoteOn { channel: 0, key: (low + voice) & 127, velocity: 0.8 });
+        if self.hears() { Vec::new() } else { (0..voices).map(note).collect() }
+    }
+
+    fn measured_latency(&self, sample_rate: u32) -> Option<usize> {
+        measured_latency(&self.model, &PipelineOptions { sample_rate, ..self.options })
+    }
+}
+
+/// No model: silence without delay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence;
+
+impl Playable for Silence {
+    fn seats(&self) -> usize {
+        1
+    }
+
+    fn latency_samples(&self) -> usize {
+        0
+    }
+
+    fn tail_samples(&self) -> usize {
+        0
+    }
+
+    fn executor(&self) -> String {
+        "none".into()
+    }
+
+    fn open(&mut self, _seat: usize, _start: &Start) {}
+
+    fn handle(&mut self, _seat: usize, _cue: crate::pipeline::Cue) -> Result<(), crate::pipeline::CueFull> {
+        Ok(())
+    }
+
+    fn process(&mut self, turns: &mut [crate::pipeline::Turn<'_>]) {
+        turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
+    }
+
+    fn is_sounding(&self, _seat: usize) -> bool {
+        false
+    }
+}
+
+impl Maker for Silence {
+    fn make(&self, _sample_rate: u32, _seats: usize) -> Result<Box<dyn Playable>, String> {
+        Ok(Box::new(Self))
+    }
+
+    fn name(&self) -> Option<String> {
+        None
+    }
+
+    fn hears(&self) -> bool {
+        false
+    }
+
+    fn start(&self) -> Start {
+        Start::default()
+    }
+
+    fn hardest(&self) -> Vec<Action> {
+        Vec::new()
+    }
+
+    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
+        Some(0)
+    }
+}

@@ -1,0 +1,92 @@
+//! Real-time priority for the threads that sound depends on.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use thread_priority::Error;
+
+/// Nobody has asked yet.
+const UNKNOWN: u8 = 0;
+/// All who asked got it.
+const GRANTED: u8 = 1;
+/// Somebody who asked did not get it.
+const REFUSED: u8 = 2;
+
+static OUTCOME: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Asks for real-time priority for the calling thread, `name` in the log. Returns whether it was granted; the first time in a
+/// process that it is not, the log says what to do. For the start of a thread: it may allocate. Threads that this one
+/// starts later inherit the priority.
+pub(super) fn raise(name: &str) -> bool {
+    let outcome = ask();
+    let state = if outcome.is_ok() { GRANTED } else { REFUSED };
+    let before = OUTCOME.fetch_max(state, Ordering::Relaxed);
+    if let Err(error) = &outcome
+        && before != REFUSED
+    {
+        tracing::warn!(thread = name, %error, "no real-time priority: expect dropouts under load. {REMEDY}");
+    }
+    outcome.is_ok()
+}
+
+/// Whether all threads that asked for real-time priority got it; `None` while none has asked.
+#[must_use]
+pub fn granted() -> Option<bool> {
+    match OUTCOME.load(Ordering::Relaxed) {
+        UNKNOWN => None,
+        state => Some(state == GRANTED),
+    }
+}
+
+#[cfg(target_os = "linux")]
+const REMEDY: &str = "Join a group that may have it (`sudo usermod -aG audio $USER` on many distributions), or put the line \
+    `@audio - rtprio 95` into /etc/security/limits.d/audio.conf first; then log in again";
+#[cfg(not(target_os = "linux"))]
+const REMEDY: &str = "Close other programs, or use a longer block";
+
+/// First in, first out: runs until it waits for something. Below the threads of the sound servers (JACK 70 and more,
+/// PipeWire 88), whose deadlines are nearer. A limit may allow less; even the least is above every ordinary thread.
+#[cfg(unix)]
+fn ask() -> Result<(), Error> {
+    use thread_priority::{
+        RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+        set_thread_priority_and_policy, thread_native_id,
+    };
+
+    let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let with = |priority| set_thread_priority_and_policy(thread_native_id(), priority, fifo);
+    [60, 20]
+        .into_iter()
+        .filter_map(|value| ThreadPriorityValue::try_from(value).ok())
+        .map(ThreadPriority::Crossplatform)
+        .find_map(|priority| with(priority).ok())
+        .map_or_else(|| with(ThreadPriority::Min), Ok)
+}
+
+#[cfg(not(unix))]
+fn ask() -> Result<(), Error> {
+    thread_priority::ThreadPriority::Max.set_for_current()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_so() {
+        let raised = std::thread::spawn(|| {
+            let raised = raise("test");
+            #[cfg(unix)]
+            {
+                use thread_priority::{
+                    RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy, thread_schedule_policy,
+                };
+                let real_time = thread_schedule_policy() == Ok(ThreadSchedulePolicy::Realtime(Fifo));
+                assert_eq!(raised, real_time);
+            }
+            raised
+        });
+        // Other tests may ask too, but nobody can take a refusal back.
+        let raised = raised.join().unwrap();
+        assert!(granted().is_some_and(|all| raised || !all));
+    }
+}

@@ -1,0 +1,305 @@
+//! The other half of a session: what a window, a command or a host's main thread holds.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_utils::atomic::AtomicCell;
+use ringbuf::traits::{Consumer, Split};
+use ringbuf::{HeapCons, HeapRb};
+
+use super::driver::Driver;
+use super::health::{Driven, Health};
+use super::history::History;
+use super::lane::{Failure, Lane};
+use super::loader::{self, LaneFacts, Order};
+use super::maker::{Maker, Silence};
+use super::session::{HISTORY_S, Link, RETIRED, Session, Setup};
+use crate::pipeline::ControlId;
+
+/// Rates that a host may have, Hz.
+const RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
+/// The longest block that is played in one piece.
+const LONGEST_BLOCK: usize = 8192;
+
+/// What a session is up to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Status {
+    /// No model was asked for.
+    #[default]
+    Empty,
+    /// A model is being made ready; the one before it plays on.
+    Loading,
+    /// The model that was asked for plays, or will with the next block.
+    Ready,
+    /// The model that was asked for cannot be played, for that reason; the one before it plays on.
+    Failed(String),
+}
+
+/// Why a host's setup cannot be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The rate.
+    #[error("the host's rate is {0} Hz; rates go from 8000 to 384000 Hz")]
+    Rate(u32),
+    /// The block.
+    #[error("the host's longest block is {0} samples; it must be at least 1")]
+    Block(usize),
+}
+
+/// A session from outside the audio thread: loads models, chooses drivers, and sees how it is doing. Clones are the same one.
+#[derive(Clone, Default)]
+pub struct Remote(Arc<Control>);
+
+#[derive(Default)]
+struct Control {
+    state: Mutex<State>,
+    /// Counts what was asked for: what is older is not needed any more.
+    asked: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    maker: Option<Arc<dyn Maker>>,
+    controls: Vec<(ControlId, f32)>,
+    tag: u64,
+    driver: Driver,
+    status: Status,
+    patient: bool,
+    host: Option<Host>,
+}
+
+/// The host as it plays now.
+struct Host {
+    link: Arc<Link>,
+    retired: HeapCons<Box<Lane>>,
+    /// By the number of the lane: those that may still be heard.
+    lanes: HashMap<u32, LaneFacts>,
+}
+
+/// What is to be loaded: made on the loader's thread, where it may take its time.
+pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn Maker>, String> + Send>;
+
+/// A model with the knobs that are to be turned on it.
+type Loaded = (Arc<dyn Maker>, Vec<(ControlId, f32)>);
+
+impl Remote {
+    /// A session without a model and without a host.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins to play for a host, with the model that was loaded last. The session that was given before, if any, hears of
+    /// nothing any more. Takes as long as it takes to make the model ready.
+    ///
+    /// # Errors
+    /// When there is no such rate or block. A model that cannot be played is seen in [`Remote::status`].
+    pub fn activate(&self, setup: Setup) -> Result<Session, SetupError> {
+        if !RATES.contains(&setup.sample_rate) {
+            return Err(SetupError::Rate(setup.sample_rate));
+        }
+        if setup.max_block == 0 {
+            return Err(SetupError::Block(0));
+        }
+        let setup = Setup { max_block: setup.max_block.min(LONGEST_BLOCK), ..setup };
+        let samples = (HISTORY_S * f64::from(setup.sample_rate)) as usize + LONGEST_BLOCK;
+        let mut state = self.0.state();
+        let link = Arc::new(Link {
+            setup,
+            arrival: AtomicCell::new(None),
+            ask: AtomicCell::new(None),
+            answer: AtomicCell::new(None),
+            history: Arc::new(History::new(samples)),
+            now: AtomicU64::new(0),
+            heard: AtomicU32::new(0),
+            latency: AtomicUsize::new(0),
+            patient: AtomicBool::new(state.patient),
+            cues_lost: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        });
+        let (retiring, retired) = HeapRb::new(RETIRED).split();
+        let mut host = Host { link: link.clone(), retired, lanes: HashMap::new() };
+        let mut first = None;
+        if let Some(maker) = state.maker.clone() {
+            // What is being loaded is loaded for the host that was.
+            self.0.asked.fetch_add(1, Ordering::Relaxed);
+            let order = Order { maker: &*maker, driver: state.driver, tag: state.tag, controls: &state.controls };
+            match loader::make_first(&order, &link) {
+                Ok((lane, facts)) => {
+                    host.lanes.insert(lane.number, facts);
+                    first = Some(lane);
+                    state.status = Status::Ready;
+                }
+                Err(reason) => state.status = Status::Failed(reason),
+            }
+        }
+        state.host = Some(host);
+        Ok(Session::new(link, retiring, first).expect("the link is new"))
+    }
+
+    /// Loads a model that takes over without a break as soon as it is ready. Of several that are asked for in short order
+    /// the last one counts. `controls` are turned before it is heard.
+    pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) {
+        let asked = self.0.ask(Status::Loading);
+        let (control, controls) = (self.0.clone(), controls.to_vec());
+        let mut load = Some(load);
+        loader::ask(Box::new(move || {
+            // Left alone when something else was asked for meanwhile.
+            let Some(load) = load.take().filter(|_| control.wants(asked)) else { return control.take_back() };
+            match load() {
+                Ok(maker) => control.change(asked, Some((maker, controls.clone()))),
+                Err(reason) => control.fail(asked, reason),
+            }
+            control.take_back()
+        }));
+    }
+
+    /// Plays nothing any more.
+    pub fn unload(&self) {
+        self.load(Box::new(|| Ok(Arc::new(Silence))), &[]);
+    }
+
+    /// Chooses how the model is driven; the other way takes over without a break.
+    pub fn set_driver(&self, driver: Driver) {
+        let mut state = self.0.state();
+        if state.driver == driver {
+            return;
+        }
+        state.driver = driver;
+        if state.maker.is_none() {
+            return;
+        }
+        drop(state);
+        let asked = self.0.ask(Status::Loading);
+        let control = self.0.clone();
+        let mut fresh = true;
+        loader::ask(Box::new(move || {
+            if std::mem::take(&mut fresh) {
+                control.change(asked, None);
+            }
+            control.take_back()
+        }));
+    }
+
+    /// The host is in no hurry, as in a bounce: from now on the session waits for the worker, and nothing is ever late.
+    pub fn set_patient(&self, patient: bool) {
+        let mut state = self.0.state();
+        state.patient = patient;
+        if let Some(host) = &state.host {
+            host.link.patient.store(patient, Ordering::Relaxed);
+        }
+    }
+
+    /// What became of what was asked for.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let state = self.0.state();
+        let failed = state.host.as_ref().is_some_and(|host| host.link.failed.load(Ordering::Relaxed));
+        match &state.status {
+            Status::Ready if failed => Status::Failed(Failure::Panicked.to_string()),
+            status => status.clone(),
+        }
+    }
+
+    /// How the model that is heard is doing; none while there is none.
+    #[must_use]
+    pub fn health(&self) -> Option<Health> {
+        let state = self.0.state();
+        let Host { link, lanes, .. } = state.host.as_ref()?;
+        let facts = lanes.get(&link.heard.load(Ordering::Relaxed))?;
+        let meter = &facts.meter;
+        Some(Health {
+            driven: if meter.is_aside() { Driven::Aside } else { facts.driven },
+            latency_samples: facts.latency_samples,
+            latency_ms: 1e3 * facts.latency_samples as f64 / f64::from(link.setup.sample_rate),
+            load: meter.load(),
+            misses: meter.misses(),
+            faults: meter.faults(),
+            cues_lost: link.cues_lost.load(Ordering::Relaxed),
+            queued_samples: meter.queued(),
+            steps: meter.steps.percentiles(),
+            latency_measured: facts.latency_measured,
+        })
+    }
+}
+
+impl Control {
+    /// Nothing that is kept here is half done when a thread panics.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, status: Status) -> u64 {
+        let mut state = self.state();
+        state.status = status;
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn wants(&self, asked: u64) -> bool {
+        self.asked.load(Ordering::Relaxed) == asked
+    }
+
+    fn fail(&self, asked: u64, reason: String) {
+        let mut state = self.state();
+        if self.wants(asked) {
+            state.status = Status::Failed(reason);
+        }
+    }
+
+    /// Makes another model, or the present one in another way, take over.
+    fn change(&self, asked: u64, model: Option<Loaded>) {
+        let (maker, controls, tag, driver, link) = {
+            let state = self.state();
+            let link = state.host.as_ref().map(|host| host.link.clone());
+            let (maker, controls, tag) = match model {
+                Some((maker, controls)) => (maker, controls, asked),
+                None => match &state.maker {
+                    Some(maker) => (maker.clone(), state.controls.clone(), state.tag),
+                    None => return,
+                },
+            };
+            (maker, controls, tag, state.driver, link)
+        };
+        // Without a host there is nobody to play for yet: it is made when one comes.
+        let order = Order { maker: &*maker, driver, tag, controls: &controls };
+        let made = link.as_ref().map(|link| loader::make(&order, link));
+        let mut state = self.state();
+        if !self.wants(asked) {
+            return;
+        }
+        match made {
+            Some(Err(reason)) => {
+                state.status = Status::Failed(reason);
+                return;
+            }
+            Some(Ok((lane, facts))) => {
+                if let (Some(host), Some(link)) = (&mut state.host, link)
+                    && Arc::ptr_eq(&host.link, &link)
+                {
+                    host.lanes.insert(lane.number, facts);
+                    if let Some(unheard) = link.arrival.swap(Some(lane)) {
+                        host.lanes.remove(&unheard.number);
+                    }
+                }
+            }
+            None => {}
+        }
+        (state.maker, state.controls, state.tag, state.status) = (Some(maker), controls, tag, Status::Ready);
+    }
+
+    /// Drops what the audio thread has given back. Gives whether there is more to come.
+    fn take_back(&self) -> bool {
+        let mut state = self.state();
+        let Some(host) = &mut state.host else { return false };
+        let mut dropped = Vec::new();
+        while let Some(lane) = host.retired.try_pop() {
+            host.lanes.remove(&lane.number);
+            dropped.push(lane);
+        }
+        let more = host.lanes.len() > 1;
+        drop(state);
+        drop(dropped);
+        more
+    }
+}

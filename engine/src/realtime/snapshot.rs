@@ -1,0 +1,44 @@
+//! What a session is doing at one moment, for a model that takes over: filled on the audio thread, read by the loader.
+
+use super::session::RECENT_CUES;
+use crate::instrument::Memory;
+use crate::pipeline::{ControlId, Cue};
+
+/// Controls that a session remembers having been turned.
+pub(super) const TURNED: usize = 64;
+
+/// A moment of a session.
+pub(super) struct Snapshot {
+    /// Number of the next sample.
+    pub now: u64,
+    /// Notes and wheels at that moment.
+    pub memory: Memory,
+    /// Controls that were turned on the present model, and where to.
+    pub turned: Vec<(ControlId, f32)>,
+    /// What is the present model.
+    pub tag: Option<u64>,
+    /// The last cues in their order.
+    pub recent: Vec<Cue>,
+    /// Count of all cues so far.
+    pub cues: u64,
+}
+
+impl Snapshot {
+    /// An empty one with room for all.
+    pub fn new() -> Self {
+        Self {
+            now: 0,
+            memory: Memory::new(),
+            turned: Vec::with_capacity(TURNED),
+            tag: None,
+            recent: Vec::with_capacity(RECENT_CUES),
+            cues: 0,
+        }
+    }
+
+    /// The cues from number `from` on, as far as they are remembered.
+    pub fn cues_from(&self, from: u64) -> &[Cue] {
+        let new = self.cues.saturating_sub(from).min(self.recent.len() as u64) as usize;
+        &self.recent[self.recent.len() - new..]
+    }
+}

@@ -1,0 +1,294 @@
+//! The worker: one thread for the whole process that plays all models which are too heavy for a callback.
+//!
+//! It goes round: every group of sessions that play the same model has its turn of a few milliseconds of sound, stepped as
+//! one batch, then the next. A group that cannot keep up with time is put aside, to a thread where it holds up only its like.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use arrayvec::ArrayVec;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use ondes_kernels::FlushToZero;
+use ringbuf::traits::{Consumer, Producer};
+use ringbuf::{HeapCons, HeapProd};
+
+use super::health::Meter;
+use super::history::History;
+use super::lane::{guard, length};
+use super::priority;
+use super::queue::Wire;
+use super::trace::{Span, Trace};
+use crate::pipeline::{Cue, Playable, Start, Turn};
+
+/// Sessions in one batch.
+pub const SEATS: usize = 8;
+/// Turns per second of sound: each group plays 5 ms, then it is another's turn.
+const TURNS_PER_S: usize = 200;
+/// So many turns in a row that take longer than the sound they make put a group aside.
+const SLOW_TURNS: u32 = 8;
+/// Messages that may wait.
+const INBOX: usize = 256;
+
+/// The worker's end of a lane.
+pub(super) struct Seat {
+    pub wire: Arc<Wire>,
+    pub cues: HeapCons<Cue>,
+    pub sound: HeapProd<f32>,
+    pub history: Arc<History>,
+    /// Whether the model hears the input.
+    pub hears: bool,
+    /// Number of the next sample to play.
+    pub position: u64,
+    /// Up to here the model warms up: it plays in full, however late.
+    pub warm_until: u64,
+    pub start: Start,
+    pub meter: Arc<Meter>,
+    /// A cue that the model had no room for.
+    pub held: Option<Cue>,
+    /// Cues from before the start.
+    pub past: Vec<Cue>,
+    /// Which lane this is, in a trace.
+    pub lane: u32,
+    pub input: Vec<f32>,
+    pub output: Vec<f32>,
+}
+
+/// Sessions that play one model.
+struct Group {
+    name: Option<String>,
+    playable: Box<dyn Playable>,
+    seats: [Option<Seat>; SEATS],
+    sample_rate: u32,
+    slow_turns: u32,
+}
+
+/// What the worker is told.
+pub(super) enum Message {
+    /// A session joins: those whose models have equal names, and equal rates, share one.
+    Join {
+        name: Option<String>,
+        sample_rate: u32,
+        /// The model, for [`SEATS`] sessions; it is not needed where another session plays it already.
+        playable: Box<dyn Playable>,
+        seat: Box<Seat>,
+    },
+    /// A group that another thread has put aside.
+    Take(Box<dyn Any + Send>),
+}
+
+/// A worker thread as others see it.
+#[derive(Clone)]
+pub(super) struct Worker {
+    pub thread: Thread,
+    inbox: Sender<Message>,
+}
+
+impl Worker {
+    /// Tells the worker; waits while its inbox is full.
+    pub fn tell(&self, message: Message) {
+        // It only hangs up when the process ends.
+        let _ = self.inbox.send(message);
+        self.thread.unpark();
+    }
+}
+
+/// The worker and the thread for what it puts aside.
+pub(super) fn workers() -> &'static [Worker; 2] {
+    static WORKERS: OnceLock<[Worker; 2]> = OnceLock::new();
+    WORKERS.get_or_init(|| {
+        // The second first: a thread that a real-time thread makes would be one too.
+        let aside = spawn("ondes-aside", None);
+        let worker = spawn("ondes-worker", Some(aside.clone()));
+        [worker, aside]
+    })
+}
+
+/// What the workers did lately.
+pub fn trace() -> &'static Trace {
+    static TRACE: OnceLock<Trace> = OnceLock::new();
+    TRACE.get_or_init(Trace::default)
+}
+
+fn spawn(name: &'static str, aside: Option<Worker>) -> Worker {
+    let (inbox, messages) = bounded(INBOX);
+    let thread = std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            if aside.is_some() {
+                priority::raise(name);
+            }
+            let _flush = FlushToZero::on();
+            Round { groups: Vec::new(), messages, aside }.run();
+        })
+        .expect("the system lets us have two threads");
+    Worker { thread: thread.thread().clone(), inbox }
+}
+
+/// All groups of one thread.
+struct Round {
+    groups: Vec<Group>,
+    messages: Receiver<Message>,
+    aside: Option<Worker>,
+}
+
+impl Round {
+    fn run(mut self) {
+        loop {
+            while let Ok(message) = self.messages.try_recv() {
+                self.listen(message);
+            }
+            let mut worked = false;
+            for group in &mut self.groups {
+                worked |= group.turn();
+            }
+            self.tidy();
+            if !worked && self.messages.is_empty() {
+                // Whoever gives us work unparks us, and if that was just now, this returns at once.
+                std::thread::park_timeout(Duration::from_millis(100));
+            }
+        }
+    }
+
+    fn listen(&mut self, message: Message) {
+        match message {
+            Message::Join { name, sample_rate, playable, seat } => {
+                let with_room = self.groups.iter_mut().position(|group| {
+                    let same = name.is_some() && group.name == name && group.sample_rate == sample_rate;
+                    same && group.seats.iter().take(group.playable.seats()).any(Option::is_none)
+                });
+                let index = with_room.unwrap_or_else(|| {
+                    let seats = [const { None }; SEATS];
+                    self.groups.push(Group { name, playable, seats, sample_rate, slow_turns: 0 });
+                    self.groups.len() - 1
+                });
+                self.groups[index].join(*seat);
+            }
+            Message::Take(group) => {
+                if let Ok(group) = group.downcast::<Group>() {
+                    self.groups.push(*group);
+                }
+            }
+        }
+    }
+
+    /// Lets go what nobody plays any more, and puts aside what is too slow.
+    fn tidy(&mut self) {
+        let mut index = 0;
+        while index < self.groups.len() {
+            let group = &mut self.groups[index];
+            let empty = group.seats.iter().all(Option::is_none);
+            let aside = self.aside.as_ref().filter(|_| group.slow_turns >= SLOW_TURNS);
+            if empty {
+                // Another's code: if it panics when it goes, it goes alone.
+                let group = self.groups.swap_remove(index);
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(group)));
+            } else if let Some(aside) = aside {
+                let group = self.groups.swap_remove(index);
+                group.seats.iter().flatten().for_each(|seat| seat.meter.put_aside());
+                aside.tell(Message::Take(Box::new(group)));
+            } else {
+                index += 1;
+            }
+        }
+    }
+}
+
+impl Group {
+    fn join(&mut self, mut seat: Seat) {
+        let Some(place) = self.seats.iter().position(Option::is_none) else { return };
+        let Self { playable, .. } = self;
+        let past = std::mem::take(&mut seat.past);
+        let opened = guard(|| {
+            playable.open(place, &seat.start);
+            for cue in past {
+                // What is too much is not remembered.
+                let _ = playable.handle(place, cue);
+            }
+        });
+        seat.wire.failed.store(opened.is_err(), Ordering::Relaxed);
+        self.seats[place] = Some(seat);
+    }
+
+    /// Plays a few milliseconds for all sessions that have given some. Gives whether there was anything to play.
+    fn turn(&mut self) -> bool {
+        let Self { playable, seats, sample_rate, .. } = self;
+        let quantum = (*sample_rate as usize / TURNS_PER_S).max(1) as u64;
+        let mut turns: ArrayVec<Turn<'_>, SEATS> = ArrayVec::new();
+        let mut longest = 0;
+        for (place, slot) in seats.iter_mut().enumerate() {
+            if slot.as_ref().is_some_and(|seat| seat.wire.leaving.load(Ordering::Acquire)) {
+                *slot = None;
+            }
+            let Some(seat) = slot else { continue };
+            // Acquire: all input and all cues before this sample are there.
+            let given = seat.wire.given.load(Ordering::Acquire);
+            let length = given.saturating_sub(seat.position).min(quantum) as usize;
+            if length == 0 || seat.wire.failed.load(Ordering::Relaxed) {
+                continue;
+            }
+            seat.take_cues(&mut **playable, place);
+            let Seat { input, output, history, hears, position, .. } = seat;
+            if *hears {
+                // What is older than all that is remembered counts as silence.
+                history.read(*position, &mut input[..length]);
+            }
+            let input = if *hears { &input[..length] } else { &[] };
+            let end = *position + length as u64;
+            // What the session has gone without already, nobody will hear.
+            let mute = end > seat.warm_until && end <= seat.wire.taken.load(Ordering::Relaxed);
+            longest = longest.max(length);
+            turns.push(Turn { seat: place, input, output: &mut output[..length], mute });
+        }
+        if turns.is_empty() {
+            return false;
+        }
+        let begun = Instant::now();
+        let done = guard(|| playable.process(&mut turns));
+        let taken = begun.elapsed();
+        let lengths: ArrayVec<(usize, usize), SEATS> =
+            turns.iter().map(|turn| (turn.seat, turn.output.len())).collect();
+        drop(turns);
+        let sound = length(longest, *sample_rate);
+        self.slow_turns = if taken > sound { self.slow_turns + 1 } else { 0 };
+        for (place, length) in lengths {
+            let Some(seat) = &mut self.seats[place] else { continue };
+            seat.meter.step(taken, sound);
+            trace().push(Span::since("step", seat.lane, begun, taken));
+            if done.is_err() {
+                seat.wire.failed.store(true, Ordering::Relaxed);
+                continue;
+            }
+            seat.position += length as u64;
+            // There is room for all that was given, as long as the session takes what it is owed.
+            seat.sound.push_slice(&seat.output[..length]);
+            if seat.output[..length].iter().any(|sample| !sample.is_finite()) {
+                // The session will not play this; what comes next begins anew.
+                let start = Start { at: seat.position, ..seat.start };
+                let playable = &mut self.playable;
+                let opened = guard(|| playable.open(place, &start));
+                seat.wire.failed.store(opened.is_err(), Ordering::Relaxed);
+            }
+            seat.wire.done.store(seat.position, Ordering::Release);
+        }
+        true
+    }
+}
+
+impl Seat {
+    /// Hands all cues on that have come.
+    fn take_cues(&mut self, playable: &mut dyn Playable, place: usize) {
+        while let Some(cue) = self.held.take().or_else(|| self.cues.try_pop()) {
+            let mut taken = Ok(());
+            let result = guard(|| taken = playable.handle(place, cue));
+            self.wire.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            if taken.is_err() {
+                self.held = Some(cue);
+                break;
+            }
+        }
+    }
+}
