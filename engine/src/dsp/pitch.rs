@@ -8,11 +8,18 @@
 //! Three things are added to the paper's method: the sound is smoothed first, so that peaks are wide enough for a parabola
 //! to fit even at 2 kHz; the period is refined at its multiples, which divides the error of interpolation; and between
 //! octaves that explain the sound about as well, the one near the last confident pitch wins.
+//!
+//! The window that this needs blurs a vibrato by several cents. So it only decides whether there is a pitch and roughly
+//! which; how high it is at the frame's own instant, `refiner` measures in a shorter stretch.
+
+mod refiner;
 
 use std::sync::Arc;
 
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+use refiner::Refiner;
 
 /// The lowest and highest frequency looked for, in Hz. Tones from 55 Hz to 2 kHz lie inside with room for vibrato.
 const SEARCH_HZ: (f64, f64) = (50.0, 2200.0);
@@ -66,13 +73,14 @@ pub struct PitchTracker {
     /// Samples still to come before the next frame.
     until_frame: usize,
     conditioner: Conditioner,
-    /// The last samples, oldest at `position`.
+    /// The last samples twice over, so that the window, which begins at `position`, is one slice.
     ring: Vec<f32>,
     position: usize,
     correlator: Correlator,
+    refiner: Refiner,
     min_lag: usize,
     peaks: Vec<Peak>,
-    /// Lag of the last voiced frame and how many frames ago that was.
+    /// Lag of the last voiced frame, as the whole window has it, and how many frames ago that was.
     last_lag: f32,
     frames_since: usize,
     memory_frames: usize,
@@ -99,10 +107,11 @@ impl PitchTracker {
             hop,
             latency,
             until_frame: latency,
-            conditioner,
-            ring: vec![0.0; window],
+            ring: vec![0.0; 2 * window],
             position: 0,
             correlator: Correlator::new(window, max_lag),
+            refiner: Refiner::new(window, conditioner.correlation()),
+            conditioner,
             min_lag,
             // Two peaks have at least one lag below zero between them.
             peaks: Vec::with_capacity(max_lag / 2 + 1),
@@ -126,8 +135,10 @@ impl PitchTracker {
     /// Takes any number of samples and gives the frames they complete, in order.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(PitchFrame)) {
         for &sample in input {
-            self.ring[self.position] = self.conditioner.next(sample);
-            self.position = if self.position + 1 == self.ring.len() { 0 } else { self.position + 1 };
+            let (conditioned, window) = (self.conditioner.next(sample), self.ring.len() / 2);
+            self.ring[self.position] = conditioned;
+            self.ring[self.position + window] = conditioned;
+            self.position = if self.position + 1 == window { 0 } else { self.position + 1 };
             self.until_frame -= 1;
             if self.until_frame == 0 {
                 self.until_frame = self.hop;
@@ -147,9 +158,9 @@ impl PitchTracker {
     }
 
     fn frame(&mut self) -> PitchFrame {
-        let (newer, older) = self.ring.split_at(self.position);
+        let window = &self.ring[self.position..self.position + self.ring.len() / 2];
         self.frames_since = self.frames_since.saturating_add(1);
-        let peak = if self.correlator.correlate(older, newer) {
+        let peak = if self.correlator.correlate(window) {
             find_peaks(self.correlator.nsdf(), self.min_lag, &mut self.peaks);
             let near = (self.frames_since <= self.memory_frames).then_some(self.last_lag);
             choose(&self.peaks, near)
@@ -163,10 +174,10 @@ impl PitchTracker {
         let confidence = peak.height.clamp(0.0, 1.0);
         let voiced = confidence >= if self.last.voiced { VOICED.1 } else { VOICED.0 };
         let semitones = if voiced {
-            let lag = refine(self.correlator.nsdf(), peak, self.ring.len() / REFINE_PART);
-            self.last_lag = lag;
+            self.last_lag = refine(self.correlator.nsdf(), peak, window.len() / REFINE_PART);
             self.frames_since = 0;
-            let frequency = (self.sample_rate / f64::from(lag)).clamp(SEARCH_HZ.0, SEARCH_HZ.1);
+            let period = self.refiner.period(window, self.last_lag);
+            let frequency = (self.sample_rate / f64::from(period)).clamp(SEARCH_HZ.0, SEARCH_HZ.1);
             (69.0 + 12.0 * (frequency / 440.0).log2()) as f32
         } else {
             self.last.semitones
@@ -285,6 +296,12 @@ impl Conditioner {
         }
     }
 
+    /// Over how many samples the smoothing correlates white noise: the variance of a sum of `n` is that of `n`
+    /// independent ones times this.
+    fn correlation(&self) -> f32 {
+        self.taps.iter().map(|tap| tap * tap).sum::<f32>().recip()
+    }
+
     /// Samples by which the smoothing is late.
     fn delay(&self) -> usize {
         self.taps.len() / 2
@@ -353,11 +370,10 @@ impl Correlator {
         &self.nsdf
     }
 
-    /// Fills the NSDF for the window made of the two runs; false if it is silent.
-    fn correlate(&mut self, older: &[f32], newer: &[f32]) -> bool {
+    /// Fills the NSDF for the window given; false if it is silent.
+    fn correlate(&mut self, sound: &[f32]) -> bool {
         let window = self.window;
-        self.samples[..older.len()].copy_from_slice(older);
-        self.samples[older.len()..window].copy_from_slice(newer);
+        self.samples[..window].copy_from_slice(sound);
         self.samples[window..].fill(0.0);
         for (square, &sample) in self.squares.iter_mut().zip(&self.samples) {
             *square = sample * sample;

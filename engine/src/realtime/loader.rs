@@ -241,7 +241,6 @@ impl Join<'_> {
             history: link.history.clone(),
             hears: order.maker.hears(),
             position: start.at,
-            warm_until: now,
             start,
             meter: meter.clone(),
             held: None,

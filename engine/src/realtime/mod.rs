@@ -10,7 +10,7 @@
 //! - `driver`: which of the two, decided by what a model costs here;
 //! - [`remote`](Remote), `loader`, [`maker`](Maker): models are made ready elsewhere, warmed up with what is being played, and
 //!   taken back when they have left;
-//! - [`health`](Health), [`histogram`], [`trace`](trace::Trace): what can be seen of all this;
+//! - [`health`](Health), [`workforce`], [`histogram`], [`trace`](trace::Trace): what can be seen of all this;
 //! - [`gate`], `snapshot`, [`history`], [`priority`]: what the others stand on.
 
 mod driver;
@@ -37,4 +37,4 @@ pub use lane::Failure;
 pub use maker::{Maker, Patch};
 pub use remote::{Load, Remote, SetupError, Status};
 pub use session::{BlockCue, Session, Setup};
-pub use worker::trace as worker_trace;
+pub use worker::{Workforce, trace as worker_trace, workforce};

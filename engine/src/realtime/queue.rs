@@ -25,6 +25,8 @@ pub(super) struct Wire {
     pub done: AtomicU64,
     /// Number of the sample up to which the session has played, with or without sound.
     pub taken: AtomicU64,
+    /// The model was in time once. Before that it warms up: it plays in full, however late.
+    pub warm: AtomicBool,
     /// The session wants no more.
     pub leaving: AtomicBool,
     /// The model's code broke down.
@@ -89,6 +91,9 @@ impl Queue {
         out[..lead].fill(0.0);
         let there = if self.next == needed { self.sound.pop_slice(&mut out[lead..]) } else { 0 };
         self.next += there as u64;
+        if lead + there == out.len() {
+            self.wire.warm.store(true, Ordering::Relaxed);
+        }
         self.wire.taken.store(end - delay, Ordering::Relaxed);
         meter.set_queued(end.saturating_sub(self.wire.done.load(Ordering::Relaxed)));
         Ok(Some(lead + there))

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ pub const SEATS: usize = 8;
 const TURNS_PER_S: usize = 200;
 /// So many turns in a row that take longer than the sound they make put a group aside.
 const SLOW_TURNS: u32 = 8;
+/// Over how long the load is taken.
+const SEEN: Duration = Duration::from_millis(250);
 /// Messages that may wait.
 const INBOX: usize = 256;
 
@@ -43,8 +45,6 @@ pub(super) struct Seat {
     pub hears: bool,
     /// Number of the next sample to play.
     pub position: u64,
-    /// Up to here the model warms up: it plays in full, however late.
-    pub warm_until: u64,
     pub start: Start,
     pub meter: Arc<Meter>,
     /// A cue that the model had no room for.
@@ -107,6 +107,49 @@ pub(super) fn workers() -> &'static [Worker; 2] {
     })
 }
 
+/// How the worker of this process is doing, and the thread for what it puts aside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workforce {
+    /// Sessions that the worker plays.
+    pub sessions: usize,
+    /// Batches that they make up.
+    pub batches: usize,
+    /// Share of its time that the worker is busy, lately.
+    pub load: f32,
+    /// Sessions whose models are too slow for it, and were put aside.
+    pub sessions_aside: usize,
+    /// Whether the system granted real-time priority; none before the worker was needed.
+    pub real_time: Option<bool>,
+}
+
+/// Counts of one thread, for whoever asks.
+struct Counts {
+    sessions: AtomicUsize,
+    batches: AtomicUsize,
+    load: AtomicU32,
+}
+
+impl Counts {
+    const fn new() -> Self {
+        Self { sessions: AtomicUsize::new(0), batches: AtomicUsize::new(0), load: AtomicU32::new(0) }
+    }
+}
+
+static WORKER: Counts = Counts::new();
+static ASIDE: Counts = Counts::new();
+
+/// How the workers are doing.
+#[must_use]
+pub fn workforce() -> Workforce {
+    Workforce {
+        sessions: WORKER.sessions.load(Ordering::Relaxed),
+        batches: WORKER.batches.load(Ordering::Relaxed),
+        load: f32::from_bits(WORKER.load.load(Ordering::Relaxed)),
+        sessions_aside: ASIDE.sessions.load(Ordering::Relaxed),
+        real_time: priority::granted(),
+    }
+}
+
 /// What the workers did lately.
 pub fn trace() -> &'static Trace {
     static TRACE: OnceLock<Trace> = OnceLock::new();
@@ -122,7 +165,8 @@ fn spawn(name: &'static str, aside: Option<Worker>) -> Worker {
                 priority::raise(name);
             }
             let _flush = FlushToZero::on();
-            Round { groups: Vec::new(), messages, aside }.run();
+            let counts = if aside.is_some() { &WORKER } else { &ASIDE };
+            Round { groups: Vec::new(), messages, aside, counts }.run();
         })
         .expect("the system lets us have two threads");
     Worker { thread: thread.thread().clone(), inbox }
@@ -133,11 +177,14 @@ struct Round {
     groups: Vec<Group>,
     messages: Receiver<Message>,
     aside: Option<Worker>,
+    counts: &'static Counts,
 }
 
 impl Round {
     fn run(mut self) {
+        let (mut busy, mut since) = (Duration::ZERO, Instant::now());
         loop {
+            let begun = Instant::now();
             while let Ok(message) = self.messages.try_recv() {
                 self.listen(message);
             }
@@ -146,6 +193,12 @@ impl Round {
                 worked |= group.turn();
             }
             self.tidy();
+            busy += begun.elapsed();
+            if since.elapsed() > SEEN {
+                let load = busy.as_secs_f32() / since.elapsed().as_secs_f32();
+                self.counts.load.store(load.to_bits(), Ordering::Relaxed);
+                (busy, since) = (Duration::ZERO, Instant::now());
+            }
             if !worked && self.messages.is_empty() {
                 // Whoever gives us work unparks us, and if that was just now, this returns at once.
                 std::thread::park_timeout(Duration::from_millis(100));
@@ -175,7 +228,7 @@ impl Round {
         }
     }
 
-    /// Lets go what nobody plays any more, and puts aside what is too slow.
+    /// Lets go what nobody plays any more, puts aside what is too slow, and counts what is left.
     fn tidy(&mut self) {
         let mut index = 0;
         while index < self.groups.len() {
@@ -194,6 +247,9 @@ impl Round {
                 index += 1;
             }
         }
+        let sessions = self.groups.iter().flat_map(|group| group.seats.iter().flatten()).count();
+        self.counts.sessions.store(sessions, Ordering::Relaxed);
+        self.counts.batches.store(self.groups.len(), Ordering::Relaxed);
     }
 }
 
@@ -239,7 +295,7 @@ impl Group {
             let input = if *hears { &input[..length] } else { &[] };
             let end = *position + length as u64;
             // What the session has gone without already, nobody will hear.
-            let mute = end > seat.warm_until && end <= seat.wire.taken.load(Ordering::Relaxed);
+            let mute = seat.wire.warm.load(Ordering::Relaxed) && end <= seat.wire.taken.load(Ordering::Relaxed);
             longest = longest.max(length);
             turns.push(Turn { seat: place, input, output: &mut output[..length], mute });
         }

@@ -145,6 +145,76 @@ fn vibrato_is_followed() {
     }
 }
 
+fn root_mean_square(errors: &[f64]) -> f64 {
+    (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt()
+}
+
+fn note(frequency: f64) -> f64 {
+    69.0 + 12.0 * (frequency / 440.0).log2()
+}
+
+/// The whole window by itself is 2.6 cents off and more.
+#[test]
+fn vibrato_keeps_its_depth_and_its_time() {
+    for frequency in [150.0, 300.0, 600.0, 1200.0] {
+        for (noise, limit) in [(None, 0.6), (Some(40.0), 0.6), (Some(20.0), 1.0)] {
+            let bent = |time: f64| note(frequency) + 0.6 * (TAU * 6.0 * time).sin();
+            let (sound, truth) = tone(RATE, 1.5, SPECTRA[1].1, bent, noise);
+            let (errors, _) = errors(RATE, &sound, &truth);
+            let off = root_mean_square(&errors);
+            assert!(off < limit, "{frequency} Hz at {noise:?} dB: {off:.2} cents");
+            // A curve that is late by t is low by t times its slope.
+            let first = PitchTracker::new(RATE, HOP).latency().div_ceil(HOP);
+            let slopes = (first..).map(|frame| 60.0 * TAU * 6.0 * (TAU * 6.0 * (frame * HOP) as f64 / RATE).cos());
+            let (product, square) = errors
+                .iter()
+                .zip(slopes)
+                .fold((0.0, 0.0), |sums, (error, slope)| (sums.0 - error * slope, sums.1 + slope * slope));
+            let late = 1e3 * product / square;
+            assert!(late.abs() < 0.05, "{frequency} Hz at {noise:?} dB: late by {late:.3} ms");
+        }
+    }
+}
+
+/// The whole window by itself rounds the corners off by 9 to 16 cents.
+#[test]
+fn slides_keep_their_corners() {
+    for frequency in [150.0, 300.0, 600.0] {
+        for direction in [1.0, -1.0] {
+            // An octave in 300 ms.
+            let slid = |time: f64| note(frequency) + direction * (40.0 * (time - 0.25)).clamp(0.0, 12.0);
+            let (sound, truth) = tone(RATE, 0.8, SPECTRA[1].1, slid, Some(40.0));
+            let (errors, _) = errors(RATE, &sound, &truth);
+            let (off, most) = (root_mean_square(&errors), quantile(&errors, 1.0));
+            assert!(off < 1.2 && most < 7.0, "{frequency} Hz, {direction}: {off:.2} cents, at most {most:.2}");
+        }
+    }
+}
+
+#[test]
+fn steady_tones_are_exact_in_every_frame() {
+    for (name, spectrum) in SPECTRA {
+        for pitch in pitches() {
+            let (sound, truth) = tone(RATE, 0.3, spectrum, |_| pitch, None);
+            let (errors, _) = errors(RATE, &sound, &truth);
+            // The high-pass rings for the first 60 ms.
+            let most = quantile(&errors[15..], 1.0);
+            assert!(most < 0.2, "{name} at {pitch}: {most:.3} cents");
+        }
+    }
+}
+
+/// Short stretches of a steady tone in noise are shakier than the whole window and must not be heeded.
+#[test]
+fn noise_does_not_shake_steady_tones() {
+    let mut all = Vec::new();
+    for pitch in pitches() {
+        let (sound, truth) = tone(RATE, 0.5, SPECTRA[1].1, |_| pitch, Some(20.0));
+        all.extend(errors(RATE, &sound, &truth).0);
+    }
+    assert_within(&all, 0.06, 0.25, 0.0, "sawtooth");
+}
+
 #[test]
 fn glides_are_followed() {
     for (name, spectrum) in SPECTRA {
