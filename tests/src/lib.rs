@@ -1,5 +1,7 @@
 //! What tests that cross crates share: small untrained instruments, and the bundled ones.
 
+pub mod traffic;
+
 use std::path::PathBuf;
 
 use ondes_engine::instrument::{Event, EventKind, Performance, controller};

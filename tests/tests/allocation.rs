@@ -2,12 +2,18 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use ondes_engine::model::file;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
-use ondes_tests::{random_events, random_splits, untrained_instrument};
+use ondes_engine::realtime::{Driver, Maker, Patch, Remote, Setup, gate};
+use ondes_tests::traffic::{Habit, Marked, Player, Poor, swap};
+use ondes_tests::{bundled_models, random_events, random_splits, untrained_instrument};
 
 thread_local! {
-    /// Whether this thread must not allocate now, and how often it did all the same.
+    /// Whether this thread must not allocate now, besides while it is in an audio callback, and how often it did all the same.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
     static BROKEN: Cell<usize> = const { Cell::new(0) };
 }
@@ -17,7 +23,7 @@ struct Guard;
 
 impl Guard {
     fn note() {
-        if GUARDED.get() {
+        if GUARDED.get() || gate::is_inside() {
             BROKEN.set(BROKEN.get() + 1);
         }
     }
@@ -88,5 +94,100 @@ fn playing_does_not_allocate() {
             });
             assert_eq!(count, 0, "{source:?} at {sample_rate} Hz");
         }
+    }
+}
+
+/// Says when it is enough.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Plays a session on a thread of its own, twice as fast as it sounds, while `meanwhile` does what it likes to it. Gives how
+/// often its callbacks allocated or freed.
+fn allocations_while(remote: &Remote, setup: Setup, meanwhile: impl FnOnce()) -> usize {
+    let session = remote.activate(setup).expect("a sound setup");
+    let enough = AtomicBool::new(false);
+    let speed = 2.0 * f64::from(setup.sample_rate);
+    std::thread::scope(|scope| {
+        let audio = scope.spawn(|| {
+            // Some blocks are too long for one piece.
+            let mut player = Player::new(session, 7, 3 * setup.max_block);
+            let begun = Instant::now();
+            let mut heard = false;
+            while !enough.load(Ordering::Relaxed) {
+                heard |= player.play();
+                let due = Duration::from_secs_f64(player.position() as f64 / speed);
+                std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            }
+            (BROKEN.get(), heard)
+        });
+        // Where this panics, the player ends all the same.
+        let stop = Stop(&enough);
+        meanwhile();
+        drop(stop);
+        let (broken, heard) = audio.join().expect("the player plays to its end");
+        assert!(heard, "a silent session shows nothing");
+        broken
+    })
+}
+
+#[test]
+fn sessions_do_not_allocate_while_models_come_and_go() {
+    let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
+    let models: Vec<_> =
+        [untrained_instrument(1), untrained_instrument(2)].into_iter().chain(bundled).map(Arc::new).collect();
+    for (sample_rate, source, max_block) in [
+        (48_000, Source::Notes, 256),
+        (44_100, Source::Sound, 64),
+        (96_000, Source::Notes, 1024),
+        (22_050, Source::Sound, 500),
+    ] {
+        let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
+        let makers = models.iter().map(|model| Patch::new(model.clone(), options).expect("an instrument"));
+        let makers: Vec<Arc<dyn Maker>> = makers.map(|patch| Arc::new(Marked(patch)) as Arc<dyn Maker>).collect();
+        let remote = Remote::new();
+        let broken = allocations_while(&remote, Setup { sample_rate, max_block }, || {
+            swap(&remote, &makers, 0..6);
+            // A host that waits for the worker, and one that plays nothing any more.
+            remote.set_patient(true);
+            swap(&remote, &makers, 6..7);
+            remote.unload();
+            std::thread::sleep(Duration::from_millis(300));
+        });
+        assert_eq!(broken, 0, "{source:?} at {sample_rate} Hz");
+    }
+}
+
+/// How often callbacks allocate or free in a second of a model with that habit, and how often it made no sound.
+fn allocations_of(habit: Habit, driver: Driver) -> (usize, u64) {
+    let remote = Remote::new();
+    remote.set_driver(driver);
+    let broken = allocations_while(&remote, Setup { sample_rate: 48_000, max_block: 256 }, || {
+        remote.load(Box::new(move || Ok(Arc::new(Poor(habit)))), &[]);
+        std::thread::sleep(Duration::from_secs(1));
+    });
+    let health = remote.health().expect("a model plays");
+    assert!(health.steps.count > 20, "{health:?}");
+    (broken, health.faults)
+}
+
+#[test]
+fn a_model_that_allocates_in_a_callback_is_seen() {
+    let allocates: Habit = |turn| drop(std::hint::black_box(vec![0_u8; turn.output.len()]));
+    assert!(allocations_of(allocates, Driver::Inline).0 >= 40);
+    // There it does no harm.
+    assert_eq!(allocations_of(allocates, Driver::Worker { latency: None }), (0, 0));
+}
+
+#[test]
+fn what_is_no_sound_is_dealt_with_without_allocations() {
+    let raves: Habit = |turn| turn.output[0] = if turn.output.len().is_multiple_of(31) { f32::NAN } else { 0.2 };
+    for driver in [Driver::Inline, Driver::Worker { latency: None }] {
+        let (broken, faults) = allocations_of(raves, driver);
+        assert!(broken == 0 && faults > 0, "{driver:?}: {broken} allocations, {faults} faults");
     }
 }

@@ -1,6 +1,8 @@
 //! All tests of all crates.
 
-use crate::process::{cargo, run, works};
+use std::path::PathBuf;
+
+use crate::process::{cargo, root, run, works};
 use crate::setup::setup;
 
 /// Prepares what the tests need, libtorch among it, and runs them.
@@ -12,5 +14,15 @@ pub fn test() -> anyhow::Result<()> {
     } else {
         println!("GPU: none found, and no test needs one yet: nothing is skipped");
     }
-    run(cargo().args(["test", "--workspace"]))
+    run(cargo().args(["test", "--workspace"]))?;
+    interleavings()
+}
+
+/// Tries all orders in which threads can meet in the engine's own lock-free code, with loom. It replaces the atomics, so that
+/// everything is built anew, beside what else is built.
+fn interleavings() -> anyhow::Result<()> {
+    let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let mut test = cargo();
+    test.args(["test", "--package", "ondes-engine", "--lib", "loom_tests"]);
+    run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", built.join("loom")))
 }

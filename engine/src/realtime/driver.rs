@@ -30,7 +30,7 @@ const INLINE_SHARE: f64 = 0.25;
 /// Sound that is made to find the worst block, seconds, and how often: what another process takes away is not the model's.
 const TRIAL_S: f64 = 0.06;
 const TRIALS: usize = 3;
-/// Time that a system takes to wake a worker.
+/// Time that a system takes to wake a worker, and by which a callback that comes late is followed by one that is not.
 const WAKING: Duration = Duration::from_micros(1500);
 
 /// Where a model runs.
@@ -64,7 +64,7 @@ pub(super) fn place(
     if !forced && worst < block.mul_f64(INLINE_SHARE) {
         return Ok(Place::Inline);
     }
-    let late = (WAKING + 2 * worst).saturating_sub(block.saturating_sub(worst));
+    let late = WAKING + 2 * worst;
     let samples = (late.as_secs_f64() * f64::from(setup.sample_rate)).ceil() as usize;
     Ok(Place::Worker(setup.max_block + samples))
 }

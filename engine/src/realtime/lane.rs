@@ -8,7 +8,7 @@ use super::fader::Fader;
 use super::health::Meter;
 use super::history::History;
 use super::queue::Queue;
-use crate::pipeline::{Cue, Playable, Turn};
+use crate::pipeline::{Cue, Playable, Start, Turn};
 
 /// Nothing is louder than this: +24 dB of full scale. A model that runs away is no louder.
 const LOUDEST: f32 = 16.0;
@@ -56,12 +56,14 @@ pub(super) struct Inline {
     /// The next sample that it will be given.
     pub position: u64,
     pub offline: bool,
+    /// How it begins anew, but for the time.
+    start: Start,
     scratch: [Vec<f32>; 2],
 }
 
 impl Inline {
-    pub fn new(playable: Box<dyn Playable>, position: u64, offline: bool) -> Self {
-        Self { playable, position, offline, scratch: [vec![0.0; PIECE], vec![0.0; PIECE]] }
+    pub fn new(playable: Box<dyn Playable>, start: Start, offline: bool) -> Self {
+        Self { playable, position: start.at, offline, start, scratch: [vec![0.0; PIECE], vec![0.0; PIECE]] }
     }
 }
 
@@ -103,7 +105,10 @@ impl Lane {
             return true;
         }
         match &mut self.engine {
-            Engine::Inline(inline) => inline.playable.handle(0, cue).is_ok(),
+            Engine::Inline(inline) => inline.handle(cue).unwrap_or_else(|failure| {
+                self.failure = Some(failure);
+                true
+            }),
             Engine::Queued(queue) => queue.handle(cue),
         }
     }
@@ -138,7 +143,7 @@ impl Lane {
         if !sane {
             self.meter.fault();
             if let Engine::Inline(inline) = &mut self.engine {
-                inline.begin_again();
+                self.failure = inline.begin_again().err();
             }
         }
         if sane && self.probation == 0 {
@@ -199,8 +204,16 @@ impl Inline {
     }
 
     /// Forgets all sound, which is no sound any more.
-    fn begin_again(&mut self) {
-        self.playable.open(0, &crate::pipeline::Start { at: self.position, ..Default::default() });
+    fn begin_again(&mut self) -> Result<(), Failure> {
+        let start = Start { at: self.position, ..self.start };
+        guard(|| self.playable.open(0, &start))
+    }
+
+    /// Gives whether there was room for the cue.
+    fn handle(&mut self, cue: Cue) -> Result<bool, Failure> {
+        let mut taken = false;
+        guard(|| taken = self.playable.handle(0, cue).is_ok())?;
+        Ok(taken)
     }
 }
 

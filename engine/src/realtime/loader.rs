@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, unbounded};
+use ondes_kernels::FlushToZero;
 use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
@@ -100,6 +101,8 @@ fn make_with(
     snapshot: Option<Box<Snapshot>>,
 ) -> Result<(Box<Lane>, LaneFacts), String> {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
+    // As where it will be played: what it costs, and what it remembers.
+    let _flush = FlushToZero::on();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let setup = link.setup;
     let Order { maker, tag, .. } = *order;
@@ -115,12 +118,12 @@ fn make_with(
     let warm = if snapshot.is_some() { (WARM_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
     let start = Start { at: now.saturating_sub(warm), ..maker.start() };
     let past = past(order, snapshot.as_deref(), start.at);
-    let next_cue = snapshot.as_ref().map_or(0, |snapshot| snapshot.cues);
+    let next_cue = snapshot.as_ref().map_or_else(|| link.cues.load(Ordering::Relaxed), |snapshot| snapshot.cues);
     let tail = playable.tail_samples();
     let (engine, next_cue, driven, latency_samples) = match place {
         Place::Inline | Place::Offline => {
             let offline = place == Place::Offline;
-            let mut inline = Inline::new(playable, start.at, offline);
+            let mut inline = Inline::new(playable, start, offline);
             let opened = guard(|| {
                 inline.playable.open(0, &start);
                 for cue in past {

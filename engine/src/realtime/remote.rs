@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::atomic::AtomicCell;
-use ringbuf::traits::{Consumer, Split};
+use ringbuf::traits::{Consumer, Observer, Split};
 use ringbuf::{HeapCons, HeapRb};
 
 use super::driver::Driver;
 use super::health::{Driven, Health};
 use super::history::History;
-use super::lane::{Failure, Lane};
+use super::lane::{Failure, Lane, guard};
 use super::loader::{self, LaneFacts, Order};
 use super::maker::{Maker, Silence};
 use super::session::{HISTORY_S, Link, RETIRED, Session, Setup};
@@ -115,6 +115,7 @@ impl Remote {
             heard: AtomicU32::new(0),
             latency: AtomicUsize::new(0),
             patient: AtomicBool::new(state.patient),
+            cues: AtomicU64::new(0),
             cues_lost: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         });
@@ -122,15 +123,18 @@ impl Remote {
         let mut host = Host { link: link.clone(), retired, lanes: HashMap::new() };
         let mut first = None;
         if let Some(maker) = state.maker.clone() {
-            // What is being loaded is loaded for the host that was.
-            self.0.asked.fetch_add(1, Ordering::Relaxed);
+            let loading = state.status == Status::Loading;
             let order = Order { maker: &*maker, driver: state.driver, tag: state.tag, controls: &state.controls };
             match loader::make_first(&order, &link) {
                 Ok((lane, facts)) => {
                     host.lanes.insert(lane.number, facts);
                     first = Some(lane);
-                    state.status = Status::Ready;
+                    // What is being loaded comes by and by.
+                    if !loading {
+                        state.status = Status::Ready;
+                    }
                 }
+                Err(_) if loading => {}
                 Err(reason) => state.status = Status::Failed(reason),
             }
         }
@@ -147,10 +151,10 @@ impl Remote {
         loader::ask(Box::new(move || {
             // Left alone when something else was asked for meanwhile.
             let Some(load) = load.take().filter(|_| control.wants(asked)) else { return control.take_back() };
-            match load() {
+            control.try_to(asked, || match load() {
                 Ok(maker) => control.change(asked, Some((maker, controls.clone()))),
                 Err(reason) => control.fail(asked, reason),
-            }
+            });
             control.take_back()
         }));
     }
@@ -167,7 +171,8 @@ impl Remote {
             return;
         }
         state.driver = driver;
-        if state.maker.is_none() {
+        // What is being loaded will be made for it.
+        if state.maker.is_none() || state.status == Status::Loading {
             return;
         }
         drop(state);
@@ -175,8 +180,8 @@ impl Remote {
         let control = self.0.clone();
         let mut fresh = true;
         loader::ask(Box::new(move || {
-            if std::mem::take(&mut fresh) {
-                control.change(asked, None);
+            if std::mem::take(&mut fresh) && control.wants(asked) {
+                control.try_to(asked, || control.change(asked, None));
             }
             control.take_back()
         }));
@@ -247,45 +252,60 @@ impl Control {
         }
     }
 
+    /// Does what was asked for; where a model's code breaks down over it, says so.
+    fn try_to(&self, asked: u64, work: impl FnOnce()) {
+        if guard(work).is_err() {
+            self.fail(asked, "the model's code panicked while it was made ready".into());
+        }
+    }
+
     /// Makes another model, or the present one in another way, take over.
     fn change(&self, asked: u64, model: Option<Loaded>) {
-        let (maker, controls, tag, driver, link) = {
-            let state = self.state();
-            let link = state.host.as_ref().map(|host| host.link.clone());
-            let (maker, controls, tag) = match model {
-                Some((maker, controls)) => (maker, controls, asked),
-                None => match &state.maker {
-                    Some(maker) => (maker.clone(), state.controls.clone(), state.tag),
-                    None => return,
-                },
-            };
-            (maker, controls, tag, state.driver, link)
+        let state = self.state();
+        let (maker, controls, tag) = match model {
+            Some((maker, controls)) => (maker, controls, asked),
+            None => match &state.maker {
+                Some(maker) => (maker.clone(), state.controls.clone(), state.tag),
+                None => return,
+            },
         };
-        // Without a host there is nobody to play for yet: it is made when one comes.
-        let order = Order { maker: &*maker, driver, tag, controls: &controls };
-        let made = link.as_ref().map(|link| loader::make(&order, link));
-        let mut state = self.state();
-        if !self.wants(asked) {
-            return;
-        }
-        match made {
-            Some(Err(reason)) => {
-                state.status = Status::Failed(reason);
+        drop(state);
+        loop {
+            let (driver, link) = self.place();
+            let order = Order { maker: &*maker, driver, tag, controls: &controls };
+            // Without a host there is nobody to play for yet: it is made when one comes.
+            let made = link.as_ref().map(|link| loader::make(&order, link));
+            let mut state = self.state();
+            if !self.wants(asked) {
                 return;
             }
-            Some(Ok((lane, facts))) => {
-                if let (Some(host), Some(link)) = (&mut state.host, link)
-                    && Arc::ptr_eq(&host.link, &link)
-                {
+            let here = state.host.as_ref().map(|host| &host.link);
+            if state.driver != driver || here.map(Arc::as_ptr) != link.as_ref().map(Arc::as_ptr) {
+                // Meanwhile it was wanted in another way, or by another host.
+                continue;
+            }
+            match (made, &mut state.host) {
+                (Some(Err(reason)), _) => {
+                    state.status = Status::Failed(reason);
+                    return;
+                }
+                (Some(Ok((lane, facts))), Some(host)) => {
                     host.lanes.insert(lane.number, facts);
-                    if let Some(unheard) = link.arrival.swap(Some(lane)) {
+                    if let Some(unheard) = host.link.arrival.swap(Some(lane)) {
                         host.lanes.remove(&unheard.number);
                     }
                 }
+                _ => {}
             }
-            None => {}
+            (state.maker, state.controls, state.tag, state.status) = (Some(maker), controls, tag, Status::Ready);
+            return;
         }
-        (state.maker, state.controls, state.tag, state.status) = (Some(maker), controls, tag, Status::Ready);
+    }
+
+    /// How and for whom to make a model now.
+    fn place(&self) -> (Driver, Option<Arc<Link>>) {
+        let state = self.state();
+        (state.driver, state.host.as_ref().map(|host| host.link.clone()))
     }
 
     /// Drops what the audio thread has given back. Gives whether there is more to come.
@@ -297,9 +317,12 @@ impl Control {
             host.lanes.remove(&lane.number);
             dropped.push(lane);
         }
-        let more = host.lanes.len() > 1;
+        // What arrives for a session that is gone will never be played.
+        let played = host.retired.write_is_held();
+        let unheard = if played { None } else { host.link.arrival.take() };
+        let more = played && host.lanes.len() > 1;
         drop(state);
-        drop(dropped);
+        drop((dropped, unheard));
         more
     }
 }

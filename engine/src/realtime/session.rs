@@ -57,15 +57,18 @@ pub(super) struct Link {
     pub latency: AtomicUsize,
     /// The host is not in a hurry.
     pub patient: AtomicBool,
+    /// Count of all cues so far.
+    pub cues: AtomicU64,
     pub cues_lost: AtomicU64,
-    /// The heard model's code broke down.
+    /// The code of the model that is heard, or of one that was to take over, broke down.
     pub failed: AtomicBool,
 }
 
 /// A model in a host: blocks of any size with cues at any sample go in, sound comes out.
 ///
 /// This half belongs to the audio thread; [`Remote`](super::Remote) is the other one. Nothing here allocates, frees, locks or
-/// waits, except that [`Remote::set_patient`](super::Remote::set_patient) makes it wait for a worker.
+/// waits, except that [`Remote::set_patient`](super::Remote::set_patient) makes it wait for a worker, and that a model's code
+/// that panics in the callback has its message printed, once.
 pub struct Session {
     link: Arc<Link>,
     history: HistoryWriter,
@@ -147,6 +150,10 @@ impl Session {
                 }
                 (cues, start) = (later, end);
             }
+            // A block without samples, such as a host sends to hand over cues alone.
+            if frames == 0 {
+                cues.iter().for_each(|cue| self.take(Cue { at: self.now, action: cue.action }));
+            }
         });
     }
 
@@ -197,7 +204,7 @@ impl Session {
             Some(lane) => drop(lane.play(&block, sound)),
             None => sound.fill(0.0),
         }
-        let mut over = false;
+        let (mut over, mut broken) = (false, false);
         if let Some((next, faded)) = &mut self.next {
             // Once it has begun, a cross-fade goes on: a model that is late has its own way to fall silent.
             if next.play(&block, arriving) || *faded > 0 {
@@ -207,17 +214,22 @@ impl Session {
                 }
                 *faded = (*faded + length).min(self.fade.len());
                 over = *faded == self.fade.len();
-            } else if next.failure.is_some() {
-                over = true;
             }
+            broken = next.failure.is_some() && *faded == 0;
         }
         self.now += length as u64;
+        self.link.cues.store(self.cues, Ordering::Relaxed);
         self.link.now.store(self.now, Ordering::Release);
         if over {
             self.take_over();
         }
-        let failed = self.lane.as_ref().is_some_and(|lane| lane.failure.is_some());
-        self.link.failed.store(failed, Ordering::Relaxed);
+        if broken && let Some((next, _)) = self.next.take() {
+            // It broke down before it was heard: the other one plays on.
+            self.retire(next);
+        }
+        if broken || self.lane.as_ref().is_some_and(|lane| lane.failure.is_some()) {
+            self.link.failed.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The model that came is now the one that is heard.
@@ -226,12 +238,18 @@ impl Session {
             if self.lane.as_ref().is_none_or(|lane| lane.tag != next.tag) {
                 self.turned.clear();
             }
-            let old = self.lane.replace(next);
-            // There was room when the other one was adopted, and nothing else has gone there since.
-            if let Some(Err(old)) = old.map(|old| self.retired.try_push(old)) {
-                std::mem::forget(old);
+            if let Some(old) = self.lane.replace(next) {
+                self.retire(old);
             }
             self.tell();
+        }
+    }
+
+    /// Gives a lane back to the loader.
+    fn retire(&mut self, lane: Box<Lane>) {
+        // There is room since a lane was adopted that this one makes way for.
+        if let Err(lane) = self.retired.try_push(lane) {
+            std::mem::forget(lane);
         }
     }
 
@@ -243,10 +261,16 @@ impl Session {
 
     /// Takes a model that is ready, and tells it what has happened since it was made.
     fn adopt(&mut self) {
-        if self.next.is_some() || self.retired.vacant_len() == 0 {
+        // One that has not been heard yet gives way to a newer one: it may be too slow ever to be heard. Room for both.
+        let fading = self.next.as_ref().is_some_and(|(_, faded)| *faded > 0);
+        if fading || self.retired.vacant_len() < 2 {
             return;
         }
         let Some(mut lane) = self.link.arrival.take() else { return };
+        self.link.failed.store(false, Ordering::Relaxed);
+        if let Some((unheard, _)) = self.next.take() {
+            self.retire(unheard);
+        }
         let new = self.cues.saturating_sub(lane.next_cue).min(self.recent.len() as u64);
         for count in self.cues - new..self.cues {
             let cue = self.recent[count as usize % self.recent.len()];

@@ -4,7 +4,6 @@
 //! one batch, then the next. A group that cannot keep up with time is put aside, to a thread where it holds up only its like.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -19,7 +18,7 @@ use ringbuf::{HeapCons, HeapProd};
 use super::health::Meter;
 use super::history::History;
 use super::lane::{guard, length};
-use super::priority;
+use super::{loader, priority};
 use super::queue::Wire;
 use super::trace::{Span, Trace};
 use crate::pipeline::{Cue, Playable, Start, Turn};
@@ -213,11 +212,17 @@ impl Round {
                     let same = name.is_some() && group.name == name && group.sample_rate == sample_rate;
                     same && group.seats.iter().take(group.playable.seats()).any(Option::is_none)
                 });
-                let index = with_room.unwrap_or_else(|| {
-                    let seats = [const { None }; SEATS];
-                    self.groups.push(Group { name, playable, seats, sample_rate, slow_turns: 0 });
-                    self.groups.len() - 1
-                });
+                let index = match with_room {
+                    Some(index) => {
+                        discard(playable);
+                        index
+                    }
+                    None => {
+                        let seats = [const { None }; SEATS];
+                        self.groups.push(Group { name, playable, seats, sample_rate, slow_turns: 0 });
+                        self.groups.len() - 1
+                    }
+                };
                 self.groups[index].join(*seat);
             }
             Message::Take(group) => {
@@ -236,9 +241,7 @@ impl Round {
             let empty = group.seats.iter().all(Option::is_none);
             let aside = self.aside.as_ref().filter(|_| group.slow_turns >= SLOW_TURNS);
             if empty {
-                // Another's code: if it panics when it goes, it goes alone.
-                let group = self.groups.swap_remove(index);
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(group)));
+                discard(self.groups.swap_remove(index).playable);
             } else if let Some(aside) = aside {
                 let group = self.groups.swap_remove(index);
                 group.seats.iter().flatten().for_each(|seat| seat.meter.put_aside());
@@ -251,6 +254,15 @@ impl Round {
         self.counts.sessions.store(sessions, Ordering::Relaxed);
         self.counts.batches.store(self.groups.len(), Ordering::Relaxed);
     }
+}
+
+/// Has the loader free a model: that takes longer than others should wait.
+fn discard(playable: Box<dyn Playable>) {
+    let mut playable = Some(playable);
+    loader::ask(Box::new(move || {
+        drop(playable.take());
+        false
+    }));
 }
 
 impl Group {
