@@ -1,5 +1,6 @@
 //! What tests that cross crates share: small untrained instruments, and the bundled ones.
 
+pub mod doubles;
 pub mod traffic;
 
 use std::path::PathBuf;

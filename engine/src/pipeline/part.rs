@@ -47,6 +47,8 @@ pub(super) struct Part {
     room: Smoothed,
     brightness: Smoothed,
     missing: u64,
+    /// The network gave something else than numbers: so does this part, until it begins anew. A resampler does not stand it.
+    insane: bool,
     /// What the next hop is made from.
     pub score: Score,
     /// One hop at the model's rate.
@@ -146,6 +148,7 @@ impl Part {
             room: Smoothed::new(1.0),
             brightness: Smoothed::new(0.0),
             missing: 0,
+            insane: false,
             score: Score {
                 frames: vec![VoiceFrame::SILENT; slots],
                 sounding: 0,
@@ -207,7 +210,7 @@ impl Part {
             (*transpose, *begun) = (start.transpose, false);
         }
         self.due.clear();
-        (self.fresh, self.transport, self.missing) = (true, None, 0);
+        (self.fresh, self.transport, self.missing, self.insane) = (true, None, 0, false);
         self.score.sounding = 0;
         for index in 0..self.knobs.len() {
             let default = self.knobs[index].control.default;
@@ -288,7 +291,7 @@ impl Part {
         if let (Some((since, transport)), Some(port)) = (self.transport, self.position_port) {
             let seconds = at.saturating_sub(since) as f64 / self.ratio.model as f64;
             let beats = if transport.playing { seconds * f64::from(transport.tempo) / 60.0 } else { 0.0 };
-            self.score.ports[port] = (transport.position + beats) as f32;
+            self.score.ports[port] = self.within(port, (transport.position + beats) as f32);
         }
         self.score.brightness = self.brightness.step();
         let start = self.room.value();
@@ -300,12 +303,19 @@ impl Part {
 
     /// Takes the hop in [`Part::sound`].
     pub fn deliver(&mut self) {
+        if self.sound.iter().any(|sample| !sample.is_finite()) {
+            self.sound.fill(0.0);
+            self.insane = true;
+        }
         self.rates.to_host.push(&self.sound);
     }
 
     /// Fills `out` with what is due at the host.
     pub fn give(&mut self, out: &mut [f32]) {
         self.missing += self.rates.to_host.pull(out) as u64;
+        if self.insane {
+            out.fill(f32::NAN);
+        }
     }
 
     fn act(&mut self, at: u64, action: Action) {
@@ -321,10 +331,17 @@ impl Part {
                 let finite = transport.tempo.is_finite() && transport.position.is_finite();
                 self.transport = finite.then_some((at, transport));
                 if let Some(port) = self.tempo_port.filter(|_| finite) {
-                    self.ports[port].set(transport.tempo, true);
+                    let tempo = self.within(port, transport.tempo);
+                    self.ports[port].set(tempo, true);
                 }
             }
         }
+    }
+
+    /// Holds what a port is fed within the range of its control.
+    fn within(&self, port: usize, value: f32) -> f32 {
+        let knob = self.knobs.iter().find(|knob| knob.port == Some(port));
+        knob.map_or(value, |knob| knob.control.clamp(value))
     }
 
     /// Turns a knob to a value in its range.

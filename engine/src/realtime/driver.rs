@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::lane::{guard, length, run};
 use super::maker::Maker;
-use super::session::Setup;
+use super::session::{HISTORY_S, Setup};
 use crate::pipeline::{Cue, Playable, Start};
 
 /// How a model is to be driven.
@@ -55,7 +55,13 @@ pub(super) fn place(
     let forced = match driver {
         Driver::Offline => return Ok(Place::Offline),
         Driver::Inline => return Ok(Place::Inline),
-        Driver::Worker { latency: Some(latency) } => return Ok(Place::Worker(latency.max(setup.max_block))),
+        Driver::Worker { latency: Some(latency) } => {
+            let most = (HISTORY_S * f64::from(setup.sample_rate)) as usize;
+            if latency > most {
+                return Err(format!("{latency} samples for the worker are too many; at most {most} are remembered"));
+            }
+            return Ok(Place::Worker(latency.max(setup.max_block)));
+        }
         Driver::Worker { latency: None } => true,
         Driver::Auto => false,
     };

@@ -60,6 +60,12 @@ impl Fader {
         self.mirror = None;
     }
 
+    /// Is silent, and fades in with the next sample: for sound that begins in the middle.
+    pub(super) fn shut(&mut self) {
+        self.level = 0;
+        self.mirror = None;
+    }
+
     /// Whether the last sample was silent whatever the sound.
     #[cfg(test)]
     pub(super) fn is_silent(&self) -> bool {

@@ -11,7 +11,7 @@ use super::queue::Queue;
 use crate::pipeline::{Cue, Playable, Start, Turn};
 
 /// Nothing is louder than this: +24 dB of full scale. A model that runs away is no louder.
-const LOUDEST: f32 = 16.0;
+pub(super) const LOUDEST: f32 = 16.0;
 /// How long a model must be in time again before it is heard again, as a part of a second.
 const PROBATION_PER_S: usize = 50;
 /// Samples that are caught up with at a time.
@@ -33,6 +33,8 @@ pub(super) struct Lane {
     /// What is the same model: its controls stay where they are.
     pub tag: u64,
     pub meter: Arc<Meter>,
+    /// It was told what the session had played when it was made.
+    pub told: bool,
     /// The next cue that it has not been given, by the session's count.
     pub next_cue: u64,
     fader: Fader,
@@ -79,10 +81,30 @@ pub(super) struct Block<'a> {
 }
 
 impl Lane {
-    pub fn new(engine: Engine, number: u32, tag: u64, meter: Arc<Meter>, next_cue: u64, sample_rate: u32) -> Self {
+    pub fn new(
+        engine: Engine,
+        number: u32,
+        tag: u64,
+        meter: Arc<Meter>,
+        told: bool,
+        next_cue: u64,
+        sample_rate: u32,
+    ) -> Self {
         let mut fader = Fader::new(sample_rate);
         fader.open();
-        Self { engine, number, tag, meter, next_cue, fader, sample_rate, ready: false, probation: 0, failure: None }
+        Self {
+            engine,
+            number,
+            tag,
+            meter,
+            told,
+            next_cue,
+            fader,
+            sample_rate,
+            ready: false,
+            probation: 0,
+            failure: None,
+        }
     }
 
     pub fn latency_samples(&self) -> usize {
@@ -131,6 +153,8 @@ impl Lane {
         };
         let in_time = there == out.len();
         if !in_time && !self.ready && self.failure.is_none() {
+            // When it comes, it will be in the middle of something.
+            self.fader.shut();
             out.fill(0.0);
             return false;
         }

@@ -17,7 +17,7 @@ use super::queue::{Queue, Wire};
 use super::session::{HISTORY_S, Link};
 use super::snapshot::Snapshot;
 use super::worker::{Message, SEATS, Seat, workers};
-use crate::pipeline::{Action, ControlId, Cue, Start};
+use crate::pipeline::{Action, ControlId, Cue, Start, Transport};
 
 /// How much of the past a model hears before it takes over, seconds: its memory and its room are full then.
 const WARM_S: f64 = 0.7;
@@ -117,8 +117,9 @@ fn make_with(
     let now = snapshot.as_ref().map_or_else(|| link.now.load(Ordering::Acquire), |snapshot| snapshot.now);
     let warm = if snapshot.is_some() { (WARM_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
     let start = Start { at: now.saturating_sub(warm), ..maker.start() };
-    let past = past(order, snapshot.as_deref(), start.at);
+    let past = past(order, snapshot.as_deref(), start.at, setup.sample_rate);
     let next_cue = snapshot.as_ref().map_or_else(|| link.cues.load(Ordering::Relaxed), |snapshot| snapshot.cues);
+    let told = snapshot.is_some();
     let tail = playable.tail_samples();
     let (engine, next_cue, driven, latency_samples) = match place {
         Place::Inline | Place::Offline => {
@@ -145,7 +146,7 @@ fn make_with(
         }
     };
     let facts = LaneFacts { meter: meter.clone(), driven, latency_samples, latency_measured };
-    Ok((Box::new(Lane::new(engine, number, tag, meter, next_cue, setup.sample_rate)), facts))
+    Ok((Box::new(Lane::new(engine, number, tag, meter, told, next_cue, setup.sample_rate)), facts))
 }
 
 /// Asks a session for a snapshot; none when its audio thread does not run.
@@ -164,8 +165,8 @@ fn ask_session(link: &Link) -> Option<Box<Snapshot>> {
     link.answer.take()
 }
 
-/// What has to be told to a model that takes over: notes and wheels with their own times, then the knobs.
-fn past(order: &Order<'_>, snapshot: Option<&Snapshot>, at: u64) -> Vec<Cue> {
+/// What has to be told to a model that takes over: the knobs and the song, then notes and wheels with their own times.
+fn past(order: &Order<'_>, snapshot: Option<&Snapshot>, at: u64, sample_rate: u32) -> Vec<Cue> {
     let mut past = Vec::new();
     let mut turn = |&(id, value): &(ControlId, f32)| past.push(Cue { at, action: Action::Control { id, value } });
     order.controls.iter().for_each(&mut turn);
@@ -173,10 +174,19 @@ fn past(order: &Order<'_>, snapshot: Option<&Snapshot>, at: u64) -> Vec<Cue> {
         if snapshot.tag == Some(order.tag) {
             snapshot.turned.iter().for_each(&mut turn);
         }
+        past.extend(snapshot.transport.map(|song| begun(song, at, sample_rate)));
         let events = snapshot.memory.events().into_iter();
         past.extend(events.map(|event| Cue { at: event.at, action: Action::Play(event.kind) }));
     }
     past
+}
+
+/// A song that a host has begun, as it is at `at` where that was earlier.
+fn begun((since, song): (u64, Transport), at: u64, sample_rate: u32) -> Cue {
+    let seconds = at.saturating_sub(since) as f64 / f64::from(sample_rate);
+    let beats = if song.playing { seconds * f64::from(song.tempo) / 60.0 } else { 0.0 };
+    let song = Transport { position: song.position + beats, ..song };
+    Cue { at: at.max(since), action: Action::Transport(song) }
 }
 
 /// Plays a model up to the present, round after round while the present goes on. Gives the next cue that it has not heard.

@@ -68,17 +68,22 @@ impl Queue {
     pub fn play(&mut self, block: &Block<'_>, out: &mut [f32], meter: &Meter) -> Result<Option<usize>, Failure> {
         let end = block.at + out.len() as u64;
         self.wire.given.store(end, Ordering::Release);
-        self.workers[usize::from(meter.is_aside())].unpark();
         let delay = self.delay as u64;
+        // The first sound may begin within this block.
+        let lead = (self.start + delay).saturating_sub(block.at) as usize;
+        let needed = (block.at + lead as u64).saturating_sub(delay);
+        // What came too late makes room before more is made.
+        self.drop_stale(needed);
+        self.workers[usize::from(meter.is_aside())].unpark();
         if end <= self.start + delay {
             return Ok(None);
         }
-        // The first sound may begin within this block.
-        let lead = (self.start + delay).saturating_sub(block.at) as usize;
-        let needed = block.at + lead as u64 - delay;
         while block.patient && self.wire.done.load(Ordering::Acquire) < end - delay {
             if self.wire.failed.load(Ordering::Relaxed) {
                 return Err(Failure::Panicked);
+            }
+            if self.drop_stale(needed) {
+                self.workers[usize::from(meter.is_aside())].unpark();
             }
             // Only where the host is not in a hurry.
             std::thread::sleep(Duration::from_micros(50));
@@ -86,8 +91,7 @@ impl Queue {
         if self.wire.failed.load(Ordering::Relaxed) {
             return Err(Failure::Panicked);
         }
-        let stale = needed.saturating_sub(self.next).min(self.sound.occupied_len() as u64);
-        self.next += self.sound.skip(stale as usize) as u64;
+        self.drop_stale(needed);
         out[..lead].fill(0.0);
         let there = if self.next == needed { self.sound.pop_slice(&mut out[lead..]) } else { 0 };
         self.next += there as u64;
@@ -97,6 +101,13 @@ impl Queue {
         self.wire.taken.store(end - delay, Ordering::Relaxed);
         meter.set_queued(end.saturating_sub(self.wire.done.load(Ordering::Relaxed)));
         Ok(Some(lead + there))
+    }
+
+    /// Drops the sound before sample `needed`. Gives whether there was any.
+    fn drop_stale(&mut self, needed: u64) -> bool {
+        let stale = needed.saturating_sub(self.next).min(self.sound.occupied_len() as u64);
+        self.next += self.sound.skip(stale as usize) as u64;
+        stale > 0
     }
 }
 

@@ -47,6 +47,9 @@ pub enum SetupError {
     Block(usize),
 }
 
+/// A model that has not caught up with the present after so many seconds of sound never will.
+const CATCH_UP_S: u64 = 3;
+
 /// A session from outside the audio thread: loads models, chooses drivers, and sees how it is doing. Clones are the same one.
 #[derive(Clone, Default)]
 pub struct Remote(Arc<Control>);
@@ -75,6 +78,10 @@ struct Host {
     retired: HeapCons<Box<Lane>>,
     /// By the number of the lane: those that may still be heard.
     lanes: HashMap<u32, LaneFacts>,
+    /// The lane that was made last, and the number of the sample at which it was ready.
+    newest: (u32, u64),
+    /// What that one was made for.
+    driver: Driver,
 }
 
 /// What is to be loaded: made on the loader's thread, where it may take its time.
@@ -117,16 +124,18 @@ impl Remote {
             patient: AtomicBool::new(state.patient),
             cues: AtomicU64::new(0),
             cues_lost: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
+            failed: AtomicU32::new(0),
         });
         let (retiring, retired) = HeapRb::new(RETIRED).split();
-        let mut host = Host { link: link.clone(), retired, lanes: HashMap::new() };
+        let mut host =
+            Host { link: link.clone(), retired, lanes: HashMap::new(), newest: (0, 0), driver: state.driver };
         let mut first = None;
         if let Some(maker) = state.maker.clone() {
             let loading = state.status == Status::Loading;
             let order = Order { maker: &*maker, driver: state.driver, tag: state.tag, controls: &state.controls };
             match loader::make_first(&order, &link) {
                 Ok((lane, facts)) => {
+                    host.newest = (lane.number, 0);
                     host.lanes.insert(lane.number, facts);
                     first = Some(lane);
                     // What is being loaded comes by and by.
@@ -145,7 +154,7 @@ impl Remote {
     /// Loads a model that takes over without a break as soon as it is ready. Of several that are asked for in short order
     /// the last one counts. `controls` are turned before it is heard.
     pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) {
-        let asked = self.0.ask(Status::Loading);
+        let asked = self.0.ask(&mut self.0.state(), Status::Loading);
         let (control, controls) = (self.0.clone(), controls.to_vec());
         let mut load = Some(load);
         loader::ask(Box::new(move || {
@@ -175,8 +184,9 @@ impl Remote {
         if state.maker.is_none() || state.status == Status::Loading {
             return;
         }
+        // Under the same lock: a load that another thread asks for now comes before or after.
+        let asked = self.0.ask(&mut state, Status::Loading);
         drop(state);
-        let asked = self.0.ask(Status::Loading);
         let control = self.0.clone();
         let mut fresh = true;
         loader::ask(Box::new(move || {
@@ -200,10 +210,12 @@ impl Remote {
     #[must_use]
     pub fn status(&self) -> Status {
         let state = self.0.state();
-        let failed = state.host.as_ref().is_some_and(|host| host.link.failed.load(Ordering::Relaxed));
-        match &state.status {
-            Status::Ready if failed => Status::Failed(Failure::Panicked.to_string()),
-            status => status.clone(),
+        match (&state.status, &state.host) {
+            (Status::Ready, Some(host)) if host.has_failed() => Status::Failed(Failure::Panicked.to_string()),
+            (Status::Ready, Some(host)) if host.waits_in_vain() => {
+                Status::Failed("the model is too slow here: it does not catch up with the present".into())
+            }
+            (status, _) => status.clone(),
         }
     }
 
@@ -229,14 +241,28 @@ impl Remote {
     }
 }
 
+impl Host {
+    /// Whether the newest model's code broke down. Those before it do not matter any more, even where they are still heard.
+    fn has_failed(&self) -> bool {
+        let (number, _) = self.newest;
+        number > 0 && self.link.failed.load(Ordering::Relaxed) == number
+    }
+
+    /// Whether the newest model has had time enough to be heard, and is not.
+    fn waits_in_vain(&self) -> bool {
+        let (number, since) = self.newest;
+        let waited = self.link.now.load(Ordering::Acquire).saturating_sub(since);
+        number > self.link.heard.load(Ordering::Relaxed) && waited > CATCH_UP_S * u64::from(self.link.setup.sample_rate)
+    }
+}
+
 impl Control {
     /// Nothing that is kept here is half done when a thread panics.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, status: Status) -> u64 {
-        let mut state = self.state();
+    fn ask(&self, state: &mut State, status: Status) -> u64 {
         state.status = status;
         self.asked.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -246,6 +272,16 @@ impl Control {
     }
 
     fn fail(&self, asked: u64, reason: String) {
+        if !self.wants(asked) {
+            return;
+        }
+        // The model that plays on may have been wanted in another way meanwhile.
+        let state = self.state();
+        let otherwise = state.host.as_ref().is_some_and(|host| host.driver != state.driver);
+        drop(state);
+        if otherwise {
+            self.change(asked, None);
+        }
         let mut state = self.state();
         if self.wants(asked) {
             state.status = Status::Failed(reason);
@@ -290,6 +326,8 @@ impl Control {
                     return;
                 }
                 (Some(Ok((lane, facts))), Some(host)) => {
+                    host.driver = driver;
+                    host.newest = (lane.number, host.link.now.load(Ordering::Acquire));
                     host.lanes.insert(lane.number, facts);
                     if let Some(unheard) = host.link.arrival.swap(Some(lane)) {
                         host.lanes.remove(&unheard.number);
@@ -311,10 +349,12 @@ impl Control {
     /// Drops what the audio thread has given back. Gives whether there is more to come.
     fn take_back(&self) -> bool {
         let mut state = self.state();
+        let loading = state.status == Status::Loading;
         let Some(host) = &mut state.host else { return false };
-        let mut dropped = Vec::new();
+        let (mut dropped, mut untold) = (Vec::new(), false);
         while let Some(lane) = host.retired.try_pop() {
             host.lanes.remove(&lane.number);
+            untold |= !lane.told && !loading && lane.number == host.newest.0;
             dropped.push(lane);
         }
         // What arrives for a session that is gone will never be played.
@@ -323,6 +363,11 @@ impl Control {
         let more = played && host.lanes.len() > 1;
         drop(state);
         drop((dropped, unheard));
-        more
+        if untold {
+            // The session plays again, and can tell.
+            let asked = self.asked.load(Ordering::Relaxed);
+            self.try_to(asked, || self.change(asked, None));
+        }
+        more || untold
     }
 }

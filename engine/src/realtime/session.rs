@@ -9,10 +9,10 @@ use ringbuf::traits::{Observer, Producer};
 
 use super::gate;
 use super::history::{History, HistoryWriter};
-use super::lane::{Block, Lane};
+use super::lane::{Block, LOUDEST, Lane};
 use super::snapshot::{Snapshot, TURNED};
 use crate::instrument::{Event, EventKind, Memory, controller};
-use crate::pipeline::{Action, ControlId, Cue};
+use crate::pipeline::{Action, ControlId, Cue, Transport};
 
 /// How long one model takes over from another, seconds.
 const CROSS_FADE_S: f64 = 0.020;
@@ -60,8 +60,8 @@ pub(super) struct Link {
     /// Count of all cues so far.
     pub cues: AtomicU64,
     pub cues_lost: AtomicU64,
-    /// The code of the model that is heard, or of one that was to take over, broke down.
-    pub failed: AtomicBool,
+    /// The last lane whose model's code broke down, 0 for none: one that is heard, or was to take over.
+    pub failed: AtomicU32,
 }
 
 /// A model in a host: blocks of any size with cues at any sample go in, sound comes out.
@@ -81,6 +81,9 @@ pub struct Session {
     retired: HeapProd<Box<Lane>>,
     memory: Memory,
     turned: Vec<(ControlId, f32)>,
+    /// The model that they were turned on.
+    turned_on: Option<u64>,
+    transport: Option<(u64, Transport)>,
     recent: Box<[Cue]>,
     /// Count of all cues so far.
     cues: u64,
@@ -97,16 +100,18 @@ impl Session {
         let session = Self {
             history: link.history.writer()?,
             now: 0,
-            lane,
             next: None,
             fade: (1..=fade).map(gain).collect(),
             retired,
             memory: Memory::new(),
             turned: Vec::with_capacity(TURNED),
+            turned_on: lane.as_ref().map(|lane| lane.tag),
+            transport: None,
             recent: vec![nothing; RECENT_CUES].into(),
             cues: 0,
             input: block(),
             sound: [block(), block()],
+            lane,
             link,
         };
         session.tell();
@@ -133,7 +138,9 @@ impl Session {
     /// When channels differ in length.
     pub fn process(&mut self, cues: &[BlockCue], input: &[&[f32]], output: &mut [&mut [f32]]) {
         gate::enter(|| {
-            let frames = output.first().map_or(0, |channel| channel.len());
+            let out = output.first().map(|channel| channel.len());
+            // Time goes on where nobody listens.
+            let frames = out.or(input.first().map(|channel| channel.len())).unwrap_or(0);
             assert!(input.iter().all(|channel| channel.len() == frames), "input and output must be equally long");
             assert!(output.iter().all(|channel| channel.len() == frames), "all channels must be equally long");
             let mut cues = cues;
@@ -178,7 +185,8 @@ impl Session {
         let gain = 1.0 / input.len().max(1) as f32;
         for channel in input {
             for (sum, sample) in mono.iter_mut().zip(&channel[start..end]) {
-                *sum += gain * if sample.is_finite() { *sample } else { 0.0 };
+                let sane = if sample.is_finite() { *sample } else { 0.0 };
+                *sum += gain * sane.clamp(-LOUDEST, LOUDEST);
             }
         }
         self.history.push(mono);
@@ -206,8 +214,10 @@ impl Session {
         }
         let (mut over, mut broken) = (false, false);
         if let Some((next, faded)) = &mut self.next {
+            let plays = next.play(&block, arriving);
+            broken = next.failure.is_some() && *faded == 0;
             // Once it has begun, a cross-fade goes on: a model that is late has its own way to fall silent.
-            if next.play(&block, arriving) || *faded > 0 {
+            if !broken && (plays || *faded > 0) {
                 let gains = self.fade[*faded..].iter().copied().chain(std::iter::repeat(1.0));
                 for ((old, new), gain) in sound.iter_mut().zip(&*arriving).zip(gains) {
                     *old += gain * (new - *old);
@@ -215,7 +225,6 @@ impl Session {
                 *faded = (*faded + length).min(self.fade.len());
                 over = *faded == self.fade.len();
             }
-            broken = next.failure.is_some() && *faded == 0;
         }
         self.now += length as u64;
         self.link.cues.store(self.cues, Ordering::Relaxed);
@@ -225,19 +234,19 @@ impl Session {
         }
         if broken && let Some((next, _)) = self.next.take() {
             // It broke down before it was heard: the other one plays on.
+            self.link.failed.store(next.number, Ordering::Relaxed);
             self.retire(next);
-        }
-        if broken || self.lane.as_ref().is_some_and(|lane| lane.failure.is_some()) {
-            self.link.failed.store(true, Ordering::Relaxed);
+        } else {
+            let newest = self.next.as_ref().map(|(next, _)| next).or(self.lane.as_ref());
+            if let Some(lane) = newest.filter(|lane| lane.failure.is_some()) {
+                self.link.failed.store(lane.number, Ordering::Relaxed);
+            }
         }
     }
 
     /// The model that came is now the one that is heard.
     fn take_over(&mut self) {
         if let Some((next, _)) = self.next.take() {
-            if self.lane.as_ref().is_none_or(|lane| lane.tag != next.tag) {
-                self.turned.clear();
-            }
             if let Some(old) = self.lane.replace(next) {
                 self.retire(old);
             }
@@ -267,13 +276,23 @@ impl Session {
             return;
         }
         let Some(mut lane) = self.link.arrival.take() else { return };
-        self.link.failed.store(false, Ordering::Relaxed);
+        if !lane.told && self.cues > 0 {
+            // It was made while we stood still, and nobody told it what is held and turned: once more.
+            return self.retire(lane);
+        }
         if let Some((unheard, _)) = self.next.take() {
             self.retire(unheard);
         }
         let new = self.cues.saturating_sub(lane.next_cue).min(self.recent.len() as u64);
+        let another = self.turned_on.replace(lane.tag) != Some(lane.tag);
+        if another {
+            self.turned.clear();
+        }
         for count in self.cues - new..self.cues {
             let cue = self.recent[count as usize % self.recent.len()];
+            if another {
+                self.note_turn(cue.action);
+            }
             self.count_lost(lane.handle(cue));
         }
         self.next = Some((lane, 0));
@@ -283,12 +302,8 @@ impl Session {
     fn take(&mut self, cue: Cue) {
         match cue.action {
             Action::Play(kind) => self.memory.note(&Event { at: cue.at, kind }),
-            Action::Control { id, value } => match self.turned.iter().position(|(turned, _)| *turned == id) {
-                Some(place) => self.turned[place].1 = value,
-                None if self.turned.len() < TURNED => self.turned.push((id, value)),
-                None => {}
-            },
-            Action::Transport(_) => {}
+            Action::Control { .. } => self.note_turn(cue.action),
+            Action::Transport(song) => self.transport = Some((cue.at, song)),
         }
         let place = self.cues as usize % self.recent.len();
         self.recent[place] = cue;
@@ -297,6 +312,16 @@ impl Session {
         let lost_next = self.next.as_mut().is_some_and(|(lane, _)| !lane.handle(cue));
         self.count_lost(!lost);
         self.count_lost(!lost_next);
+    }
+
+    /// Remembers where a knob was turned to.
+    fn note_turn(&mut self, action: Action) {
+        let Action::Control { id, value } = action else { return };
+        match self.turned.iter().position(|(turned, _)| *turned == id) {
+            Some(place) => self.turned[place].1 = value,
+            None if self.turned.len() < TURNED => self.turned.push((id, value)),
+            None => {}
+        }
     }
 
     fn count_lost(&self, taken: bool) {
@@ -312,7 +337,7 @@ impl Session {
         snapshot.memory.copy_from(&self.memory);
         snapshot.turned.clear();
         snapshot.turned.extend_from_slice(&self.turned);
-        snapshot.tag = self.lane.as_ref().map(|lane| lane.tag);
+        (snapshot.tag, snapshot.transport) = (self.turned_on, self.transport);
         snapshot.cues = self.cues;
         snapshot.recent.clear();
         let kept = self.cues.min(self.recent.len() as u64);

@@ -2,7 +2,7 @@
 
 use super::session::RECENT_CUES;
 use crate::instrument::Memory;
-use crate::pipeline::{ControlId, Cue};
+use crate::pipeline::{ControlId, Cue, Transport};
 
 /// Controls that a session remembers having been turned.
 pub(super) const TURNED: usize = 64;
@@ -13,10 +13,12 @@ pub(super) struct Snapshot {
     pub now: u64,
     /// Notes and wheels at that moment.
     pub memory: Memory,
-    /// Controls that were turned on the present model, and where to.
+    /// Controls that were turned on the present model, or on the one that is about to take over, and where to.
     pub turned: Vec<(ControlId, f32)>,
-    /// What is the present model.
+    /// The model that they were turned on.
     pub tag: Option<u64>,
+    /// Where the song was, and when.
+    pub transport: Option<(u64, Transport)>,
     /// The last cues in their order.
     pub recent: Vec<Cue>,
     /// Count of all cues so far.
@@ -31,6 +33,7 @@ impl Snapshot {
             memory: Memory::new(),
             turned: Vec::with_capacity(TURNED),
             tag: None,
+            transport: None,
             recent: Vec::with_capacity(RECENT_CUES),
             cues: 0,
         }

@@ -3,7 +3,6 @@
 //! It goes round: every group of sessions that play the same model has its turn of a few milliseconds of sound, stepped as
 //! one batch, then the next. A group that cannot keep up with time is put aside, to a thread where it holds up only its like.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -12,15 +11,15 @@ use std::time::{Duration, Instant};
 use arrayvec::ArrayVec;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use ondes_kernels::FlushToZero;
-use ringbuf::traits::{Consumer, Producer};
+use ringbuf::traits::{Consumer, Observer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
 use super::health::Meter;
 use super::history::History;
 use super::lane::{guard, length};
-use super::{loader, priority};
 use super::queue::Wire;
 use super::trace::{Span, Trace};
+use super::{loader, priority};
 use crate::pipeline::{Cue, Playable, Start, Turn};
 
 /// Sessions in one batch.
@@ -57,7 +56,7 @@ pub(super) struct Seat {
 }
 
 /// Sessions that play one model.
-struct Group {
+pub(super) struct Group {
     name: Option<String>,
     playable: Box<dyn Playable>,
     seats: [Option<Seat>; SEATS],
@@ -76,7 +75,7 @@ pub(super) enum Message {
         seat: Box<Seat>,
     },
     /// A group that another thread has put aside.
-    Take(Box<dyn Any + Send>),
+    Take(Box<Group>),
 }
 
 /// A worker thread as others see it.
@@ -210,7 +209,9 @@ impl Round {
             Message::Join { name, sample_rate, playable, seat } => {
                 let with_room = self.groups.iter_mut().position(|group| {
                     let same = name.is_some() && group.name == name && group.sample_rate == sample_rate;
-                    same && group.seats.iter().take(group.playable.seats()).any(Option::is_none)
+                    // What broke down is made anew for those who come.
+                    let whole = !group.seats.iter().flatten().any(|seat| seat.wire.failed.load(Ordering::Relaxed));
+                    same && whole && group.seats.iter().take(group.playable.seats()).any(Option::is_none)
                 });
                 let index = match with_room {
                     Some(index) => {
@@ -225,11 +226,7 @@ impl Round {
                 };
                 self.groups[index].join(*seat);
             }
-            Message::Take(group) => {
-                if let Ok(group) = group.downcast::<Group>() {
-                    self.groups.push(*group);
-                }
-            }
+            Message::Take(group) => self.groups.push(*group),
         }
     }
 
@@ -294,7 +291,8 @@ impl Group {
             let Some(seat) = slot else { continue };
             // Acquire: all input and all cues before this sample are there.
             let given = seat.wire.given.load(Ordering::Acquire);
-            let length = given.saturating_sub(seat.position).min(quantum) as usize;
+            // No more than there is room for: what the session is late to take it drops.
+            let length = (given.saturating_sub(seat.position).min(quantum) as usize).min(seat.sound.vacant_len());
             if length == 0 || seat.wire.failed.load(Ordering::Relaxed) {
                 continue;
             }
@@ -331,14 +329,13 @@ impl Group {
                 continue;
             }
             seat.position += length as u64;
-            // There is room for all that was given, as long as the session takes what it is owed.
             seat.sound.push_slice(&seat.output[..length]);
             if seat.output[..length].iter().any(|sample| !sample.is_finite()) {
                 // The session will not play this; what comes next begins anew.
                 let start = Start { at: seat.position, ..seat.start };
                 let playable = &mut self.playable;
                 let opened = guard(|| playable.open(place, &start));
-                seat.wire.failed.store(opened.is_err(), Ordering::Relaxed);
+                seat.wire.failed.fetch_or(opened.is_err(), Ordering::Relaxed);
             }
             seat.wire.done.store(seat.position, Ordering::Release);
         }

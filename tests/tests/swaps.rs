@@ -1,0 +1,676 @@
+//! One model takes over from another while it is played, as often as anybody likes, and nobody hears how.
+
+use std::f32::consts::FRAC_PI_2;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ondes_engine::instrument::EventKind;
+use ondes_engine::model::{Kind, Model, Op};
+use ondes_engine::pipeline::{Action, ControlId, Cue, PipelineOptions, Source, Transport};
+use ondes_engine::realtime::{BlockCue, Driven, Driver, Maker, Patch, Remote, Session, Setup, Status};
+use ondes_tests::doubles::{
+    Counted, Double, Gate, Host, INJECTED, LOUDEST, Wave, hush, load, peak, steepest, wait_until,
+};
+use ondes_tests::{SAMPLE_RATE, instrument_methods, model, node, random};
+use rand::RngExt;
+
+const BLOCK: usize = 480;
+const WORKER: Driver = Driver::Worker { latency: Some(BLOCK) };
+/// Samples of a cross-fade.
+const CROSS_FADE: usize = 960;
+const WAVES: [Wave; 3] = [
+    Wave { frequency: 0.0041, peak: 0.8 },
+    Wave { frequency: 0.0067, peak: 0.5 },
+    Wave { frequency: 0.0029, peak: 0.7 },
+];
+
+/// Memory and threads are those of the process: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    hush();
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn latency(driver: Driver) -> usize {
+    if driver == WORKER { BLOCK } else { 0 }
+}
+
+/// Whether the last `count` samples that a host heard are that wave.
+fn plays(host: &Host, wave: Wave, latency: usize, count: usize) -> bool {
+    let from = host.heard.len() - count;
+    let at = |number: usize| wave.at((number - latency) as u64);
+    host.heard.iter().enumerate().skip(from).all(|(number, sample)| *sample == at(number))
+}
+
+fn key(offset: usize, key: u8, down: bool) -> BlockCue {
+    let (channel, velocity) = (0, 0.7);
+    let kind =
+        if down { EventKind::NoteOn { channel, key, velocity } } else { EventKind::NoteOff { channel, key, velocity } };
+    BlockCue { offset, action: Action::Play(kind) }
+}
+
+fn turn(name: &str, value: f32) -> BlockCue {
+    BlockCue { offset: 0, action: Action::Control { id: ControlId::of(name), value } }
+}
+
+/// A small instrument without noise and with few harmonics: a step in its sound would stand out.
+fn calm_instrument(seed: u64) -> Arc<Model> {
+    let mut methods = instrument_methods();
+    let nodes = &mut methods[0].nodes;
+    nodes.retain(|node| !["magnitudes", "air", "audio"].contains(&node.name.as_str()));
+    nodes.iter_mut().filter(|node| node.name == "distribution").for_each(|node| {
+        node.op = Op::Split { start: 1, channels: 3 };
+    });
+    nodes.push(node("audio", &["harmonics"], Op::Affine { scale: 0.1, offset: 0.0 }));
+    Arc::new(model(Kind::Instrument, methods, seed))
+}
+
+/// Three small instruments with different content.
+fn instruments(source: Source) -> [Arc<dyn Maker>; 3] {
+    [1, 2, 3].map(|seed| -> Arc<dyn Maker> {
+        let options = PipelineOptions { source, voices: Some(5), seed, ..PipelineOptions::default() };
+        Arc::new(Patch::new(calm_instrument(seed), options).expect("an instrument"))
+    })
+}
+
+/// A chord is held, and notes above it come and go: the cues of a block.
+fn chord(block: usize) -> Vec<BlockCue> {
+    let mut cues = Vec::new();
+    if block == 0 {
+        cues.extend([48, 55, 60].map(|held| key(7, held, true)));
+    }
+    if block.is_multiple_of(23) {
+        let note = |count: usize| 64 + (count * 5 % 12) as u8;
+        if block > 0 {
+            cues.push(key(100, note(block / 23 - 1), false));
+        }
+        cues.push(key(101, note(block / 23), true));
+    }
+    cues
+}
+
+/// Memory of the process that is there, MB; nothing where it cannot be told.
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok()).map_or(0.0, |kb: f64| kb / 1024.0)
+}
+
+#[test]
+fn ten_swaps_a_second_for_a_minute() {
+    const SECOND: usize = SAMPLE_RATE as usize / BLOCK;
+    const SWAPS: usize = 600;
+    let _alone = alone();
+    let instruments = instruments(Source::Notes);
+    for driver in [Driver::Inline, WORKER] {
+        let live = Arc::new(AtomicUsize::new(0));
+        let maker = |index: usize| Counted::new(instruments[index % 3].clone(), &live);
+        // What the instruments do when they are left alone.
+        let (mut own_step, mut own_peak) = (0.0_f32, 0.0_f32);
+        for index in 0..3 {
+            let mut host = Host::new(maker(index), Driver::Offline, BLOCK);
+            (0..10 * SECOND).for_each(|block| host.cue(&chord(block)));
+            (own_step, own_peak) = (own_step.max(steepest(&host.heard)), own_peak.max(peak(&host.heard)));
+        }
+        wait_until("all are gone", || live.load(Ordering::Relaxed) == 0);
+        // Two that play the same in different phases may be twice the peak apart.
+        let bound = 1.1 * own_step + 2.0 * own_peak * FRAC_PI_2 / CROSS_FADE as f32;
+        let mut host = Host::new(maker(0), driver, BLOCK);
+        let (mut block, mut swaps, mut most, mut step, mut early_mb) = (0, 0, 0, 0.0_f32, 0.0);
+        // Ten swaps a second, or fewer where this machine is not so quick: the sound goes on until all were made.
+        while swaps < SWAPS || block < 60 * SECOND {
+            if block.is_multiple_of(SECOND / 10) && host.remote.status() != Status::Loading && swaps < SWAPS {
+                assert_eq!(host.remote.status(), Status::Ready);
+                swaps += 1;
+                load(&host.remote, maker(swaps));
+            }
+            // Each block with the last sample of the one before; what was heard earlier would only take memory.
+            let now = host.heard.len();
+            host.cue(&chord(block));
+            if now > 0 {
+                let from = now - 1;
+                step = host.heard[from..].windows(2).fold(step, |most, pair| most.max((pair[1] - pair[0]).abs()));
+                assert!(block < SECOND / 2 || peak(&host.heard[from..]) > 1e-3 * own_peak, "{driver:?}: a hole");
+                assert!(peak(&host.heard[from..]) <= 1.5 * own_peak);
+                host.heard.drain(..from);
+            }
+            host.pause();
+            block += 1;
+            most = most.max(live.load(Ordering::Relaxed));
+            if block == 10 * SECOND {
+                early_mb = resident_mb();
+            }
+        }
+        let grown_mb = resident_mb() - early_mb;
+        host.take_over();
+        let health = host.health();
+        assert_eq!((health.misses, health.faults, health.cues_lost), (0, 0, 0), "{driver:?}");
+        assert!(step <= bound, "{driver:?}: a step of {step}, the bound is {bound}");
+        assert!(most <= 8, "{driver:?}: {most} models at once");
+        assert!(grown_mb < 4.0, "{driver:?}: {grown_mb} MB more after a minute");
+        wait_until("one is left", || live.load(Ordering::Relaxed) == 1);
+        drop(host);
+        wait_until("none is left", || live.load(Ordering::Relaxed) == 0);
+    }
+}
+
+#[test]
+fn a_cross_fade_is_as_smooth_as_it_can_be() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        let mut host = Host::new(Double::new(WAVES[0]), driver, BLOCK);
+        for swap in 1..40 {
+            let wave = WAVES[swap % 3];
+            host.swap(Double::new(wave));
+            assert!(plays(&host, wave, latency(driver), BLOCK));
+        }
+        let own = WAVES.iter().map(|wave| wave.steepest()).fold(0.0, f32::max);
+        let bound = own + (0.8 + 0.7) * FRAC_PI_2 / CROSS_FADE as f32 + 1e-6;
+        assert!(steepest(&host.heard) <= bound, "{} > {bound}", steepest(&host.heard));
+        assert!(peak(&host.heard) <= 0.8);
+        assert_eq!(host.health().misses, 0);
+    }
+}
+
+/// Likeness of two sounds, −1 … 1, and the level of the first above that of the second, dB.
+fn compare(a: &[f32], b: &[f32]) -> (f64, f64) {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let (aa, bb) = (product(a, a), product(b, b));
+    (product(a, b) / (aa * bb).sqrt(), 10.0 * (aa / bb).log10())
+}
+
+/// The same of their spectra, whatever the phases: those of oscillators are not known from before the warm-up.
+fn compare_spectra(a: &[f32], b: &[f32]) -> (f64, f64) {
+    // Equal spectra have equal autocorrelations.
+    let autocorrelation = |sound: &[f32]| -> Vec<f32> {
+        let length = sound.len() - 1_000;
+        let at = |lag: usize| sound[..length].iter().zip(&sound[lag..]).map(|(a, b)| f64::from(*a) * f64::from(*b));
+        (0..1_000).map(|lag| at(lag).sum::<f64>() as f32).collect()
+    };
+    let (a, b) = (autocorrelation(a), autocorrelation(b));
+    (compare(&a, &b).0, 10.0 * f64::from(a[0] / b[0]).log10())
+}
+
+#[test]
+fn who_takes_over_sounds_as_if_it_had_always_played() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        for source in [Source::Notes, Source::Sound] {
+            let [first, second, _] = instruments(source);
+            let of = |maker: &Arc<dyn Maker>| Counted::new(maker.clone(), &Arc::default());
+            let input = (source == Source::Sound).then_some(Wave { frequency: 0.0071, peak: 0.3 });
+            // All within the warm-up, and long before it.
+            for before in [20, 300] {
+                let mut reference = Host::new(of(&second), driver, BLOCK);
+                let mut host = Host::new(of(&first), driver, BLOCK);
+                (reference.input, host.input) = (input, input);
+                // One note: between those of a chord, phases would count where harmonics meet.
+                host.cue(&[key(7, 57, true)]);
+                host.play(before);
+                host.swap(of(&second));
+                let from = host.heard.len();
+                host.play(100);
+                reference.cue(&[key(7, 57, true)]);
+                reference.play(host.heard.len() / BLOCK - 1);
+                let (heard, expected) = (&host.heard[from..], &reference.heard[from..]);
+                let compare = if before < 50 { compare } else { compare_spectra };
+                let (likeness, level) = compare(heard, expected);
+                assert!(likeness > 0.99, "{driver:?}, {source:?} after {before} blocks: {likeness}");
+                assert!(level.abs() < 1.0, "{driver:?}, {source:?} after {before} blocks: {level} dB");
+            }
+        }
+    }
+}
+
+/// A model that keeps what it is told.
+fn listening(wave: Wave) -> (Double, Arc<Mutex<Vec<Cue>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = told.clone();
+    let double = Double::new(wave).at_cue(move |cue| {
+        kept.lock().expect("nobody panics here").push(*cue);
+        true
+    });
+    (double, told)
+}
+
+/// Where each knob was turned to last.
+fn knobs(told: &Mutex<Vec<Cue>>) -> Vec<(ControlId, f32)> {
+    let mut knobs: Vec<(ControlId, f32)> = Vec::new();
+    for cue in told.lock().expect("nobody panics here").iter() {
+        if let Action::Control { id, value } = cue.action {
+            knobs.retain(|(known, _)| *known != id);
+            knobs.push((id, value));
+        }
+    }
+    knobs.sort_by_key(|(id, _)| *id);
+    knobs
+}
+
+fn sorted(knobs: &[(&str, f32)]) -> Vec<(ControlId, f32)> {
+    let mut knobs: Vec<_> = knobs.iter().map(|&(name, value)| (ControlId::of(name), value)).collect();
+    knobs.sort_by_key(|(id, _)| *id);
+    knobs
+}
+
+#[test]
+fn knobs_stay_where_they_are_as_long_as_the_model_does() {
+    let _alone = alone();
+    let forget = |told: &Mutex<Vec<Cue>>| told.lock().expect("nobody panics here").clear();
+    for (driver, other_way) in [(Driver::Inline, WORKER), (WORKER, Driver::Inline), (WORKER, Driver::Offline)] {
+        let (first, told) = listening(WAVES[0]);
+        let mut host = Host::new(first, driver, BLOCK);
+        host.cue(&[turn("a", 1.0), turn("b", 2.0)]);
+        host.cue(&[turn("b", 3.0)]);
+        host.play(3);
+        forget(&told);
+        host.remote.set_driver(other_way);
+        host.take_over();
+        assert_eq!(knobs(&told), sorted(&[("a", 1.0), ("b", 3.0)]), "{driver:?} to {other_way:?}");
+        // Another model begins where it is told to.
+        let (second, told) = listening(WAVES[1]);
+        host.remote
+            .load(Box::new(move || Ok(Arc::new(second))), &[(ControlId::of("c"), 5.0), (ControlId::of("b"), 7.0)]);
+        host.play_until("it is loaded", |host| host.remote.status() != Status::Loading);
+        // From now on, knobs are its own, even where it is not heard yet.
+        host.cue(&[turn("d", 8.0)]);
+        host.cue(&[turn("b", 9.0)]);
+        host.take_over();
+        let now = sorted(&[("b", 9.0), ("c", 5.0), ("d", 8.0)]);
+        assert_eq!(knobs(&told), now);
+        forget(&told);
+        host.remote.set_driver(driver);
+        host.take_over();
+        assert_eq!(knobs(&told), now);
+        // A third begins at its defaults.
+        let (third, told) = listening(WAVES[2]);
+        host.swap(third);
+        assert_eq!(knobs(&told), []);
+    }
+}
+
+#[test]
+fn what_is_made_while_a_host_stands_still_knows_what_was_played() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        let (first, told) = listening(WAVES[0]);
+        let mut host = Host::new(first, driver, BLOCK);
+        host.cue(&[turn("a", 1.0), key(5, 60, true)]);
+        host.play(3);
+        told.lock().expect("nobody panics here").clear();
+        host.remote.set_driver(Driver::Offline);
+        // No audio callback while it is made.
+        wait_until("it is made", || host.remote.status() != Status::Loading);
+        host.play_until("it takes over", |host| host.health().driven == Driven::Offline);
+        host.play(1);
+        assert!(plays(&host, WAVES[0], 0, BLOCK));
+        assert_eq!(knobs(&told), sorted(&[("a", 1.0)]), "{driver:?}");
+        let told = told.lock().expect("nobody panics here");
+        assert!(told.iter().any(|cue| cue.at == 5 && matches!(cue.action, Action::Play(EventKind::NoteOn { .. }))));
+    }
+}
+
+#[test]
+fn a_model_that_takes_over_knows_where_the_song_is() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        for playing in [true, false] {
+            let mut host = Host::new(Double::new(WAVES[0]), driver, BLOCK);
+            host.play(3);
+            let song = Transport { tempo: 90.0, position: 4.0, playing };
+            let since = host.now() + 11;
+            host.cue(&[BlockCue { offset: 11, action: Action::Transport(song) }]);
+            host.play(200);
+            let (second, told) = listening(WAVES[1]);
+            host.swap(second);
+            let told = told.lock().expect("nobody panics here");
+            let last = told.iter().rev().find_map(|cue| match cue.action {
+                Action::Transport(song) => Some((cue.at, song)),
+                _ => None,
+            });
+            let (at, told) = last.expect("the song is told");
+            assert_eq!((told.tempo, told.playing), (song.tempo, playing));
+            let seconds = at.saturating_sub(since) as f64 / f64::from(SAMPLE_RATE);
+            let moved = if playing { seconds * 1.5 } else { 0.0 };
+            assert!(at >= since && (told.position - song.position - moved).abs() < 1e-9, "{told:?} at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_load_that_fails_changes_nothing() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        let mut host = Host::new(Double::new(WAVES[0]), driver, BLOCK);
+        host.play(10);
+        host.remote.load(Box::new(|| Err("the file is a poem".into())), &[]);
+        host.play_until("it fails", |host| host.remote.status() != Status::Loading);
+        assert_eq!(host.remote.status(), Status::Failed("the file is a poem".into()));
+        host.play(20);
+        let all = host.heard.len() - latency(driver);
+        assert!(plays(&host, WAVES[0], latency(driver), all));
+        // The driver of the one that plays can still be changed.
+        host.remote.set_driver(Driver::Offline);
+        host.take_over();
+        assert_eq!((host.health().driven, host.remote.status()), (Driven::Offline, Status::Ready));
+        assert!(plays(&host, WAVES[0], 0, BLOCK));
+    }
+}
+
+#[test]
+fn of_several_loads_the_last_one_wins() {
+    let _alone = alone();
+    let gate = Arc::new(Gate::default());
+    let mut host = Host::new(Double::new(WAVES[0]), Driver::Inline, BLOCK);
+    gate.close();
+    let live = Arc::new(AtomicUsize::new(0));
+    let reads = Arc::new(AtomicUsize::new(0));
+    // The first one takes its time.
+    {
+        let (gate, live) = (gate.clone(), live.clone());
+        let slow = move || -> Result<Arc<dyn Maker>, String> {
+            gate.pass();
+            Ok(Arc::new(Double::new(WAVES[1]).counted(&live)))
+        };
+        host.remote.load(Box::new(slow), &[]);
+    }
+    gate.await_arrival();
+    for _ in 0..5 {
+        let (reads, live) = (reads.clone(), live.clone());
+        let skipped = move || -> Result<Arc<dyn Maker>, String> {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok(Arc::new(Double::new(WAVES[1]).counted(&live)))
+        };
+        host.remote.load(Box::new(skipped), &[]);
+    }
+    host.remote.load(Box::new(|| Err("not this one either".into())), &[]);
+    load(&host.remote, Double::new(WAVES[2]).counted(&live));
+    assert_eq!(host.remote.status(), Status::Loading);
+    host.play(3);
+    gate.open();
+    host.take_over();
+    assert!(plays(&host, WAVES[2], 0, BLOCK));
+    assert_eq!(reads.load(Ordering::Relaxed), 0, "what nobody waits for is not read");
+    wait_until("the others are gone", || live.load(Ordering::Relaxed) == 1);
+}
+
+/// Loads the second wave, and does `meanwhile` while it is being loaded, or made.
+fn load_slowly(host: &mut Host, while_made: bool, meanwhile: impl FnOnce(&mut Host)) {
+    let gate = Arc::new(Gate::default());
+    gate.close();
+    let at_the_gate = gate.clone();
+    let loads = move || -> Result<Arc<dyn Maker>, String> {
+        if !while_made {
+            at_the_gate.pass();
+            return Ok(Arc::new(Double::new(WAVES[1])));
+        }
+        // It is opened in the course of being made, and then again by whoever plays it.
+        Ok(Arc::new(Double::new(WAVES[1]).at_open(move |_| at_the_gate.pass())))
+    };
+    host.remote.load(Box::new(loads), &[]);
+    // A loader that makes a model asks the audio thread first.
+    host.play_until("it is being loaded", |_| gate.is_waited_at());
+    meanwhile(host);
+    gate.open();
+    host.take_over();
+}
+
+#[test]
+fn a_change_of_driver_loses_no_load() {
+    let _alone = alone();
+    for while_made in [false, true] {
+        let mut host = Host::new(Double::new(WAVES[0]), Driver::Inline, BLOCK);
+        load_slowly(&mut host, while_made, |host| host.remote.set_driver(WORKER));
+        assert!(plays(&host, WAVES[1], BLOCK, BLOCK), "made: {while_made}");
+        assert_eq!((host.health().driven, host.session.latency_samples()), (Driven::Worker, BLOCK));
+    }
+}
+
+#[test]
+fn a_load_that_fails_loses_no_change_of_driver() {
+    let _alone = alone();
+    let gate = Arc::new(Gate::default());
+    gate.close();
+    let mut host = Host::new(Double::new(WAVES[0]), Driver::Inline, BLOCK);
+    let at_the_gate = gate.clone();
+    let fails = move || -> Result<Arc<dyn Maker>, String> {
+        at_the_gate.pass();
+        Err("no such file".into())
+    };
+    host.remote.load(Box::new(fails), &[]);
+    host.play_until("it is being loaded", |_| gate.is_waited_at());
+    host.remote.set_driver(WORKER);
+    gate.open();
+    host.play_until("it fails", |host| host.remote.status() == Status::Failed("no such file".into()));
+    host.play_until("the other way takes over", |host| host.health().driven == Driven::Worker);
+    host.play(2);
+    assert!(plays(&host, WAVES[0], BLOCK, BLOCK));
+}
+
+#[test]
+fn a_host_that_begins_anew_loses_no_load() {
+    let _alone = alone();
+    let setup = Setup { sample_rate: 44_100, max_block: BLOCK };
+    for while_made in [false, true] {
+        for first in [true, false] {
+            let mut host = Host::new(Double::new(WAVES[0]), Driver::Inline, BLOCK);
+            if !first {
+                // There is a session, and no model yet.
+                host.remote = Remote::new();
+                host.session = host.remote.activate(setup).expect("a sound setup");
+            }
+            host.heard.clear();
+            load_slowly(&mut host, while_made, |host| {
+                host.session = host.remote.activate(setup).expect("a sound setup");
+                host.heard.clear();
+            });
+            assert!(plays(&host, WAVES[1], 0, BLOCK), "made: {while_made}, first: {first}");
+            assert_eq!(host.remote.status(), Status::Ready);
+        }
+    }
+}
+
+#[test]
+fn a_model_stays_from_one_host_to_the_next() {
+    let _alone = alone();
+    let (first, told) = listening(WAVES[0]);
+    let remote = Remote::new();
+    assert_eq!((remote.status(), remote.health()), (Status::Empty, None));
+    assert!(remote.activate(Setup { sample_rate: 7_999, max_block: 64 }).is_err());
+    assert!(remote.activate(Setup { sample_rate: 48_000, max_block: 0 }).is_err());
+    remote.load(Box::new(move || Ok(Arc::new(first))), &[(ControlId::of("a"), 4.0)]);
+    wait_until("it is loaded", || remote.status() == Status::Ready);
+    assert_eq!(remote.health(), None, "nobody plays yet");
+    for (sample_rate, max_block) in [(48_000, 512), (44_100, 64), (192_000, 100_000)] {
+        told.lock().expect("nobody panics here").clear();
+        let mut session = remote.activate(Setup { sample_rate, max_block }).expect("a sound setup");
+        assert_eq!(remote.status(), Status::Ready);
+        assert_eq!(knobs(&told), sorted(&[("a", 4.0)]));
+        let mut sound = vec![f32::NAN; 20_000];
+        session.process(&[], &[], &mut [&mut sound]);
+        assert!((0..).zip(&sound).all(|(number, sample)| *sample == WAVES[0].at(number)));
+    }
+}
+
+#[test]
+fn unloading_fades_to_silence() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        let live = Arc::new(AtomicUsize::new(0));
+        let mut host = Host::new(Double::new(WAVES[0]).counted(&live), driver, BLOCK);
+        host.play(10);
+        host.remote.unload();
+        host.take_over();
+        assert!(host.heard[host.heard.len() - BLOCK..].iter().all(|sample| *sample == 0.0));
+        let bound = WAVES[0].steepest() + WAVES[0].peak * FRAC_PI_2 / CROSS_FADE as f32 + 1e-6;
+        assert!(steepest(&host.heard) <= bound);
+        wait_until("it is gone", || live.load(Ordering::Relaxed) == 0);
+        host.swap(Double::new(WAVES[1]));
+        assert!(plays(&host, WAVES[1], latency(driver), BLOCK));
+    }
+}
+
+#[test]
+fn latency_changes_when_the_other_model_has_taken_over() {
+    let _alone = alone();
+    const LATE: [usize; 2] = [37, 1_234];
+    for driver in [Driver::Inline, WORKER] {
+        let mut host = Host::new(Double::new(WAVES[0]).late(LATE[0]), driver, 96);
+        let [old, new] = LATE.map(|late| late + if driver == WORKER { BLOCK } else { 0 });
+        host.play(50);
+        assert_eq!(host.session.latency_samples(), old);
+        load(&host.remote, Double::new(WAVES[1]).late(LATE[1]));
+        host.play_until("it is loaded", |host| host.remote.status() == Status::Ready);
+        let mut blocks = 0;
+        while host.session.latency_samples() == old {
+            assert_eq!(host.health().latency_samples, old);
+            host.play(1);
+            blocks += 1;
+            assert!(blocks < 1_000, "it never takes over");
+        }
+        assert_eq!((host.session.latency_samples(), host.health().latency_samples), (new, new));
+        // In the last block there was still something of the old one, from now on there is none.
+        let end = host.heard.len();
+        let fading = &host.heard[end - CROSS_FADE.min(end)..];
+        assert!((0..).zip(fading).any(|(n, sample)| *sample != WAVES[1].at((end - fading.len() + n - new) as u64)));
+        host.play(20);
+        assert!(plays(&host, WAVES[1], new, 20 * 96));
+        assert_eq!(host.session.latency_samples(), new);
+    }
+}
+
+#[test]
+fn a_session_that_goes_in_the_middle_of_a_swap_leaves_nothing_behind() {
+    let _alone = alone();
+    for driver in [Driver::Inline, WORKER] {
+        for blocks in [0, 1, 2] {
+            for keep_remote in [true, false] {
+                let live = Arc::new(AtomicUsize::new(0));
+                let mut host = Host::new(Double::new(WAVES[0]).counted(&live), driver, BLOCK);
+                host.play(10);
+                load(&host.remote, Double::new(WAVES[1]).counted(&live));
+                host.play_until("it is loaded", |host| host.remote.status() == Status::Ready);
+                host.play(blocks);
+                let Host { remote, session, .. } = host;
+                drop(session);
+                let kept = keep_remote.then_some(remote);
+                wait_until("all are gone", || live.load(Ordering::Relaxed) == 0);
+                drop(kept);
+            }
+        }
+    }
+}
+
+/// One of the things that somebody who holds a remote can do.
+fn meddle(
+    remote: &Remote,
+    random: &mut impl RngExt,
+    live: &Arc<AtomicUsize>,
+    instrument: &Arc<dyn Maker>,
+) -> Option<Session> {
+    match random.random_range(0..12) {
+        0..3 => {
+            let double = Double::new(WAVES[random.random_range(0..3)]).counted(live);
+            let double = if random.random() { double.named("shared") } else { double };
+            load(remote, double.late(random.random_range(0..100)));
+        }
+        3 => load(remote, Counted::new(instrument.clone(), live)),
+        4 => remote.load(Box::new(|| Err("no such file".into())), &[(ControlId::of("a"), 1.0)]),
+        5 => match random.random_range(0..3) {
+            0 => remote.load(Box::new(|| panic!("{INJECTED}")), &[]),
+            1 => load(remote, Double::new(WAVES[0]).counted(live).at_open(|_| panic!("{INJECTED}"))),
+            _ => load(remote, Double::new(WAVES[0]).counted(live).at_sound(|_, _| panic!("{INJECTED}"))),
+        },
+        6 => remote.unload(),
+        7 | 8 => {
+            let drivers = [Driver::Inline, WORKER, Driver::Worker { latency: None }, Driver::Auto, Driver::Offline];
+            remote.set_driver(drivers[random.random_range(0..drivers.len())]);
+        }
+        9 => remote.set_patient(random.random()),
+        10 => {
+            let sample_rate = [44_100, 48_000, 96_000][random.random_range(0..3)];
+            let max_block = random.random_range(1..1_000);
+            return remote.activate(Setup { sample_rate, max_block }).ok();
+        }
+        _ => {
+            let _ = remote.status();
+            let _ = remote.health();
+        }
+    }
+    None
+}
+
+#[test]
+fn whatever_many_threads_do_at_once_nobody_hangs() {
+    const ROUNDS: usize = 400;
+    let _alone = alone();
+    let (finished, outcome) = sync_channel(1);
+    let work = move || {
+        let remote = Remote::new();
+        let live = Arc::new(AtomicUsize::new(0));
+        let [instrument, ..] = instruments(Source::Notes);
+        let (sessions, arriving) = channel::<Session>();
+        let over = Arc::new(AtomicBool::new(false));
+        let audio = {
+            let over = over.clone();
+            std::thread::spawn(move || {
+                let mut random = random(1);
+                let mut playing: Vec<Session> = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    playing.extend(arriving.try_iter());
+                    // The one before may be asked once more, as hosts do.
+                    let old = playing.len().saturating_sub(2);
+                    playing.drain(..old);
+                    for session in &mut playing {
+                        let mut sound = vec![f32::NAN; random.random_range(0..1_500)];
+                        let cues = [key(0, random.random_range(40..80), random.random()), turn("brightness", 3.0)];
+                        session.process(&cues, &[], &mut [&mut sound]);
+                        assert!(sound.iter().all(|sample| sample.abs() <= LOUDEST));
+                        if random.random_range(0..50) == 0 {
+                            session.reset();
+                        }
+                    }
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            })
+        };
+        let meddlers: Vec<_> = (0..3)
+            .map(|seed| {
+                let (remote, live, instrument, sessions) =
+                    (remote.clone(), live.clone(), instrument.clone(), sessions.clone());
+                std::thread::spawn(move || {
+                    let mut random = random(seed);
+                    for _ in 0..ROUNDS {
+                        if let Some(session) = meddle(&remote, &mut random, &live, &instrument) {
+                            let _ = sessions.send(session);
+                        }
+                        std::thread::sleep(Duration::from_micros(random.random_range(0..5_000)));
+                    }
+                })
+            })
+            .collect();
+        meddlers.into_iter().for_each(|meddler| meddler.join().expect("nobody panics"));
+        wait_until("all is loaded", || remote.status() != Status::Loading);
+        over.store(true, Ordering::Relaxed);
+        audio.join().expect("the audio thread does not panic");
+        // And still everything works.
+        remote.set_driver(WORKER);
+        remote.set_patient(true);
+        load(&remote, Double::new(WAVES[2]).counted(&live));
+        wait_until("all is loaded", || remote.status() == Status::Ready);
+        let session = remote.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a sound setup");
+        let mut host = Host::new(Double::new(WAVES[0]), Driver::Inline, BLOCK);
+        (host.session, host.remote) = (session, remote);
+        host.play(10);
+        assert!(plays(&host, WAVES[2], BLOCK, 9 * BLOCK));
+        wait_until("the others are gone", || live.load(Ordering::Relaxed) == 1);
+        drop(host);
+        wait_until("none is left", || live.load(Ordering::Relaxed) == 0);
+        let _ = finished.send(());
+    };
+    let worker = std::thread::spawn(work);
+    let in_time = outcome.recv_timeout(Duration::from_secs(150));
+    assert!(!matches!(in_time, Err(std::sync::mpsc::RecvTimeoutError::Timeout)), "somebody hangs");
+    worker.join().expect("nothing broke");
+}
