@@ -74,8 +74,8 @@ impl Default for NetworkConfig {
             harmonics: 80,
             noise_bands: 65,
             input_units: 64,
-            recurrent_units: 192,
-            output_units: 160,
+            recurrent_units: 144,
+            output_units: 128,
             room_seconds: 0.3,
         }
     }

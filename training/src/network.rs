@@ -21,6 +21,10 @@ const LEVEL_SCALE: f32 = 0.05;
 const LEVEL_OFFSET: f32 = -3.0;
 /// Ten times the level that the loudness would be of a tone at 1 kHz: low tones must be that much stronger to be as loud.
 const LEVEL_GAIN: f32 = 5_000.0;
+/// Angles of the waves in which pitch is heard, radians per two octaves, the slowest and the fastest: resonances of a body are
+/// about a semitone wide, and a network that is given pitch as one number is slow to learn anything so narrow (Tancik et al.,
+/// "Fourier features let networks learn high frequency functions in low dimensional domains", NeurIPS 2020).
+const PITCH_ANGLES: (f32, f32) = (1.0, 40.0);
 /// Magnitude of the first taps of the untrained room.
 const ROOM_START: f32 = 1e-3;
 
@@ -56,8 +60,12 @@ fn synth(network: &NetworkConfig) -> Method {
     // Two octaves and 25 dB to one unit, around the middle of what is played.
     nodes.add("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -64.0 / 24.0 });
     nodes.add("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 45.0 / 25.0 });
-    let pitch = nodes.dense("pitch_1", &["pitch_scaled"], units);
-    let pitch = nodes.dense("pitch_2", &[&pitch], units);
+    nodes.add("pitch_angles", &["pitch_scaled"], Op::Linear { outputs: units });
+    // What a snake adds to its input is the square of its sine.
+    nodes.add("pitch_snakes", &["pitch_angles"], Op::Snake);
+    nodes.add("pitch_negated", &["pitch_angles"], Op::Affine { scale: -1.0, offset: 0.0 });
+    nodes.add("pitch_waves", &["pitch_snakes", "pitch_negated"], Op::Add);
+    let pitch = nodes.dense("pitch_heard", &["pitch_waves", "pitch_scaled"], units);
     let loudness = nodes.dense("loudness_1", &["loudness_scaled"], units);
     let loudness = nodes.dense("loudness_2", &[&loudness], units);
     nodes.add("conditions", &[&pitch, &loudness], Op::Concat);
@@ -164,8 +172,17 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
                     (Op::LayerNorm, "weight") => vec![1.0; count],
                     (Op::LayerNorm, _) => vec![0.0; count],
                     (Op::Convolve { .. }, _) => untrained_room(count, &mut random),
+                    (Op::Snake, _) => vec![1.0; count],
                     _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
                 };
+                if node.name == "pitch_angles" {
+                    let (slow, fast) = PITCH_ANGLES;
+                    let angle = |place: usize| slow * (fast / slow).powf(place as f32 / count as f32);
+                    data.iter_mut().enumerate().for_each(|(place, value)| match spec.name {
+                        "weight" => *value = angle(place),
+                        _ => *value = random.random_range(0.0..std::f32::consts::PI),
+                    });
+                }
                 if node.name == "heads" && spec.name == "bias" {
                     data[0] = TONE_BIAS;
                     data[1 + network.harmonics..].fill(NOISE_BIAS);

@@ -16,6 +16,8 @@ use crate::loss::SpectralDistance;
 use crate::network;
 use crate::optimiser::AdamW;
 
+/// Share of a crop that only warms up: memory and room start from silence, while the recording was sounding already.
+const LEAD: f64 = 0.15;
 /// Batches of one validation.
 const VALIDATION_BATCHES: u64 = 6;
 
@@ -149,7 +151,10 @@ impl Trainer {
         let inputs = [batch.pitch.shallow_clone(), batch.loudness.shallow_clone(), noise];
         let dry = self.synth.run(weights, &inputs, noise_seed).remove(0);
         let wet = &dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
-        self.distance.between(&wet.squeeze_dim(1), &batch.audio)
+        let samples = batch.audio.size()[1];
+        let lead = (LEAD * samples as f64) as i64;
+        let heard = |sound: &Tensor| sound.narrow(1, lead, samples - lead);
+        self.distance.between(&heard(&wet.squeeze_dim(1)), &heard(&batch.audio))
     }
 
     /// Mean distance over the same crops of the validation part each time.

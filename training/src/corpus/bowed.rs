@@ -50,14 +50,12 @@ const POSITION: [f64; 2] = [0.13, 0.085];
 /// of the model do.
 const BRIGHTNESS_HZ: [f64; 2] = [1_300.0, 10_000.0];
 
-/// Noise in the bow's grip, as a fraction of its force.
-const GRIP_NOISE: f64 = 0.08;
-
 /// More force while a stroke starts, as a fraction: it makes the string catch sooner.
 const ACCENT_FORCE: f64 = 0.25;
 
-/// Noise of the hair that reaches the body past the string, pianissimo and fortissimo.
-const HAIR_NOISE: [f64; 2] = [0.03, 0.35];
+/// Noise of the hair that reaches the body past the string, pianissimo and fortissimo. It is the only noise: one that shakes
+/// the bow's grip too makes every stroke of the same note another one, of which nothing in pitch and loudness tells.
+const HAIR_NOISE: [f64; 2] = [0.015, 0.175];
 
 /// Loss of one trip to the nut and back while bowed, and of a string that the bow has left.
 const NUT_GAIN: f64 = 0.99;
@@ -111,7 +109,7 @@ impl Bowed {
                 let gate = (block as f64 / (0.04 * CONTROL_RATE_HZ)).min(1.0);
                 string.control(&Point { gate, ..point }, tuning);
                 for _ in 0..BLOCK {
-                    let (first, second) = (string.step(0.0), string.step(0.0));
+                    let (first, second) = (string.step(), string.step());
                     tone.push(halver.process(first, second) as f32);
                 }
             }
@@ -129,7 +127,7 @@ impl Default for Bowed {
 
 impl Instrument for Bowed {
     fn style(&self) -> Style {
-        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 60.0, tail_s: 0.8 }
+        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 40.0, tail_s: 0.8 }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
@@ -137,7 +135,6 @@ impl Instrument for Bowed {
         let mut string = BowedString::new();
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
         let mut halver = Halver::default();
-        let mut grip = OnePole::new(3_000.0, RATE_HZ);
         let mut tone_low = OnePole::with_pole(0.0);
         let mut hair_low = OnePole::new(6_000.0, OUTPUT_RATE_HZ);
         let mut hair_high = OnePole::new(900.0, OUTPUT_RATE_HZ);
@@ -153,8 +150,7 @@ impl Instrument for Bowed {
             hair.towards(point.gate * blend(HAIR_NOISE), BLOCK);
             tone_low.set_pole(OnePole::pole_for(corner_hz.max(midi_to_hz(point.midi)), OUTPUT_RATE_HZ));
             for _ in 0..BLOCK {
-                let mut noise = || grip.low(rng.random_range(-1.0..1.0));
-                let (first, second) = (string.step(noise()), string.step(noise()));
+                let (first, second) = (string.step(), string.step());
                 let hiss = hair_high.high(hair_low.low(rng.random_range(-1.0..1.0)));
                 let tone = tone_low.low(halver.process(first, second));
                 out.push(body.process(tone + hair.next() * hiss) as f32);
@@ -224,15 +220,14 @@ impl BowedString {
         }
     }
 
-    /// One sample of the force on the bridge. `noise` disturbs the grip of the bow.
+    /// One sample of the force on the bridge.
     #[inline]
-    fn step(&mut self, noise: f64) -> f64 {
+    fn step(&mut self) -> f64 {
         let at_bridge = self.to_bridge.read(self.bridge_delay.next());
         let from_bridge = -self.bridge_loss.low(at_bridge);
         let from_nut = flush(-self.nut_gain.next() * self.to_nut.read(self.nut_delay.next()));
         let arriving = from_bridge + from_nut;
-        let force = (self.force.next() * (1.0 + GRIP_NOISE * noise)).max(0.0);
-        let speed = self.speed.next();
+        let (force, speed) = (self.force.next(), self.speed.next());
         let change = self.friction(speed, force, arriving);
         self.to_bridge.push(from_nut + change);
         self.to_nut.push(from_bridge + change);

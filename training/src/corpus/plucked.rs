@@ -33,8 +33,9 @@ const RANGE_DB: f64 = 25.0;
 /// Width of the finger's pulse, softest and strongest, in seconds.
 const PULSE_S: [f64; 2] = [0.0016, 0.0002];
 
-/// Distance of the pluck from the bridge as a fraction of the string, at its outermost.
-const POSITION: [f64; 2] = [0.11, 0.24];
+/// Distance of the pluck from the bridge as a fraction of the string, softest and strongest. It follows the strength alone:
+/// what neither pitch nor loudness tells cannot be learnt from them.
+const POSITION: [f64; 2] = [0.22, 0.12];
 
 /// The polarisations: distance in cents from the note's pitch, gain, and decay against the note's.
 const POLARISATIONS: [(f64, f64, f64); 2] = [(0.7, 0.62, 0.55), (-0.7, 0.38, 1.25)];
@@ -99,7 +100,7 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     let hz = midi_to_hz(note.midi);
     let height = ((note.midi - MIDI_LOW) / (MIDI_HIGH - MIDI_LOW)).clamp(0.0, 1.0);
     let decay_s = DECAY_S[0] * (DECAY_S[1] / DECAY_S[0]).powf(height);
-    let position = rng.random_range(POSITION[0]..POSITION[1]);
+    let position = POSITION[0] + (POSITION[1] - POSITION[0]) * strength;
     let pulse = finger_pulse(strength, hz, position, rng);
     let mut strings = POLARISATIONS.map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
     let mut halver = Halver::default();

@@ -11,7 +11,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
 /// Changes whenever what is heard in the same file changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// At what rate sound is kept and how often it is described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
