@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source, Transport};
-use ondes_engine::realtime::{BlockCue, Driven, Driver, Maker, Patch, Remote, Setup, Status};
+use ondes_engine::realtime::{BlockCue, Driven, Driver, Maker, Patch, Remote, Setup, Status, worker_trace, workforce};
 use ondes_tests::{bundled_models, random, random_events, random_splits, untrained_instrument};
 use rand::RngExt;
 
@@ -66,6 +66,14 @@ fn play(
     let health = remote.health().expect("a model plays");
     assert_eq!((health.misses, health.faults, health.cues_lost), (0, 0, 0));
     assert_eq!(health.latency_samples, session.latency_samples());
+    if let Driver::Worker { .. } = driver {
+        assert!(health.steps.count > 0 && health.steps.p50 <= health.steps.worst);
+        let workforce = workforce();
+        assert!(workforce.sessions + workforce.sessions_aside > 0, "{workforce:?}");
+        let mut trace = Vec::new();
+        worker_trace().write_chrome(&mut trace).expect("memory takes a trace");
+        assert!(trace.starts_with(b"{\"traceEvents\":["));
+    }
     (sound, session.latency_samples(), health.driven)
 }
 
