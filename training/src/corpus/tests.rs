@@ -123,7 +123,8 @@ fn plucked_is_in_tune() {
 fn dynamics_reach_the_sound() {
     dynamics_are_loudness_and_brightness(&*BOWED, 62.0, 33.0);
     dynamics_are_loudness_and_brightness(&*WIND, 62.0, 30.0);
-    dynamics_are_loudness_and_brightness(&Plucked, 52.0, 30.0);
+    // A strong pluck is nearer the bridge, which takes a little of its level.
+    dynamics_are_loudness_and_brightness(&Plucked, 52.0, 29.0);
 }
 
 #[test]
