@@ -32,9 +32,6 @@ impl Playable for Nothing {
     fn tail_samples(&self) -> usize {
         0
     }
-    fn executor(&self) -> String {
-        "nothing".into()
-    }
     fn open(&mut self, _seat: usize, _start: &Start) {}
     fn handle(&mut self, _seat: usize, _cue: Cue) -> Result<(), CueFull> {
         Ok(())
@@ -43,9 +40,6 @@ impl Playable for Nothing {
         for turn in turns {
             turn.output.copy_from_slice(turn.input);
         }
-    }
-    fn is_sounding(&self, _seat: usize) -> bool {
-        false
     }
 }
 

@@ -177,10 +177,6 @@ impl Playable for Player {
         0
     }
 
-    fn executor(&self) -> String {
-        "double".into()
-    }
-
     fn open(&mut self, seat: usize, start: &Start) {
         self.positions[seat] = start.at;
         (self.script.at_open)(start);
@@ -200,10 +196,6 @@ impl Playable for Player {
             at_sound(from, turn.output);
             self.positions[turn.seat] += turn.output.len() as u64;
         }
-    }
-
-    fn is_sounding(&self, _seat: usize) -> bool {
-        true
     }
 }
 
@@ -274,10 +266,6 @@ impl Playable for CountedPlayer {
         self.playable.tail_samples()
     }
 
-    fn executor(&self) -> String {
-        self.playable.executor()
-    }
-
     fn open(&mut self, seat: usize, start: &Start) {
         self.playable.open(seat, start);
     }
@@ -288,10 +276,6 @@ impl Playable for CountedPlayer {
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {
         self.playable.process(turns);
-    }
-
-    fn is_sounding(&self, seat: usize) -> bool {
-        self.playable.is_sounding(seat)
     }
 }
 

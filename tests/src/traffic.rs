@@ -148,10 +148,6 @@ impl Playable for MarkedPlayable {
         self.playable.tail_samples()
     }
 
-    fn executor(&self) -> String {
-        self.playable.executor()
-    }
-
     fn open(&mut self, seat: usize, start: &Start) {
         self.playable.open(seat, start);
     }
@@ -162,10 +158,6 @@ impl Playable for MarkedPlayable {
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {
         self.playable.process(turns);
-    }
-
-    fn is_sounding(&self, seat: usize) -> bool {
-        self.playable.is_sounding(seat)
     }
 }
 
@@ -189,10 +181,6 @@ impl Playable for Poor {
         0
     }
 
-    fn executor(&self) -> String {
-        "none".into()
-    }
-
     fn open(&mut self, _seat: usize, _start: &Start) {}
 
     fn handle(&mut self, _seat: usize, _cue: Cue) -> Result<(), CueFull> {
@@ -204,10 +192,6 @@ impl Playable for Poor {
             turn.output.fill(0.1);
             self.0(turn);
         }
-    }
-
-    fn is_sounding(&self, _seat: usize) -> bool {
-        true
     }
 }
 

@@ -60,10 +60,10 @@ mod control {
     }
 
     pub(super) fn write(mxcsr: Register) {
+        // The compiler takes both bits for off; arithmetic it moves past this gives a subnormal where it could give zero, or
+        // the reverse, and safe code here holds for either. Not `nomem`, so that no memory access moves past it.
         // SAFETY: loads 32 bits from a valid place. They are those of the register before, where only FTZ and DAZ may
-        // differ: no reserved bit is set, no exception unmasked, no rounding changed. The compiler takes both for off;
-        // arithmetic it moves past this gives a subnormal where it could give zero, or the reverse, and safe code here
-        // holds for either. Not `nomem`, so that no memory access moves past it.
+        // differ: no reserved bit is set, no exception unmasked, no rounding changed.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack, preserves_flags)) };
     }
 }
@@ -86,10 +86,10 @@ mod control {
     }
 
     pub(super) fn write(fpcr: Register) {
+        // The compiler takes the bit for off; arithmetic it moves past this gives a subnormal where it could give zero, or
+        // the reverse, and safe code here holds for either. Not `nomem`, so that no memory access moves past it.
         // SAFETY: the value is that of the register before, where only FZ may differ: no exception is trapped, no
-        // rounding changed. The compiler takes it for off; arithmetic it moves past this gives a subnormal where it
-        // could give zero, or the reverse, and safe code here holds for either. Not `nomem`, so that no memory access
-        // moves past it.
+        // rounding changed.
         unsafe { asm!("msr fpcr, {}", in(reg) fpcr, options(nostack, preserves_flags)) };
     }
 }

@@ -134,6 +134,12 @@ impl Ensemble {
         Ok(Self { parts, synthesis, ready: Vec::with_capacity(options.seats), tail })
     }
 
+    /// What computes the network, such as `native avx2`.
+    #[must_use]
+    pub fn executor(&self) -> String {
+        self.synthesis.name()
+    }
+
     /// Bytes of weights, states and buffers of the executors.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -156,10 +162,6 @@ impl Playable for Ensemble {
 
     fn tail_samples(&self) -> usize {
         self.tail
-    }
-
-    fn executor(&self) -> String {
-        self.synthesis.name()
     }
 
     fn open(&mut self, seat: usize, start: &Start) {
@@ -196,9 +198,5 @@ impl Playable for Ensemble {
                 }
             }
         }
-    }
-
-    fn is_sounding(&self, seat: usize) -> bool {
-        self.parts[seat].sounding() > 0
     }
 }

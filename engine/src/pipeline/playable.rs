@@ -16,9 +16,6 @@ pub trait Playable: Send {
     /// Host samples that still sound after all that drives the sound has ended.
     fn tail_samples(&self) -> usize;
 
-    /// What computes the network, such as `native avx2`.
-    fn executor(&self) -> String;
-
     /// Begins anew in a seat: nothing has been heard, all controls are at their defaults, and the next sample to be processed
     /// is number `start.at`.
     fn open(&mut self, seat: usize, start: &Start);
@@ -32,9 +29,6 @@ pub trait Playable: Send {
 
     /// Plays on in all seats that have their turn; no seat may have two.
     fn process(&mut self, turns: &mut [Turn<'_>]);
-
-    /// Whether anything sounds in a seat besides what fades by itself.
-    fn is_sounding(&self, seat: usize) -> bool;
 }
 
 /// How a seat begins.

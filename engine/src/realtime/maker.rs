@@ -101,10 +101,6 @@ impl Playable for Silence {
         0
     }
 
-    fn executor(&self) -> String {
-        "none".into()
-    }
-
     fn open(&mut self, _seat: usize, _start: &Start) {}
 
     fn handle(&mut self, _seat: usize, _cue: crate::pipeline::Cue) -> Result<(), crate::pipeline::CueFull> {
@@ -113,10 +109,6 @@ impl Playable for Silence {
 
     fn process(&mut self, turns: &mut [crate::pipeline::Turn<'_>]) {
         turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
-    }
-
-    fn is_sounding(&self, _seat: usize) -> bool {
-        false
     }
 }
 
