@@ -1,5 +1,7 @@
 //! Plays the bundled instruments against the clock, as a host does, and says how that went. It measures and judges nothing.
 
+mod machine;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +37,9 @@ struct Args {
     /// Where the models run
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     driver: Choice,
+    /// Latency of the worker's queue, samples; as short as is safe where not given
+    #[arg(long)]
+    latency: Option<usize>,
     /// Sessions; each plays the next of the bundled models
     #[arg(long, default_value_t = 3)]
     sessions: usize,
@@ -51,11 +56,11 @@ enum Choice {
 }
 
 impl Choice {
-    fn driver(self) -> Driver {
+    fn driver(self, latency: Option<usize>) -> Driver {
         match self {
             Self::Auto => Driver::Auto,
             Self::Inline => Driver::Inline,
-            Self::Worker => Driver::Worker { latency: None },
+            Self::Worker => Driver::Worker { latency },
         }
     }
 }
@@ -66,7 +71,7 @@ fn main() {
     let models = bundled_models();
     let (mut titles, mut remotes, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
     for (number, path) in (0..args.sessions).zip(models.iter().cycle()) {
-        let remote = loaded(path, args.driver.driver());
+        let remote = loaded(path, args.driver.driver(args.latency));
         let session = match remote.activate(setup) {
             Ok(session) => session,
             Err(error) => return eprintln!("{error}"),
@@ -76,18 +81,24 @@ fn main() {
         remotes.push(remote);
     }
     let over = AtomicBool::new(false);
-    let (host, at_start) = scope(|scope| {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let (host, at_start, missed, stalls) = scope(|scope| {
         for _ in 0..args.busy {
             scope.spawn(|| compute(&over));
         }
+        let over = &over;
+        let watches: Vec<_> = (0..cores).map(|core| scope.spawn(move || machine::watch(core, over))).collect();
         let audio = scope.spawn(|| play(sessions, setup, Duration::from_secs_f64(60.0 * args.minutes.max(0.0))));
         sleep(Duration::from_secs_f64((30.0 * args.minutes).clamp(0.0, 2.0)));
         let at_start = memory_kib();
+        let missed = count_misses(&remotes, || audio.is_finished());
         let host = audio.join().expect("the models play");
         over.store(true, Ordering::Relaxed);
-        (host, at_start)
+        let stalls: Option<Vec<_>> = watches.into_iter().map(|watch| watch.join().expect("it only sleeps")).collect();
+        (host, at_start, missed, stalls.map(|stalls| stalls.concat()))
     });
     report(&args, &host, &titles, &remotes, [at_start, memory_kib()]);
+    report_misses(&titles, &remotes, &missed, stalls.as_deref(), args.rate);
     if let Some(path) = args.trace {
         let written = std::fs::File::create(&path)
             .and_then(|file| ondes_engine::realtime::worker_trace().write_chrome(&mut std::io::BufWriter::new(file)));
@@ -115,6 +126,32 @@ fn loaded(path: &Path, driver: Driver) -> Remote {
     remote
 }
 
+/// How often misses are counted.
+const COUNT_EVERY: Duration = Duration::from_millis(20);
+
+/// Misses of each session, and when they were seen, from the first block on.
+fn count_misses(remotes: &[Remote], is_over: impl Fn() -> bool) -> Vec<Vec<machine::Missed>> {
+    let mut missed = vec![Vec::new(); remotes.len()];
+    let mut counts = vec![0; remotes.len()];
+    let mut from = Instant::now();
+    loop {
+        let last = is_over();
+        sleep(COUNT_EVERY);
+        let until = Instant::now();
+        for ((remote, seen), missed) in remotes.iter().zip(&mut counts).zip(&mut missed) {
+            let now = remote.health().map_or(*seen, |health| health.misses);
+            if now > *seen {
+                missed.push(machine::Missed { from, until, count: now - *seen });
+            }
+            *seen = now;
+        }
+        from = until;
+        if last {
+            return missed;
+        }
+    }
+}
+
 /// How a host's audio thread did.
 struct Host {
     real_time: bool,
@@ -130,7 +167,7 @@ struct Host {
 /// The audio thread of a host. A block is due when the clock says so, and late when it is not done before the next one is due;
 /// after a delay of several blocks it goes on with the one that is due then.
 fn play(sessions: Vec<Session>, setup: Setup, length: Duration) -> Host {
-    let real_time = raise();
+    let real_time = raise(HOST_PRIORITY);
     let mut players: Vec<Player> =
         (0..).zip(sessions).map(|(seed, session)| Player::new(session, seed, setup)).collect();
     let due =
@@ -154,8 +191,11 @@ fn play(sessions: Vec<Session>, setup: Setup, length: Duration) -> Host {
     Host { real_time, blocks, late, woken: woken.percentiles(), callbacks: callbacks.percentiles() }
 }
 
-/// Asks for the priority that a sound server gives its clients.
-fn raise() -> bool {
+/// What a sound server gives its clients, 1 to 99.
+const HOST_PRIORITY: u8 = 70;
+
+/// Asks for a real-time priority.
+fn raise(priority: u8) -> bool {
     #[cfg(unix)]
     {
         use thread_priority::{
@@ -163,11 +203,14 @@ fn raise() -> bool {
             set_thread_priority_and_policy, thread_native_id,
         };
         let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-        let value = ThreadPriorityValue::try_from(70).expect("70 is a priority");
+        let value = ThreadPriorityValue::try_from(priority).expect("priorities go from 1 to 99");
         set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), fifo).is_ok()
     }
     #[cfg(not(unix))]
-    thread_priority::ThreadPriority::Max.set_for_current().is_ok()
+    {
+        let _ = priority;
+        thread_priority::ThreadPriority::Max.set_for_current().is_ok()
+    }
 }
 
 /// Most notes that are held at once.
@@ -288,6 +331,29 @@ fn report(args: &Args, host: &Host, titles: &[String], remotes: &[Remote], memor
             health.steps.count,
             Times(health.steps)
         );
+    }
+}
+
+/// Which misses the machine is to blame for: those during a stall of a core, or within the session's latency after.
+fn report_misses(
+    titles: &[String],
+    remotes: &[Remote],
+    missed: &[Vec<machine::Missed>],
+    stalls: Option<&[machine::Stall]>,
+    rate: u32,
+) {
+    let Some(stalls) = stalls else {
+        return println!("machine: not watched, since no thread may outrank the audio thread here");
+    };
+    let lengths: Vec<Duration> = stalls.iter().map(|stall| stall.until - stall.from).collect();
+    let (total, worst) = (lengths.iter().sum::<Duration>(), lengths.iter().max().copied().unwrap_or_default());
+    println!("machine: a core stood still {} times for over 1 ms, {total:.1?} in all, worst {worst:.1?}", stalls.len());
+    for ((title, remote), missed) in titles.iter().zip(remotes).zip(missed) {
+        let latency = remote.health().map_or(0, |health| health.latency_samples);
+        let reach = Duration::from_secs_f64(latency as f64 / f64::from(rate));
+        let all: u64 = missed.iter().map(|missed| missed.count).sum();
+        let excused = machine::during_stalls(missed, stalls, reach);
+        println!("{title}: {all} misses, {excused} of them while a core stood still, {} otherwise", all - excused);
     }
 }
 
