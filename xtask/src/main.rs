@@ -2,11 +2,12 @@
 //!
 //! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
 //! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
-//! [`canvas`] and [`mel`]. [`train`] makes the bundled models again and [`test`] runs all tests. [`process`] is how each of
+//! [`canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`train`] makes the bundled models again and [`test`] runs all tests. [`process`] is how each of
 //! them starts other programs.
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod canvas;
 mod compose;
 mod demo;
@@ -42,6 +43,10 @@ enum Command {
     },
     /// Renders the bundled piece with the bundled instruments to `target/demo`, with a picture.
     Demo,
+    /// Makes the plugin's bundles in `target/bundled`: CLAP and VST3.
+    Bundle,
+    /// Makes the plugin's bundles and puts them where DAWs look, for this user.
+    Install,
     /// Runs all tests of all crates.
     Test,
     /// Makes bundled models again: corpora, then training.
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Setup { torch } => setup::setup(torch),
         Command::Demo => demo::demo(),
+        Command::Bundle => bundle::bundle().map(drop),
+        Command::Install => bundle::install(),
         Command::Test => test::test(),
         Command::Train { name, steps } => train::train(&name, steps),
     };

@@ -60,6 +60,17 @@ pub fn build(package: &str, binary: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// The path of a shared object among cargo's messages.
+pub fn library(messages: &str, name: &str) -> Option<String> {
+    let message = |line| serde_json::from_str::<serde_json::Value>(line).ok();
+    let mut ours = messages.lines().filter_map(message).filter(|message| message["target"]["name"] == name);
+    let shared = |file: &&serde_json::Value| {
+        let path = Path::new(file.as_str().unwrap_or_default());
+        path.extension().is_some_and(|extension| extension == std::env::consts::DLL_EXTENSION)
+    };
+    ours.find_map(|message| message["filenames"].as_array()?.iter().find(shared)?.as_str().map(str::to_owned))
+}
+
 /// The path of an executable among cargo's messages, one JSON object to a line.
 fn executable(messages: &str, binary: &str) -> Option<String> {
     let message = |line| serde_json::from_str::<serde_json::Value>(line).ok();
@@ -86,6 +97,16 @@ mod tests {
             {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages, "ondes").as_deref(), Some("/somewhere/release/ondes"));
         assert_eq!(executable(messages, "ondes_engine"), None);
+    }
+
+    #[test]
+    fn finds_the_shared_object_among_the_messages() {
+        let end = std::env::consts::DLL_EXTENSION;
+        let messages = format!(
+            r#"{{"reason":"compiler-artifact","target":{{"name":"some"}},"filenames":["/x/libsome.rlib","/x/libsome.{end}"]}}"#
+        );
+        assert_eq!(library(&messages, "some"), Some(format!("/x/libsome.{end}")));
+        assert_eq!(library(&messages, "other"), None);
     }
 
     #[test]

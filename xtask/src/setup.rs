@@ -21,7 +21,7 @@ struct Tool {
 
 const TOOLS: [Tool; 4] = [
     Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", torch: false },
-    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the bindings to libtorch", torch: true },
+    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", torch: false },
     Tool { test: ("python3", &["--version"]), package: "python3", purpose: "fetching libtorch", torch: true },
     Tool {
         test: ("python3", &["-m", "pip", "--version"]),
@@ -35,7 +35,7 @@ const TOOLS: [Tool; 4] = [
 pub fn setup(torch: bool) -> anyhow::Result<()> {
     // Nothing is fetched where libtorch is there already, so what fetches it need not be there.
     let fetch = torch && !libtorch::is_there();
-    let needed = TOOLS.iter().filter(|tool| !tool.torch || (torch && (fetch || tool.test.0 == "g++")));
+    let needed = TOOLS.iter().filter(|tool| !tool.torch || fetch);
     let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.test.0, tool.test.1)).collect();
     if missing.is_empty() {
         println!("system packages: already there");

@@ -19,7 +19,7 @@ mod rates;
 mod synthesis;
 
 pub use controls::{INSTRUMENT_CONTROLS, InstrumentControl};
-pub use cue::{Action, ControlId, Cue, CueFull, Transport};
+pub use cue::{Action, ControlId, Cue, CueFull, TRANSPOSE, Transport};
 pub use ensemble::{Ensemble, PipelineError, PipelineOptions, Source};
 pub use instrument::Pipeline;
 pub use latency::measured_latency;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::controls::{Knob, Smoothed, Target};
-use super::cue::{Action, Cue, CueFull, Transport};
+use super::cue::{Action, Cue, CueFull, TRANSPOSE, TRANSPOSE_RANGE, Transport};
 use super::ensemble::{PipelineError, PipelineOptions, Source};
 use super::playable::Start;
 use super::rates::{Inside, Rates};
@@ -46,6 +46,9 @@ pub(super) struct Part {
     ports: Vec<Smoothed>,
     room: Smoothed,
     brightness: Smoothed,
+    /// Shift of all pitches to begin with, semitones, and how far it was turned since.
+    transposed: f32,
+    transpose: Smoothed,
     missing: u64,
     /// The network gave something else than numbers: so does this part, until it begins anew. A resampler does not stand it.
     insane: bool,
@@ -78,7 +81,6 @@ enum Player {
         analysis: Box<Analysis>,
         /// Frames that were heard and not yet played.
         heard: VecDeque<AnalysisFrame>,
-        transpose: f32,
         begun: bool,
     },
 }
@@ -115,7 +117,7 @@ impl Part {
                 // What one chunk can complete: its own samples and one block of the resampler.
                 let samples = CHUNK * ratio.model.div_ceil(ratio.host) as usize + 8 * CHUNK;
                 let heard = VecDeque::with_capacity(samples.div_ceil(hop) + 8);
-                (Player::Sound { analysis, heard, transpose: 0.0, begun: false }, 1, lookahead)
+                (Player::Sound { analysis, heard, begun: false }, 1, lookahead)
             }
         };
         let inside = Inside { lookahead, delay: synth.latency_samples() };
@@ -147,6 +149,8 @@ impl Part {
             ports: ports.iter().map(default).collect(),
             room: Smoothed::new(1.0),
             brightness: Smoothed::new(0.0),
+            transposed: 0.0,
+            transpose: Smoothed::new(0.0),
             missing: 0,
             insane: false,
             score: Score {
@@ -203,11 +207,11 @@ impl Part {
         self.made = self.played * self.ratio.model / (self.ratio.host * self.hop as u64);
         self.rates.reset();
         self.voices.restart(start.seed);
-        self.voices.set_transposition(start.transpose);
-        if let Player::Sound { analysis, heard, transpose, begun } = &mut self.player {
+        (self.transposed, self.transpose) = (start.transpose, Smoothed::new(0.0));
+        if let Player::Sound { analysis, heard, begun } = &mut self.player {
             analysis.reset();
             heard.clear();
-            (*transpose, *begun) = (start.transpose, false);
+            *begun = false;
         }
         self.due.clear();
         (self.fresh, self.transport, self.missing, self.insane) = (true, None, 0, false);
@@ -270,12 +274,14 @@ impl Part {
             self.due.pop_front();
             self.act(when, action);
         }
+        let transposition = self.transposed + self.transpose.step();
+        self.voices.set_transposition(transposition);
         match (&mut self.player, frame) {
-            (Player::Sound { transpose, begun, .. }, Some(frame)) => {
+            (Player::Sound { begun, .. }, Some(frame)) => {
                 self.score.frames[0] = VoiceFrame {
                     sounding: true,
                     restarted: !*begun,
-                    pitch: frame.pitch.semitones + *transpose,
+                    pitch: frame.pitch.semitones + transposition,
                     loudness: frame.loudness,
                     gain: 1.0,
                     ..VoiceFrame::SILENT
@@ -322,6 +328,9 @@ impl Part {
         match action {
             Action::Play(_) => {}
             Action::Control { id, value } => {
+                if id == TRANSPOSE && value.is_finite() {
+                    self.transpose.set(value.clamp(-TRANSPOSE_RANGE, TRANSPOSE_RANGE), self.fresh);
+                }
                 if let Some(index) = self.knobs.iter().position(|knob| knob.id == id) {
                     let value = self.knobs[index].control.clamp(value);
                     self.turn(index, value);

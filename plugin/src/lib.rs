@@ -1,0 +1,33 @@
+//! Ondes in a DAW: two plugins in one shared object, as CLAP and, through a wrapper, as VST3.
+//!
+//! In reading order: [`instrument`] and [`effect`] are what a host sees; both are a [`rig`] around one [`player`], which holds
+//! the engine's session. [`parameters`] is what can be automated, [`macros`] how eight of them turn whatever a model has, and
+//! [`notes`] how a host's events become the engine's. [`shared`] is what a window, a state and the player have in common;
+//! [`state`] is what is saved with a project, and [`library`] finds models again.
+
+#![deny(unsafe_code)]
+
+pub mod effect;
+#[allow(unsafe_code, reason = "deriving `Params` implements an unsafe trait; all fields live as long as their struct")]
+pub mod instrument;
+pub mod library;
+pub mod macros;
+pub mod notes;
+#[allow(unsafe_code, reason = "deriving `Params` implements an unsafe trait; all fields live as long as their struct")]
+pub mod parameters;
+pub mod player;
+pub mod rig;
+pub mod shared;
+pub mod state;
+
+/// Who makes this.
+const VENDOR: &str = "Ondes";
+
+#[allow(unsafe_code, missing_docs, reason = "entry points are looked up by name; what is in them is the framework's")]
+mod export {
+    use crate::effect::OndesFx;
+    use crate::instrument::Ondes;
+
+    nice_plug::nice_export_clap!(Ondes, OndesFx);
+    clap_wrapper::export_vst3!();
+}

@@ -1,0 +1,161 @@
+//! Where models are: in the plugin itself, in files, in the user's folders.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ondes_engine::model::{Model, file};
+use serde::{Deserialize, Serialize};
+
+/// The largest file that a project carries with it, bytes.
+pub const LARGEST_EMBEDDED: usize = 16 << 20;
+
+/// The variable that names folders of models, in the form of `PATH`.
+const FOLDERS: &str = "ONDES_MODELS";
+
+/// A model that is part of the plugin.
+pub struct Bundled {
+    /// Its name among the bundled ones.
+    pub name: &'static str,
+    bytes: &'static [u8],
+    read: OnceLock<Arc<Model>>,
+}
+
+impl Bundled {
+    const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        Self { name, bytes, read: OnceLock::new() }
+    }
+
+    /// The model; all instances share it.
+    ///
+    /// # Panics
+    /// When this plugin was built from a damaged file.
+    #[must_use]
+    pub fn model(&self) -> Arc<Model> {
+        let read = || Arc::new(file::parse(self.bytes).expect("bundled models are whole"));
+        self.read.get_or_init(read).clone()
+    }
+}
+
+/// The bundled models; the first one is what a new instance plays.
+pub static BUNDLED: [Bundled; 3] = [
+    Bundled::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
+    Bundled::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
+    Bundled::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
+];
+
+/// What a project remembers of a model, so that it is found again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reference {
+    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model.
+    pub hash: String,
+    /// Name to show.
+    pub name: String,
+    /// The file it was read from; none for a bundled one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The file itself in Base64, where it is to travel with the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<String>,
+}
+
+impl Reference {
+    /// A reference to a model that was read from there.
+    #[must_use]
+    pub fn to(model: &Model, path: Option<PathBuf>) -> Self {
+        let name = model.header().card.name.clone();
+        Self { hash: model.content_hash().into(), name, path, embedded: None }
+    }
+
+    /// Finds the model: among the bundled ones, in its file, in the user's folders, in the project.
+    ///
+    /// # Errors
+    /// What is missing, and where it was looked for.
+    pub fn find(&self) -> Result<(Arc<Model>, Option<PathBuf>), String> {
+        if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| model.content_hash() == self.hash) {
+            return Ok((model, None));
+        }
+        let mut looked = Vec::new();
+        if let Some(path) = &self.path {
+            match file::read(path) {
+                Ok(model) if model.content_hash() == self.hash => return Ok((model.into(), Some(path.clone()))),
+                Ok(_) => looked.push(format!("{}: another model", path.display())),
+                Err(error) => looked.push(error.to_string()),
+            }
+        }
+        for folder in folders() {
+            let found = files(&folder).into_iter().find(|path| hash_of(path).is_some_and(|hash| hash == self.hash));
+            if let Some(path) = found
+                && let Ok(model) = file::read(&path)
+            {
+                return Ok((model.into(), Some(path)));
+            }
+            looked.push(folder.display().to_string());
+        }
+        match self.unpack() {
+            Some(model) => Ok((model.into(), self.path.clone())),
+            None => Err(format!("the model {:?} is missing; looked for it in: {}", self.name, looked.join("; "))),
+        }
+    }
+
+    fn unpack(&self) -> Option<Model> {
+        let text = self.embedded.as_ref().filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
+        let model = file::parse(&BASE64_STANDARD.decode(text).ok()?).ok()?;
+        (model.content_hash() == self.hash).then_some(model)
+    }
+}
+
+/// A model's file in Base64; none where it is too large to travel with a project.
+#[must_use]
+pub fn pack(model: &Model) -> Option<String> {
+    let bytes = file::serialize(model).ok().filter(|bytes| bytes.len() <= LARGEST_EMBEDDED)?;
+    Some(BASE64_STANDARD.encode(bytes))
+}
+
+/// The user's folders of models: those of `ONDES_MODELS`, else `ondes/models` among the user's data.
+#[must_use]
+pub fn folders() -> Vec<PathBuf> {
+    if let Some(named) = std::env::var_os(FOLDERS) {
+        return std::env::split_paths(&named).collect();
+    }
+    let home = |below: &str| std::env::var_os("HOME").map(|home| Path::new(&home).join(below));
+    let data = if cfg!(windows) {
+        std::env::var_os("APPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        home("Library/Application Support")
+    } else {
+        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(|| home(".local/share"))
+    };
+    data.map(|data| data.join("ondes").join("models")).into_iter().collect()
+}
+
+/// The model files in a folder, in the order of their names.
+#[must_use]
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "ondes")).collect();
+    paths.sort();
+    paths
+}
+
+/// What tells whether a file is still as it was read.
+type Mark = (u64, SystemTime);
+
+/// The content hash of a model file; each file is read once, until it changes.
+fn hash_of(path: &Path) -> Option<String> {
+    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, (Mark, String)>>> = LazyLock::new(Mutex::default);
+    let metadata = std::fs::metadata(path).ok()?;
+    let mark = (metadata.len(), metadata.modified().ok()?);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, hash)) = known().get(path).filter(|(then, _)| *then == mark) {
+        return Some(hash.clone());
+    }
+    let hash = file::read(path).ok()?.content_hash().to_owned();
+    known().insert(path.into(), (mark, hash.clone()));
+    Some(hash)
+}

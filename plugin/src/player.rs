@@ -1,0 +1,296 @@
+//! What both plugins are inside: a session, and the input beside it. Knows nothing of plugin frameworks.
+
+use std::sync::Arc;
+
+use ondes_engine::instrument::EventKind;
+use ondes_engine::pipeline::{Action, TRANSPOSE};
+use ondes_engine::realtime::{BlockCue, Session, Setup};
+
+use crate::macros::{MACROS, Table};
+use crate::shared::Shared;
+
+/// Time in which a gain goes to its new value, seconds.
+const RAMP_S: f32 = 0.010;
+/// Cues of one block that wait for it; more are handed over at once.
+const CUES: usize = 2048;
+
+/// Where everything stands from a certain sample on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Knobs {
+    /// The dry sound alone.
+    pub bypass: bool,
+    /// Factor of what drives the model.
+    pub input_gain: f32,
+    /// Factor of what is heard.
+    pub output_gain: f32,
+    /// Share of the model's sound, 0 … 1.
+    pub mix: f32,
+    /// Shift of all pitches, semitones.
+    pub semitones: f32,
+    /// Where the macros stand, 0 … 1.
+    pub macros: [f32; MACROS],
+}
+
+/// A session with the input beside it, as late as what the session makes of it. Only making one allocates.
+pub struct Player {
+    session: Session,
+    shared: Arc<Shared>,
+    table: Option<Box<Table>>,
+    /// What the session was told last.
+    told: (f32, [f32; MACROS]),
+    cues: Vec<BlockCue>,
+    /// `[channel][frame]`
+    input: [Vec<f32>; 2],
+    /// The same as it was `latency` samples ago, without gain.
+    dry: [Vec<f32>; 2],
+    channels: usize,
+    delays: [Delay; 2],
+    wet: Vec<f32>,
+    input_gain: Ramp,
+    wet_gain: Ramp,
+    dry_gain: Ramp,
+    latency: usize,
+}
+
+impl Player {
+    /// A player for a session that has just begun.
+    #[must_use]
+    pub fn new(session: Session, shared: Arc<Shared>, setup: Setup, knobs: &Knobs) -> Self {
+        let latency = session.latency_samples();
+        let block = || vec![0.0; setup.max_block];
+        let ramp = |value| Ramp::new(value, setup.sample_rate);
+        let (wet, dry) = gains(knobs);
+        let table = Box::new(shared.table());
+        let mut player = Self {
+            session,
+            shared,
+            table: Some(table),
+            told: (knobs.semitones, knobs.macros),
+            cues: Vec::with_capacity(CUES),
+            input: [block(), block()],
+            dry: [block(), block()],
+            channels: 0,
+            delays: [Delay::new(latency), Delay::new(latency)],
+            wet: block(),
+            input_gain: ramp(knobs.input_gain),
+            wet_gain: ramp(wet),
+            dry_gain: ramp(dry),
+            latency,
+        };
+        // What came with the model may be older than where they stand now.
+        player.turn(knobs, true);
+        player
+    }
+
+    /// Host samples by which the dry sound is delayed: the session's latency as it was in the beginning.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.latency
+    }
+
+    /// Whether the session's latency is another one by now: the host must begin anew to learn of it.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.session.latency_samples() != self.latency
+    }
+
+    /// Host samples that sound after all that drives the sound has ended.
+    #[must_use]
+    pub fn tail_samples(&self) -> usize {
+        self.session.tail_samples() + self.latency
+    }
+
+    /// Silence at once.
+    pub fn reset(&mut self, knobs: &Knobs) {
+        self.session.reset();
+        self.delays.iter_mut().for_each(Delay::clear);
+        let (wet, dry) = gains(knobs);
+        self.input_gain.jump(knobs.input_gain);
+        self.wet_gain.jump(wet);
+        self.dry_gain.jump(dry);
+    }
+
+    /// Begins a block: from its first sample on everything stands like this.
+    pub fn begin(&mut self, knobs: &Knobs) {
+        let fresh = self.shared.receive(&mut self.table);
+        self.turn(knobs, fresh);
+        let (wet, dry) = gains(knobs);
+        self.input_gain.go(knobs.input_gain);
+        self.wet_gain.go(wet);
+        self.dry_gain.go(dry);
+        self.channels = 0;
+    }
+
+    fn turn(&mut self, knobs: &Knobs, all: bool) {
+        let (semitones, macros) = std::mem::replace(&mut self.told, (knobs.semitones, knobs.macros));
+        if semitones != knobs.semitones || all {
+            self.cue(0, Action::Control { id: TRANSPOSE, value: knobs.semitones });
+        }
+        let Some(table) = self.table.as_deref().copied() else { return };
+        for ((travel, before), position) in table.iter().zip(macros).zip(knobs.macros) {
+            if let Some(travel) = travel.filter(|_| position != before || all) {
+                self.cue(0, Action::Control { id: travel.id, value: travel.value(position) });
+            }
+        }
+    }
+
+    /// Something that a player does at a sample of the block. In the order of samples.
+    pub fn play(&mut self, offset: usize, kind: EventKind) {
+        self.cue(offset, Action::Play(kind));
+    }
+
+    fn cue(&mut self, offset: usize, action: Action) {
+        if self.cues.len() == CUES {
+            // Early is better than never.
+            self.session.process(&self.cues, &[], &mut []);
+            self.cues.clear();
+        }
+        let offset = self.cues.last().map_or(offset, |last| last.offset.max(offset));
+        self.cues.push(BlockCue { offset, action });
+    }
+
+    /// The block's input: one channel or two. What is no number counts as silence.
+    pub fn listen(&mut self, channels: &[&mut [f32]]) {
+        self.channels = channels.len().min(2);
+        for (kept, channel) in self.input.iter_mut().zip(channels) {
+            for (kept, sample) in kept.iter_mut().zip(channel.iter()) {
+                *kept = if sample.is_finite() { *sample } else { 0.0 };
+            }
+        }
+    }
+
+    /// Plays the block to the end.
+    pub fn finish(&mut self, output: &mut [&mut [f32]]) {
+        let frames = output.iter().map(|channel| channel.len()).min().unwrap_or(0).min(self.wet.len());
+        let [left, right] = &mut self.input;
+        let (left, right) = (&mut left[..frames], &mut right[..frames]);
+        match self.channels {
+            0 => {
+                left.fill(0.0);
+                right.fill(0.0);
+            }
+            1 => right.copy_from_slice(left),
+            _ => {}
+        }
+        let [dry_left, dry_right] = &mut self.dry;
+        self.delays[0].run(left, &mut dry_left[..frames]);
+        self.delays[1].run(right, &mut dry_right[..frames]);
+        for (left, right) in left.iter_mut().zip(right.iter_mut()) {
+            let gain = self.input_gain.next();
+            *left *= gain;
+            *right *= gain;
+        }
+        let wet = &mut self.wet[..frames];
+        if self.channels == 0 {
+            self.session.process(&self.cues, &[], &mut [wet]);
+        } else {
+            self.session.process(&self.cues, &[left, right], &mut [wet]);
+        }
+        self.cues.clear();
+        for (frame, wet) in self.wet[..frames].iter().enumerate() {
+            let (wet_gain, dry_gain) = (self.wet_gain.next(), self.dry_gain.next());
+            for (channel, dry) in output.iter_mut().zip([dry_left[frame], dry_right[frame]]) {
+                channel[frame] = wet_gain * wet + dry_gain * dry;
+            }
+        }
+    }
+}
+
+/// Gains of the model's sound and of the input.
+fn gains(knobs: &Knobs) -> (f32, f32) {
+    if knobs.bypass {
+        return (0.0, 1.0);
+    }
+    (knobs.mix * knobs.output_gain, (1.0 - knobs.mix) * knobs.input_gain * knobs.output_gain)
+}
+
+/// A gain on its way to another.
+struct Ramp {
+    value: f32,
+    target: f32,
+    step: f32,
+    left: u32,
+    length: u32,
+}
+
+impl Ramp {
+    fn new(value: f32, sample_rate: u32) -> Self {
+        let length = (RAMP_S * sample_rate as f32).ceil().max(1.0) as u32;
+        Self { value, target: value, step: 0.0, left: 0, length }
+    }
+
+    fn go(&mut self, target: f32) {
+        if target != self.target {
+            (self.target, self.left) = (target, self.length);
+            self.step = (target - self.value) / self.length as f32;
+        }
+    }
+
+    fn jump(&mut self, value: f32) {
+        (self.value, self.target, self.left) = (value, value, 0);
+    }
+
+    fn next(&mut self) -> f32 {
+        if self.left > 0 {
+            self.left -= 1;
+            // It arrives exactly.
+            self.value = if self.left == 0 { self.target } else { self.value + self.step };
+        }
+        self.value
+    }
+}
+
+/// A delay by a fixed time.
+struct Delay {
+    ring: Vec<f32>,
+    place: usize,
+}
+
+impl Delay {
+    fn new(samples: usize) -> Self {
+        Self { ring: vec![0.0; samples], place: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.ring.fill(0.0);
+    }
+
+    fn run(&mut self, input: &[f32], output: &mut [f32]) {
+        if self.ring.is_empty() {
+            return output.copy_from_slice(input);
+        }
+        for (output, input) in output.iter_mut().zip(input) {
+            *output = std::mem::replace(&mut self.ring[self.place], *input);
+            self.place = (self.place + 1) % self.ring.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_as_long_as_it_says_in_any_blocks() {
+        for samples in [0, 1, 5, 64] {
+            let mut delay = Delay::new(samples);
+            let input: Vec<f32> = (1..=100).map(|n| n as f32).collect();
+            let mut output = vec![0.0; 100];
+            for (input, output) in input.chunks(7).zip(output.chunks_mut(7)) {
+                delay.run(input, output);
+            }
+            assert!(output[..samples].iter().all(|sample| *sample == 0.0));
+            assert_eq!(output[samples..], input[..100 - samples]);
+        }
+    }
+
+    #[test]
+    fn a_ramp_arrives_exactly_and_never_leaps() {
+        let mut ramp = Ramp::new(0.0, 48_000);
+        ramp.go(0.7);
+        let values: Vec<f32> = (0..480).map(|_| ramp.next()).collect();
+        assert!(values.windows(2).all(|pair| (0.0..0.0015).contains(&(pair[1] - pair[0]))));
+        assert_eq!(values[479], 0.7);
+        assert_eq!(ramp.next(), 0.7);
+    }
+}

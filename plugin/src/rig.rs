@@ -1,0 +1,116 @@
+//! What both plugins do for a host, around one [`Player`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nice_plug::prelude::*;
+use ondes_engine::pipeline::Source;
+use ondes_engine::realtime::{Driven, Driver, Setup};
+
+use crate::notes::Notes;
+use crate::parameters::{DriverChoice, Parameters};
+use crate::player::Player;
+use crate::shared::Shared;
+
+/// How long a host may wait for a model before it plays without.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time that the worker has beyond a block, seconds, where it is not measured.
+const WORKER_S: f64 = 0.010;
+
+/// One instance of either plugin, as its host holds it.
+pub struct Rig {
+    /// What a window may know.
+    pub shared: Arc<Shared>,
+    /// What the host automates.
+    pub parameters: Arc<Parameters>,
+    player: Option<Player>,
+    notes: Notes,
+    driver: DriverChoice,
+    source: Source,
+    /// Host samples from the last key up to silence, latency included.
+    tail: u32,
+    /// The host was asked to begin anew.
+    asked: bool,
+    /// How the host played when the model turned out to need the worker. A new measurement would give another latency, and
+    /// the host would have to begin anew for it again and again.
+    needs_worker: Option<(Setup, DriverChoice, Source)>,
+}
+
+impl Rig {
+    /// A new instance that begins with that source.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        let shared = Shared::new(source);
+        let parameters = Arc::new(Parameters::new(&shared));
+        let (notes, driver) = (Notes::default(), DriverChoice::Auto);
+        Self { shared, parameters, player: None, notes, driver, source, tail: 0, asked: false, needs_worker: None }
+    }
+
+    /// Makes everything ready to play; gives the latency in host samples, or none where the host cannot be played for.
+    pub fn activate(&mut self, config: &BufferConfig, source: Source) -> Option<u32> {
+        self.player = None;
+        let sample_rate = config.sample_rate.round() as u32;
+        let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
+        (self.driver, self.source, self.asked) = (self.parameters.driver.value(), source, false);
+        self.shared.retry();
+        self.shared.set_source(source);
+        let remote = &self.shared.remote;
+        let place = (setup, self.driver, source);
+        let driver = if self.driver == DriverChoice::Worker || self.needs_worker == Some(place) {
+            Driver::Worker { latency: Some(setup.max_block + (WORKER_S * f64::from(sample_rate)) as usize) }
+        } else {
+            self.driver.into()
+        };
+        remote.set_driver(driver);
+        remote.set_patient(config.process_mode == ProcessMode::Offline);
+        // A bounce begins with the model that it was saved with.
+        self.shared.wait(PATIENCE);
+        let session = remote.activate(setup).ok()?;
+        if remote.health().is_some_and(|health| health.driven != Driven::Inline) {
+            self.needs_worker = Some(place);
+        }
+        self.notes = Notes::default();
+        let player = Player::new(session, self.shared.clone(), setup, &self.parameters.knobs());
+        let release = self.shared.release_s() * config.sample_rate;
+        self.tail = player.tail_samples() as u32 + release as u32;
+        let latency = player.latency_samples() as u32;
+        self.player = Some(player);
+        Some(latency)
+    }
+
+    /// Silence at once.
+    pub fn reset(&mut self) {
+        let knobs = self.parameters.knobs();
+        if let Some(player) = &mut self.player {
+            player.reset(&knobs);
+        }
+    }
+
+    /// Plays a block. `input` tells the player what to listen to, before `output` is filled.
+    pub fn process<P>(
+        &mut self,
+        context: &mut impl ProcessContext<P>,
+        source: Source,
+        input: impl FnOnce(&mut Player, &mut Buffer),
+        output: &mut Buffer,
+    ) -> ProcessStatus
+    where
+        P: Plugin<SysExMessage = ()>,
+    {
+        let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
+        player.begin(&self.parameters.knobs());
+        let last = output.samples().saturating_sub(1);
+        while let Some(event) = context.next_event() {
+            let offset = (event.timing() as usize).min(last);
+            self.notes.read(&event, |kind| player.play(offset, kind));
+        }
+        input(player, output);
+        player.finish(output.as_slice());
+        let changed = player.is_stale() || self.driver != self.parameters.driver.value() || self.source != source;
+        if changed && !std::mem::replace(&mut self.asked, true) {
+            context.request_restart();
+        }
+        ProcessStatus::Tail(self.tail)
+    }
+}

@@ -1,0 +1,304 @@
+//! What all parts of one instance share: the model, what the macros turn, what is wrong.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::atomic::AtomicCell;
+use nice_plug::params::persist::PersistentField;
+use ondes_engine::model::{Control, Model, file};
+use ondes_engine::pipeline::{ControlId, PipelineOptions, Source, TRANSPOSE};
+use ondes_engine::realtime::{Patch, Remote, Status};
+
+use crate::library::{self, BUNDLED, Reference};
+use crate::macros::{MACROS, REST, Table, Travel};
+use crate::state::Saved;
+
+/// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
+pub struct Shared {
+    /// Loads models, and knows how the one that is heard is doing.
+    pub remote: Remote,
+    inner: Mutex<Inner>,
+    /// A table on its way to the audio thread, and the one that it has done with.
+    arrival: AtomicCell<Option<Box<Table>>>,
+    retired: AtomicCell<Option<Box<Table>>>,
+    /// Where the macros stand, as bits of `f32`, and the transposition in semitones.
+    positions: [AtomicU32; MACROS],
+    semitones: AtomicU32,
+    cents: AtomicU32,
+}
+
+struct Inner {
+    saved: Saved,
+    source: Source,
+    model: Option<Arc<Model>>,
+    /// Why there is none.
+    problem: Option<String>,
+}
+
+impl Shared {
+    /// A new instance, which plays the first of the bundled models.
+    #[must_use]
+    pub fn new(source: Source) -> Arc<Self> {
+        let model = BUNDLED[0].model();
+        let saved = Saved { model: Reference::to(&model, None), ..Saved::default() };
+        let shared = Self {
+            remote: Remote::new(),
+            inner: Mutex::new(Inner { saved, source, model: Some(model), problem: None }),
+            arrival: AtomicCell::new(None),
+            retired: AtomicCell::new(None),
+            positions: std::array::from_fn(|_| AtomicU32::new(REST.to_bits())),
+            semitones: AtomicU32::new(0),
+            cents: AtomicU32::new(0),
+        };
+        shared.load(&mut shared.inner());
+        shared.into()
+    }
+
+    /// Plays one of the bundled models.
+    pub fn choose(&self, bundled: &library::Bundled) {
+        self.adopt(Ok((bundled.model(), None)));
+    }
+
+    /// Plays the model in a file; when it cannot be read, what played plays on.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn open(&self, path: &Path) -> Result<(), String> {
+        let model = file::read(path).map_err(|error| error.to_string())?;
+        self.adopt(Ok((model.into(), Some(path.into()))));
+        Ok(())
+    }
+
+    fn adopt(&self, found: Result<(Arc<Model>, Option<std::path::PathBuf>), String>) {
+        let mut inner = self.inner();
+        match found {
+            Ok((model, path)) => {
+                let embedded = inner.saved.model.embedded.take();
+                let embedded = embedded.filter(|_| inner.saved.model.hash == model.content_hash());
+                inner.saved.model = Reference { embedded, ..Reference::to(&model, path) };
+                (inner.model, inner.problem) = (Some(model), None);
+            }
+            Err(problem) => (inner.model, inner.problem) = (None, Some(problem)),
+        }
+        self.load(&mut inner);
+    }
+
+    /// Looks again for a model that was missing. Gives whether it is there.
+    pub fn retry(&self) -> bool {
+        let reference = {
+            let inner = self.inner();
+            if inner.problem.is_none() {
+                return true;
+            }
+            inner.saved.model.clone()
+        };
+        let found = reference.find();
+        let there = found.is_ok();
+        if there {
+            self.adopt(found);
+        }
+        there
+    }
+
+    /// Plays from notes or from a sound.
+    pub fn set_source(&self, source: Source) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.source, source) != source {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Whether the model is to travel with the project, where it is not too large.
+    pub fn set_embedding(&self, embed: bool) {
+        self.inner().saved.embed = embed;
+    }
+
+    /// Hands the model to the engine's loader, turned as the macros stand.
+    fn load(&self, inner: &mut Inner) {
+        let Some(model) = inner.model.clone() else {
+            self.send([None; MACROS]);
+            return self.remote.unload();
+        };
+        let table = table(inner);
+        let mut controls: Vec<(ControlId, f32)> = vec![(TRANSPOSE, self.transposition())];
+        for (travel, position) in table.iter().zip(&self.positions) {
+            let position = f32::from_bits(position.load(Ordering::Relaxed));
+            controls.extend(travel.filter(|_| position != REST).map(|travel| (travel.id, travel.value(position))));
+        }
+        let options = PipelineOptions { source: inner.source, ..PipelineOptions::default() };
+        self.send(table);
+        let make = move || match Patch::new(model, options) {
+            Ok(patch) => Ok(Arc::new(patch) as Arc<_>),
+            Err(error) => Err(error.to_string()),
+        };
+        self.remote.load(Box::new(make), &controls);
+    }
+
+    /// Waits until the model is ready, or that long.
+    pub fn wait(&self, patience: Duration) {
+        let since = Instant::now();
+        while self.remote.status() == Status::Loading && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What is wrong, in a sentence; empty when nothing is.
+    #[must_use]
+    pub fn status(&self) -> String {
+        match (&self.inner().problem, self.remote.status()) {
+            (Some(problem), _) => problem.clone(),
+            (None, Status::Failed(problem)) => problem,
+            _ => String::new(),
+        }
+    }
+
+    /// The model that plays; none when it is missing.
+    #[must_use]
+    pub fn model(&self) -> Option<Arc<Model>> {
+        self.inner().model.clone()
+    }
+
+    /// For how long notes of this model sound after their keys are up, seconds.
+    #[must_use]
+    pub fn release_s(&self) -> f32 {
+        let model = self.model();
+        let performance = model.and_then(|model| model.header().performance).unwrap_or_default();
+        // Down to −90 dB.
+        1.5 * performance.release_ms * 1e-3
+    }
+
+    /// The control that a macro turns, by its name.
+    #[must_use]
+    pub fn bound(&self, index: usize) -> Option<String> {
+        bound(&self.inner(), index).map(|control| control.name.clone())
+    }
+
+    /// Lets a macro turn another control of this name, or none.
+    pub fn bind(&self, index: usize, name: Option<&str>) {
+        let mut inner = self.inner();
+        let mut names: Vec<Option<String>> =
+            (0..MACROS).map(|index| bound(&inner, index).map(|control| control.name.clone())).collect();
+        if let Some(place) = names.get_mut(index) {
+            *place = name.map(str::to_owned);
+            inner.saved.macros = Some(names);
+            self.send(table(&inner));
+        }
+    }
+
+    /// What a macro at that position does, such as `attack 90.0 ms`.
+    #[must_use]
+    pub fn macro_text(&self, index: usize, position: f32) -> String {
+        let inner = self.inner();
+        let Some(control) = bound(&inner, index) else { return format!("{:.1} %", 100.0 * position) };
+        let value = Travel::through(control).value(position);
+        // Four digits, as far as they say something.
+        let digits = (2 - value.abs().max(1.0).log10() as i32).max(0) as usize;
+        format!("{} {value:.digits$} {}", control.name, control.unit).trim_end().to_owned()
+    }
+
+    /// The position of a macro that such a text means; the control's name and unit may be left out.
+    #[must_use]
+    pub fn macro_position(&self, index: usize, text: &str) -> Option<f32> {
+        let inner = self.inner();
+        let control = bound(&inner, index);
+        let number = control.map_or(text.trim(), |control| text.trim().trim_start_matches(control.name.as_str()));
+        let end = number.trim_start().find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
+        let number = number.trim_start();
+        let value: f32 = number[..end.unwrap_or(number.len())].parse().ok().filter(|value: &f32| value.is_finite())?;
+        Some(control.map_or(value / 100.0, |control| Travel::through(control).position(value)))
+    }
+
+    /// Remembers where a macro stands, for the next model. For any thread.
+    pub fn note_macro(&self, index: usize, position: f32) {
+        self.positions[index].store(position.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Remembers the transposition in semitones, for the next model. For any thread.
+    pub fn note_semitones(&self, semitones: f32) {
+        self.semitones.store(semitones.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Remembers the tuning in cents, for the next model. For any thread.
+    pub fn note_cents(&self, cents: f32) {
+        self.cents.store(cents.to_bits(), Ordering::Relaxed);
+    }
+
+    fn transposition(&self) -> f32 {
+        let read = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
+        read(&self.semitones) + read(&self.cents) / 100.0
+    }
+
+    fn send(&self, table: Table) {
+        drop(self.retired.take());
+        drop(self.arrival.swap(Some(table.into())));
+    }
+
+    /// For the audio thread: puts the newest table in the place of its own. Gives whether there was one.
+    pub fn receive(&self, table: &mut Option<Box<Table>>) -> bool {
+        let Some(new) = self.arrival.take() else { return false };
+        // Nothing is dropped here: in the rare case that the last one was not fetched yet, its few bytes stay.
+        if let Some(unfetched) = self.retired.swap(table.replace(new)) {
+            std::mem::forget(unfetched);
+        }
+        true
+    }
+
+    /// The table as it is, for an audio thread that begins.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let inner = self.inner();
+        drop(self.arrival.take());
+        table(&inner)
+    }
+
+    /// Nothing that is kept here is half done when a thread panics.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The control that a macro turns: by default the one in its place in the model's list.
+fn bound(inner: &Inner, index: usize) -> Option<&Control> {
+    let controls = &inner.model.as_ref()?.header().controls;
+    match &inner.saved.macros {
+        Some(names) => {
+            let name = names.get(index)?.as_ref()?;
+            controls.iter().find(|control| control.name == *name)
+        }
+        None => controls.get(index),
+    }
+}
+
+fn table(inner: &Inner) -> Table {
+    std::array::from_fn(|index| bound(inner, index).map(Travel::through))
+}
+
+/// What a project saves besides the parameters.
+#[derive(Clone)]
+pub struct Selection(pub Arc<Shared>);
+
+impl PersistentField<'_, Saved> for Selection {
+    fn set(&self, saved: Saved) {
+        let found = saved.model.find();
+        self.0.inner().saved = saved;
+        self.0.adopt(found);
+    }
+
+    fn map<F: Fn(&Saved) -> R, R>(&self, look: F) -> R {
+        let mut saved = {
+            let inner = self.0.inner();
+            let mut saved = inner.saved.clone();
+            match (&inner.model, saved.embed) {
+                (Some(model), true) => saved.model.embedded = library::pack(model),
+                // What is missing here may be all that is left of it.
+                (None, true) => {}
+                (_, false) => saved.model.embedded = None,
+            }
+            saved
+        };
+        saved.version = crate::state::VERSION;
+        look(&saved)
+    }
+}

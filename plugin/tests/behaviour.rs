@@ -1,0 +1,382 @@
+//! What a host can expect of both plugins, shown on the shared object that was built.
+
+mod host;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use host::{Do, EFFECT, Host, INSTRUMENT, content, energy, json, state, with_selection};
+use ondes_engine::instrument::EventKind;
+use ondes_engine::model::file;
+use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source, TRANSPOSE};
+use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status};
+use ondes_plugin::library::BUNDLED;
+use ondes_plugin::macros::Travel;
+
+/// The engine's own session, played as the plugin plays it.
+fn session(source: Source, sample_rate: u32, max_block: usize) -> (Remote, Session) {
+    let remote = Remote::new();
+    remote.set_driver(Driver::Inline);
+    let options = PipelineOptions { source, ..PipelineOptions::default() };
+    remote.load(Box::new(move || Ok(Arc::new(Patch::new(BUNDLED[0].model(), options).unwrap()))), &[]);
+    while remote.status() == Status::Loading {
+        std::thread::yield_now();
+    }
+    let mut session = remote.activate(Setup { sample_rate, max_block }).unwrap();
+    session.reset();
+    (remote, session)
+}
+
+/// Makes the driver of a saved state another one.
+fn inline(host: &mut Host) {
+    let mut saved = json(&host.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+    assert!(host.load(&state(&saved)));
+    let driver = host.value("Driver");
+    assert_eq!(host.text("Driver", driver), "Inline");
+}
+
+fn sine(frames: usize, sample_rate: f64) -> Vec<f32> {
+    (0..frames).map(|n| (0.3 * (std::f64::consts::TAU * 330.0 * n as f64 / sample_rate).sin()) as f32).collect()
+}
+
+#[test]
+fn both_plugins_are_found() {
+    let factory = host::entry().get_plugin_factory().unwrap();
+    let ids: Vec<_> =
+        factory.plugin_descriptors().map(|plugin| plugin.id().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, [INSTRUMENT, EFFECT]);
+}
+
+#[test]
+fn plays_at_all_rates_and_blocks_and_falls_silent() {
+    for (rate, block) in
+        [(22_050.0, 1), (44_100.0, 64), (48_000.0, 480), (48_000.0, 8192), (96_000.0, 1024), (384_000.0, 4096)]
+    {
+        let mut host = Host::active(INSTRUMENT, rate, block as u32);
+        let second = rate as usize;
+        let (on, off) = (0, second / 5);
+        let sound = host.play(second / 2, block, &[(on, Do::On(60, 0.8)), (off, Do::Off(60))], None);
+        assert!(sound.iter().all(|sample| sample.is_finite()), "{rate} {block}");
+        assert!(energy(&sound) > 1e-6, "{rate} {block}: {}", energy(&sound));
+        host.play(3 * second, block, &[], None);
+        let rest = host.play(second / 10, block, &[], None);
+        assert!(energy(&rest) < 1e-10, "{rate} {block}: {}", energy(&rest));
+        assert!(host.has_tail());
+    }
+}
+
+#[test]
+fn automation_at_samples_is_what_the_engine_plays() {
+    const FRAMES: usize = 48_000;
+    let mut host = Host::new(INSTRUMENT);
+    inline(&mut host);
+    host.activate(48_000.0, 512);
+    let control = BUNDLED[0].model().header().controls[2].clone();
+    let travel = Travel::through(&control);
+    let todo = [
+        (100, Do::On(57, 0.9)),
+        (9_001, Do::Turn("Macro 3", 0.9)),
+        (17_003, Do::Turn("Transpose", 36.0)),
+        (17_111, Do::On(64, 0.5)),
+        (30_007, Do::Turn("Macro 3", 0.25)),
+        (30_007, Do::Off(57)),
+    ];
+    let played = host.play(FRAMES, 512, &todo, None);
+
+    let (remote, mut session) = session(Source::Notes, 48_000, 512);
+    assert_eq!(host.latency(), session.latency_samples());
+    let id = ControlId::of(&control.name);
+    let on = |key, velocity| Action::Play(EventKind::NoteOn { channel: 0, key, velocity });
+    let cues = [
+        (100, on(57, 0.9)),
+        (9_001, Action::Control { id, value: travel.value(0.9) }),
+        (17_003, Action::Control { id: TRANSPOSE, value: 12.0 }),
+        (17_111, on(64, 0.5)),
+        (30_007, Action::Control { id, value: travel.value(0.25) }),
+        (30_007, Action::Play(EventKind::NoteOff { channel: 0, key: 57, velocity: 0.5 })),
+    ];
+    let mut expected = vec![0.0; FRAMES];
+    let all = cues.map(|(offset, action)| BlockCue { offset, action });
+    session.process(&all, &[], &mut [&mut expected]);
+    assert!(energy(&expected) > 1e-6);
+    assert_eq!(played, expected);
+    drop(remote);
+}
+
+#[test]
+fn transpose_and_tune_are_heard() {
+    let mut host = Host::new(INSTRUMENT);
+    let mut saved = json(&host.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+    saved["params"]["transpose"] = serde_json::json!({ "i32": 7 });
+    saved["params"]["tune"] = serde_json::json!({ "f32": 50.0 });
+    assert!(host.load(&state(&saved)));
+    host.activate(48_000.0, 512);
+    let played = host.play(24_000, 512, &[(0, Do::On(57, 0.8))], None);
+    let options = PipelineOptions { transpose: 7.5, ..PipelineOptions::default() };
+    let mut pipeline = ondes_engine::pipeline::Pipeline::new(&BUNDLED[0].model(), &options).unwrap();
+    let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8_f64 as f32 };
+    pipeline.handle(ondes_engine::instrument::Event { at: 0, kind }).unwrap();
+    let mut expected = vec![0.0; 24_000];
+    pipeline.process(&[], &mut expected);
+    assert!(energy(&expected) > 1e-6);
+    assert_eq!(played, expected);
+}
+
+#[test]
+fn the_effect_is_what_the_engine_plays() {
+    const FRAMES: usize = 24_000;
+    let mut host = Host::new(EFFECT);
+    inline(&mut host);
+    host.activate(48_000.0, 256);
+    let input = sine(FRAMES, 48_000.0);
+    let played = host.play(FRAMES, 256, &[], Some(&input));
+    let (remote, mut session) = session(Source::Sound, 48_000, 256);
+    let mut expected = vec![0.0; FRAMES];
+    session.process(&[], &[&input, &input], &mut [&mut expected]);
+    assert!(energy(&expected) > 1e-6);
+    assert_eq!(host.latency(), session.latency_samples());
+    assert_eq!(played, expected);
+    drop(remote);
+}
+
+#[test]
+fn bypass_is_the_input_as_late_as_was_said_and_does_not_click() {
+    let mut host = Host::active(EFFECT, 48_000.0, 480);
+    let latency = host.latency();
+    let input = sine(96_000, 48_000.0);
+    let sound = host.play(96_000, 480, &[(24_000, Do::Turn("Bypass", 1.0))], Some(&input));
+    let settled = 24_000 + 480;
+    assert_eq!(sound[settled..], input[settled - latency..96_000 - latency]);
+    let leap = |sound: &[f32]| sound.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    assert!(leap(&sound[23_900..25_000]) <= leap(&sound[12_000..23_900]).max(leap(&input)) * 1.2);
+}
+
+#[test]
+fn a_state_sounds_the_same_in_a_fresh_instance() {
+    let todo = [(0, Do::On(62, 0.7)), (20_000, Do::Off(62))];
+    let mut one = Host::new(INSTRUMENT);
+    let mut saved = json(&one.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+    saved["params"]["macro3"] = serde_json::json!({ "f32": 0.8 });
+    saved["params"]["tune"] = serde_json::json!({ "f32": -30.0 });
+    let model = BUNDLED[2].model();
+    let saved = with_selection(&state(&saved), |selection| {
+        selection["model"]["hash"] = model.content_hash().into();
+        selection["macros"] = serde_json::json!([null, null, "noise"]);
+    });
+    assert!(one.load(&saved));
+    one.activate(44_100.0, 256);
+    let first = one.play(44_100, 256, &todo, None);
+    let again = one.save();
+    let mut two = Host::new(INSTRUMENT);
+    assert!(two.load(&again));
+    two.activate(44_100.0, 256);
+    assert_eq!(two.play(44_100, 100, &todo, None), first);
+    assert!(energy(&first) > 1e-6);
+    assert_eq!(two.text("Macro 3", 1.0), "noise 4.00");
+    assert_eq!(json(&two.save()), json(&again));
+    // What was set is heard.
+    let plain = Host::active(INSTRUMENT, 44_100.0, 256).play(44_100, 256, &todo, None);
+    assert_ne!(plain, first);
+}
+
+#[test]
+fn values_are_texts_both_ways() {
+    let mut host = Host::new(INSTRUMENT);
+    for (name, typed, shown) in [
+        ("Output gain", "-6.0 dB", "-6.0 dB"),
+        ("Input gain", "3", "3.0 dB"),
+        ("Output gain", "-inf dB", "-inf dB"),
+        ("Mix", "25 %", "25.0 %"),
+        ("Transpose", "-7 st", "-7 st"),
+        ("Tune", "12.5ct", "12.5 ct"),
+        ("Macro 2", "room 2.50", "room 2.50"),
+        ("Macro 4", "90 ms", "attack 90.0 ms"),
+        ("Macro 5", "1000", "release 1000 ms"),
+        ("Macro 8", "40 %", "40.0 %"),
+        ("Driver", "Worker", "Worker"),
+    ] {
+        let value = host.read(name, typed).unwrap_or_else(|| panic!("{name}: {typed}"));
+        assert_eq!(host.text(name, value), shown, "{name}");
+    }
+    assert_eq!(host.read("Tune", "rather high"), None);
+}
+
+#[test]
+fn another_model_takes_over_without_a_click() {
+    let mut host = Host::active(INSTRUMENT, 48_000.0, 128);
+    let saved = host.save();
+    host.play(24_000, 128, &[(0, Do::On(60, 0.8))], None);
+    let mut sound = host.play(12_000, 128, &[], None);
+    let before = sound.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    for model in [1, 2, 0, 2] {
+        let hash = BUNDLED[model].model().content_hash().to_owned();
+        assert!(host.load(&with_selection(&saved, |selection| selection["model"]["hash"] = hash.into())));
+        for _ in 0..50 {
+            // As fast as a callback is called.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            sound.extend(host.play(128, 128, &[], None));
+        }
+    }
+    sound.extend(host.play(12_000, 128, &[(0, Do::Off(60))], None));
+    assert!(sound.iter().all(|sample| sample.is_finite()));
+    let leap = sound.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    assert!(leap < 4.0 * before.max(0.02), "a leap of {leap}, where {before} is usual");
+}
+
+#[test]
+fn a_changed_latency_is_told() {
+    let mut host = Host::new(INSTRUMENT);
+    inline(&mut host);
+    host.activate(48_000.0, 256);
+    host.settle(48_000.0, 256);
+    let (before, told) = (host.latency(), host.latency_changes());
+    host.play(1024, 256, &[], None);
+    assert!(!host.restart_wanted());
+    host.block(256, &[(10, Do::Turn("Driver", 2.0))], None);
+    assert!(host.restart_wanted());
+    assert_eq!(host.latency(), before, "nothing changes under a host that plays");
+    host.deactivate();
+    host.activate(48_000.0, 256);
+    host.settle(48_000.0, 256);
+    assert!(host.latency() >= before + 256, "{} after {before}", host.latency());
+    assert!(host.latency_changes() > told);
+    host.play(1024, 256, &[], None);
+    assert!(!host.restart_wanted());
+}
+
+#[test]
+fn a_bounce_by_the_worker_equals_the_inline_sound() {
+    let todo = [(50, Do::On(50, 0.9)), (20_000, Do::Turn("Macro 1", 1.0)), (40_000, Do::Off(50))];
+    let play = |driver: &str| {
+        let mut host = Host::new(INSTRUMENT);
+        let mut saved = json(&host.save());
+        saved["params"]["driver"] = serde_json::json!({ "string": driver });
+        assert!(host.load(&state(&saved)));
+        host.set_offline(true);
+        host.activate(48_000.0, 512);
+        (host.latency(), host.play(60_000, 512, &todo, None))
+    };
+    let ((late, worker), (early, inline)) = (play("worker"), play("inline"));
+    let shift = late - early;
+    assert!(shift >= 512);
+    assert_eq!(worker[shift..], inline[..60_000 - shift]);
+}
+
+#[test]
+fn a_missing_model_is_named_kept_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.ondes");
+    let mut header = BUNDLED[1].model().header().clone();
+    header.card.name = "Mine".into();
+    let model = ondes_engine::model::Model::new(header, BUNDLED[1].model().weights().clone()).unwrap();
+    let mut host = Host::new(INSTRUMENT);
+    let saved = with_selection(&host.save(), |selection| {
+        selection["model"] = serde_json::json!({ "hash": model.content_hash(), "name": "Mine", "path": &path });
+        selection["macros"] = serde_json::json!(["room"]);
+    });
+    assert!(host.load(&saved));
+    host.set_offline(true);
+    host.activate(48_000.0, 256);
+    let todo = [(0, Do::On(60, 0.8))];
+    assert_eq!(energy(&host.play(24_000, 256, &todo, None)), 0.0);
+    assert_eq!(content(&host.save()), content(&saved), "nothing is lost of it");
+
+    file::write(&model, &path).unwrap();
+    host.deactivate();
+    host.activate(48_000.0, 256);
+    assert!(energy(&host.play(24_000, 256, &todo, None)) > 1e-6);
+
+    // The same, as a window sees it.
+    std::fs::remove_file(&path).unwrap();
+    let shared = ondes_plugin::shared::Shared::new(Source::Notes);
+    let selection = ondes_plugin::shared::Selection(shared.clone());
+    let wanted = serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
+    nice_plug::params::persist::PersistentField::set(&selection, wanted);
+    let status = shared.status();
+    assert!(status.contains("Mine") && status.contains("mine.ondes"), "{status}");
+    assert!(!shared.retry());
+    file::write(&model, &path).unwrap();
+    assert!(shared.retry() && shared.status().is_empty());
+}
+
+#[test]
+fn a_model_travels_with_the_project() {
+    let mut header = BUNDLED[2].model().header().clone();
+    header.card.name = "Traveller".into();
+    let model = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
+    let mut host = Host::new(INSTRUMENT);
+    let saved = with_selection(&host.save(), |selection| {
+        selection["model"] = serde_json::json!({
+            "hash": model.content_hash(),
+            "name": "Traveller",
+            "embedded": ondes_plugin::library::pack(&model).unwrap(),
+        });
+        selection["embed"] = true.into();
+    });
+    assert!(host.load(&saved));
+    let again = host.save();
+    let unpacked = |state: &[u8]| {
+        let mut content = content(state);
+        let embedded = content["fields"]["ondes"]["model"]["embedded"].take();
+        (content, embedded.as_str().map(str::len))
+    };
+    assert_eq!(unpacked(&again), unpacked(&saved));
+    let mut other = Host::new(INSTRUMENT);
+    assert!(other.load(&again));
+    other.set_offline(true);
+    other.activate(48_000.0, 256);
+    assert!(energy(&other.play(24_000, 256, &[(0, Do::On(60, 0.8))], None)) > 1e-6);
+}
+
+#[test]
+fn states_of_all_versions_open() {
+    let states = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states");
+    let mut opened = 0;
+    for version in std::fs::read_dir(states).unwrap() {
+        let version = version.unwrap().path();
+        for (name, id) in [("instrument.state", INSTRUMENT), ("effect.state", EFFECT)] {
+            let mut host = Host::new(id);
+            assert!(host.load(&std::fs::read(version.join(name)).unwrap()), "{}", version.display());
+            assert!((host.value("Macro 2") - 0.75).abs() < 1e-6, "{}", version.display());
+            let selection: serde_json::Value =
+                serde_json::from_str(json(&host.save())["fields"]["ondes"].as_str().unwrap()).unwrap();
+            assert_eq!(selection["model"]["name"], "Plucked");
+            host.set_offline(true);
+            host.activate(48_000.0, 256);
+            let input = sine(24_000, 48_000.0);
+            assert!(energy(&host.play(24_000, 256, &[(0, Do::On(60, 0.8))], Some(&input))) > 1e-7);
+            opened += 1;
+        }
+    }
+    assert!(opened >= 2);
+}
+
+#[test]
+fn nonsense_is_refused_and_changes_nothing() {
+    let mut host = Host::new(INSTRUMENT);
+    let before = json(&host.save());
+    assert!(!host.load(b"not a state"));
+    assert!(!host.load(&state(&serde_json::json!(["neither"]))));
+    let saved = host.save();
+    assert_eq!(json(&saved), before);
+}
+
+#[test]
+#[ignore = "writes the states of this version: run it once before a release"]
+fn write_states() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states").join(env!("CARGO_PKG_VERSION"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, id) in [("instrument.state", INSTRUMENT), ("effect.state", EFFECT)] {
+        let mut host = Host::new(id);
+        let mut saved = json(&host.save());
+        saved["params"]["macro2"] = serde_json::json!({ "f32": 0.75 });
+        let model = BUNDLED[1].model();
+        let saved =
+            with_selection(&state(&saved), |selection| selection["model"]["hash"] = model.content_hash().into());
+        assert!(host.load(&saved));
+        std::fs::write(folder.join(name), host.save()).unwrap();
+    }
+}

@@ -1,0 +1,139 @@
+//! Many instances, many lives, and everything at random.
+
+mod host;
+
+use host::{Do, EFFECT, Host, INSTRUMENT, energy, with_selection};
+use ondes_plugin::library::BUNDLED;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// Resident memory of this process, bytes; none where the system does not tell.
+fn resident() -> Option<usize> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    Some(4096 * pages.split(' ').nth(1)?.parse::<usize>().ok()?)
+}
+
+#[test]
+fn is_created_and_destroyed_two_hundred_times() {
+    let life = |turn: usize| {
+        let mut host = Host::new(if turn.is_multiple_of(2) { INSTRUMENT } else { EFFECT });
+        // Some are never activated, as when a host only scans.
+        if !turn.is_multiple_of(3) {
+            host.activate(48_000.0, 256);
+            let sound = host.play(512, 256, &[(0, Do::On(60, 0.8))], None);
+            assert!(sound.iter().all(|sample| sample.is_finite()));
+        }
+    };
+    (0..50).for_each(life);
+    let before = resident();
+    (50..200).for_each(life);
+    if let (Some(before), Some(after)) = (before, resident()) {
+        assert!(after < before + (24 << 20), "{} MiB became {} MiB", before >> 20, after >> 20);
+    }
+}
+
+#[test]
+fn an_instance_is_there_at_once() {
+    // The shared object and its models are read once.
+    drop(Host::new(INSTRUMENT));
+    let begun = std::time::Instant::now();
+    for _ in 0..20 {
+        std::mem::forget(Host::new(INSTRUMENT));
+    }
+    let each_ms = begun.elapsed().as_secs_f64() * 1e3 / 20.0;
+    println!("an instance is created in {each_ms:.2} ms");
+    assert!(each_ms < 50.0, "{each_ms} ms");
+}
+
+#[test]
+fn sixteen_play_at_once_each_its_own() {
+    let mut hosts: Vec<Host> = (0..16).map(|_| Host::active(INSTRUMENT, 48_000.0, 512)).collect();
+    for (voice, host) in hosts.iter_mut().enumerate() {
+        let sound = host.play(12_000, 512, &[(0, Do::On(48 + voice as u8, 0.8))], None);
+        assert!(energy(&sound) > 1e-6, "{voice}");
+    }
+    hosts.truncate(8);
+    for host in &mut hosts {
+        assert!(energy(&host.play(12_000, 512, &[], None)) > 1e-6);
+    }
+}
+
+/// Plays for so many seconds of sound, doing anything at any time.
+fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
+    let names: Vec<String> = host.parameters.keys().cloned().collect();
+    let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+    let original = host.save();
+    let mut played = 0.0;
+    while played < seconds {
+        let rate = [22_050.0, 44_100.0, 48_000.0, 96_000.0, 192_000.0][random.random_range(0..5)];
+        let longest = [1, 17, 64, 480, 1024, 8192][random.random_range(0..6)];
+        host.deactivate();
+        host.set_offline(random.random_bool(0.3));
+        host.activate(rate, longest);
+        for _ in 0..random.random_range(1..200) {
+            let frames = random.random_range(1..=longest);
+            let mut times: Vec<u32> = (0..random.random_range(0..6)).map(|_| random.random_range(0..frames)).collect();
+            times.sort_unstable();
+            let what = |time: u32, random: &mut StdRng| {
+                let key = random.random_range(20..110);
+                let what = match random.random_range(0..8) {
+                    0..2 => Do::On(key, random.random_range(0.0..1.0)),
+                    2..5 => Do::Off(key),
+                    5 => Do::Midi([
+                        0xB0 | random.random_range(0..16u8),
+                        random.random_range(0..128),
+                        random.random_range(0..128),
+                    ]),
+                    6 => Do::Midi([
+                        0xE0 | random.random_range(0..16u8),
+                        random.random_range(0..128),
+                        random.random_range(0..128),
+                    ]),
+                    _ => Do::Turn(names[random.random_range(0..names.len())], random.random_range(0.0..1.0)),
+                };
+                (time, what)
+            };
+            let todo: Vec<(u32, Do)> = times.into_iter().map(|time| what(time, random)).collect();
+            let level = [0.0, 0.1, 1.0, 100.0, f32::NAN][random.random_range(0..5)];
+            let input: Vec<f32> = (0..frames).map(|_| level * random.random_range(-1.0..1.0)).collect();
+            for sound in host.block(frames as usize, &todo, Some(&input)) {
+                let loudest = sound.iter().fold(0.0, |loudest: f32, sample| loudest.max(sample.abs()));
+                assert!(loudest < 1e6 && sound.iter().all(|sample| sample.is_finite()), "{loudest}");
+            }
+            played += f64::from(frames) / rate;
+            match random.random_range(0..200) {
+                0 => host.reset(),
+                1 => {
+                    let hash = BUNDLED[random.random_range(0..3)].model().content_hash().to_owned();
+                    let change = |selection: &mut serde_json::Value| selection["model"]["hash"] = hash.into();
+                    assert!(host.load(&with_selection(&original, change)));
+                }
+                2 => {
+                    let saved = host.save();
+                    assert!(host.load(&saved));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn anything_at_any_time_does_no_harm() {
+    let minutes: f64 = std::env::var("ONDES_SOAK_MINUTES").map_or(1.0, |minutes| minutes.parse().unwrap());
+    let mut random = StdRng::seed_from_u64(4);
+    let mut before = None;
+    for part in 0..8 {
+        let mut host = Host::new(if part % 2 == 0 { INSTRUMENT } else { EFFECT });
+        play_at_random(&mut host, &mut random, 60.0 * minutes / 8.0);
+        drop(host);
+        match (before, resident()) {
+            // Everything has been of its largest size by then.
+            (None, now) if part == 3 => before = now,
+            (Some(before), Some(now)) => {
+                assert!(now < before + (64 << 20), "{} MiB became {} MiB", before >> 20, now >> 20);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! A host for tests: it loads the shared object that was built, as a DAW does.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clack_extensions::latency::{HostLatency, HostLatencyImpl, PluginLatency};
+use clack_extensions::params::{
+    HostParams, HostParamsImplMainThread, HostParamsImplShared, ParamClearFlags, ParamInfoBuffer, ParamRescanFlags,
+    PluginParams,
+};
+use clack_extensions::render::{PluginRender, RenderMode};
+use clack_extensions::state::PluginState;
+use clack_extensions::tail::PluginTail;
+use clack_host::events::event_types::{MidiEvent, NoteOffEvent, NoteOnEvent, ParamValueEvent};
+use clack_host::prelude::*;
+
+pub const INSTRUMENT: &str = "org.ondes.instrument";
+pub const EFFECT: &str = "org.ondes.effect";
+
+/// What is done at a sample of a block.
+#[derive(Clone, Debug)]
+pub enum Do {
+    On(u8, f64),
+    Off(u8),
+    Midi([u8; 3]),
+    /// A parameter by its name, to a value between 0 and 1, or to a step.
+    Turn(&'static str, f64),
+}
+
+#[derive(Default)]
+pub struct Shared {
+    pub restart: AtomicBool,
+    callback: AtomicBool,
+}
+
+impl SharedHandler<'_> for Shared {
+    fn request_restart(&self) {
+        self.restart.store(true, Ordering::Relaxed);
+    }
+    fn request_process(&self) {}
+    fn request_callback(&self) {
+        self.callback.store(true, Ordering::Relaxed);
+    }
+}
+
+impl HostParamsImplShared for Shared {
+    fn request_flush(&self) {}
+}
+
+#[derive(Default)]
+pub struct Main {
+    pub latency_changes: Cell<usize>,
+}
+
+impl MainThreadHandler<'_> for Main {}
+
+impl HostLatencyImpl for Main {
+    fn changed(&self) {
+        self.latency_changes.set(self.latency_changes.get() + 1);
+    }
+}
+
+impl HostParamsImplMainThread for Main {
+    fn rescan(&self, _: ParamRescanFlags) {}
+    fn clear(&self, _: ClapId, _: ParamClearFlags) {}
+}
+
+pub struct Handlers;
+
+impl HostHandlers for Handlers {
+    type Shared<'a> = Shared;
+    type MainThread<'a> = Main;
+    type AudioProcessor<'a> = ();
+
+    fn declare_extensions(builder: &mut HostExtensions<Self>, _: &Self::Shared<'_>) {
+        builder.register::<HostLatency>().register::<HostParams>();
+    }
+}
+
+/// The shared object, beside the test that runs.
+pub fn object() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let name = format!("{}ondes_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let path = test.with_file_name(name);
+    assert!(path.is_file(), "{} was not built", path.display());
+    path
+}
+
+pub fn entry() -> &'static PluginEntry {
+    static ENTRY: OnceLock<PluginEntry> = OnceLock::new();
+    // SAFETY: it is our own plugin, whose entry keeps to the CLAP ABI.
+    ENTRY.get_or_init(|| unsafe { PluginEntry::load(object()) }.unwrap())
+}
+
+/// One instance and the ports that it has: one stereo input and one stereo output.
+pub struct Host {
+    processor: Option<StartedPluginAudioProcessor<Handlers>>,
+    pub parameters: HashMap<String, ClapId>,
+    ports: (AudioPorts, AudioPorts),
+    pub instance: PluginInstance<Handlers>,
+}
+
+impl Host {
+    pub fn new(id: &str) -> Self {
+        let info = HostInfo::new("Ondes tests", "Ondes", "", "1").unwrap();
+        let id = std::ffi::CString::new(id).unwrap();
+        let mut instance =
+            PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry(), &id, &info).unwrap();
+        let mut parameters = HashMap::new();
+        let plugin = instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        for index in 0..params.count(&plugin) {
+            let mut buffer = ParamInfoBuffer::new();
+            let info = params.get_info(&plugin, index, &mut buffer).unwrap();
+            parameters.insert(String::from_utf8(info.name.to_vec()).unwrap(), info.id);
+        }
+        let ports = || AudioPorts::with_capacity(2, 1);
+        Self { processor: None, parameters, ports: (ports(), ports()), instance }
+    }
+
+    pub fn active(id: &str, sample_rate: f64, max_block: u32) -> Self {
+        let mut host = Self::new(id);
+        // A busy machine must not be heard.
+        host.set_offline(true);
+        host.activate(sample_rate, max_block);
+        host
+    }
+
+    pub fn activate(&mut self, sample_rate: f64, max_frames_count: u32) {
+        let configuration = PluginAudioConfiguration { sample_rate, min_frames_count: 1, max_frames_count };
+        let processor = self.instance.activate(|_, _| (), configuration).unwrap();
+        self.processor = Some(processor.start_processing().unwrap());
+    }
+
+    pub fn deactivate(&mut self) {
+        if let Some(processor) = self.processor.take() {
+            self.instance.deactivate(processor.stop_processing());
+        }
+    }
+
+    pub fn reset(&mut self) {
+        self.processor.as_mut().unwrap().reset();
+    }
+
+    pub fn event(&self, time: u32, what: &Do, events: &mut EventBuffer) {
+        let note = |key: u8| Pckn::new(0u16, 0u16, u16::from(key), 1000 + u32::from(key));
+        match *what {
+            Do::On(key, velocity) => events.push(&NoteOnEvent::new(time, note(key), velocity)),
+            Do::Off(key) => events.push(&NoteOffEvent::new(time, note(key), 0.5)),
+            Do::Midi(bytes) => events.push(&MidiEvent::new(time, 0, bytes)),
+            Do::Turn(name, value) => {
+                events.push(&ParamValueEvent::new(time, self.parameters[name], Pckn::match_all(), value));
+            }
+        }
+    }
+
+    /// Plays one block; gives both channels.
+    pub fn block(&mut self, frames: usize, todo: &[(u32, Do)], input: Option<&[f32]>) -> [Vec<f32>; 2] {
+        let mut events = EventBuffer::with_capacity(todo.len());
+        todo.iter().for_each(|(time, what)| self.event(*time, what, &mut events));
+        let mut inputs: [Vec<f32>; 2] = std::array::from_fn(|_| input.map_or(vec![0.0; frames], <[f32]>::to_vec));
+        let mut outputs: [Vec<f32>; 2] = std::array::from_fn(|_| vec![f32::NAN; frames]);
+        let input = self.ports.0.with_input_buffers([AudioPortBuffer {
+            latency: 0,
+            channels: AudioPortBufferType::f32_input_only(inputs.iter_mut().map(InputChannel::variable)),
+        }]);
+        let mut output = self.ports.1.with_output_buffers([AudioPortBuffer {
+            latency: 0,
+            channels: AudioPortBufferType::f32_output_only(outputs.iter_mut().map(Vec::as_mut_slice)),
+        }]);
+        let mut told = EventBuffer::new();
+        let processor = self.processor.as_mut().expect("active");
+        processor
+            .process(&input, &mut output, &events.as_input(), &mut told.as_output(), None, None)
+            .expect("the plugin plays");
+        if self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed)) {
+            self.instance.call_on_main_thread_callback();
+        }
+        outputs
+    }
+
+    /// Plays a piece in blocks of that size, with things done at samples of it; gives the left channel.
+    pub fn play(&mut self, frames: usize, block: usize, todo: &[(usize, Do)], input: Option<&[f32]>) -> Vec<f32> {
+        let mut sound = Vec::with_capacity(frames);
+        while sound.len() < frames {
+            let (start, length) = (sound.len(), block.min(frames - sound.len()));
+            let here = todo.iter().filter(|(time, _)| (start..start + length).contains(time));
+            let here: Vec<_> = here.map(|(time, what)| ((time - start) as u32, what.clone())).collect();
+            let [left, _] = self.block(length, &here, input.map(|input| &input[start..start + length]));
+            sound.extend(left);
+        }
+        sound
+    }
+
+    pub fn save(&mut self) -> Vec<u8> {
+        let plugin = self.instance.plugin_handle();
+        let state: PluginState = plugin.get_extension().unwrap();
+        let mut bytes = Vec::new();
+        state.save(&plugin, &mut bytes).unwrap();
+        bytes
+    }
+
+    pub fn load(&mut self, mut bytes: &[u8]) -> bool {
+        let plugin = self.instance.plugin_handle();
+        let state: PluginState = plugin.get_extension().unwrap();
+        state.load(&plugin, &mut bytes).is_ok()
+    }
+
+    pub fn latency(&mut self) -> usize {
+        let plugin = self.instance.plugin_handle();
+        let latency: PluginLatency = plugin.get_extension().unwrap();
+        latency.get(&plugin) as usize
+    }
+
+    pub fn has_tail(&mut self) -> bool {
+        self.instance.plugin_handle().get_extension::<PluginTail>().is_some()
+    }
+
+    pub fn set_offline(&mut self, offline: bool) {
+        let plugin = self.instance.plugin_handle();
+        let render: PluginRender = plugin.get_extension().unwrap();
+        render.set(&plugin, if offline { RenderMode::Offline } else { RenderMode::Realtime }).unwrap();
+    }
+
+    pub fn text(&mut self, name: &str, value: f64) -> String {
+        let id = self.parameters[name];
+        let plugin = self.instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        let mut buffer = [0; 256];
+        String::from_utf8(params.value_to_text(&plugin, id, value, &mut buffer).unwrap().to_vec()).unwrap()
+    }
+
+    pub fn read(&mut self, name: &str, text: &str) -> Option<f64> {
+        let id = self.parameters[name];
+        let plugin = self.instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        params.text_to_value(&plugin, id, &std::ffi::CString::new(text).unwrap())
+    }
+
+    pub fn value(&mut self, name: &str) -> f64 {
+        let id = self.parameters[name];
+        let plugin = self.instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        params.get_value(&plugin, id).unwrap()
+    }
+
+    pub fn restart_wanted(&self) -> bool {
+        self.instance.access_shared_handler(|shared| shared.restart.swap(false, Ordering::Relaxed))
+    }
+
+    /// Restarts the plugin as long as it asks for it, as a host does.
+    pub fn settle(&mut self, sample_rate: f64, max_block: u32) {
+        for _ in 0..4 {
+            if !self.restart_wanted() {
+                return;
+            }
+            self.deactivate();
+            self.activate(sample_rate, max_block);
+        }
+        panic!("the plugin asks to be restarted again and again");
+    }
+
+    pub fn latency_changes(&self) -> usize {
+        self.instance.access_handler(|main| main.latency_changes.get())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.deactivate();
+    }
+}
+
+/// The JSON of a saved state, behind its length.
+pub fn json(state: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(&state[8..]).unwrap()
+}
+
+/// All that was saved, without what the order of fields in a text may be.
+pub fn content(state: &[u8]) -> serde_json::Value {
+    let mut all = json(state);
+    all["fields"]["ondes"] = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
+    all
+}
+
+/// A state of that JSON.
+pub fn state(json: &serde_json::Value) -> Vec<u8> {
+    let text = serde_json::to_vec(json).unwrap();
+    let mut state = (text.len() as u64).to_le_bytes().to_vec();
+    state.extend(text);
+    state
+}
+
+/// A state that plays another model, with what else is to be different in its selection.
+pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let mut all = json(saved);
+    let mut selection = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
+    change(&mut selection);
+    all["fields"]["ondes"] = serde_json::to_string(&selection).unwrap().into();
+    state(&all)
+}
+
+pub fn energy(sound: &[f32]) -> f64 {
+    sound.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / sound.len().max(1) as f64
+}

@@ -1,0 +1,144 @@
+//! The plugin as DAWs want to find it: bundles, and where they go.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::process::{cargo, from_root, library, output, root};
+
+/// The bundles by their names.
+const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
+
+/// Where the shared object lies within the folder of bundles, for CLAP and for VST3, on that system.
+fn places(system: &str, processor: &str) -> [String; 2] {
+    match system {
+        "macos" => ["clap", "vst3"].map(|format| format!("Ondes.{format}/Contents/MacOS/Ondes")),
+        "windows" => {
+            let processor = if processor == "aarch64" { "arm64" } else { processor };
+            ["Ondes.clap".into(), format!("Ondes.vst3/Contents/{processor}-win/Ondes.vst3")]
+        }
+        _ => ["Ondes.clap".into(), format!("Ondes.vst3/Contents/{processor}-linux/Ondes.so")],
+    }
+}
+
+/// Builds the plugin optimised and bundles it in `target/bundled`.
+pub fn bundle() -> anyhow::Result<PathBuf> {
+    let arguments = ["build", "--release", "--package", "ondes-plugin", "--lib"];
+    // Names of functions and lines are of no use to a DAW.
+    let mut build = cargo();
+    build.args(arguments).arg("--message-format=json-render-diagnostics").env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    let messages = output(&mut build)?;
+    let Some(object) = library(&messages, "ondes_plugin") else {
+        bail!("cargo built the plugin, but does not say where")
+    };
+    let folder = root().join("target/bundled");
+    for name in BUNDLES {
+        remove(&folder.join(name))?;
+    }
+    for place in places(std::env::consts::OS, std::env::consts::ARCH) {
+        let target = folder.join(place);
+        copy(Path::new(&object), &target)?;
+        if cfg!(target_os = "macos") {
+            describe(&target)?;
+        }
+    }
+    for name in BUNDLES {
+        println!("bundled: {}", from_root(&folder.join(name)));
+    }
+    Ok(folder)
+}
+
+/// Bundles the plugin and puts it where DAWs look, for this user.
+pub fn install() -> anyhow::Result<()> {
+    let folder = bundle()?;
+    let Some(targets) = homes(std::env::consts::OS) else { bail!("nothing says where this user's plugins are") };
+    for (name, target) in BUNDLES.iter().zip(targets) {
+        let target = target.join(name);
+        remove(&target)?;
+        copy_all(&folder.join(name), &target)?;
+        println!("installed: {}", target.display());
+    }
+    Ok(())
+}
+
+/// The user's folders for CLAP and for VST3.
+fn homes(system: &str) -> Option<[PathBuf; 2]> {
+    let below = |variable: &str, paths: [&str; 2]| {
+        let home = PathBuf::from(std::env::var_os(variable)?);
+        Some(paths.map(|path| home.join(path)))
+    };
+    match system {
+        "macos" => below("HOME", ["Library/Audio/Plug-Ins/CLAP", "Library/Audio/Plug-Ins/VST3"]),
+        "windows" => below("LOCALAPPDATA", ["Programs/Common/CLAP", "Programs/Common/VST3"]),
+        _ => below("HOME", [".clap", ".vst3"]),
+    }
+}
+
+/// Writes what macOS wants to know of a bundle, beside the folder of its shared object.
+fn describe(object: &Path) -> anyhow::Result<()> {
+    let Some(contents) = object.ancestors().nth(2) else { return Ok(()) };
+    let list = contents.join("Info.plist");
+    let keys = [
+        ("CFBundleExecutable", "Ondes"),
+        ("CFBundleIdentifier", "org.ondes.plugin"),
+        ("CFBundleName", "Ondes"),
+        ("CFBundlePackageType", "BNDL"),
+        ("CFBundleVersion", env!("CARGO_PKG_VERSION")),
+    ];
+    let keys: String = keys.map(|(key, value)| format!("<key>{key}</key><string>{value}</string>")).concat();
+    let text =
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>{keys}</dict></plist>\n");
+    std::fs::write(&list, text).with_context(|| list.display().to_string())
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(_) => return Ok(()),
+    };
+    removed.with_context(|| format!("{}: cannot be replaced", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    let copied = std::fs::create_dir_all(folder).and_then(|()| std::fs::copy(from, to));
+    copied.map(drop).with_context(|| format!("{}: cannot be written", to.display()))
+}
+
+/// A file, or a folder with all that is in it.
+fn copy_all(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if !from.is_dir() {
+        return copy(from, to);
+    }
+    for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let name = entry?.file_name();
+        copy_all(&from.join(&name), &to.join(&name))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_lies_where_each_system_looks() {
+        assert_eq!(places("linux", "x86_64"), ["Ondes.clap", "Ondes.vst3/Contents/x86_64-linux/Ondes.so"]);
+        assert_eq!(places("windows", "x86_64")[1], "Ondes.vst3/Contents/x86_64-win/Ondes.vst3");
+        assert_eq!(places("macos", "aarch64")[0], "Ondes.clap/Contents/MacOS/Ondes");
+    }
+
+    #[test]
+    fn a_bundle_is_copied_whole_over_an_older_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::create_dir_all(from.join("Contents")).unwrap();
+        std::fs::write(from.join("Contents/Ondes.so"), "object").unwrap();
+        copy_all(&from, &to).unwrap();
+        assert_eq!(std::fs::read(to.join("Contents/Ondes.so")).unwrap(), b"object");
+        remove(&to).unwrap();
+        assert!(!to.exists());
+        remove(&to).unwrap();
+    }
+}
