@@ -134,5 +134,51 @@ fn activations(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, matmul, harmonics, activations);
+fn white_noise(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("white noise, 192 samples");
+    group.throughput(Throughput::Elements(192));
+    let mut out = [0.0f32; 192];
+    each_variant(&mut group, |kernels| kernels.white_noise(black_box(7), black_box(99), black_box(&mut out)));
+    group.finish();
+}
+
+/// A room: blocks of its response times blocks of the past.
+fn complex_multiply_add(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("complex products, 16 blocks of 200");
+    group.throughput(Throughput::Elements(16 * 200));
+    let (a, b) = (values(16 * 400), values(16 * 400));
+    let mut sum = vec![0.0f32; 400];
+    group.bench_function("plain loop", |bencher| {
+        bencher.iter(|| {
+            let (a, b) = (black_box(&a), black_box(&b));
+            sum.fill(0.0);
+            for (a, b) in a.chunks_exact(400).zip(b.chunks_exact(400)) {
+                for ((sum, a), b) in sum.chunks_exact_mut(2).zip(a.chunks_exact(2)).zip(b.chunks_exact(2)) {
+                    sum[0] += a[0] * b[0] - a[1] * b[1];
+                    sum[1] += a[0] * b[1] + a[1] * b[0];
+                }
+            }
+            black_box(&mut sum);
+        });
+    });
+    each_variant(&mut group, |kernels| {
+        sum.fill(0.0);
+        kernels.complex_multiply_add(black_box(&mut sum), black_box(&a), black_box(&b));
+    });
+    group.finish();
+}
+
+fn real_bins(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("real bins, 95 pairs");
+    group.throughput(Throughput::Elements(190));
+    let (mut near, mut far, twiddles) = (values(190), values(190), values(190));
+    each_variant(&mut group, |kernels| {
+        // Scaled so that what goes round stays finite and normal.
+        near[0] = 1.0;
+        kernels.real_bins(black_box(&mut near), black_box(&mut far), black_box(&twiddles), 0.5);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, matmul, harmonics, activations, white_noise, complex_multiply_add, real_bins);
 criterion_main!(benches);

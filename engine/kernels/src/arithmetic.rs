@@ -2,7 +2,7 @@
 
 use crate::Kernels;
 use crate::lanewise::{Lanewise, Over};
-use crate::simd::{Array, Simd};
+use crate::simd::{Array, Kernel, LANES, Simd};
 
 struct Add;
 struct Multiply;
@@ -13,7 +13,6 @@ struct ScaleOffset {
 struct MultiplyAdd {
     gain: f32,
 }
-struct ComplexMultiplyAdd;
 
 impl Lanewise<1, 1> for Add {
     #[inline(always)]
@@ -45,14 +44,67 @@ impl Lanewise<1, 1> for MultiplyAdd {
 
 const CONJUGATE: Array = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0];
 
-impl Lanewise<2, 1> for ComplexMultiplyAdd {
-    /// `re = (re + a.re·b.re) − a.im·b.im`, `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
+struct ComplexMultiplyAdd<'a> {
+    acc: &'a mut [f32],
+    a: &'a [f32],
+    b: &'a [f32],
+}
+
+/// Vectors of sums that stay in registers while the blocks pass.
+const SUMS: usize = 4;
+
+impl Kernel for ComplexMultiplyAdd<'_> {
     #[inline(always)]
-    fn apply<S: Simd>(&self, s: S, [a, b]: [S::V; 2], [acc]: [S::V; 1]) -> [S::V; 1] {
-        let real_part = s.fma(s.duplicate_even(a), b, acc);
-        let turned = s.mul(s.swap_pairs(b), s.load(&CONJUGATE));
-        [s.fma(s.duplicate_odd(a), turned, real_part)]
+    fn run<S: Simd>(mut self, s: S) {
+        let len = self.acc.len();
+        let whole = len - len % LANES;
+        let mut first = 0;
+        while first < whole {
+            first += if whole - first >= SUMS * LANES {
+                self.vectors::<S, SUMS>(s, first)
+            } else {
+                self.vectors::<S, 1>(s, first)
+            };
+        }
+        if whole < len {
+            let mut sum = s.load_padded(&self.acc[whole..], 0.0);
+            for (a, b) in self.a.chunks_exact(len).zip(self.b.chunks_exact(len)) {
+                sum = complex_multiply_add(s, s.load_padded(&a[whole..], 0.0), s.load_padded(&b[whole..], 0.0), sum);
+            }
+            s.store_partial(sum, &mut self.acc[whole..]);
+        }
     }
+}
+
+impl ComplexMultiplyAdd<'_> {
+    /// `U` whole vectors of sums from `first` on. Returns how many values that is.
+    #[inline(always)]
+    fn vectors<S: Simd, const U: usize>(&mut self, s: S, first: usize) -> usize {
+        let range = first..first + U * LANES;
+        let mut sums = [s.splat(0.0); U];
+        for u in 0..U {
+            sums[u] = s.load(&self.acc[range.clone()].as_chunks().0[u]);
+        }
+        let len = self.acc.len();
+        for (a, b) in self.a.chunks_exact(len).zip(self.b.chunks_exact(len)) {
+            let (a, b) = (a[range.clone()].as_chunks().0, b[range.clone()].as_chunks().0);
+            for u in 0..U {
+                sums[u] = complex_multiply_add(s, s.load(&a[u]), s.load(&b[u]), sums[u]);
+            }
+        }
+        for u in 0..U {
+            s.store(sums[u], &mut self.acc[range.clone()].as_chunks_mut().0[u]);
+        }
+        U * LANES
+    }
+}
+
+/// `re = (re + a.re·b.re) − a.im·b.im`, `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
+#[inline(always)]
+fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
+    let real_part = s.fma(s.duplicate_even(a), b, acc);
+    let turned = s.mul(s.swap_pairs(b), s.load(&CONJUGATE));
+    s.fma(s.duplicate_odd(a), turned, real_part)
 }
 
 /// Sums and products. Products that are summed are fused: rounded once.
@@ -89,14 +141,22 @@ impl Kernels {
         self.run(Over { op: MultiplyAdd { gain }, inputs: [x], held: [acc] });
     }
 
-    /// `acc += a * b` over complex numbers, each slice `re im re im …`.
+    /// `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block, `a` and
+    /// `b` are equally many. Added in the order of `k`, so that it makes no difference how the blocks are cut into calls.
     ///
     /// # Panics
-    /// If the lengths differ or are odd.
+    /// If the lengths of `a` and `b` differ or are no multiple of that of `acc`, or that is odd.
     pub fn complex_multiply_add(self, acc: &mut [f32], a: &[f32], b: &[f32]) {
-        assert_eq!(acc.len(), a.len(), "complex_multiply_add: lengths of acc and a differ");
-        assert_eq!(acc.len(), b.len(), "complex_multiply_add: lengths of acc and b differ");
+        assert_eq!(a.len(), b.len(), "complex_multiply_add: lengths of a and b differ");
+        assert!(
+            a.len().is_multiple_of(acc.len()),
+            "complex_multiply_add: {} values in blocks of {}",
+            a.len(),
+            acc.len()
+        );
         assert!(acc.len().is_multiple_of(2), "complex_multiply_add: half a complex number in {} values", acc.len());
-        self.run(Over { op: ComplexMultiplyAdd, inputs: [a, b], held: [acc] });
+        if !a.is_empty() {
+            self.run(ComplexMultiplyAdd { acc, a, b });
+        }
     }
 }

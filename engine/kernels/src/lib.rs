@@ -21,8 +21,8 @@
 //!
 //! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
 //! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
-//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, and
-//! `oscillator` is the harmonic synthesiser. Unsafe code exists only in the per-CPU files of `simd` and in `flush`.
+//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, `oscillator`
+//! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. Unsafe code exists only in the per-CPU files of `simd` and in `flush`.
 
 #![deny(unsafe_code)]
 // Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.
@@ -33,9 +33,11 @@ mod arithmetic;
 mod conditioning;
 mod elementary;
 mod flush;
+mod fourier;
 mod lanewise;
 mod matmul;
 mod matrix;
+mod noise;
 mod norm;
 mod oscillator;
 mod recurrent;

@@ -5,7 +5,7 @@
 //! registers), and each weight that is loaded should meet as many columns as fit.
 
 use crate::matrix::Row;
-use crate::simd::{Array, Kernel, LANES, Simd};
+use crate::simd::{Kernel, LANES, Simd};
 use crate::{Columns, Kernels, PackedMatrix};
 
 struct Matmul<'a> {
@@ -142,11 +142,7 @@ impl Matmul<'_> {
             for p in 0..P {
                 let at = (panel + p) * LANES;
                 let used = LANES.min(self.w.outputs() - at);
-                let y = &mut y[at..at + used];
-                match <&mut Array>::try_from(&mut *y) {
-                    Ok(y) => s.store(sums[c][p], y),
-                    Err(_) => s.store_partial(sums[c][p], y),
-                }
+                s.store_partial(sums[c][p], &mut y[at..at + used]);
             }
         }
     }

@@ -61,18 +61,12 @@ struct Harmonics<'a> {
 impl Kernel for Harmonics<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let samples = self.out.len();
         let mut first = 0;
-        while first < samples {
-            let left = samples - first;
-            first += if S::MANY_REGISTERS && left > 2 * LANES {
-                self.samples::<S, 4>(s, first)
-            } else if left > LANES {
-                self.samples::<S, 2>(s, first)
-            } else {
-                self.samples::<S, 1>(s, first)
-            };
+        if S::MANY_REGISTERS {
+            first = self.samples::<S, 4>(s, first);
         }
+        first = self.samples::<S, 2>(s, first);
+        self.samples::<S, 1>(s, first);
     }
 }
 
@@ -80,9 +74,32 @@ impl Kernel for Harmonics<'_> {
 type Multiples<V, const U: usize> = [[V; U]; BLOCK + 1];
 
 impl Harmonics<'_> {
-    /// `U` vectors of samples from `first` on, or what is left of them. Returns how many samples that is at most.
+    /// `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns where that ends.
     #[inline(always)]
-    fn samples<S: Simd, const U: usize>(&mut self, s: S, first: usize) -> usize {
+    fn samples<S: Simd, const U: usize>(&mut self, s: S, mut first: usize) -> usize {
+        let end = self.out.len().saturating_sub(U / 2 * LANES);
+        if first >= end {
+            return first;
+        }
+        // Made once for all: to clear them takes as long as to fill them.
+        let mut sin: Multiples<S::V, U> = [[s.splat(0.0); U]; BLOCK + 1];
+        let mut cos = sin;
+        while first < end {
+            self.group(s, first, &mut sin, &mut cos);
+            first += U * LANES;
+        }
+        first
+    }
+
+    /// `U` vectors of samples from `first` on, or what is left of them.
+    #[inline(always)]
+    fn group<S: Simd, const U: usize>(
+        &mut self,
+        s: S,
+        first: usize,
+        sin: &mut Multiples<S::V, U>,
+        cos: &mut Multiples<S::V, U>,
+    ) {
         let HarmonicFrame { phase, step_start, step_end, start, end } = self.frame;
         let samples = self.out.len() as f64;
 
@@ -103,9 +120,8 @@ impl Harmonics<'_> {
             time[u] = s.div(s.load(&times), s.splat(samples as f32));
         }
 
-        let mut sin: Multiples<S::V, U> = [[s.splat(0.0); U]; BLOCK + 1];
-        let mut cos = sin;
-        multiples(s, p, start.len(), &mut sin, &mut cos);
+        multiples(s, p, start.len(), sin, cos);
+        let (sin, cos) = (&*sin, &*cos);
         let mut sum = [s.splat(0.0); U];
         let mut base_sin = [s.splat(0.0); U];
         let mut base_cos = [s.splat(1.0); U];
@@ -142,7 +158,6 @@ impl Harmonics<'_> {
         for (u, out) in self.out[first..].chunks_mut(LANES).take(U).enumerate() {
             s.store_partial(sum[u], out);
         }
-        U * LANES
     }
 }
 

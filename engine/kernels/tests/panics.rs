@@ -83,6 +83,24 @@ fn half_a_complex_number() {
 }
 
 #[test]
+#[should_panic(expected = "complex_multiply_add: 6 values in blocks of 4")]
+fn part_of_a_block() {
+    Kernels::detect().complex_multiply_add(&mut [0.0; 4], &[0.0; 6], &[0.0; 6]);
+}
+
+#[test]
+#[should_panic(expected = "real_bins: lengths")]
+fn bins_without_mirror() {
+    Kernels::detect().real_bins(&mut [0.0; 4], &mut [0.0; 2], &[0.0; 4], 1.0);
+}
+
+#[test]
+#[should_panic(expected = "real_bins: a twiddle")]
+fn bins_without_twiddle() {
+    Kernels::detect().real_bins(&mut [0.0; 4], &mut [0.0; 4], &[0.0; 2], 1.0);
+}
+
+#[test]
 #[should_panic(expected = "snake over 5 values of 3 channels")]
 fn part_of_a_frame() {
     Kernels::detect().snake(&mut [0.0; 5], &[1.0; 3]);

@@ -10,6 +10,7 @@
 pub mod analysis;
 pub mod convolution;
 pub mod filtered_noise;
+pub(crate) mod fourier;
 pub mod loudness;
 pub mod noise;
 pub mod pitch;

@@ -1,5 +1,7 @@
 //! White noise that can be read at any position: equal for every executor and every block size.
 
+use ondes_kernels::Kernels;
+
 /// A seed of its own for each `(seed, stream)`.
 #[must_use]
 pub fn stream_seed(seed: u64, stream: u64) -> u64 {
@@ -7,13 +9,16 @@ pub fn stream_seed(seed: u64, stream: u64) -> u64 {
 }
 
 /// Fills `out` with uniform noise in [−1, 1): samples `position ..` of the noise of that seed.
-pub fn fill(seed: u64, position: u64, out: &mut [f32]) {
+pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32]) {
     // The low half of the counter walks through one 32-bit hash, whose key changes with the high half: no period in practice.
-    for (index, sample) in out.iter_mut().enumerate() {
-        let counter = position.wrapping_add(index as u64);
-        let key = seed.wrapping_add((counter >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let bits = mix32((counter as u32) ^ (key as u32)) ^ ((key >> 32) as u32);
-        *sample = (bits as i32) as f32 * (1.0 / 2_147_483_648.0);
+    while !out.is_empty() {
+        let key = seed.wrapping_add((position >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let first = position as u32;
+        let left = (1 << 32) - u64::from(first);
+        let length = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let (now, later) = out.split_at_mut(length);
+        kernels.white_noise(key, first, now);
+        (position, out) = (position.wrapping_add(length as u64), later);
     }
 }
 
@@ -24,13 +29,6 @@ fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A 32-bit hash with little bias (the `lowbias32` constants of C. Wellons' hash prospector).
-fn mix32(mut x: u32) -> u32 {
-    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
-    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
-    x ^ (x >> 16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,7 +36,7 @@ mod tests {
     #[test]
     fn is_white_bounded_and_without_offset() {
         let mut noise = vec![0.0; 1 << 16];
-        fill(stream_seed(1, 2), 0, &mut noise);
+        fill(Kernels::detect(), stream_seed(1, 2), 0, &mut noise);
         assert!(noise.iter().all(|sample| (-1.0..1.0).contains(sample)));
         let mean = |values: &mut dyn Iterator<Item = f32>| values.map(f64::from).sum::<f64>() / noise.len() as f64;
         assert!(mean(&mut noise.iter().copied()).abs() < 0.01);
@@ -52,9 +50,9 @@ mod tests {
     fn any_position_can_be_read() {
         let start = (1_u64 << 32) - 100;
         let mut whole = vec![0.0; 300];
-        fill(7, start, &mut whole);
+        fill(Kernels::detect(), 7, start, &mut whole);
         let mut part = vec![0.0; 50];
-        fill(7, start + 120, &mut part);
+        fill(Kernels::detect(), 7, start + 120, &mut part);
         assert_eq!(part, whole[120..170]);
     }
 }

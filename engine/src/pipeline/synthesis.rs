@@ -133,7 +133,7 @@ impl Synthesis {
             for (reverberation, &seat) in room.output(0).chunks_exact(self.hop).zip(seats) {
                 let Part { sound, score, .. } = &mut parts[seat];
                 if !score.mute {
-                    ramp(sound, reverberation, score.room.0, score.room.1);
+                    ramp(self.kernels, sound, reverberation, score.room.0, score.room.1);
                 }
             }
         }
@@ -167,18 +167,17 @@ impl Synthesis {
             let frame = &score.frames[stream % self.slots];
             let end = frame.gain * 10.0_f32.powf((score.brightness + frame.brightness) / -20.0);
             let start = std::mem::replace(&mut self.gains[stream], end);
-            #[expect(clippy::float_cmp, reason = "most gains rest at exactly one value")]
-            if start == end {
-                self.kernels.multiply_add(sound, voice, end);
-            } else {
-                ramp(sound, voice, start, end);
-            }
+            ramp(self.kernels, sound, voice, start, end);
         }
     }
 }
 
 /// Adds a sound under a gain that goes in a straight line from `start`, before the first sample, to `end`, at the last.
-fn ramp(out: &mut [f32], sound: &[f32], start: f32, end: f32) {
+fn ramp(kernels: Kernels, out: &mut [f32], sound: &[f32], start: f32, end: f32) {
+    #[expect(clippy::float_cmp, reason = "most gains rest at exactly one value")]
+    if start == end {
+        return kernels.multiply_add(out, sound, end);
+    }
     let step = (end - start) / out.len() as f32;
     for (n, (out, sample)) in out.iter_mut().zip(sound).enumerate() {
         *out += sample * (start + step * (n + 1) as f32);

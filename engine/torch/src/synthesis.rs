@@ -4,6 +4,7 @@
 //! matrix product whose other factor holds the amplitudes at the frame's two ends. Nothing is ever held at audio rate for each
 //! harmonic but the sines.
 
+use ondes_engine::Kernels;
 use ondes_engine::dsp::filtered_noise::NoiseFilter;
 use ondes_engine::dsp::noise;
 use tch::{Device, Kind, Tensor};
@@ -68,7 +69,7 @@ impl Noise {
     fn samples(&self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
         let mut samples = vec![0.0_f32; (batch * frames * hop) as usize];
         for (stream, row) in samples.chunks_exact_mut((frames * hop) as usize).enumerate() {
-            noise::fill(noise::stream_seed(self.seed, stream as u64), 0, row);
+            noise::fill(Kernels::detect(), noise::stream_seed(self.seed, stream as u64), 0, row);
         }
         Tensor::from_slice(&samples).view([batch, frames, hop]).to_device(device)
     }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Array, EXPONENT_SHIFT, Kernel, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX-512F: [`Avx512::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,13 @@ impl Avx512 {
         // SAFETY: the token proves that the CPU has the feature.
         unsafe { with_features(self, kernel) }
     }
+}
+
+/// The mask of so many lanes.
+#[inline(always)]
+fn first_lanes(count: usize) -> __mmask16 {
+    assert!(count <= LANES, "no more than a vector");
+    ((1_u32 << count) - 1) as __mmask16
 }
 
 macro_rules! operations {
@@ -57,6 +64,20 @@ impl Simd for Avx512 {
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
     }
 
+    #[inline(always)]
+    fn load_padded(self, from: &[f32], padding: f32) -> __m512 {
+        let lanes = first_lanes(from.len());
+        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not read.
+        unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(padding), lanes, from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store_partial(self, v: __m512, to: &mut [f32]) {
+        let lanes = first_lanes(to.len());
+        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not written.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), lanes, v) }
+    }
+
     operations! {
         add(a, b) => _mm512_add_ps(a, b);
         sub(a, b) => _mm512_sub_ps(a, b);
@@ -89,5 +110,9 @@ impl Simd for Avx512 {
         duplicate_even(a) => _mm512_moveldup_ps(a);
         duplicate_odd(a) => _mm512_movehdup_ps(a);
         swap_pairs(a) => _mm512_permute_ps::<0b10_11_00_01>(a);
+        reverse_pairs(a) => {
+            let order = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm512_castpd_ps(_mm512_permutexvar_pd(order, _mm512_castps_pd(a)))
+        };
     }
 }

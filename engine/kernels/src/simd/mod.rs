@@ -62,15 +62,20 @@ pub(crate) trait Simd: Copy {
     fn duplicate_odd(self, a: Self::V) -> Self::V;
     /// Lanes 1 0 3 2 5 4 …
     fn swap_pairs(self, a: Self::V) -> Self::V;
+    /// Lanes 14 15 12 13 10 11 …
+    fn reverse_pairs(self, a: Self::V) -> Self::V;
 
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {
         self.sub(self.splat(-0.0), a)
     }
 
-    /// Loads fewer than 16 values, with `padding` behind them.
+    /// Loads at most 16 values, with `padding` behind them.
     #[inline(always)]
     fn load_padded(self, from: &[f32], padding: f32) -> Self::V {
+        if let Ok(whole) = from.try_into() {
+            return self.load(whole);
+        }
         let mut lanes = [padding; LANES];
         lanes[..from.len()].copy_from_slice(from);
         self.load(&lanes)
@@ -79,6 +84,9 @@ pub(crate) trait Simd: Copy {
     /// Stores the first `to.len()` lanes, at most 16.
     #[inline(always)]
     fn store_partial(self, v: Self::V, to: &mut [f32]) {
+        if let Ok(whole) = to.try_into() {
+            return self.store(v, whole);
+        }
         let mut lanes = [0.0; LANES];
         self.store(v, &mut lanes);
         to.copy_from_slice(&lanes[..to.len()]);

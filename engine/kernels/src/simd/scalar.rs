@@ -71,4 +71,9 @@ impl Simd for Scalar {
     fn swap_pairs(self, a: Array) -> Array {
         std::array::from_fn(|lane| a[lane ^ 1])
     }
+
+    #[inline(always)]
+    fn reverse_pairs(self, a: Array) -> Array {
+        std::array::from_fn(|lane| a[lane ^ 14])
+    }
 }

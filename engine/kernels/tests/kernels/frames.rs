@@ -89,19 +89,24 @@ pub fn lstm(kernels: Kernels) {
 }
 
 pub fn complex_multiply_add(kernels: Kernels) {
-    check((0usize..40, 0u64..1000), |(count, seed)| {
+    check((1usize..70, 0usize..5, 0usize..5, 0u64..1000), |(count, blocks, cut, seed)| {
         let mut noise = Noise::new(seed);
-        let (a, b, acc) = (noise.vec(2 * count, 2.0), noise.vec(2 * count, 2.0), noise.vec(2 * count, 2.0));
+        let len = 2 * count;
+        let (a, b, acc) = (noise.vec(blocks * len, 2.0), noise.vec(blocks * len, 2.0), noise.vec(len, 2.0));
         let mut expected = acc.clone();
-        for k in 0..count {
-            let (re, im) = (2 * k, 2 * k + 1);
-            expected[re] = (-a[im]).mul_add(b[im], a[re].mul_add(b[re], acc[re]));
-            expected[im] = a[im].mul_add(b[re], a[re].mul_add(b[im], acc[im]));
+        for (a, b) in a.chunks_exact(len).zip(b.chunks_exact(len)) {
+            for (re, im) in (0..count).map(|k| (2 * k, 2 * k + 1)) {
+                expected[re] = (-a[im]).mul_add(b[im], a[re].mul_add(b[re], expected[re]));
+                expected[im] = a[im].mul_add(b[re], a[re].mul_add(b[im], expected[im]));
+            }
         }
         let mut found = acc;
-        kernels.complex_multiply_add(&mut found, &a, &b);
+        let cut = cut.min(blocks) * len;
+        kernels.complex_multiply_add(&mut found, &a[..cut], &b[..cut]);
+        kernels.complex_multiply_add(&mut found, &a[cut..], &b[cut..]);
         assert_same_bits(&found, &expected);
     });
+    kernels.complex_multiply_add(&mut [], &[], &[]);
 }
 
 pub fn same_bits_of_frames(kernels: Kernels) {

@@ -6,12 +6,13 @@ mod elementwise;
 mod frames;
 mod harmonics;
 mod matmul;
+mod sound;
 
 /// Instantiates the suite for a variant; where the CPU lacks it, its tests have nothing to do.
 macro_rules! suite {
     ($($variant:ident)*) => {$(
         mod $variant {
-            use crate::{common, elementwise, frames, harmonics, matmul};
+            use crate::{common, elementwise, frames, harmonics, matmul, sound};
 
             tests! { $variant:
                 elementwise accuracy;
@@ -36,6 +37,8 @@ macro_rules! suite {
                 matmul one_chain_to_the_bit;
                 matmul columns_do_not_matter;
                 matmul nothing_to_multiply;
+                sound white_noise;
+                sound real_bins;
             }
         }
     )*};

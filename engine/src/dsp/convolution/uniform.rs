@@ -4,8 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ondes_kernels::Kernels;
-use realfft::num_complex::Complex;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+use crate::dsp::fourier::RealFft;
+
+/// Floats that the kernels take at a time: nothing is left over of a spectrum of so many.
+const VECTOR: usize = 16;
 
 /// Overlap-save: the response is cut into partitions of one block, each kept as a spectrum of two blocks. The spectra of the
 /// past blocks of input wait in a line; every block of output is the sum of their products with the partitions, transformed
@@ -16,59 +19,49 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 pub(super) struct Uniform {
     kernels: Kernels,
     partition: usize,
-    /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins.
+    /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins, then zeros up to whole vectors.
     spectrum: usize,
     /// `[partition of the response][bin][re, im]`, scaled for the inverse transform; clones share it.
     response: Arc<[f32]>,
-    /// `[slot][bin][re, im]`: spectra of past input, as many as the response has partitions. The newest is in slot `newest`.
+    /// `[slot][bin][re, im]`: spectra of past input, as many as the response has partitions. From slot `newest` on they get
+    /// older, round the end.
     line: Vec<f32>,
     newest: usize,
     sum: Vec<f32>,
     /// The previous block of input; the transform takes it and the present one.
     previous: Vec<f32>,
-    forward: Arc<dyn RealToComplex<f32>>,
-    inverse: Arc<dyn ComplexToReal<f32>>,
+    fft: RealFft,
     samples: Vec<f32>,
-    bins: Vec<Complex<f32>>,
-    scratch: Vec<Complex<f32>>,
 }
 
 impl Uniform {
     /// For `impulse` and blocks of `partition` samples, which must not be 0. An empty response gives silence.
     pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
-        let mut planner = RealFftPlanner::new();
-        let forward = planner.plan_fft_forward(2 * partition);
-        let inverse = planner.plan_fft_inverse(2 * partition);
-        let spectrum = 2 * (partition + 1);
+        let mut fft = RealFft::new(2 * partition, kernels);
+        let spectrum = fft.spectrum().next_multiple_of(VECTOR);
         let partitions = impulse.len().div_ceil(partition).max(1);
-        let scratch = forward.get_scratch_len().max(inverse.get_scratch_len());
         let mut response = vec![0.0; partitions * spectrum];
-        let mut uniform = Self {
+        let mut samples = vec![0.0; 2 * partition];
+        let scale = 1.0 / (2 * partition) as f32;
+        for (part, bins) in impulse.chunks(partition).zip(response.chunks_exact_mut(spectrum)) {
+            samples.fill(0.0);
+            for (slot, &sample) in samples.iter_mut().zip(part) {
+                *slot = scale * sample;
+            }
+            fft.forward(&mut samples, bins);
+        }
+        Self {
             kernels,
             partition,
             spectrum,
-            response: Arc::new([]),
+            response: response.into(),
             line: vec![0.0; partitions * spectrum],
             newest: 0,
             sum: vec![0.0; spectrum],
             previous: vec![0.0; partition],
-            samples: forward.make_input_vec(),
-            bins: forward.make_output_vec(),
-            scratch: vec![Complex::default(); scratch],
-            forward,
-            inverse,
-        };
-        let scale = 1.0 / (2 * partition) as f32;
-        for (index, part) in impulse.chunks(partition).enumerate() {
-            uniform.samples.fill(0.0);
-            for (slot, &sample) in uniform.samples.iter_mut().zip(part) {
-                *slot = scale * sample;
-            }
-            uniform.transform();
-            interleave(&uniform.bins, &mut response[index * spectrum..][..spectrum]);
+            fft,
+            samples,
         }
-        uniform.response = response.into();
-        uniform
     }
 
     /// How many partitions the response has.
@@ -84,35 +77,28 @@ impl Uniform {
             *slot = if sample.is_finite() { sample } else { 0.0 };
         }
         self.samples[partition..].copy_from_slice(&self.previous);
-        self.transform();
-        self.newest = if self.newest + 1 == self.partitions() { 0 } else { self.newest + 1 };
-        interleave(&self.bins, &mut self.line[self.newest * spectrum..][..spectrum]);
+        self.newest = if self.newest == 0 { self.partitions() } else { self.newest } - 1;
+        self.fft.forward(&mut self.samples, &mut self.line[self.newest * spectrum..][..spectrum]);
         self.sum.fill(0.0);
     }
 
     /// Adds the products of some partitions.
     pub fn multiply(&mut self, partitions: Range<usize>) {
-        let spectrum = self.spectrum;
-        // From the newest slot back to the first, then from the last on: two runs of the line, met by ascending partitions.
-        let (recent, old) = self.line.split_at((self.newest + 1) * spectrum);
-        let past = recent.rchunks_exact(spectrum).chain(old.rchunks_exact(spectrum));
-        let pairs = past.zip(self.response.chunks_exact(spectrum));
-        for (block, part) in pairs.skip(partitions.start).take(partitions.len()) {
-            self.kernels.complex_multiply_add(&mut self.sum, block, part);
+        let Range { start, end } = partitions;
+        // Two runs of the line: up to its end, then from its first slot on.
+        let turn = (self.partitions() - self.newest).clamp(start, end);
+        for run in [start..turn, turn..end] {
+            let slot = (self.newest + run.start) % self.partitions();
+            let floats = run.len() * self.spectrum;
+            let past = &self.line[slot * self.spectrum..][..floats];
+            let parts = &self.response[run.start * self.spectrum..][..floats];
+            self.kernels.complex_multiply_add(&mut self.sum, past, parts);
         }
     }
 
-    /// Gives the block of output.
+    /// Gives the block of output, once.
     pub fn give(&mut self, output: &mut [f32]) {
-        for (bin, pair) in self.bins.iter_mut().zip(self.sum.chunks_exact(2)) {
-            *bin = Complex::new(pair[0], pair[1]);
-        }
-        // Products of real numbers, but the transform insists.
-        self.bins[0].im = 0.0;
-        self.bins[self.partition].im = 0.0;
-        self.inverse
-            .process_with_scratch(&mut self.bins, &mut self.samples, &mut self.scratch)
-            .expect("the buffers were made by the plan, and both ends are real");
+        self.fft.inverse(&mut self.sum, &mut self.samples);
         // The first half is wrapped around.
         output.copy_from_slice(&self.samples[self.partition..]);
     }
@@ -123,17 +109,5 @@ impl Uniform {
         self.previous.fill(0.0);
         self.sum.fill(0.0);
         self.newest = 0;
-    }
-
-    fn transform(&mut self) {
-        self.forward
-            .process_with_scratch(&mut self.samples, &mut self.bins, &mut self.scratch)
-            .expect("the buffers were made by the plan");
-    }
-}
-
-fn interleave(bins: &[Complex<f32>], floats: &mut [f32]) {
-    for (pair, bin) in floats.chunks_exact_mut(2).zip(bins) {
-        pair.copy_from_slice(&[bin.re, bin.im]);
     }
 }

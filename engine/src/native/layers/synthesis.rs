@@ -1,15 +1,12 @@
 //! Ops that make sound: harmonics, filtered noise, a room.
 
-use std::sync::Arc;
-
 use ondes_kernels::{HarmonicFrame, Kernels, PackedMatrix};
-use realfft::num_complex::Complex32;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use super::matrix::columns;
 use super::{Build, Io, Layer};
 use crate::dsp::convolution::Convolver;
 use crate::dsp::filtered_noise::NoiseFilter;
+use crate::dsp::fourier::RealFft;
 use crate::dsp::noise;
 
 /// Lowest and highest pitch that an oscillator follows, semitones: 0.06 Hz and 0.27 MHz, beyond any use.
@@ -92,11 +89,9 @@ impl Layer for Harmonic {
 pub(super) struct FilteredNoise {
     filter: NoiseFilter,
     response: PackedMatrix,
-    forward: Arc<dyn RealToComplex<f32>>,
-    inverse: Arc<dyn ComplexToReal<f32>>,
-    scratch: Vec<Complex32>,
+    fft: RealFft,
     signal: Vec<f32>,
-    spectrum: Vec<Complex32>,
+    spectrum: Vec<f32>,
     /// `[stream of the step][frame][bin]`: the real spectra of the filters.
     gains: Vec<f32>,
     streams: Vec<NoiseStream>,
@@ -113,16 +108,15 @@ struct NoiseStream {
 impl FilteredNoise {
     pub fn new(build: &Build<'_>) -> Self {
         let filter = NoiseFilter { bands: build.channels(), hop: build.inputs[0].ratio };
-        let fft = filter.fft();
-        let bins = fft / 2 + 1;
+        let length = filter.fft();
+        let bins = length / 2 + 1;
         let response = filter.response();
-        let scale = 1.0 / fft as f32;
-        let mut planner = RealFftPlanner::new();
-        let (forward, inverse) = (planner.plan_fft_forward(fft), planner.plan_fft_inverse(fft));
+        let scale = 1.0 / length as f32;
+        let fft = RealFft::new(length, build.kernels);
         let streams = (0..build.streams).map(|stream| NoiseStream {
             seed: noise::stream_seed(0, stream as u64),
             position: 0,
-            tail: vec![0.0; fft],
+            tail: vec![0.0; length],
         });
         Self {
             filter,
@@ -133,11 +127,9 @@ impl FilteredNoise {
                 |bin, _, band| scale * response[bin * filter.bands + band],
                 None,
             ),
-            scratch: vec![Complex32::default(); forward.get_scratch_len().max(inverse.get_scratch_len())],
-            forward,
-            inverse,
-            signal: vec![0.0; fft],
-            spectrum: vec![Complex32::default(); bins],
+            signal: vec![0.0; length],
+            spectrum: vec![0.0; fft.spectrum()],
+            fft,
             gains: vec![0.0; bins * build.streams * build.frames],
             streams: streams.collect(),
         }
@@ -153,18 +145,13 @@ impl Layer for FilteredNoise {
         for (index, (gains, out)) in self.gains.chunks_exact(bins).zip(io.output.chunks_exact_mut(hop)).enumerate() {
             let stream = &mut self.streams[io.streams[index / io.frames]];
             self.signal.fill(0.0);
-            noise::fill(stream.seed, stream.position, &mut self.signal[lead..lead + hop]);
+            noise::fill(kernels, stream.seed, stream.position, &mut self.signal[lead..lead + hop]);
             stream.position += hop as u64;
-            // The buffers have the lengths that the plans ask for, which is all that these calls can fail on.
-            let done = self.forward.process_with_scratch(&mut self.signal, &mut self.spectrum, &mut self.scratch);
-            debug_assert!(done.is_ok());
-            self.spectrum.iter_mut().zip(gains).for_each(|(bin, &gain)| *bin *= gain);
-            self.spectrum[0].im = 0.0;
-            if let Some(nyquist) = self.spectrum.last_mut() {
-                nyquist.im = 0.0;
+            self.fft.forward(&mut self.signal, &mut self.spectrum);
+            for (bin, gain) in self.spectrum.chunks_exact_mut(2).zip(gains) {
+                bin.iter_mut().for_each(|part| *part *= gain);
             }
-            let done = self.inverse.process_with_scratch(&mut self.spectrum, &mut self.signal, &mut self.scratch);
-            debug_assert!(done.is_ok());
+            self.fft.inverse(&mut self.spectrum, &mut self.signal);
             kernels.add(&mut stream.tail, &self.signal);
             out.copy_from_slice(&stream.tail[..hop]);
             stream.tail.copy_within(hop.., 0);
