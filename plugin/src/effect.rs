@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
 
+use crate::editor::Editor;
 use crate::rig::Rig;
 
 /// The effect.
@@ -38,12 +39,16 @@ impl Plugin for OndesFx {
     ];
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
-    type Editor = ();
+    type Editor = Editor;
     type SysExMessage = ();
     type BackgroundTask = ();
 
     fn params(&self) -> Arc<dyn Params> {
         self.rig.parameters.clone()
+    }
+
+    fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
+        Some(Editor::new(&self.rig.shared, &self.rig.parameters))
     }
 
     fn activate(

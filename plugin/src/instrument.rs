@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
 
+use crate::editor::Editor;
 use crate::parameters::Parameters;
 use crate::rig::Rig;
 
@@ -74,12 +75,16 @@ impl Plugin for Ondes {
     const MIDI_INPUT: MidiConfig = MidiConfig::MidiCCs;
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
-    type Editor = ();
+    type Editor = Editor;
     type SysExMessage = ();
     type BackgroundTask = ();
 
     fn params(&self) -> Arc<dyn Params> {
         self.parameters.clone()
+    }
+
+    fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
+        Some(Editor::new(&self.rig.shared, &self.rig.parameters))
     }
 
     fn activate(

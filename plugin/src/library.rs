@@ -1,13 +1,14 @@
 //! Where models are: in the plugin itself, in files, in the user's folders.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ondes_engine::model::{Model, file};
+use ondes_engine::model::{Card, Kind, Model, file};
 use serde::{Deserialize, Serialize};
 
 /// The largest file that a project carries with it, bytes.
@@ -75,7 +76,7 @@ impl Reference {
     ///
     /// # Errors
     /// What is missing, and where it was looked for.
-    pub fn find(&self) -> Result<(Arc<Model>, Option<PathBuf>), String> {
+    pub fn find(&self) -> Result<Found, Missing> {
         if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| model.content_hash() == self.hash) {
             return Ok((model, None));
         }
@@ -88,7 +89,8 @@ impl Reference {
             }
         }
         for folder in folders() {
-            let found = files(&folder).into_iter().find(|path| hash_of(path).is_some_and(|hash| hash == self.hash));
+            let found =
+                files(&folder).into_iter().find(|path| facts(path).is_some_and(|facts| facts.hash == self.hash));
             if let Some(path) = found
                 && let Ok(model) = file::read(&path)
             {
@@ -98,7 +100,7 @@ impl Reference {
         }
         match self.unpack() {
             Some(model) => Ok((model.into(), self.path.clone())),
-            None => Err(format!("the model {:?} is missing; looked for it in: {}", self.name, looked.join("; "))),
+            None => Err(Missing { name: self.name.clone(), looked }),
         }
     }
 
@@ -106,6 +108,24 @@ impl Reference {
         let text = self.embedded.as_ref().filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
         let model = file::parse(&BASE64_STANDARD.decode(text).ok()?).ok()?;
         (model.content_hash() == self.hash).then_some(model)
+    }
+}
+
+/// A model, and the file that it was read from.
+pub type Found = (Arc<Model>, Option<PathBuf>);
+
+/// A model that is not where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub name: String,
+    /// Where it was looked for, and what was wrong there.
+    pub looked: Vec<String>,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "the model {:?} is missing; looked for it in: {}", self.name, self.looked.join("; "))
     }
 }
 
@@ -146,16 +166,40 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 /// What tells whether a file is still as it was read.
 type Mark = (u64, SystemTime);
 
-/// The content hash of a model file; each file is read once, until it changes.
-fn hash_of(path: &Path) -> Option<String> {
-    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, (Mark, String)>>> = LazyLock::new(Mutex::default);
+/// What is known of a file, and when it was.
+type Marked = (Mark, Arc<Facts>);
+
+/// What a list tells of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// Hash of its content, as in [`Reference::hash`].
+    pub hash: String,
+    /// What it is to a player.
+    pub kind: Kind,
+    /// Who made it and how good it is.
+    pub card: Card,
+}
+
+impl Facts {
+    /// The facts of a model.
+    #[must_use]
+    pub fn of(model: &Model) -> Self {
+        let header = model.header();
+        Self { hash: model.content_hash().into(), kind: header.kind, card: header.card.clone() }
+    }
+}
+
+/// The facts of a model file; each file is read once, until it changes. None for what cannot be read.
+#[must_use]
+pub fn facts(path: &Path) -> Option<Arc<Facts>> {
+    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Marked>>> = LazyLock::new(Mutex::default);
     let metadata = std::fs::metadata(path).ok()?;
     let mark = (metadata.len(), metadata.modified().ok()?);
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, hash)) = known().get(path).filter(|(then, _)| *then == mark) {
-        return Some(hash.clone());
+    if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == mark) {
+        return Some(facts.clone());
     }
-    let hash = file::read(path).ok()?.content_hash().to_owned();
-    known().insert(path.into(), (mark, hash.clone()));
-    Some(hash)
+    let facts = Arc::new(Facts::of(&file::read(path).ok()?));
+    known().insert(path.into(), (mark, facts.clone()));
+    Some(facts)
 }

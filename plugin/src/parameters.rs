@@ -29,6 +29,19 @@ pub enum DriverChoice {
     Worker,
 }
 
+impl DriverChoice {
+    /// The choice that comes nearest; none for what a host never drives by.
+    #[must_use]
+    pub fn of(driver: Driver) -> Option<Self> {
+        match driver {
+            Driver::Auto => Some(Self::Auto),
+            Driver::Inline => Some(Self::Inline),
+            Driver::Worker { .. } => Some(Self::Worker),
+            Driver::Offline => None,
+        }
+    }
+}
+
 impl From<DriverChoice> for Driver {
     fn from(choice: DriverChoice) -> Self {
         match choice {

@@ -57,6 +57,7 @@ impl Player {
     #[must_use]
     pub fn new(session: Session, shared: Arc<Shared>, setup: Setup, knobs: &Knobs) -> Self {
         let latency = session.latency_samples();
+        shared.monitor.begin(setup.sample_rate);
         let block = || vec![0.0; setup.max_block];
         let ramp = |value| Ramp::new(value, setup.sample_rate);
         let (wet, dry) = gains(knobs);
@@ -103,6 +104,7 @@ impl Player {
     /// Silence at once.
     pub fn reset(&mut self, knobs: &Knobs) {
         self.session.reset();
+        self.shared.monitor.silence();
         self.delays.iter_mut().for_each(Delay::clear);
         let (wet, dry) = gains(knobs);
         self.input_gain.jump(knobs.input_gain);
@@ -112,6 +114,9 @@ impl Player {
 
     /// Begins a block: from its first sample on everything stands like this.
     pub fn begin(&mut self, knobs: &Knobs) {
+        if self.shared.monitor.panicked() {
+            self.reset(knobs);
+        }
         let fresh = self.shared.receive(&mut self.table);
         self.turn(knobs, fresh);
         let (wet, dry) = gains(knobs);
@@ -136,6 +141,7 @@ impl Player {
 
     /// Something that a player does at a sample of the block. In the order of samples.
     pub fn play(&mut self, offset: usize, kind: EventKind) {
+        self.shared.monitor.play(&kind);
         self.cue(offset, Action::Play(kind));
     }
 
@@ -193,6 +199,8 @@ impl Player {
                 channel[frame] = wet_gain * wet + dry_gain * dry;
             }
         }
+        let inputs = [&self.input[0][..frames], &self.input[1][..frames]];
+        self.shared.monitor.hear(&inputs[..self.channels], output);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
@@ -11,14 +12,17 @@ use ondes_engine::model::{Control, Model, file};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source, TRANSPOSE};
 use ondes_engine::realtime::{Patch, Remote, Status};
 
-use crate::library::{self, BUNDLED, Reference};
+use crate::editor::monitor::Monitor;
+use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, REST, Table, Travel};
-use crate::state::Saved;
+use crate::state::{Look, Saved};
 
 /// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
 pub struct Shared {
     /// Loads models, and knows how the one that is heard is doing.
     pub remote: Remote,
+    /// What the audio thread shows to a window.
+    pub monitor: Monitor,
     inner: Mutex<Inner>,
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
@@ -34,7 +38,23 @@ struct Inner {
     source: Source,
     model: Option<Arc<Model>>,
     /// Why there is none.
-    problem: Option<String>,
+    problem: Option<Missing>,
+    /// Counts what was asked for: what is found for an older question is not needed any more.
+    asked: u64,
+    /// Whether the last thing that was asked for is still being read.
+    reading: bool,
+    /// Why the file that was asked for last cannot be played; what played plays on.
+    refused: Option<String>,
+    /// What is played again after a model that is only auditioned, and what a project saves meanwhile.
+    before: Option<Kept>,
+}
+
+/// A selection with its model, to come back to.
+#[derive(Clone)]
+pub struct Kept {
+    saved: Saved,
+    model: Option<Arc<Model>>,
+    problem: Option<Missing>,
 }
 
 impl Shared {
@@ -45,7 +65,17 @@ impl Shared {
         let saved = Saved { model: Reference::to(&model, None), ..Saved::default() };
         let shared = Self {
             remote: Remote::new(),
-            inner: Mutex::new(Inner { saved, source, model: Some(model), problem: None }),
+            monitor: Monitor::default(),
+            inner: Mutex::new(Inner {
+                saved,
+                source,
+                model: Some(model),
+                problem: None,
+                asked: 0,
+                reading: false,
+                refused: None,
+                before: None,
+            }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
             positions: std::array::from_fn(|_| AtomicU32::new(REST.to_bits())),
@@ -71,8 +101,90 @@ impl Shared {
         Ok(())
     }
 
-    fn adopt(&self, found: Result<(Arc<Model>, Option<std::path::PathBuf>), String>) {
+    /// Begins to look for a model, and plays it when it is there: on a thread of its own, since files may be slow. Of several
+    /// that are asked for in short order the last one counts. With `brief` [`Shared::come_back`] leads back to what played.
+    /// The thread is the caller's, who must not let the plugin be unloaded before it ends.
+    pub fn fetch(
+        self: &Arc<Self>,
+        brief: bool,
+        find: impl FnOnce() -> Result<Found, String> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let ticket = {
+            let mut inner = self.inner();
+            inner.asked += 1;
+            (inner.reading, inner.refused) = (true, None);
+            inner.asked
+        };
+        let shared = self.clone();
+        std::thread::spawn(move || {
+            let found = find();
+            let mut inner = shared.inner();
+            if inner.asked != ticket {
+                return;
+            }
+            inner.reading = false;
+            match found {
+                Ok(found) => {
+                    let now = inner.keep();
+                    let before = inner.before.take().or(Some(now)).filter(|_| brief);
+                    shared.put(&mut inner, Ok(found));
+                    inner.before = before;
+                }
+                Err(reason) => inner.refused = Some(reason),
+            }
+        })
+    }
+
+    /// Ends what was begun briefly: what played before plays again.
+    pub fn come_back(&self) {
         let mut inner = self.inner();
+        (inner.asked, inner.reading) = (inner.asked + 1, false);
+        if let Some(before) = inner.before.take() {
+            self.put_back(&mut inner, before);
+        }
+    }
+
+    /// Whether a model is only played briefly.
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        self.inner().before.is_some()
+    }
+
+    /// The selection as it is, to come back to.
+    #[must_use]
+    pub fn keep(&self) -> Kept {
+        self.inner().keep()
+    }
+
+    /// Plays a selection that was kept; how the window looks stays.
+    pub fn recall(&self, kept: Kept) {
+        let mut inner = self.inner();
+        (inner.asked, inner.reading, inner.before) = (inner.asked + 1, false, None);
+        self.put_back(&mut inner, kept);
+    }
+
+    fn put_back(&self, inner: &mut Inner, kept: Kept) {
+        let same = match (&inner.model, &kept.model) {
+            (Some(now), Some(then)) => now.content_hash() == then.content_hash(),
+            _ => false,
+        };
+        let look = inner.saved.look;
+        (inner.saved, inner.model, inner.problem) = (Saved { look, ..kept.saved }, kept.model, kept.problem);
+        inner.refused = None;
+        if same {
+            self.send(table(inner));
+        } else {
+            self.load(inner);
+        }
+    }
+
+    fn adopt(&self, found: Result<Found, Missing>) {
+        self.put(&mut self.inner(), found);
+    }
+
+    fn put(&self, inner: &mut Inner, found: Result<Found, Missing>) {
+        inner.asked += 1;
+        (inner.reading, inner.refused, inner.before) = (false, None, None);
         match found {
             Ok((model, path)) => {
                 let embedded = inner.saved.model.embedded.take();
@@ -82,7 +194,7 @@ impl Shared {
             }
             Err(problem) => (inner.model, inner.problem) = (None, Some(problem)),
         }
-        self.load(&mut inner);
+        self.load(inner);
     }
 
     /// Looks again for a model that was missing. Gives whether it is there.
@@ -148,10 +260,45 @@ impl Shared {
     #[must_use]
     pub fn status(&self) -> String {
         match (&self.inner().problem, self.remote.status()) {
-            (Some(problem), _) => problem.clone(),
+            (Some(problem), _) => problem.to_string(),
             (None, Status::Failed(problem)) => problem,
             _ => String::new(),
         }
+    }
+
+    /// What became of what was asked for, files that were asked for included.
+    #[must_use]
+    pub fn progress(&self) -> Status {
+        let inner = self.inner();
+        match &inner.refused {
+            Some(reason) => Status::Failed(reason.clone()),
+            None if inner.reading => Status::Loading,
+            None => self.remote.status(),
+        }
+    }
+
+    /// The model that is not where it was, if that is so.
+    #[must_use]
+    pub fn missing(&self) -> Option<Missing> {
+        self.inner().problem.clone()
+    }
+
+    /// Hands the model that plays to the engine once more.
+    pub fn reload(&self) {
+        let mut inner = self.inner();
+        inner.refused = None;
+        self.load(&mut inner);
+    }
+
+    /// How the window looks.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        self.inner().saved.look
+    }
+
+    /// Lets the window look otherwise.
+    pub fn set_look(&self, look: Look) {
+        self.inner().saved.look = look;
     }
 
     /// The model that plays; none when it is missing.
@@ -259,6 +406,12 @@ impl Shared {
     }
 }
 
+impl Inner {
+    fn keep(&self) -> Kept {
+        Kept { saved: self.saved.clone(), model: self.model.clone(), problem: self.problem.clone() }
+    }
+}
+
 /// The control that a macro turns: by default the one in its place in the model's list.
 fn bound(inner: &Inner, index: usize) -> Option<&Control> {
     let controls = &inner.model.as_ref()?.header().controls;
@@ -289,8 +442,10 @@ impl PersistentField<'_, Saved> for Selection {
     fn map<F: Fn(&Saved) -> R, R>(&self, look: F) -> R {
         let mut saved = {
             let inner = self.0.inner();
-            let mut saved = inner.saved.clone();
-            match (&inner.model, saved.embed) {
+            // A model that is only auditioned is none of the project's.
+            let Kept { mut saved, model, .. } = inner.before.clone().unwrap_or_else(|| inner.keep());
+            saved.look = inner.saved.look;
+            match (&model, saved.embed) {
                 (Some(model), true) => saved.model.embedded = library::pack(model),
                 // What is missing here may be all that is left of it.
                 (None, true) => {}

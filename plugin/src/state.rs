@@ -20,4 +20,58 @@ pub struct Saved {
     pub macros: Option<Vec<Option<String>>>,
     /// Whether the model is saved with the project.
     pub embed: bool,
+    /// How the window looks.
+    #[serde(skip_serializing_if = "Look::is_default")]
+    pub look: Look,
+}
+
+/// How the window looks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// Size of its contents, 1 is 100 %.
+    pub scale: f32,
+    /// Its colours.
+    pub theme: Theme,
+}
+
+/// The window's colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// Light on dark.
+    Dark,
+    /// Dark on light.
+    Light,
+    /// As the rest of the system, as far as it tells; also what a later version may have named.
+    #[default]
+    #[serde(other)]
+    System,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { scale: 1.0, theme: Theme::default() }
+    }
+}
+
+impl Look {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_look_is_saved_and_colours_of_a_later_version_do_no_harm() {
+        let saved = Saved { look: Look { scale: 1.5, theme: Theme::Light }, ..Saved::default() };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
+        assert!(!serde_json::to_string(&Saved::default()).unwrap().contains("look"));
+        let later: Saved = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
+        assert_eq!(later.look, Look::default());
+    }
 }

@@ -47,7 +47,7 @@ impl Class for Application {
 impl IHostApplicationTrait for Application {
     unsafe fn getName(&self, name: *mut String128) -> tresult {
         // SAFETY: the caller gives room for a name.
-        unsafe { (&mut *name)[..2].copy_from_slice(&[u16::from(b'O'), 0]) };
+        unsafe { (&mut (*name))[..2].copy_from_slice(&[u16::from(b'O'), 0]) };
         kResultOk
     }
 
@@ -110,6 +110,9 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
         assert_eq!(component.initialize(application.as_ptr()), kResultOk);
         let controller: ComPtr<IEditController> = component.cast().expect("one object for both");
         assert!(controller.getParameterCount() >= 15);
+        let view = ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("a window");
+        assert_eq!(view.isPlatformTypeSupported(kPlatformTypeX11EmbedWindowID), kResultOk);
+        drop(view);
         let processor: ComPtr<IAudioProcessor> = component.cast().unwrap();
         let mut setup = ProcessSetup {
             processMode: ProcessModes_::kOffline as i32,

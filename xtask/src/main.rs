@@ -37,7 +37,7 @@ struct Arguments {
 enum Command {
     /// Installs what building needs and this machine lacks.
     Setup {
-        /// Prepares libtorch too, which only training and its tests need: downloads 0.55 GB once and keeps 0.5 GB.
+        /// Prepares what only training and the tests need too: Xvfb, and libtorch, which downloads 0.55 GB once and keeps 0.5 GB.
         #[arg(long)]
         torch: bool,
     },

@@ -15,27 +15,48 @@ struct Tool {
     package: &'static str,
     /// What it is for.
     purpose: &'static str,
-    /// Whether only training needs it.
-    torch: bool,
+    /// Who needs it.
+    need: Need,
 }
 
-const TOOLS: [Tool; 4] = [
-    Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", torch: false },
-    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", torch: false },
-    Tool { test: ("python3", &["--version"]), package: "python3", purpose: "fetching libtorch", torch: true },
+enum Need {
+    Building,
+    FetchingLibtorch,
+    Testing,
+}
+
+const TOOLS: [Tool; 5] = [
+    Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", need: Need::Building },
+    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", need: Need::Building },
+    Tool {
+        test: ("python3", &["--version"]),
+        package: "python3",
+        purpose: "fetching libtorch",
+        need: Need::FetchingLibtorch,
+    },
     Tool {
         test: ("python3", &["-m", "pip", "--version"]),
         package: "python3-pip",
         purpose: "fetching libtorch",
-        torch: true,
+        need: Need::FetchingLibtorch,
+    },
+    Tool {
+        test: ("Xvfb", &["-help"]),
+        package: "xvfb libx11-6 libx11-xcb1",
+        purpose: "opening the plugin's window in tests",
+        need: Need::Testing,
     },
 ];
 
-/// Installs what is missing; with `torch`, for training too.
+/// Installs what is missing; with `torch`, for training and for all tests too.
 pub fn setup(torch: bool) -> anyhow::Result<()> {
     // Nothing is fetched where libtorch is there already, so what fetches it need not be there.
     let fetch = torch && !libtorch::is_there();
-    let needed = TOOLS.iter().filter(|tool| !tool.torch || fetch);
+    let needed = TOOLS.iter().filter(|tool| match tool.need {
+        Need::Building => true,
+        Need::FetchingLibtorch => fetch,
+        Need::Testing => torch,
+    });
     let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.test.0, tool.test.1)).collect();
     if missing.is_empty() {
         println!("system packages: already there");

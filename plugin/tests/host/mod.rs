@@ -5,9 +5,10 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 
+use clack_extensions::gui::{GuiSize, HostGui, HostGuiImpl};
 use clack_extensions::latency::{HostLatency, HostLatencyImpl, PluginLatency};
 use clack_extensions::params::{
     HostParams, HostParamsImplMainThread, HostParamsImplShared, ParamClearFlags, ParamInfoBuffer, ParamRescanFlags,
@@ -36,6 +37,8 @@ pub enum Do {
 pub struct Shared {
     pub restart: AtomicBool,
     callback: AtomicBool,
+    /// The size that the window asked for last.
+    pub size: Mutex<Option<GuiSize>>,
 }
 
 impl SharedHandler<'_> for Shared {
@@ -46,6 +49,21 @@ impl SharedHandler<'_> for Shared {
     fn request_callback(&self) {
         self.callback.store(true, Ordering::Relaxed);
     }
+}
+
+impl HostGuiImpl for Shared {
+    fn resize_hints_changed(&self) {}
+    fn request_resize(&self, new_size: GuiSize) -> Result<(), HostError> {
+        *self.size.lock().unwrap() = Some(new_size);
+        Ok(())
+    }
+    fn request_show(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+    fn request_hide(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+    fn closed(&self, _: bool) {}
 }
 
 impl HostParamsImplShared for Shared {
@@ -78,7 +96,7 @@ impl HostHandlers for Handlers {
     type AudioProcessor<'a> = ();
 
     fn declare_extensions(builder: &mut HostExtensions<Self>, _: &Self::Shared<'_>) {
-        builder.register::<HostLatency>().register::<HostParams>();
+        builder.register::<HostGui>().register::<HostLatency>().register::<HostParams>();
     }
 }
 

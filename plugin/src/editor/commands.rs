@@ -1,0 +1,423 @@
+//! Does what the user has done in a window.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use egui::ThemePreference;
+use nice_plug::context::gui::GuiContext;
+use nice_plug::prelude::*;
+use ondes_ui::{Command, EntryId, KnobId, clamp_scale};
+
+use super::compare::Setting;
+use super::entries::Origin;
+use super::owner::Desk;
+use super::places::{ALL, BYPASS, DRIVER, Place, with};
+use crate::macros::MACROS;
+use crate::parameters::DriverChoice;
+use crate::state::{Look, Theme};
+
+/// How long an audition lasts.
+const AUDITION: Duration = Duration::from_secs(8);
+
+/// Who turns parameters so that the host learns of it.
+pub trait Setter {
+    /// A gesture begins.
+    fn begin(&self, place: Place<'_>);
+    /// The parameter goes there, 0 … 1.
+    fn set(&self, place: Place<'_>, value: f32);
+    /// The gesture ends.
+    fn end(&self, place: Place<'_>);
+}
+
+impl Setter for GuiContext {
+    fn begin(&self, place: Place<'_>) {
+        with!(place, param => self.param_setter().begin_set_parameter(param));
+    }
+
+    fn set(&self, place: Place<'_>, value: f32) {
+        // By its plain value, so that what has steps stands on one of them.
+        with!(place, param => self.param_setter().set_parameter(param, param.preview_plain(value)));
+    }
+
+    fn end(&self, place: Place<'_>) {
+        with!(place, param => self.param_setter().end_set_parameter(param));
+    }
+}
+
+/// Does one thing. What cannot be done, and what is not offered, is left alone.
+pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
+    match command {
+        Command::Begin(id) => at(desk, id, |place| setter.begin(place)),
+        Command::Set(id, value) if value.is_finite() => at(desk, id, |place| setter.set(place, value.clamp(0.0, 1.0))),
+        Command::End(id) => at(desk, id, |place| setter.end(place)),
+        Command::Bind(index, control) => bind(desk, index, control),
+
+        Command::Load(id) => load(desk, id),
+        Command::Next => step(desk, 1),
+        Command::Previous => step(desk, -1),
+        Command::Audition(Some(id)) => audition(desk, id),
+        Command::Audition(None) => stop(desk),
+        Command::Favourite(id, on) => desk.entries.set_favourite(id, on),
+        Command::Rescan => desk.entries.rescan(),
+        Command::Open(path) => open(desk, path),
+        Command::Retry => retry(desk),
+
+        Command::Recall(slot) => {
+            if let Some(setting) = desk.compare.recall(slot, setting(desk)) {
+                recall(desk, setter, setting);
+            }
+        }
+        Command::Store(slot) => desk.compare.store(slot, setting(desk)),
+        Command::Bypass(on) => gesture(desk, setter, BYPASS, f32::from(u8::from(on))),
+        Command::Panic => desk.shared.monitor.panic(),
+        Command::Drive(driver) => {
+            if let Some(choice) = DriverChoice::of(driver) {
+                let value = desk.parameters.driver.preview_normalized(choice);
+                gesture(desk, setter, DRIVER, value);
+            }
+        }
+        Command::Scale(scale) => {
+            let look = desk.shared.look();
+            desk.shared.set_look(Look { scale: clamp_scale(scale), ..look });
+        }
+        Command::Theme(theme) => {
+            let theme = match theme {
+                ThemePreference::Dark => Theme::Dark,
+                ThemePreference::Light => Theme::Light,
+                ThemePreference::System => Theme::System,
+            };
+            let look = desk.shared.look();
+            desk.shared.set_look(Look { theme, ..look });
+        }
+        Command::Set(..) | Command::Learn(_) | Command::Forget(_) | Command::Locate | Command::Quality(_) => {}
+    }
+}
+
+/// Ends an audition that has lasted long enough.
+pub fn tick(desk: &mut Desk) {
+    if desk.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
+        stop(desk);
+    }
+}
+
+fn at(desk: &Desk, id: KnobId, deed: impl FnOnce(Place<'_>)) {
+    if let Some(place) = Place::of(&desk.parameters, id) {
+        deed(place);
+    }
+}
+
+fn gesture(desk: &Desk, setter: &impl Setter, id: KnobId, value: f32) {
+    at(desk, id, |place| {
+        setter.begin(place);
+        setter.set(place, value);
+        setter.end(place);
+    });
+}
+
+fn bind(desk: &Desk, index: usize, control: Option<usize>) {
+    let Some(model) = desk.shared.model().filter(|_| index < MACROS) else { return };
+    let controls = &model.header().controls;
+    match control {
+        None => desk.shared.bind(index, None),
+        Some(control) => {
+            if let Some(control) = controls.get(control) {
+                desk.shared.bind(index, Some(&control.name));
+            }
+        }
+    }
+}
+
+fn fetch(desk: &mut Desk, origin: Origin, brief: bool) {
+    let errand = desk.shared.fetch(brief, move || origin.read());
+    desk.errands.push(errand);
+}
+
+fn play(desk: &mut Desk, origin: Origin) {
+    desk.auditioned = None;
+    desk.loading = Some(origin.clone());
+    fetch(desk, origin, false);
+}
+
+fn load(desk: &mut Desk, id: EntryId) {
+    if let Some(origin) = desk.entries.origin(id) {
+        play(desk, origin);
+    }
+}
+
+fn step(desk: &mut Desk, steps: isize) {
+    // Who steps on before the last step is done means the one after it.
+    let here = desk.loading.as_ref().map(Origin::id).or(desk.playing());
+    if let Some(id) = desk.entries.beside(here, steps) {
+        load(desk, id);
+    }
+}
+
+fn open(desk: &mut Desk, path: PathBuf) {
+    play(desk, Origin::File(path));
+}
+
+fn audition(desk: &mut Desk, id: EntryId) {
+    let Some(origin) = desk.entries.origin(id) else { return };
+    desk.loading = None;
+    desk.auditioned = Some((id, Instant::now()));
+    fetch(desk, origin, true);
+}
+
+fn stop(desk: &mut Desk) {
+    if desk.auditioned.take().is_some() {
+        desk.shared.come_back();
+    }
+}
+
+fn retry(desk: &mut Desk) {
+    if desk.shared.missing().is_none() {
+        return desk.shared.reload();
+    }
+    let shared = desk.shared.clone();
+    desk.errands.push(std::thread::spawn(move || {
+        shared.retry();
+    }));
+}
+
+fn setting(desk: &Desk) -> Setting {
+    let places = ALL.filter_map(|id| Place::of(&desk.parameters, KnobId(id)));
+    Setting { values: places.map(Place::value).collect(), kept: desk.shared.keep() }
+}
+
+fn recall(desk: &mut Desk, setter: &impl Setter, setting: Setting) {
+    (desk.auditioned, desk.loading) = (None, None);
+    desk.shared.recall(setting.kept);
+    for (id, value) in ALL.zip(setting.values) {
+        let id = KnobId(id);
+        if Place::of(&desk.parameters, id).is_some_and(|place| place.value() != value) {
+            gesture(desk, setter, id, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    use nice_plug::params::persist::PersistentField;
+    use ondes_engine::pipeline::Source;
+    use ondes_engine::realtime::{Driver, Status};
+    use ondes_ui::{Owner, Slot};
+
+    use super::super::compare::Compare;
+    use super::super::entries::Entries;
+    use super::super::places::{INPUT_GAIN, MIX, TRANSPOSE};
+    use super::*;
+    use crate::library::{BUNDLED, Reference};
+    use crate::parameters::Parameters;
+    use crate::shared::{Selection, Shared};
+    use crate::state::Saved;
+
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Fake(RefCell<Vec<String>>);
+
+    impl Fake {
+        fn tell(&self, deed: &str, place: Place<'_>, value: Option<f32>) {
+            let name = with!(place, param => param.name().to_owned());
+            let value = value.map(|value| format!(" {}", place.text(value))).unwrap_or_default();
+            self.0.borrow_mut().push(format!("{deed} {name}{value}"));
+        }
+
+        fn told(&self) -> Vec<String> {
+            self.0.take()
+        }
+    }
+
+    impl Setter for Fake {
+        fn begin(&self, place: Place<'_>) {
+            self.tell("begin", place, None);
+        }
+        fn set(&self, place: Place<'_>, value: f32) {
+            self.tell("set", place, Some(value));
+        }
+        fn end(&self, place: Place<'_>) {
+            self.tell("end", place, None);
+        }
+    }
+
+    fn desk() -> (Desk, Fake) {
+        let shared = Shared::new(Source::Notes);
+        shared.wait(Duration::from_secs(10));
+        let parameters = Arc::new(Parameters::new(&shared));
+        let mut entries = Entries::new(None);
+        entries.finish();
+        (Desk::new(shared, parameters, entries, Arc::new(Compare::default())), Fake::default())
+    }
+
+    fn settle(desk: &mut Desk) {
+        for errand in desk.errands.drain(..) {
+            errand.join().unwrap();
+        }
+        desk.shared.wait(Duration::from_secs(10));
+        desk.refresh();
+    }
+
+    fn name(desk: &Desk) -> String {
+        desk.view().model.map(|model| model.card.name.clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn knobs_are_turned_through_the_host() {
+        let (mut desk, host) = desk();
+        for command in [Command::Begin(MIX), Command::Set(MIX, 0.25), Command::Set(MIX, f32::NAN), Command::End(MIX)] {
+            obey(&mut desk, &host, command);
+        }
+        assert_eq!(host.told(), ["begin Mix", "set Mix 25.0 %", "end Mix"]);
+        obey(&mut desk, &host, Command::Bypass(true));
+        assert_eq!(host.told(), ["begin Bypass", "set Bypass On", "end Bypass"]);
+        obey(&mut desk, &host, Command::Drive(Driver::Worker { latency: None }));
+        assert_eq!(host.told(), ["begin Driver", "set Driver Worker", "end Driver"]);
+        obey(&mut desk, &host, Command::Drive(Driver::Offline));
+        obey(&mut desk, &host, Command::Begin(KnobId(99)));
+        assert!(host.told().is_empty());
+        assert_eq!(
+            desk.parse(INPUT_GAIN, "-6 dB").map(|value| desk.text(INPUT_GAIN, value)).as_deref(),
+            Some("-6.0 dB")
+        );
+        assert_eq!(desk.view().voice.iter().find(|knob| knob.id == TRANSPOSE).map(|knob| knob.steps), Some(49));
+    }
+
+    #[test]
+    fn macros_turn_what_they_are_bound_to() {
+        let (mut desk, host) = desk();
+        let controls = desk.view().model.unwrap().controls.to_vec();
+        assert_eq!(desk.view().macros[0].control, Some(0));
+        obey(&mut desk, &host, Command::Bind(0, Some(1)));
+        obey(&mut desk, &host, Command::Bind(1, None));
+        obey(&mut desk, &host, Command::Bind(2, Some(99)));
+        obey(&mut desk, &host, Command::Bind(99, None));
+        desk.refresh();
+        assert_eq!(desk.view().macros[0].knob.name, controls[1].name);
+        assert!(!desk.text(KnobId(0), 0.5).contains(&controls[1].name), "the name is said once");
+        assert_eq!((desk.view().macros[1].control, desk.view().macros[2].control), (None, Some(2)));
+    }
+
+    #[test]
+    fn models_are_loaded_stepped_through_and_auditioned() {
+        let (mut desk, host) = desk();
+        let names: Vec<String> = desk.view().entries.iter().map(|entry| entry.name.clone()).collect();
+        let ids: Vec<EntryId> = desk.view().entries.iter().map(|entry| entry.id).collect();
+        assert_eq!(name(&desk), names[0]);
+        obey(&mut desk, &host, Command::Next);
+        settle(&mut desk);
+        assert_eq!(name(&desk), names[1]);
+        assert!(desk.view().entries[1].recent);
+        obey(&mut desk, &host, Command::Previous);
+        settle(&mut desk);
+        assert_eq!(name(&desk), names[0]);
+        obey(&mut desk, &host, Command::Audition(Some(ids[2])));
+        settle(&mut desk);
+        assert_eq!((name(&desk), desk.view().auditioned), (names[2].clone(), Some(ids[2])));
+        obey(&mut desk, &host, Command::Audition(Some(ids[1])));
+        settle(&mut desk);
+        assert_eq!(name(&desk), names[1]);
+        obey(&mut desk, &host, Command::Audition(None));
+        settle(&mut desk);
+        assert_eq!((name(&desk), desk.view().auditioned), (names[0].clone(), None));
+        // Loading what is auditioned keeps it.
+        obey(&mut desk, &host, Command::Audition(Some(ids[2])));
+        obey(&mut desk, &host, Command::Load(ids[2]));
+        settle(&mut desk);
+        let shared = desk.shared.clone();
+        drop(desk);
+        assert_eq!(shared.model().unwrap().content_hash(), BUNDLED[2].model().content_hash());
+    }
+
+    #[test]
+    fn a_window_that_closes_ends_the_audition() {
+        let (mut desk, host) = desk();
+        let id = desk.view().entries[1].id;
+        obey(&mut desk, &host, Command::Audition(Some(id)));
+        settle(&mut desk);
+        let shared = desk.shared.clone();
+        drop(desk);
+        assert_eq!(shared.model().unwrap().content_hash(), BUNDLED[0].model().content_hash());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_says_so_and_changes_nothing() {
+        let (mut desk, host) = desk();
+        let before = name(&desk);
+        obey(&mut desk, &host, Command::Open("/nowhere/at all.ondes".into()));
+        settle(&mut desk);
+        assert!(matches!(desk.view().status, Status::Failed(_)), "{:?}", desk.view().status);
+        assert_eq!(name(&desk), before);
+        obey(&mut desk, &host, Command::Retry);
+        settle(&mut desk);
+        assert_eq!(desk.view().status, &Status::Ready);
+    }
+
+    #[test]
+    fn a_missing_model_is_said_and_looked_for_again() {
+        let (mut desk, host) = desk();
+        let model = Reference { hash: "0".repeat(64), name: "Old Bell".into(), ..Reference::default() };
+        Selection(desk.shared.clone()).set(Saved { model, ..Saved::default() });
+        desk.refresh();
+        let missing = desk.view().missing.expect("it is said");
+        assert_eq!((missing.name, desk.view().model.is_none()), ("Old Bell", true));
+        obey(&mut desk, &host, Command::Retry);
+        settle(&mut desk);
+        assert!(desk.view().missing.is_some(), "it is still not there");
+        let first = desk.view().entries[0].id;
+        obey(&mut desk, &host, Command::Load(first));
+        settle(&mut desk);
+        assert!(desk.view().missing.is_none() && desk.view().model.is_some());
+    }
+
+    #[test]
+    fn a_project_saved_during_an_audition_keeps_its_model() {
+        let (mut desk, host) = desk();
+        let before = Selection(desk.shared.clone()).map(Saved::clone);
+        let other = desk.view().entries[2].id;
+        obey(&mut desk, &host, Command::Audition(Some(other)));
+        settle(&mut desk);
+        assert_eq!(Selection(desk.shared.clone()).map(Saved::clone), before);
+    }
+
+    #[test]
+    fn settings_are_compared() {
+        let (mut desk, host) = desk();
+        let names: Vec<String> = desk.view().entries.iter().map(|entry| entry.name.clone()).collect();
+        obey(&mut desk, &host, Command::Recall(Slot::B));
+        desk.refresh();
+        assert_eq!((desk.view().slot, name(&desk)), (Slot::B, names[0].clone()));
+        obey(&mut desk, &host, Command::Next);
+        obey(&mut desk, &host, Command::Bind(0, None));
+        settle(&mut desk);
+        obey(&mut desk, &host, Command::Recall(Slot::A));
+        settle(&mut desk);
+        assert_eq!(
+            (desk.view().slot, name(&desk), desk.view().macros[0].control),
+            (Slot::A, names[0].clone(), Some(0))
+        );
+        obey(&mut desk, &host, Command::Recall(Slot::B));
+        settle(&mut desk);
+        assert_eq!((name(&desk), desk.view().macros[0].control), (names[1].clone(), None));
+        assert!(host.told().is_empty(), "no parameter was another one");
+        // One that is.
+        let mut other = setting(&desk);
+        other.values[MIX.0 as usize] = 0.5;
+        desk.compare.store(Slot::A, other);
+        obey(&mut desk, &host, Command::Recall(Slot::A));
+        assert_eq!(host.told(), ["begin Mix", "set Mix 50.0 %", "end Mix"]);
+    }
+
+    #[test]
+    fn the_look_is_kept() {
+        let (mut desk, host) = desk();
+        obey(&mut desk, &host, Command::Scale(7.0));
+        obey(&mut desk, &host, Command::Theme(ThemePreference::Light));
+        obey(&mut desk, &host, Command::Panic);
+        desk.refresh();
+        assert_eq!((desk.view().scale, desk.view().theme), (2.0, ThemePreference::Light));
+        assert_eq!(desk.shared.look(), Look { scale: 2.0, theme: Theme::Light });
+        assert!(desk.shared.monitor.panicked());
+    }
+}

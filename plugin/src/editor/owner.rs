@@ -1,0 +1,256 @@
+//! What a window shows of an instance.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use egui::ThemePreference;
+use ondes_engine::model::Model;
+use ondes_engine::realtime::{Driver, Health, Status};
+use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Note, Owner, Slot, Sound, View};
+
+use super::compare::Compare;
+use super::entries::{Entries, Origin};
+use super::places::{INPUT_GAIN, MIX, OUTPUT_GAIN, Place, TRANSPOSE, TUNE};
+use super::spectrum::{SAMPLES, Spectrum};
+use crate::library::Missing;
+use crate::macros::MACROS;
+use crate::parameters::Parameters;
+use crate::shared::Shared;
+use crate::state::{Look, Theme};
+
+/// Samples of the wave that is given to the window.
+const WAVE: usize = 2048;
+/// A host that has not played for so long does not play.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// An instance as it was when this was last refreshed, with all that only its window needs.
+pub struct Desk {
+    pub(super) shared: Arc<Shared>,
+    pub(super) parameters: Arc<Parameters>,
+    pub(super) entries: Entries,
+    pub(super) compare: Arc<Compare>,
+    /// What is auditioned, and since when it is heard.
+    pub(super) auditioned: Option<(EntryId, Instant)>,
+    /// Readers of files that are under way.
+    pub(super) errands: Vec<JoinHandle<()>>,
+    /// What is to be counted as loaded lately, once it is read.
+    pub(super) loading: Option<Origin>,
+    status: Status,
+    missing: Option<Missing>,
+    model: Option<Arc<Model>>,
+    macros: Vec<Macro>,
+    voice: [Knob; 2],
+    mixer: [Knob; 3],
+    health: Option<Health>,
+    input: Side,
+    output: Side,
+    spectrum: Spectrum,
+    notes: Vec<Note>,
+    heard: (usize, Instant),
+    moving: bool,
+    look: Look,
+}
+
+struct Side {
+    levels: Vec<Level>,
+    samples: Vec<f32>,
+    spectrum_db: Vec<f32>,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self { levels: Vec::new(), samples: vec![0.0; SAMPLES], spectrum_db: Vec::new() }
+    }
+
+    fn sound(&self) -> Sound<'_> {
+        let wave = &self.samples[SAMPLES - WAVE..];
+        Sound { levels: &self.levels, wave, spectrum_db: &self.spectrum_db }
+    }
+}
+
+impl Desk {
+    /// A desk for an instance.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>, parameters: Arc<Parameters>, entries: Entries, compare: Arc<Compare>) -> Self {
+        let knob = |id| Place::of(&parameters, id).expect("it is one of them").knob(id);
+        let (voice, mixer) = ([TRANSPOSE, TUNE].map(knob), [INPUT_GAIN, OUTPUT_GAIN, MIX].map(knob));
+        let heard = (shared.monitor.heard(), Instant::now());
+        let mut desk = Self {
+            shared,
+            parameters,
+            entries,
+            compare,
+            auditioned: None,
+            errands: Vec::new(),
+            loading: None,
+            status: Status::Empty,
+            missing: None,
+            model: None,
+            macros: Vec::new(),
+            voice,
+            mixer,
+            health: None,
+            input: Side::new(),
+            output: Side::new(),
+            spectrum: Spectrum::new(),
+            notes: Vec::new(),
+            heard,
+            moving: false,
+            look: Look::default(),
+        };
+        desk.refresh();
+        desk
+    }
+
+    /// Looks at everything again. Gives when it should be looked at once more though nothing sounds.
+    pub fn refresh(&mut self) -> Option<Duration> {
+        let shared = &self.shared;
+        let scanning = self.entries.poll();
+        self.errands.retain(|errand| !errand.is_finished());
+        self.status = shared.progress();
+        (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
+        self.health = shared.remote.health();
+        if !shared.is_brief() && self.errands.is_empty() {
+            self.auditioned = None;
+        }
+        if self.errands.is_empty()
+            && let Some(origin) = self.loading.take()
+            && !matches!(self.status, Status::Failed(_))
+        {
+            self.entries.set_recent(&origin);
+        }
+        self.turn();
+        self.listen();
+        let busy = scanning || !self.errands.is_empty() || self.status == Status::Loading;
+        let busy = busy.then_some(Duration::from_millis(50));
+        busy.or(self.auditioned.map(|_| Duration::from_millis(200)))
+    }
+
+    fn turn(&mut self) {
+        for knob in self.voice.iter_mut().chain(&mut self.mixer) {
+            if let Some(place) = Place::of(&self.parameters, knob.id) {
+                knob.value = place.value();
+            }
+        }
+        let controls = self.model.as_ref().map_or(&[][..], |model| &model.header().controls);
+        self.macros.clear();
+        for index in 0..MACROS {
+            let id = KnobId(index as u32);
+            let Some(place) = Place::of(&self.parameters, id) else { continue };
+            let mut knob = place.knob(id);
+            let name = self.shared.bound(index);
+            let control = name.as_ref().and_then(|name| controls.iter().position(|control| control.name == *name));
+            if let Some(name) = name {
+                knob.name = name;
+            }
+            self.macros.push(Macro { knob, control });
+        }
+    }
+
+    fn listen(&mut self) {
+        let monitor = &self.shared.monitor;
+        let now = (monitor.heard(), Instant::now());
+        if now.0 != self.heard.0 {
+            self.heard = now;
+        }
+        let Self { input, output, .. } = self;
+        monitor.levels([&mut input.levels, &mut output.levels]);
+        monitor.waves([&mut input.samples, &mut output.samples]);
+        let sounds = |side: &Side| side.samples.iter().any(|sample| sample.abs() > 1e-5);
+        self.moving = self.heard.1.elapsed() < PAUSE && (sounds(input) || sounds(output));
+        if !self.moving {
+            monitor.sleep();
+        }
+        for side in [input, output] {
+            self.spectrum.of(&side.samples, &mut side.spectrum_db);
+        }
+        self.notes.clear();
+        self.notes.extend(monitor.notes().map(|(key, velocity)| Note { key, velocity }));
+    }
+
+    /// The entry of what is played.
+    #[must_use]
+    pub fn playing(&self) -> Option<EntryId> {
+        self.entries.with_hash(self.model.as_ref()?.content_hash())
+    }
+}
+
+impl Owner for Desk {
+    fn view(&self) -> View<'_> {
+        let [input_gain, output_gain, mix] = &self.mixer;
+        let model = self.model.as_deref().map(|model| {
+            let header = model.header();
+            ondes_ui::Model { entry: self.playing(), card: &header.card, kind: header.kind, controls: &header.controls }
+        });
+        View {
+            status: &self.status,
+            missing: self.missing.as_ref().map(|Missing { name, looked }| ondes_ui::Missing { name, looked }),
+            model,
+            entries: &self.entries.list,
+            auditioned: self.auditioned.map(|(id, _)| id),
+            macros: &self.macros,
+            voice: &self.voice,
+            input_gain,
+            output_gain,
+            mix,
+            bypass: self.parameters.bypass.value(),
+            slot: self.slot(),
+            sample_rate_hz: self.shared.monitor.rate_hz(),
+            driver: Driver::from(self.parameters.driver.value()),
+            health: self.health,
+            qualities: &[],
+            quality: 0,
+            input: self.input.sound(),
+            output: self.output.sound(),
+            // The engine does not tell what it follows.
+            pitch_hz: None,
+            loudness_db: None,
+            notes: &self.notes,
+            moving: self.moving,
+            can_learn: false,
+            can_locate: false,
+            can_time: false,
+            scale: self.look.scale,
+            theme: match self.look.theme {
+                Theme::Dark => ThemePreference::Dark,
+                Theme::Light => ThemePreference::Light,
+                Theme::System => ThemePreference::System,
+            },
+        }
+    }
+
+    fn text(&self, knob: KnobId, value: f32) -> String {
+        let Some(place) = Place::of(&self.parameters, knob) else { return String::new() };
+        let text = place.text(value);
+        // The knob says already what it turns.
+        let bound = self.macros.get(knob.0 as usize).filter(|one| one.knob.id == knob && one.control.is_some());
+        bound
+            .and_then(|one| text.strip_prefix(one.knob.name.as_str()))
+            .map_or(text.clone(), |rest| rest.trim().to_owned())
+    }
+
+    fn parse(&self, knob: KnobId, text: &str) -> Option<f32> {
+        Place::of(&self.parameters, knob)?.parse(text)
+    }
+}
+
+impl Desk {
+    /// The slot that is heard.
+    #[must_use]
+    pub fn slot(&self) -> Slot {
+        self.compare.slot()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if self.shared.is_brief() || self.auditioned.is_some() {
+            self.shared.come_back();
+        }
+        // The plugin may be unloaded after this.
+        for errand in self.errands.drain(..) {
+            let _ = errand.join();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The parameters as a window knows them: places to turn, by number.
+
+use nice_plug::prelude::*;
+use ondes_ui::{Knob, KnobId, Midi};
+
+use crate::macros::MACROS;
+use crate::parameters::{DriverChoice, Parameters};
+
+/// Numbers of the knobs after the macros, which are 0 … 7.
+pub const INPUT_GAIN: KnobId = KnobId(8);
+/// Gain after all.
+pub const OUTPUT_GAIN: KnobId = KnobId(9);
+/// Dry to wet.
+pub const MIX: KnobId = KnobId(10);
+/// Semitones.
+pub const TRANSPOSE: KnobId = KnobId(11);
+/// Cents.
+pub const TUNE: KnobId = KnobId(12);
+/// No knob, but set like one.
+pub const BYPASS: KnobId = KnobId(13);
+/// No knob, but set like one.
+pub const DRIVER: KnobId = KnobId(14);
+/// All of them.
+pub const ALL: std::ops::RangeInclusive<u32> = 0..=14;
+
+/// One parameter.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    /// Of any value.
+    Float(&'a FloatParam),
+    /// Of whole numbers.
+    Int(&'a IntParam),
+    /// On or off.
+    Bool(&'a BoolParam),
+    /// The driver.
+    Driver(&'a EnumParam<DriverChoice>),
+}
+
+/// Does the same with a parameter of any type.
+macro_rules! with {
+    ($place:expr, $param:ident => $deed:expr) => {
+        match $place {
+            $crate::editor::places::Place::Float($param) => $deed,
+            $crate::editor::places::Place::Int($param) => $deed,
+            $crate::editor::places::Place::Bool($param) => $deed,
+            $crate::editor::places::Place::Driver($param) => $deed,
+        }
+    };
+}
+pub(super) use with;
+
+impl<'a> Place<'a> {
+    /// The parameter of that number.
+    #[must_use]
+    pub fn of(parameters: &'a Parameters, id: KnobId) -> Option<Self> {
+        Some(match id {
+            INPUT_GAIN => Self::Float(&parameters.input_gain),
+            OUTPUT_GAIN => Self::Float(&parameters.output_gain),
+            MIX => Self::Float(&parameters.mix),
+            TRANSPOSE => Self::Int(&parameters.transpose),
+            TUNE => Self::Float(&parameters.tune),
+            BYPASS => Self::Bool(&parameters.bypass),
+            DRIVER => Self::Driver(&parameters.driver),
+            KnobId(index) => {
+                Self::Float(*parameters.macros().get(index as usize).filter(|_| (index as usize) < MACROS)?)
+            }
+        })
+    }
+
+    /// Where it stands, 0 … 1, as the user has set it.
+    #[must_use]
+    pub fn value(self) -> f32 {
+        with!(self, param => param.unmodulated_normalized_value())
+    }
+
+    /// What it says there, with its unit.
+    #[must_use]
+    pub fn text(self, value: f32) -> String {
+        with!(self, param => param.normalized_value_to_string(value, true))
+    }
+
+    /// Where it says that.
+    #[must_use]
+    pub fn parse(self, text: &str) -> Option<f32> {
+        with!(self, param => param.string_to_normalized_value(text)).filter(|value| value.is_finite())
+    }
+
+    /// As a knob of that number.
+    #[must_use]
+    pub fn knob(self, id: KnobId) -> Knob {
+        let (name, default) = with!(self, param => (param.name().to_owned(), param.default_normalized_value()));
+        // The framework counts the steps between the places.
+        let steps = with!(self, param => param.step_count()).map_or(0, |steps| steps as u32 + 1);
+        Knob { id, name, value: self.value(), default, steps, midi: Midi::None }
+    }
+}

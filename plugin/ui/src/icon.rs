@@ -1,0 +1,94 @@
+//! Signs, drawn as lines: sharp at every size, and in no font's hands.
+
+use egui::{Color32, Painter, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2};
+
+use super::theme::{self, Palette, RADIUS};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Icon {
+    List,
+    Left,
+    Right,
+    Play,
+    Stop,
+    Star,
+    StarFull,
+    More,
+    Refresh,
+}
+
+/// Paints the sign into a square around the middle of `rect`, 12 points wide.
+pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
+    let at = |x: f32, y: f32| rect.center() + vec2(x, y);
+    let stroke = Stroke::new(1.5, color);
+    match icon {
+        Icon::List => {
+            for y in [-4.5, 0.0, 4.5] {
+                painter.line_segment([at(-6.0, y), at(6.0, y)], stroke);
+            }
+        }
+        Icon::Left => {
+            painter.line(vec![at(2.5, -5.0), at(-2.5, 0.0), at(2.5, 5.0)], stroke);
+        }
+        Icon::Right => {
+            painter.line(vec![at(-2.5, -5.0), at(2.5, 0.0), at(-2.5, 5.0)], stroke);
+        }
+        Icon::Play => {
+            painter.add(Shape::convex_polygon(vec![at(-3.0, -4.5), at(5.0, 0.0), at(-3.0, 4.5)], color, Stroke::NONE));
+        }
+        Icon::Stop => {
+            painter.rect_filled(Rect::from_center_size(rect.center(), vec2(8.0, 8.0)), 1.0, color);
+        }
+        Icon::Star | Icon::StarFull => {
+            let corners = star(rect.center());
+            if icon == Icon::StarFull {
+                // The star is not convex: its five points, and what is between them.
+                for tip in (0..10).step_by(2) {
+                    let point = vec![corners[(tip + 9) % 10], corners[tip], corners[tip + 1]];
+                    painter.add(Shape::convex_polygon(point, color, Stroke::NONE));
+                }
+                let inner = corners.iter().skip(1).step_by(2).copied().collect();
+                painter.add(Shape::convex_polygon(inner, color, Stroke::new(0.5, color)));
+            } else {
+                painter.add(Shape::closed_line(corners.to_vec(), Stroke::new(1.0, color)));
+            }
+        }
+        Icon::More => {
+            for x in [-5.0, 0.0, 5.0] {
+                painter.circle_filled(at(x, 0.0), 1.5, color);
+            }
+        }
+        Icon::Refresh => {
+            let around = |turn: f32| at(5.0 * turn.cos(), 5.0 * turn.sin());
+            let points: Vec<Pos2> = (0..=20).map(|n| around(-0.5 + 5.2 * n as f32 / 20.0)).collect();
+            painter.line(points, stroke);
+            let tip = around(-0.5);
+            painter.line(vec![tip + vec2(-4.5, 0.0), tip, tip + vec2(0.5, -4.5)], stroke);
+        }
+    }
+}
+
+/// Tips and corners in turn, clockwise, a tip first.
+fn star(center: Pos2) -> [Pos2; 10] {
+    std::array::from_fn(|n| {
+        let radius = if n % 2 == 0 { 6.0 } else { 2.6 };
+        let turn = (n as f32 / 10.0 - 0.25) * std::f32::consts::TAU;
+        pos2(center.x + radius * turn.cos(), center.y + 0.5 + radius * turn.sin())
+    })
+}
+
+/// A button that is a sign; `label` is read to those who cannot see it, and shown to those who wonder.
+pub(crate) fn button(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response {
+    let (rect, response) = ui.allocate_exact_size(vec2(26.0, 26.0), Sense::click());
+    response.widget_info(|| WidgetInfo::selected(egui::Role::Button, ui.is_enabled(), on, label));
+    let palette = Palette::of(ui);
+    let fill = match (on, response.hovered()) {
+        (true, _) => palette.accent,
+        (false, true) => palette.lit,
+        (false, false) => palette.raised,
+    };
+    ui.painter().rect_filled(rect, RADIUS, fill);
+    paint(ui.painter(), rect, icon, if on { palette.on_accent } else { palette.text });
+    theme::focus_ring(ui, &response, rect);
+    response.on_hover_text(label)
+}

@@ -1,0 +1,151 @@
+//! The panels of the Ondes window, for the plugin and for the app.
+//!
+//! A window belongs to an [`Owner`], who says what there is to be seen ([`View`], plain data) and how a knob's place is said and
+//! understood. For each frame, [`Window::show`] draws all of it and gives back what the user did ([`Command`]s), in order. Neither
+//! plugin framework nor audio device is known here, and nothing is kept but what only the window cares for: what is being typed,
+//! which page is open, where the peaks were. In reading order:
+//!
+//! - [`view`](View): what passes between a window and its owner;
+//! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it looks and reads;
+//! - `knob`: the one widget of our own;
+//! - `header`, `message`, `browser`, `macros`, `scope`, `mixer`, `play`, `engine`: the panels.
+//!
+//! # Work
+//! A frame is asked for only while [`View::moving`] says that sound moves, while a peak's mark falls, and when the user does
+//! something. An owner whose data change by themselves (sound begins, a model is ready) wakes the window with
+//! [`egui::Context::request_repaint`].
+//!
+//! # Keyboard
+//! Tab goes through everything. On a knob arrows turn (finer with Shift), Page Up and Down leap, Home and End go to the ends, Delete
+//! resets, Enter types a value, the menu key or Shift+F10 opens the menu. In the list of models arrows move, Enter loads, Space
+//! auditions, F marks. Ctrl+F searches; Ctrl with plus, minus and 0 scales.
+
+#![forbid(unsafe_code)]
+
+mod browser;
+mod desk;
+mod engine;
+mod header;
+mod icon;
+mod knob;
+mod layout;
+mod macros;
+mod message;
+mod mixer;
+mod play;
+mod scale;
+mod scope;
+mod theme;
+mod view;
+mod words;
+
+use std::time::Duration;
+
+use egui::{Align2, Color32, FontId, ScrollArea, Ui};
+
+pub use scale::{SCALES, clamp_scale};
+pub use view::{
+    Command, Entry, EntryId, Knob, KnobId, Level, Macro, Midi, Missing, Model, Note, Owner, Slot, Sound, Source, View,
+};
+pub use words::quality_line;
+
+/// Size of the window's contents at 100 %, points.
+pub const SIZE: [f32; 2] = [900.0, 560.0];
+
+/// Between two frames while sound moves.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// All panels, and what they remember from frame to frame.
+#[derive(Default)]
+pub struct Window {
+    browser_closed: bool,
+    browser: browser::Browser,
+    page: macros::Page,
+    mixer: mixer::Mixer,
+    hand: knob::Hand,
+}
+
+impl Window {
+    /// A window with the browser open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Draws everything into `ui`, which is all of the window, and gives what the user did, in order.
+    pub fn show(&mut self, ui: &mut Ui, owner: &dyn Owner) -> Vec<Command> {
+        theme::install(ui.ctx());
+        let mut desk = desk::Desk { owner, view: owner.view(), commands: Vec::new(), hand: &mut self.hand };
+        desk.hand.begin_frame();
+        ui.ctx().set_theme(desk.view.theme);
+        // The style of this frame was chosen before the theme was.
+        let style = ui.ctx().global_style();
+        ui.set_style(style);
+        scale::apply(ui, &mut desk);
+        take_files(ui, &mut desk);
+
+        // Panels are drawn in the order in which one reads, since Tab leads through them so.
+        let message = message::of(&desk.view);
+        let mut browsing = !self.browser_closed;
+        let places = layout::Places::of(ui.max_rect(), message.is_some(), browsing);
+        places.paint(ui);
+        layout::place(ui, places.header, |ui| header::show(ui, &mut desk, &mut browsing));
+        self.browser_closed = !browsing;
+        if let Some((message, place)) = message.zip(places.message) {
+            layout::place(ui, place, |ui| message::show(ui, &mut desk, message));
+        }
+        if let Some(place) = places.browser {
+            layout::place(ui, place, |ui| browser::show(ui, &mut desk, &mut self.browser));
+        }
+        layout::place(ui, places.middle, |ui| {
+            // In a window smaller than it should be the knobs are still within reach.
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                macros::show(ui, &mut desk, &mut self.page);
+                ui.add_space(theme::GAP);
+                scope::show(ui, &desk);
+            });
+        });
+        layout::place(ui, places.mixer, |ui| mixer::show(ui, &mut desk, &mut self.mixer));
+        layout::place(ui, places.play, |ui| play::show(ui, &desk));
+        layout::place(ui, places.engine, |ui| engine::show(ui, &mut desk));
+
+        let moving = desk.view.moving;
+        let mut commands = desk.commands;
+        self.hand.end_frame(ui, &mut commands);
+        if moving {
+            ui.ctx().request_repaint_after(FRAME);
+        }
+        commands
+    }
+
+    /// To be called when the window goes away: ends the gesture that is going on, if there is one.
+    pub fn close(&mut self) -> Option<Command> {
+        self.hand.let_go()
+    }
+}
+
+/// Files that are dropped, and a sign that they may be.
+fn take_files(ui: &Ui, desk: &mut desk::Desk<'_>) {
+    let (dropped, hovering) = ui.input(|input| {
+        let paths = input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect::<Vec<_>>();
+        (paths, !input.raw.hovered_files.is_empty())
+    });
+    // One model plays: of several files the first is opened.
+    if let Some(path) = dropped.into_iter().find(|path| !path.as_os_str().is_empty()) {
+        desk.tell(Command::Open(path));
+    }
+    if hovering {
+        let palette = theme::Palette::of(ui);
+        let all = ui.ctx().content_rect();
+        let layer = egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("drop"));
+        let painter = ui.ctx().layer_painter(layer);
+        painter.rect_filled(all, 0.0, Color32::from_black_alpha(160));
+        painter.text(
+            all.center(),
+            Align2::CENTER_CENTER,
+            "Drop to play this model",
+            FontId::proportional(22.0),
+            palette.accent,
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! The page of knobs: the model's own controls, or how notes are played.
+
+use egui::{Button, RichText, ScrollArea, Ui};
+
+use super::desk::Desk;
+use super::knob;
+use super::theme::{self, GAP};
+use super::view::{Command, Macro};
+
+/// The pages of knobs.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Page {
+    #[default]
+    Macros,
+    Voice,
+}
+
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page) {
+    let view = desk.view;
+    if view.voice.is_empty() {
+        *page = Page::Macros;
+    } else {
+        ui.horizontal(|ui| {
+            for (one, name) in [(Page::Macros, "Macros"), (Page::Voice, "Voice")] {
+                if ui.add(Button::selectable(*page == one, name)).clicked() {
+                    *page = one;
+                }
+            }
+        });
+    }
+    match page {
+        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| bound(ui, desk, index, one)),
+        Page::Voice => grid(ui, view.voice.iter(), |ui, one| knob::show(ui, desk, one, true, |_, _| ())),
+    }
+}
+
+/// As many in a row as there is room for, all rows equally long.
+fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
+    let room = ((ui.available_width() + GAP) / (knob::CELL.x + GAP)).floor().max(1.0) as usize;
+    let rows = items.len().div_ceil(room).max(1);
+    let columns = items.len().div_ceil(rows).max(1);
+    // They spread over the whole width.
+    let spare = ui.available_width() - columns as f32 * knob::CELL.x;
+    let between = (spare / columns as f32).max(GAP);
+    let mut items = items.peekable();
+    while items.peek().is_some() {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = between;
+            ui.add_space(between / 2.0);
+            for item in items.by_ref().take(columns) {
+                draw(ui, item);
+            }
+        });
+    }
+}
+
+fn bound(ui: &mut Ui, desk: &mut Desk<'_>, index: usize, one: &Macro) {
+    let controls = desk.view.model.map_or(&[][..], |model| model.controls);
+    knob::show(ui, desk, &one.knob, one.control.is_some(), |ui, desk| {
+        if !controls.is_empty() {
+            ui.separator();
+            ui.label(RichText::new("Bind to").font(theme::small()).weak());
+            ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
+                for (number, control) in controls.iter().enumerate() {
+                    let chosen = Button::selectable(one.control == Some(number), control.name.as_str());
+                    let mut item = theme::item(ui, chosen);
+                    if !control.description.is_empty() {
+                        item = item.on_hover_text(&control.description);
+                    }
+                    if item.clicked() {
+                        desk.tell(Command::Bind(index, Some(number)));
+                    }
+                }
+            });
+        }
+        if one.control.is_some() && theme::item(ui, Button::new("Unbind")).clicked() {
+            desk.tell(Command::Bind(index, None));
+        }
+    });
+}

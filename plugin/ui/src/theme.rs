@@ -1,0 +1,186 @@
+//! Colours, type and spacing.
+
+use std::collections::BTreeMap;
+
+use egui::{
+    Button, Color32, Context, CornerRadius, FontFamily, FontId, Id, Margin, Painter, Rect, Response, Shadow, Stroke,
+    StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
+};
+
+/// Corners of everything that has some.
+pub(crate) const RADIUS: u8 = 5;
+/// Between two things that belong together, points. Larger distances are multiples of it.
+pub(crate) const GAP: f32 = 6.0;
+
+/// The colours of a theme.
+#[derive(Clone, Copy)]
+pub(crate) struct Palette {
+    /// Behind everything.
+    pub ground: Color32,
+    /// Behind a panel.
+    pub panel: Color32,
+    /// What can be pressed.
+    pub raised: Color32,
+    /// The same under the pointer.
+    pub lit: Color32,
+    /// What divides, and what is empty.
+    pub line: Color32,
+    pub text: Color32,
+    pub dim: Color32,
+    /// The only colour: what is on, chosen or sounding.
+    pub accent: Color32,
+    /// Text upon it.
+    pub on_accent: Color32,
+    /// What went wrong, and what is too loud.
+    pub bad: Color32,
+}
+
+const DARK: Palette = Palette {
+    ground: Color32::from_rgb(0x12, 0x14, 0x18),
+    panel: Color32::from_rgb(0x1a, 0x1d, 0x23),
+    raised: Color32::from_rgb(0x27, 0x2b, 0x34),
+    lit: Color32::from_rgb(0x32, 0x38, 0x43),
+    line: Color32::from_rgb(0x31, 0x36, 0x40),
+    text: Color32::from_rgb(0xea, 0xec, 0xf0),
+    dim: Color32::from_rgb(0x9b, 0xa3, 0xb1),
+    accent: Color32::from_rgb(0x45, 0xc8, 0xbd),
+    on_accent: Color32::from_rgb(0x08, 0x1c, 0x1b),
+    bad: Color32::from_rgb(0xf2, 0x6a, 0x63),
+};
+
+const LIGHT: Palette = Palette {
+    ground: Color32::from_rgb(0xe6, 0xe8, 0xec),
+    panel: Color32::from_rgb(0xf5, 0xf6, 0xf8),
+    raised: Color32::from_rgb(0xe3, 0xe6, 0xeb),
+    lit: Color32::from_rgb(0xd6, 0xda, 0xe1),
+    line: Color32::from_rgb(0xcb, 0xd0, 0xd8),
+    text: Color32::from_rgb(0x1a, 0x1e, 0x25),
+    dim: Color32::from_rgb(0x59, 0x62, 0x70),
+    accent: Color32::from_rgb(0x08, 0x7a, 0x72),
+    on_accent: Color32::from_rgb(0xff, 0xff, 0xff),
+    bad: Color32::from_rgb(0xc0, 0x2b, 0x2b),
+};
+
+impl Palette {
+    /// The one that is in force.
+    pub fn of(ui: &Ui) -> Self {
+        if ui.visuals().dark_mode { DARK } else { LIGHT }
+    }
+}
+
+/// Gives both themes their styles, once: a window that is opened again may come with another context.
+pub(crate) fn install(ctx: &Context) {
+    let done = Id::unique("ondes style");
+    if ctx.data(|data| data.get_temp(done) == Some(true)) {
+        return;
+    }
+    ctx.data_mut(|data| data.insert_temp(done, true));
+    ctx.set_style_of(Theme::Dark, style(DARK, Visuals::dark()));
+    ctx.set_style_of(Theme::Light, style(LIGHT, Visuals::light()));
+    ctx.options_mut(|options| {
+        // The scale is a command to the owner, whose window must grow with it.
+        options.zoom_with_keyboard = false;
+    });
+}
+
+/// Names of models and pages.
+pub(crate) fn heading() -> FontId {
+    FontId::new(17.0, FontFamily::Proportional)
+}
+
+/// Captions.
+pub(crate) fn small() -> FontId {
+    FontId::new(11.0, FontFamily::Proportional)
+}
+
+/// Figures, which keep their places while they change.
+pub(crate) fn figures() -> FontId {
+    FontId::new(11.0, FontFamily::Monospace)
+}
+
+fn style(palette: Palette, visuals: Visuals) -> Style {
+    let mut style = Style { visuals, ..Style::default() };
+    style.text_styles = BTreeMap::from([
+        (TextStyle::Heading, heading()),
+        (TextStyle::Body, FontId::new(13.0, FontFamily::Proportional)),
+        (TextStyle::Button, FontId::new(13.0, FontFamily::Proportional)),
+        (TextStyle::Small, small()),
+        (TextStyle::Monospace, figures()),
+    ]);
+    style.animation_time = 0.0; // A window that nobody touches stands still.
+    style.interaction.selectable_labels = false;
+    style.spacing.item_spacing = vec2(GAP, GAP);
+    style.spacing.button_padding = vec2(9.0, 4.0);
+    style.spacing.interact_size = vec2(26.0, 26.0);
+    style.spacing.menu_margin = Margin::same(6);
+    style.spacing.combo_width = 80.0;
+
+    let visuals = &mut style.visuals;
+    visuals.panel_fill = palette.panel;
+    visuals.window_fill = palette.panel;
+    visuals.window_stroke = Stroke::new(1.0, palette.line);
+    visuals.window_corner_radius = CornerRadius::same(RADIUS);
+    visuals.menu_corner_radius = CornerRadius::same(RADIUS);
+    visuals.popup_shadow = Shadow { offset: [0, 4], blur: 14, spread: 0, color: Color32::from_black_alpha(70) };
+    visuals.extreme_bg_color = palette.ground;
+    visuals.text_edit_bg_color = Some(palette.ground);
+    visuals.faint_bg_color = palette.raised;
+    visuals.weak_text_color = Some(palette.dim);
+    visuals.error_fg_color = palette.bad;
+    visuals.selection.bg_fill = palette.accent;
+    visuals.selection.stroke = Stroke::new(1.0, palette.on_accent);
+    visuals.text_cursor.stroke = Stroke::new(1.5, palette.accent);
+    // Blinking would be work while nothing changes.
+    visuals.text_cursor.blink = false;
+
+    let widgets = &mut visuals.widgets;
+    let states = [
+        (&mut widgets.noninteractive, palette.panel, palette.line, palette.text),
+        (&mut widgets.inactive, palette.raised, palette.raised, palette.text),
+        (&mut widgets.hovered, palette.lit, palette.lit, palette.text),
+        (&mut widgets.active, palette.lit, palette.accent, palette.text),
+        (&mut widgets.open, palette.lit, palette.lit, palette.text),
+    ];
+    for (state, fill, edge, text) in states {
+        state.bg_fill = fill;
+        state.weak_bg_fill = fill;
+        state.bg_stroke = Stroke::new(1.0, edge);
+        state.fg_stroke = Stroke::new(1.0, text);
+        state.corner_radius = CornerRadius::same(RADIUS);
+        state.expansion = 0.0;
+    }
+    // This is the state of what has the keyboard, too.
+    widgets.active.bg_stroke = Stroke::new(1.5, palette.accent);
+    style
+}
+
+/// Makes `ui` the inside of a menu.
+pub(crate) fn menu(ui: &mut Ui) {
+    ui.set_min_width(140.0);
+    let spacing = ui.spacing_mut();
+    spacing.button_padding = vec2(8.0, 2.0);
+    spacing.interact_size.y = 23.0;
+    spacing.item_spacing.y = 1.0;
+}
+
+/// An item of a menu, which is over once it is chosen: egui sees to that for the pointer, not for the keyboard.
+pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
+    let response = ui.add(button);
+    if response.clicked() {
+        ui.close();
+    }
+    response
+}
+
+/// Shows that the keyboard speaks to this.
+pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
+    if response.has_focus() {
+        let stroke = Stroke::new(1.5, Palette::of(ui).accent);
+        ui.painter().rect_stroke(rect, RADIUS, stroke, StrokeKind::Inside);
+    }
+}
+
+/// A sunken field, in which figures or curves stand.
+pub(crate) fn well(painter: &Painter, rect: Rect, palette: &Palette) {
+    painter.rect(rect, RADIUS, palette.ground, Stroke::new(1.0, palette.line), StrokeKind::Inside);
+}

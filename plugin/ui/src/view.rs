@@ -1,0 +1,299 @@
+//! What passes between a window and its owner: data to draw goes in, what the user did comes out.
+
+use std::path::PathBuf;
+
+use egui::ThemePreference;
+use ondes_engine::model::{Card, Control, Kind};
+use ondes_engine::realtime::{Driver, Health, Status};
+
+/// Who a window belongs to: the plugin's editor, or the app.
+///
+/// All three are asked while a frame is drawn, on the window's thread; none may wait.
+pub trait Owner {
+    /// Everything that is drawn, as it is now.
+    fn view(&self) -> View<'_>;
+
+    /// What a knob says when it stands at `value` (0 … 1), with its unit: `-6.0 dB`.
+    fn text(&self, knob: KnobId, value: f32) -> String;
+
+    /// Where a knob stands (0 … 1) when it says what a person has typed, with or without the unit; none for what it cannot say.
+    fn parse(&self, knob: KnobId, text: &str) -> Option<f32>;
+}
+
+/// Everything that is drawn. Any number may be anything, NaN too: what cannot be drawn is left out.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// What the session is up to.
+    pub status: &'a Status,
+    /// The file that the project wants and nobody can find; it is said in place of the status.
+    pub missing: Option<Missing<'a>>,
+    /// What is played.
+    pub model: Option<Model<'a>>,
+    /// The models that can be chosen, in the order to show them.
+    pub entries: &'a [Entry],
+    /// The entry that is being listened to before it is loaded.
+    pub auditioned: Option<EntryId>,
+
+    /// The knobs for the model's own controls; usually eight.
+    pub macros: &'a [Macro],
+    /// Knobs for how notes are played: glide, transpose, vibrato … . May be empty.
+    pub voice: &'a [Knob],
+    /// Gain before the model.
+    pub input_gain: &'a Knob,
+    /// Gain after all.
+    pub output_gain: &'a Knob,
+    /// Dry to wet.
+    pub mix: &'a Knob,
+    /// The input passes unchanged.
+    pub bypass: bool,
+    /// The slot that is heard.
+    pub slot: Slot,
+
+    /// The host's rate, Hz.
+    pub sample_rate_hz: f32,
+    /// The driver that was asked for.
+    pub driver: Driver,
+    /// How the session is doing, while it plays.
+    pub health: Option<Health>,
+    /// Names of the forms that the model can be played in, such as `f32` and `int8`; may be empty.
+    pub qualities: &'a [String],
+    /// Which of them is played.
+    pub quality: usize,
+
+    /// What comes in.
+    pub input: Sound<'a>,
+    /// What goes out.
+    pub output: Sound<'a>,
+    /// Pitch that is followed, Hz; none where there is no pitch.
+    pub pitch_hz: Option<f32>,
+    /// Loudness that is followed, dB.
+    pub loudness_db: Option<f32>,
+    /// Notes that sound.
+    pub notes: &'a [Note],
+    /// Whether any of the sound's figures will be others in the next frame.
+    pub moving: bool,
+
+    /// Whether the owner can let MIDI controllers turn knobs; where not, that is not offered.
+    pub can_learn: bool,
+    /// Whether the owner can ask for a file; where not, that is not offered.
+    pub can_locate: bool,
+    /// Whether the owner can give the worker a time of the user's choice; where not, none is offered.
+    pub can_time: bool,
+
+    /// Size of the window's contents, 1 is 100 %; [`SCALES`](crate::SCALES) are offered.
+    pub scale: f32,
+    /// Dark, light, or as the system is.
+    pub theme: ThemePreference,
+}
+
+/// What is played.
+#[derive(Clone, Copy)]
+pub struct Model<'a> {
+    /// Its entry, where it has one.
+    pub entry: Option<EntryId>,
+    /// Who made it and how good it is.
+    pub card: &'a Card,
+    /// What it is to a player.
+    pub kind: Kind,
+    /// What macros can be bound to.
+    pub controls: &'a [Control],
+}
+
+/// A model's file that is not where it was.
+#[derive(Clone, Copy)]
+pub struct Missing<'a> {
+    /// The model's name.
+    pub name: &'a str,
+    /// Where it was looked for, and what was wrong there.
+    pub looked: &'a [String],
+}
+
+/// Names an entry for as long as the owner lives, also when the list is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EntryId(pub u64);
+
+/// Where an entry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It came with Ondes.
+    Bundled,
+    /// From the user's folders.
+    User,
+}
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name for commands.
+    pub id: EntryId,
+    /// Name to show.
+    pub name: String,
+    /// Who made it; may be empty.
+    pub author: String,
+    /// What it is to a player.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: Source,
+    /// Marked by the user.
+    pub favourite: bool,
+    /// Was loaded lately.
+    pub recent: bool,
+    /// How good it is, in a few words, such as [`quality_line`](crate::quality_line) makes; may be empty.
+    pub quality: String,
+}
+
+/// Names a knob for as long as the owner lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KnobId(pub u32);
+
+/// Something to turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knob {
+    /// Its name for commands.
+    pub id: KnobId,
+    /// Name to show.
+    pub name: String,
+    /// Where it stands, 0 … 1.
+    pub value: f32,
+    /// Where it goes back to, 0 … 1.
+    pub default: f32,
+    /// How many places it can stand at, evenly spread; below 2 for anywhere.
+    pub steps: u32,
+    /// What else turns it.
+    pub midi: Midi,
+}
+
+/// Which MIDI controller turns a knob.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Midi {
+    /// None.
+    #[default]
+    None,
+    /// The next one that is moved.
+    Learning,
+    /// That one, 0 … 127.
+    Controller(u8),
+}
+
+/// A knob for one of the model's controls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Macro {
+    /// The knob; named after its control.
+    pub knob: Knob,
+    /// Index into [`Model::controls`]; none while it turns nothing.
+    pub control: Option<usize>,
+}
+
+/// One of two settings to be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slot {
+    /// The first.
+    #[default]
+    A,
+    /// The second.
+    B,
+}
+
+impl Slot {
+    /// The one that is not this one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    /// Its letter.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+        }
+    }
+}
+
+/// What a sound looks like.
+#[derive(Clone, Copy, Default)]
+pub struct Sound<'a> {
+    /// `[channel]`.
+    pub levels: &'a [Level],
+    /// The latest samples of one channel or of all together, -1 … 1; half of them are shown, from where the output rises
+    /// through zero. Input and output are equally many, of the same time.
+    pub wave: &'a [f32],
+    /// `[bin]`, dB: from 0 Hz to half the rate, both included, evenly spread.
+    pub spectrum_db: &'a [f32],
+}
+
+/// How loud a channel is, since the frame before; -∞ for silence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Of the largest sample, dB re full scale.
+    pub peak_db: f32,
+    /// Of the mean power, dB re full scale.
+    pub rms_db: f32,
+}
+
+/// A note that sounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Note {
+    /// MIDI key, 60 is C4.
+    pub key: u8,
+    /// How hard it was struck, 0 … 1.
+    pub velocity: f32,
+}
+
+/// What the user did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// A hand is on the knob: one gesture, one step of undo, until [`Command::End`].
+    Begin(KnobId),
+    /// The knob is turned there, 0 … 1. Only within a gesture.
+    Set(KnobId, f32),
+    /// The hand has left the knob.
+    End(KnobId),
+    /// The next MIDI controller that is moved shall turn the knob.
+    Learn(KnobId),
+    /// None shall, and none is waited for.
+    Forget(KnobId),
+    /// The macro of that index shall turn the control of that index, or nothing.
+    Bind(usize, Option<usize>),
+
+    /// Play the model.
+    Load(EntryId),
+    /// Play the model after the present one in the list.
+    Next,
+    /// Play the model before it.
+    Previous,
+    /// Let the model be heard for a moment, or stop that with none.
+    Audition(Option<EntryId>),
+    /// Mark the model, or take the mark away.
+    Favourite(EntryId, bool),
+    /// Look for models again.
+    Rescan,
+    /// Play the model in a file that was dropped on the window.
+    Open(PathBuf),
+    /// Ask where the missing file is.
+    Locate,
+    /// Try again what failed.
+    Retry,
+
+    /// Let that slot be heard; what was heard stays in the slot that it was in.
+    Recall(Slot),
+    /// Put what is heard into that slot.
+    Store(Slot),
+    /// Let the input pass unchanged, or not.
+    Bypass(bool),
+    /// Silence everything at once.
+    Panic,
+
+    /// Drive the model so.
+    Drive(Driver),
+    /// Play the model in that of its forms.
+    Quality(usize),
+    /// Show the window at that size, 1 is 100 %: the owner makes its window as large and draws with it.
+    Scale(f32),
+    /// Show the window so.
+    Theme(ThemePreference),
+}

@@ -1,0 +1,67 @@
+//! How it looks. `UPDATE_SNAPSHOTS=1 cargo test -p ondes-ui` makes the pictures anew.
+
+use egui::ThemePreference;
+use egui_kittest::SnapshotOptions;
+use egui_kittest::kittest::Queryable;
+use ondes_engine::realtime::Status;
+
+use super::fake::{Fake, Test, open};
+
+/// Another machine's sine may be off by a bit, and with it a pixel on the edge of a curve.
+fn picture(test: &mut Test, name: &str) {
+    test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
+}
+
+#[test]
+fn a_violin_plays() {
+    picture(&mut open(Fake::playing()), "playing_dark");
+}
+
+#[test]
+fn the_same_in_daylight() {
+    picture(&mut open(Fake { theme: ThemePreference::Light, ..Fake::playing() }), "playing_light");
+}
+
+#[test]
+fn small_and_sharp_all_the_same() {
+    picture(&mut open(Fake { scale: 0.75, ..Fake::playing() }), "playing_75");
+}
+
+#[test]
+fn nothing_is_loaded() {
+    let macros = Fake::playing().macros.into_iter().map(|one| ondes_ui::Macro { control: None, ..one }).collect();
+    picture(&mut open(Fake { macros, ..Fake::empty() }), "empty");
+}
+
+#[test]
+fn the_model_is_missing() {
+    let looked = ["/home/ana/models", "/home/ana/songs/night"].map(str::to_owned).to_vec();
+    let missing = Some(("Old Bell".to_owned(), looked));
+    picture(&mut open(Fake { missing, card: None, moving: false, ..Fake::playing() }), "missing");
+}
+
+#[test]
+fn the_model_failed() {
+    let status = Status::Failed("the weights are not those that were written".into());
+    picture(&mut open(Fake { status, ..Fake::playing() }), "failed");
+}
+
+#[test]
+fn a_macro_has_its_menu() {
+    let mut test = open(Fake::playing());
+    test.get_by_role_and_label(egui::Role::Slider, "Body").click_secondary();
+    test.run_steps(4);
+    test.remove_cursor();
+    test.run_steps(2);
+    picture(&mut test, "macro_menu");
+}
+
+#[test]
+fn without_the_browser_there_is_room() {
+    let mut test = open(Fake::playing());
+    test.get_by_label("Browser").click();
+    test.run_steps(4);
+    test.remove_cursor();
+    test.run_steps(2);
+    picture(&mut test, "wide");
+}
