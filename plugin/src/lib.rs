@@ -2,9 +2,8 @@
 //!
 //! In reading order: [`instrument`] and [`effect`] are what a host sees; both are a [`rig`] around one [`player`], which holds
 //! the engine's session. [`parameters`] is what can be automated, [`macros`] how eight of them turn whatever a model has, and
-//! [`notes`] how a host's events become the engine's. [`shared`] is what a window, a state and the player have in common;
-//! [`editor`] is that window;
-//! [`state`] is what is saved with a project, and [`library`] finds models again.
+//! [`notes`] how a host's events become the engine's. [`shared`] is what a window, a state and the player have in common:
+//! [`editor`] is that window, [`state`] is what is saved with a project, and [`library`] finds models again.
 
 #![deny(unsafe_code)]
 

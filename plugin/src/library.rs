@@ -142,15 +142,7 @@ pub fn folders() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(FOLDERS) {
         return std::env::split_paths(&named).collect();
     }
-    let home = |below: &str| std::env::var_os("HOME").map(|home| Path::new(&home).join(below));
-    let data = if cfg!(windows) {
-        std::env::var_os("APPDATA").map(PathBuf::from)
-    } else if cfg!(target_os = "macos") {
-        home("Library/Application Support")
-    } else {
-        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(|| home(".local/share"))
-    };
-    data.map(|data| data.join("ondes").join("models")).into_iter().collect()
+    dirs::data_dir().map(|data| data.join("ondes").join("models")).into_iter().collect()
 }
 
 /// The model files in a folder, in the order of their names.

@@ -98,15 +98,7 @@ impl Marks {
 /// Where the marks are kept: `ondes/browser.json` among the user's settings.
 #[must_use]
 pub fn marks_file() -> Option<PathBuf> {
-    let home = |below: &str| std::env::var_os("HOME").map(|home| Path::new(&home).join(below));
-    let settings = if cfg!(windows) {
-        std::env::var_os("APPDATA").map(PathBuf::from)
-    } else if cfg!(target_os = "macos") {
-        home("Library/Application Support")
-    } else {
-        std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| home(".config"))
-    };
-    settings.map(|settings| settings.join("ondes").join("browser.json"))
+    dirs::config_dir().map(|settings| settings.join("ondes").join("browser.json"))
 }
 
 /// Models that can be chosen, and what is told of them.

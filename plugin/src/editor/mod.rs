@@ -1,8 +1,9 @@
 //! The window: [`ondes_ui`]'s panels around one instance.
 //!
-//! In reading order: [`owner`] is what the panels show, [`commands`] what becomes of what the user does, through [`places`], the
-//! parameters by number. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`compare`] the
-//! slots A and B. Everything but the monitor and the slots is made when the window opens and gone when it closes.
+//! In reading order: [`owner`] is what the panels show, [`commands`] what becomes of what the user does, through [`places`],
+//! the parameters by number. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list
+//! of models, [`compare`] the slots A and B. Everything but the monitor and the slots is made when the window opens and gone
+//! when it closes.
 
 pub mod commands;
 pub mod compare;
