@@ -92,7 +92,9 @@ mod linux {
         let answer = Command::new(std::env::current_exe().unwrap()).env(TASK, task).output().unwrap();
         let text = String::from_utf8(answer.stdout).unwrap();
         let nanos = text.lines().last().and_then(|line| line.parse().ok());
-        Duration::from_nanos(nanos.unwrap_or_else(|| panic!("{task}: {text}{}", String::from_utf8_lossy(&answer.stderr))))
+        Duration::from_nanos(
+            nanos.unwrap_or_else(|| panic!("{task}: {text}{}", String::from_utf8_lossy(&answer.stderr))),
+        )
     }
 
     criterion_group!(benches, opening);

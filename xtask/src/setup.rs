@@ -25,7 +25,7 @@ enum Need {
     Testing,
 }
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 6] = [
     Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", need: Need::Building },
     Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", need: Need::Building },
     Tool {
@@ -46,6 +46,7 @@ const TOOLS: [Tool; 5] = [
         purpose: "opening the plugin's window in tests",
         need: Need::Testing,
     },
+    Tool { test: ("ardour7-lua", &["--version"]), package: "ardour", purpose: "a DAW for tests", need: Need::Testing },
 ];
 
 /// Installs what is missing; with `torch`, for training and for all tests too.

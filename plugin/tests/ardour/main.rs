@@ -1,0 +1,150 @@
+//! **Ondes FX** in Ardour, a DAW of Debian's: the VST3 is scanned, put on a track and bounced without a window.
+
+#![cfg(target_os = "linux")]
+
+#[path = "../host/mod.rs"]
+mod host;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_plugin::library::BUNDLED;
+
+/// Where Debian has what Ardour's own scripts start.
+const ARDOUR: &str = "/usr/lib/ardour7";
+const SCRIPT: &str = include_str!("session.lua");
+const RATE: u32 = 48_000;
+/// Ardour's unit of time, per second.
+const TICKS: u64 = 282_240_000;
+/// Samples of one control frame of the bundled models. Where in it a sound begins is another one in every host.
+const HOP: usize = 192;
+
+/// Ardour's programs, in a home of their own.
+fn ardour(program: &str, home: &Path) -> Command {
+    let path = Path::new(ARDOUR).join(program);
+    assert!(path.is_file(), "{} is missing: `cargo xtask setup --torch` installs Ardour", path.display());
+    let mut command = Command::new(path);
+    command.env("HOME", home).env("LD_LIBRARY_PATH", ARDOUR).env("ARDOUR_DLL_PATH", ARDOUR);
+    command.env("XDG_CONFIG_HOME", home.join("config")).env("XDG_CACHE_HOME", home.join("cache"));
+    command.env("ARDOUR_DATA_PATH", "/usr/share/ardour7").env("ARDOUR_CONFIG_PATH", "/etc/ardour7");
+    command
+}
+
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+}
+
+/// Puts the plugin where Ardour looks, and lets Ardour find it.
+fn install(home: &Path) {
+    fs::create_dir_all(home.join("config")).unwrap();
+    let bundle = home.join(".vst3/Ondes.vst3");
+    let object = bundle.join("Contents/x86_64-linux/Ondes.so");
+    fs::create_dir_all(object.parent().unwrap()).unwrap();
+    fs::copy(host::object(), &object).unwrap();
+    // What is not older than the list of what was found counts as not scanned yet.
+    let past = SystemTime::now() - Duration::from_secs(10);
+    let paths = [object.as_path(), object.parent().unwrap(), object.ancestors().nth(2).unwrap(), bundle.as_path()];
+    paths.iter().for_each(|path| File::open(path).unwrap().set_modified(past).unwrap());
+    run(ardour("ardour-vst3-scanner", home).arg("-f").arg(&bundle));
+}
+
+/// Puts a stereo file on the session's only track, from its first sample, as a person would by hand, without fades.
+fn place(session: &Path, file: &str, frames: usize) {
+    let length = format!("a{}", frames as u64 * TICKS / u64::from(RATE));
+    let source = |id: u32, channel: u32| {
+        format!(r#"<Source name="{file}" take-id="" type="audio" flags="" id="{id}" channel="{channel}" gain="1"/>"#)
+    };
+    let region = |id: u32, whole: u32| {
+        format!(
+            r#"<Region name="sound" id="{id}" type="audio" start="a0" length="{length}@a0" stretch="1" shift="1" opaque="1" muted="0" locked="0" automatic="{whole}" whole-file="{whole}" hidden="0" envelope-active="0" default-fade-in="0" default-fade-out="0" fade-in-active="0" fade-out-active="0" scale-amplitude="1" channels="2" master-source-0="9001" master-source-1="9002" source-0="9001" source-1="9002"/>"#
+        )
+    };
+    let all = format!(
+        r#"<Location id="9005" name="session" start="a0" end="{length}" flags="IsSessionRange" locked="0" timestamp="0"/>"#
+    );
+    let mut text = fs::read_to_string(session).unwrap();
+    let mut replace = |old: &str, new: String| {
+        assert!(text.contains(old), "no {old} in the session");
+        text = text.replacen(old, &new, 1);
+    };
+    replace("<Sources/>", format!("<Sources>{}{}</Sources>", source(9001, 0), source(9002, 1)));
+    replace("<Regions/>", format!("<Regions>{}</Regions>", region(9003, 1)));
+    replace("<Locations/>", format!("<Locations>{all}</Locations>"));
+    for fades in ["use-region-fades", "use-transport-fades"] {
+        replace(&format!(r#"name="{fades}" value="1""#), format!(r#"name="{fades}" value="0""#));
+    }
+    let playlist = text.find("<Playlist ").expect("the track has a playlist");
+    let end = playlist + text[playlist..].find("/>").expect("it is empty");
+    text.replace_range(end..end + 2, &format!(">{}</Playlist>", region(9004, 0)));
+    fs::write(session, text).unwrap();
+}
+
+/// What `ondes render --input` makes of a sound, aligned with it.
+fn rendered(sound: &[f32]) -> Vec<f32> {
+    let options = PipelineOptions { source: Source::Sound, sample_rate: RATE, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&BUNDLED[0].model(), &options).unwrap();
+    let latency = pipeline.latency_samples();
+    let mut input = sound.to_vec();
+    input.resize(sound.len() + latency, 0.0);
+    let mut output = vec![0.0; input.len()];
+    pipeline.process(&input, &mut output);
+    output.split_off(latency)
+}
+
+#[test]
+fn a_bounce_of_the_effect_equals_the_render() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    install(&home);
+
+    // Silence first: when Ardour begins to play, and how long the plugin has run by then, is its own affair.
+    let phrase = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo/phrase.wav");
+    let mut reader = WavReader::open(phrase).unwrap();
+    assert_eq!((reader.spec().sample_rate, reader.spec().channels), (RATE, 1));
+    let mut sound = vec![0.0; RATE as usize];
+    sound.extend(reader.samples::<i16>().take(3 * RATE as usize).map(|sample| f32::from(sample.unwrap()) / 32_768.0));
+    sound.resize(sound.len() + RATE as usize, 0.0);
+
+    let session = folder.path().join("session");
+    let script = folder.path().join("session.lua");
+    fs::write(&script, SCRIPT).unwrap();
+    run(ardour("luasession", &home).arg(&script).arg(&session).args(["session", &RATE.to_string(), "Ondes FX"]));
+    let spec = WavSpec { channels: 2, sample_rate: RATE, bits_per_sample: 32, sample_format: SampleFormat::Float };
+    let mut file = WavWriter::create(session.join("interchange/session/audiofiles/sound.wav"), spec).unwrap();
+    sound.iter().for_each(|sample| (0..2).for_each(|_| file.write_sample(*sample).unwrap()));
+    file.finalize().unwrap();
+    place(&session.join("session.ardour"), "sound.wav", sound.len());
+
+    let bounced = folder.path().join("bounced.wav");
+    let rate = RATE.to_string();
+    run(ardour("utils/ardour7-export", &home)
+        .args(["-s", &rate, "-b", "float", "-o"])
+        .arg(&bounced)
+        .arg(&session)
+        .arg("session"));
+    let mut reader = WavReader::open(&bounced).unwrap();
+    assert_eq!(reader.spec().channels, 2);
+    let frames: Vec<f32> = reader.samples::<f32>().map(Result::unwrap).collect();
+    let left: Vec<f32> = frames.iter().step_by(2).copied().collect();
+    let right: Vec<f32> = frames.iter().skip(1).step_by(2).copied().collect();
+    assert_eq!((left.len(), &left), (sound.len(), &right));
+
+    // The control frame's place is the only thing that is not known: the render begins at each of them.
+    let error = |offset: usize| {
+        let mut late = vec![0.0; offset];
+        late.extend(&sound);
+        let render = rendered(&late);
+        render[offset..].iter().zip(&left).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    let errors: Vec<f32> = (0..HOP).map(error).collect();
+    let (offset, least) = errors.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    println!("largest difference {least:e}, {offset} samples into a control frame");
+    assert!(left.iter().any(|sample| sample.abs() > 0.1), "it sounds");
+    assert!(*least < 1e-4, "{least}");
+}
