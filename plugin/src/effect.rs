@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
 
+use crate::clap::shell::Introduce;
 use crate::editor::Editor;
 use crate::rig::Rig;
 
@@ -37,11 +38,17 @@ impl Plugin for OndesFx {
             ..AudioIOLayout::const_default()
         },
     ];
+    // For controllers that turn parameters.
+    const MIDI_INPUT: MidiConfig = MidiConfig::MidiCCs;
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
     type Editor = Editor;
     type SysExMessage = ();
-    type BackgroundTask = ();
+    type BackgroundTask = Introduce;
+
+    fn task_executor(&mut self) -> TaskExecutor<Self> {
+        Introduce::answer(&self.rig.shared)
+    }
 
     fn params(&self) -> Arc<dyn Params> {
         self.rig.parameters.clone()

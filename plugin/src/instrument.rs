@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
 
+use crate::clap::shell::Introduce;
 use crate::editor::Editor;
 use crate::parameters::Parameters;
 use crate::rig::Rig;
@@ -77,7 +78,11 @@ impl Plugin for Ondes {
 
     type Editor = Editor;
     type SysExMessage = ();
-    type BackgroundTask = ();
+    type BackgroundTask = Introduce;
+
+    fn task_executor(&mut self) -> TaskExecutor<Self> {
+        Introduce::answer(&self.rig.shared)
+    }
 
     fn params(&self) -> Arc<dyn Params> {
         self.parameters.clone()

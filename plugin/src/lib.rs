@@ -3,10 +3,14 @@
 //! In reading order: [`instrument`] and [`effect`] are what a host sees; both are a [`rig`] around one [`player`], which holds
 //! the engine's session. [`parameters`] is what can be automated, [`macros`] how eight of them turn whatever a model has, and
 //! [`notes`] how a host's events become the engine's. [`shared`] is what a window, a state and the player have in common:
-//! [`editor`] is that window, [`state`] is what is saved with a project, and [`library`] finds models again.
+//! [`editor`] is that window, [`controllers`] what MIDI turns, [`state`] is what is saved with a project, and [`library`] finds
+//! models again. [`clap`] is the door through which hosts come in.
 
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code, reason = "CLAP is made of pointers; each block says why it may follow them")]
+pub mod clap;
+pub mod controllers;
 pub mod editor;
 pub mod effect;
 #[allow(unsafe_code, reason = "deriving `Params` implements an unsafe trait; all fields live as long as their struct")]
@@ -23,12 +27,3 @@ pub mod state;
 
 /// Who makes this.
 const VENDOR: &str = "Ondes";
-
-#[allow(unsafe_code, missing_docs, reason = "entry points are looked up by name; what is in them is the framework's")]
-mod export {
-    use crate::effect::OndesFx;
-    use crate::instrument::Ondes;
-
-    nice_plug::nice_export_clap!(Ondes, OndesFx);
-    clap_wrapper::export_vst3!();
-}

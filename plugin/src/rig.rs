@@ -102,8 +102,11 @@ impl Rig {
         player.begin(&self.parameters.knobs());
         let last = output.samples().saturating_sub(1);
         while let Some(event) = context.next_event() {
-            let offset = (event.timing() as usize).min(last);
-            self.notes.read(&event, |kind| player.play(offset, kind));
+            // What is played by a sound does not listen to notes.
+            if self.source == Source::Notes {
+                let offset = (event.timing() as usize).min(last);
+                self.notes.read(&event, |kind| player.play(offset, kind));
+            }
         }
         input(player, output);
         player.finish(output.as_slice());

@@ -12,6 +12,7 @@ use ondes_engine::model::{Control, Model, file};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source, TRANSPOSE};
 use ondes_engine::realtime::{Patch, Remote, Status};
 
+use crate::controllers::Controllers;
 use crate::editor::monitor::Monitor;
 use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, REST, Table, Travel};
@@ -23,6 +24,8 @@ pub struct Shared {
     pub remote: Remote,
     /// What the audio thread shows to a window.
     pub monitor: Monitor,
+    /// Which MIDI controllers turn which parameters.
+    pub controllers: Controllers,
     inner: Mutex<Inner>,
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
@@ -66,6 +69,7 @@ impl Shared {
         let shared = Self {
             remote: Remote::new(),
             monitor: Monitor::default(),
+            controllers: Controllers::default(),
             inner: Mutex::new(Inner {
                 saved,
                 source,
@@ -433,7 +437,8 @@ fn table(inner: &Inner) -> Table {
 pub struct Selection(pub Arc<Shared>);
 
 impl PersistentField<'_, Saved> for Selection {
-    fn set(&self, saved: Saved) {
+    fn set(&self, mut saved: Saved) {
+        self.0.controllers.set_all(&std::mem::take(&mut saved.controllers));
         let found = saved.model.find();
         self.0.inner().saved = saved;
         self.0.adopt(found);
@@ -445,6 +450,7 @@ impl PersistentField<'_, Saved> for Selection {
             // A model that is only auditioned is none of the project's.
             let Kept { mut saved, model, .. } = inner.before.clone().unwrap_or_else(|| inner.keep());
             saved.look = inner.saved.look;
+            saved.controllers = self.0.controllers.all();
             match (&model, saved.embed) {
                 (Some(model), true) => saved.model.embedded = library::pack(model),
                 // What is missing here may be all that is left of it.

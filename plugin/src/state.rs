@@ -1,5 +1,7 @@
 //! What is saved with a project, besides the parameters.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::library::Reference;
@@ -20,6 +22,10 @@ pub struct Saved {
     pub macros: Option<Vec<Option<String>>>,
     /// Whether the model is saved with the project.
     pub embed: bool,
+    /// MIDI controllers, 0 … 119, by the ids of the parameters that they turn. Only here between a project and
+    /// [`Controllers`](crate::controllers::Controllers), which knows them while an instance lives.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub controllers: BTreeMap<String, u8>,
     /// How the window looks.
     #[serde(skip_serializing_if = "Look::is_default")]
     pub look: Look,

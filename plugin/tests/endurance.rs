@@ -62,7 +62,11 @@ fn sixteen_play_at_once_each_its_own() {
 fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
     let names: Vec<String> = host.parameters.keys().cloned().collect();
     let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-    let original = host.save();
+    // Some of the controllers turn something.
+    let original = with_selection(&host.save(), |selection| {
+        selection["controllers"] = serde_json::json!({ "output_gain": 7, "macro1": 1, "transpose": 1, "bypass": 64 });
+    });
+    assert!(host.load(&original));
     let mut played = 0.0;
     while played < seconds {
         let rate = [22_050.0, 44_100.0, 48_000.0, 96_000.0, 192_000.0][random.random_range(0..5)];

@@ -113,6 +113,10 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
         let view = ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("a window");
         assert_eq!(view.isPlatformTypeSupported(kPlatformTypeX11EmbedWindowID), kResultOk);
         drop(view);
+        // Controllers come as parameters; those that could be learnt do.
+        let mapping: ComPtr<IMidiMapping> = component.cast().expect("it listens to MIDI");
+        let mut parameter = 0;
+        assert_eq!(mapping.getMidiControllerAssignment(0, 0, 20, &mut parameter), kResultOk);
         let processor: ComPtr<IAudioProcessor> = component.cast().unwrap();
         let mut setup = ProcessSetup {
             processMode: ProcessModes_::kOffline as i32,

@@ -51,6 +51,16 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::Set(id, value) if value.is_finite() => at(desk, id, |place| setter.set(place, value.clamp(0.0, 1.0))),
         Command::End(id) => at(desk, id, |place| setter.end(place)),
         Command::Bind(index, control) => bind(desk, index, control),
+        Command::Learn(id) => {
+            if let Some(id) = Place::id(id) {
+                desk.shared.controllers.learn(id);
+            }
+        }
+        Command::Forget(id) => {
+            if let Some(id) = Place::id(id) {
+                desk.shared.controllers.forget(id);
+            }
+        }
 
         Command::Load(id) => load(desk, id),
         Command::Next => step(desk, 1),
@@ -89,7 +99,7 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             let look = desk.shared.look();
             desk.shared.set_look(Look { theme, ..look });
         }
-        Command::Set(..) | Command::Learn(_) | Command::Forget(_) | Command::Locate | Command::Quality(_) => {}
+        Command::Set(..) | Command::Locate | Command::Quality(_) => {}
     }
 }
 
@@ -203,7 +213,7 @@ mod tests {
     use nice_plug::params::persist::PersistentField;
     use ondes_engine::pipeline::Source;
     use ondes_engine::realtime::{Driver, Status};
-    use ondes_ui::{Owner, Slot};
+    use ondes_ui::{Midi, Owner, Slot};
 
     use super::super::compare::Compare;
     use super::super::entries::Entries;
@@ -297,6 +307,28 @@ mod tests {
         assert_eq!(desk.view().macros[0].knob.name, controls[1].name);
         assert!(!desk.text(KnobId(0), 0.5).contains(&controls[1].name), "the name is said once");
         assert_eq!((desk.view().macros[1].control, desk.view().macros[2].control), (None, Some(2)));
+    }
+
+    #[test]
+    fn controllers_are_learnt_and_forgotten() {
+        let (mut desk, host) = desk();
+        let parameters = desk.parameters.param_map().into_iter().map(|(id, ..)| id);
+        desk.shared.controllers.begin(parameters);
+        assert!(desk.view().can_learn);
+        let midi = |desk: &Desk| (desk.view().macros[1].knob.midi, desk.view().mix.midi);
+        obey(&mut desk, &host, Command::Learn(KnobId(1)));
+        assert!(desk.refresh().is_some(), "the window looks whether it is learnt");
+        assert_eq!(midi(&desk), (Midi::Learning, Midi::None));
+        // The audio thread's part.
+        assert_eq!(desk.shared.controllers.turned(20).count(), 1);
+        obey(&mut desk, &host, Command::Learn(MIX));
+        desk.refresh();
+        assert_eq!(midi(&desk), (Midi::Controller(20), Midi::Learning));
+        obey(&mut desk, &host, Command::Forget(MIX));
+        obey(&mut desk, &host, Command::Forget(KnobId(1)));
+        obey(&mut desk, &host, Command::Learn(KnobId(99)));
+        assert_eq!(desk.refresh(), None);
+        assert_eq!(midi(&desk), (Midi::None, Midi::None));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use egui::ThemePreference;
 use ondes_engine::model::Model;
 use ondes_engine::realtime::{Driver, Health, Status};
-use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Note, Owner, Slot, Sound, View};
+use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Slot, Sound, View};
 
 use super::compare::Compare;
 use super::entries::{Entries, Origin};
@@ -124,13 +124,17 @@ impl Desk {
         self.listen();
         let busy = scanning || !self.errands.is_empty() || self.status == Status::Loading;
         let busy = busy.then_some(Duration::from_millis(50));
+        let busy = busy.or(self.shared.controllers.is_learning().then_some(Duration::from_millis(100)));
         busy.or(self.auditioned.map(|_| Duration::from_millis(200)))
     }
 
     fn turn(&mut self) {
+        let controllers = &self.shared.controllers;
+        let midi = |knob| Place::id(knob).map_or(Midi::None, |id| controllers.binding(id));
         for knob in self.voice.iter_mut().chain(&mut self.mixer) {
             if let Some(place) = Place::of(&self.parameters, knob.id) {
                 knob.value = place.value();
+                knob.midi = midi(knob.id);
             }
         }
         let controls = self.model.as_ref().map_or(&[][..], |model| &model.header().controls);
@@ -138,7 +142,7 @@ impl Desk {
         for index in 0..MACROS {
             let id = KnobId(index as u32);
             let Some(place) = Place::of(&self.parameters, id) else { continue };
-            let mut knob = place.knob(id);
+            let mut knob = Knob { midi: midi(id), ..place.knob(id) };
             let name = self.shared.bound(index);
             let control = name.as_ref().and_then(|name| controls.iter().position(|control| control.name == *name));
             if let Some(name) = name {
@@ -208,7 +212,7 @@ impl Owner for Desk {
             loudness_db: None,
             notes: &self.notes,
             moving: self.moving,
-            can_learn: false,
+            can_learn: true,
             can_locate: false,
             can_time: false,
             scale: self.look.scale,

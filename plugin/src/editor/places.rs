@@ -67,6 +67,23 @@ impl<'a> Place<'a> {
         })
     }
 
+    /// The id under which hosts and projects know the parameter of that number.
+    #[must_use]
+    pub fn id(knob: KnobId) -> Option<&'static str> {
+        const MACRO_IDS: [&str; MACROS] =
+            ["macro1", "macro2", "macro3", "macro4", "macro5", "macro6", "macro7", "macro8"];
+        Some(match knob {
+            INPUT_GAIN => "input_gain",
+            OUTPUT_GAIN => "output_gain",
+            MIX => "mix",
+            TRANSPOSE => "transpose",
+            TUNE => "tune",
+            BYPASS => "bypass",
+            DRIVER => "driver",
+            KnobId(index) => MACRO_IDS.get(index as usize)?,
+        })
+    }
+
     /// Where it stands, 0 … 1, as the user has set it.
     #[must_use]
     pub fn value(self) -> f32 {
@@ -92,5 +109,28 @@ impl<'a> Place<'a> {
         // The framework counts the steps between the places.
         let steps = with!(self, param => param.step_count()).map_or(0, |steps| steps as u32 + 1);
         Knob { id, name, value: self.value(), default, steps, midi: Midi::None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use ondes_engine::pipeline::Source;
+
+    use super::*;
+    use crate::shared::Shared;
+
+    #[test]
+    fn all_places_are_known_to_hosts_by_their_ids() {
+        let parameters = Parameters::new(&Shared::new(Source::Notes));
+        let known: HashMap<String, ParamPtr> =
+            parameters.param_map().into_iter().map(|(id, parameter, _)| (id, parameter)).collect();
+        for knob in ALL.map(KnobId) {
+            let place = Place::of(&parameters, knob).unwrap();
+            let here = with!(place, param => param.as_ptr());
+            assert_eq!(Place::id(knob).and_then(|id| known.get(id)), Some(&here), "{knob:?}");
+        }
+        assert_eq!(Place::id(KnobId(99)), None);
     }
 }

@@ -18,6 +18,7 @@ use clack_extensions::render::{PluginRender, RenderMode};
 use clack_extensions::state::PluginState;
 use clack_extensions::tail::PluginTail;
 use clack_host::events::event_types::{MidiEvent, NoteOffEvent, NoteOnEvent, ParamValueEvent};
+use clack_host::events::spaces::CoreEventSpace;
 use clack_host::prelude::*;
 
 pub const INSTRUMENT: &str = "org.ondes.instrument";
@@ -120,15 +121,22 @@ pub struct Host {
     processor: Option<StartedPluginAudioProcessor<Handlers>>,
     pub parameters: HashMap<String, ClapId>,
     ports: (AudioPorts, AudioPorts),
+    /// What the plugin told in the last block: when, which parameter, and where it stands.
+    pub told: Vec<(u32, ClapId, f64)>,
     pub instance: PluginInstance<Handlers>,
 }
 
 impl Host {
     pub fn new(id: &str) -> Self {
+        Self::of(entry(), id)
+    }
+
+    /// An instance of a plugin that need not come from the shared object.
+    pub fn of(entry: &PluginEntry, id: &str) -> Self {
         let info = HostInfo::new("Ondes tests", "Ondes", "", "1").unwrap();
         let id = std::ffi::CString::new(id).unwrap();
         let mut instance =
-            PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry(), &id, &info).unwrap();
+            PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry, &id, &info).unwrap();
         let mut parameters = HashMap::new();
         let plugin = instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
@@ -138,7 +146,7 @@ impl Host {
             parameters.insert(String::from_utf8(info.name.to_vec()).unwrap(), info.id);
         }
         let ports = || AudioPorts::with_capacity(2, 1);
-        Self { processor: None, parameters, ports: (ports(), ports()), instance }
+        Self { processor: None, parameters, ports: (ports(), ports()), told: Vec::new(), instance }
     }
 
     pub fn active(id: &str, sample_rate: f64, max_block: u32) -> Self {
@@ -191,11 +199,18 @@ impl Host {
             latency: 0,
             channels: AudioPortBufferType::f32_output_only(outputs.iter_mut().map(Vec::as_mut_slice)),
         }]);
-        let mut told = EventBuffer::new();
+        // With room for all: a plugin in this process must not make us allocate.
+        let mut told = EventBuffer::with_capacity(4096);
         let processor = self.processor.as_mut().expect("active");
         processor
             .process(&input, &mut output, &events.as_input(), &mut told.as_output(), None, None)
             .expect("the plugin plays");
+        self.told.clear();
+        for event in told.iter() {
+            if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event() {
+                self.told.push((event.header().time(), event.param_id().unwrap(), event.value()));
+            }
+        }
         if self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed)) {
             self.instance.call_on_main_thread_callback();
         }
