@@ -99,7 +99,19 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             let look = desk.shared.look();
             desk.shared.set_look(Look { theme, ..look });
         }
-        Command::Set(..) | Command::Locate | Command::Quality(_) => {}
+        Command::Set(..)
+        | Command::Locate
+        | Command::Quality(_)
+        | Command::Embed(_)
+        | Command::LoadPreset(_)
+        | Command::NextPreset
+        | Command::PreviousPreset
+        | Command::SavePreset(_)
+        | Command::DeletePreset(_)
+        | Command::PlayedBy(_)
+        | Command::KeyDown { .. }
+        | Command::KeyUp { .. }
+        | Command::Pad(..) => {}
     }
 }
 

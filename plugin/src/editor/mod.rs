@@ -151,8 +151,9 @@ impl Drop for App {
     fn drop(&mut self) {
         self.desk.shared.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        if let (Some(context), Some(end)) = (&self.context, self.window.close()) {
-            commands::obey(&mut self.desk, context, end);
+        let ends = self.window.close();
+        if let Some(context) = &self.context {
+            ends.into_iter().for_each(|end| commands::obey(&mut self.desk, context, end));
         }
     }
 }

@@ -108,7 +108,7 @@ impl<'a> Place<'a> {
         let (name, default) = with!(self, param => (param.name().to_owned(), param.default_normalized_value()));
         // The framework counts the steps between the places.
         let steps = with!(self, param => param.step_count()).map_or(0, |steps| steps as u32 + 1);
-        Knob { id, name, value: self.value(), default, steps, midi: Midi::None }
+        Knob { id, name, value: self.value(), default, steps, choices: Vec::new(), midi: Midi::None }
     }
 }
 

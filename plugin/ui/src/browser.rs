@@ -9,11 +9,12 @@ use egui::{
 };
 use ondes_engine::model::Kind;
 
+use super::command::Command;
 use super::desk::Desk;
 use super::icon::{self, Icon};
 use super::theme::{self, GAP, Palette, RADIUS};
-use super::view::{Command, Entry, EntryId, Source};
-use super::words;
+use super::view::{Entry, EntryId, Source};
+use super::words::{self, finds};
 
 const ROW: f32 = 38.0;
 const HEADING: f32 = 24.0;
@@ -156,17 +157,6 @@ fn rows<'a>(entries: &'a [Entry], browser: &Browser) -> Vec<Row<'a>> {
     rows
 }
 
-/// Whether `word` stands in `text`, large or small letters alike. Allocates nothing: it is asked for all models in each frame.
-fn finds(text: &str, word: &str) -> bool {
-    if word.is_empty() {
-        return true;
-    }
-    text.char_indices().any(|(start, _)| {
-        let mut letters = text[start..].chars().flat_map(char::to_lowercase);
-        word.chars().flat_map(char::to_lowercase).all(|wanted| letters.next() == Some(wanted))
-    })
-}
-
 fn row_id(row: (Section, EntryId)) -> Id {
     Id::unique(("model row", row))
 }
@@ -307,18 +297,4 @@ fn sign(ui: &Ui, key: (Section, EntryId), rect: Rect, icon: Icon, label: &str, o
     };
     icon::paint(ui.painter(), rect, icon, ink);
     response.clicked()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::finds;
-
-    #[test]
-    fn letters_are_found_whatever_their_size() {
-        assert!(finds("Nylon Guitar", "guit"));
-        assert!(finds("ÉTUDE", "étu"));
-        assert!(finds("abc", ""));
-        assert!(!finds("Nylon", "nylons"));
-        assert!(!finds("", "a"));
-    }
 }

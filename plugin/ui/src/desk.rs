@@ -1,7 +1,8 @@
 //! What every panel is handed while a frame is drawn.
 
-use super::knob::Hand;
-use super::view::{Command, Owner, View};
+use super::command::Command;
+use super::hand::Hand;
+use super::view::{Owner, View};
 
 /// The frame that is being drawn.
 pub(crate) struct Desk<'a> {

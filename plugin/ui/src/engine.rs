@@ -4,9 +4,9 @@ use egui::accesskit::Role;
 use egui::{Align2, Button, ComboBox, Rect, Sense, Ui, WidgetInfo, vec2};
 use ondes_engine::realtime::{Driven, Driver, Health};
 
+use super::command::Command;
 use super::desk::Desk;
 use super::theme::{self, GAP, Palette};
-use super::view::Command;
 use super::words;
 
 /// Times for the worker that are offered, ms.

@@ -1,18 +1,20 @@
-//! The top: what is played, by whom, how good; and what is always at hand.
+//! The top: what is played and how it is set, and what is always at hand.
 
-use egui::{Align, Button, Layout, RichText, Ui, vec2};
+use egui::{Button, Ui, vec2};
 
+use super::card;
+use super::command::Command;
 use super::desk::Desk;
 use super::icon::{self, Icon};
+use super::presets::{self, Presets};
 use super::scale;
-use super::theme::{self, GAP};
-use super::view::{Command, Slot};
-use super::words;
+use super::theme::GAP;
+use super::view::Slot;
 
 /// Room for the buttons on the right, points.
 const RIGHT: f32 = 288.0;
 
-pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, browsing: &mut bool) {
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, presets: &mut Presets, browsing: &mut bool) {
     ui.horizontal_centered(|ui| {
         if icon::button(ui, Icon::List, "Browser", *browsing).clicked() {
             *browsing = !*browsing;
@@ -25,13 +27,13 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, browsing: &mut bool) {
             desk.tell(Command::Next);
         }
         ui.add_space(GAP);
-        let width = (ui.available_width() - RIGHT).max(80.0);
-        ui.allocate_ui_with_layout(vec2(width, ui.available_height()), Layout::top_down(Align::Min), |ui| {
-            ui.set_min_width(width);
-            ui.spacing_mut().item_spacing.y = 1.0;
-            ui.add_space(7.0);
-            title(ui, desk);
-        });
+        let beside = presets::width(&desk.view);
+        let width = (ui.available_width() - RIGHT - beside.map_or(0.0, |width| width + GAP)).max(80.0);
+        card::show(ui, desk, width);
+        if beside.is_some() {
+            presets::show(ui, desk, presets);
+            ui.add_space(GAP);
+        }
         slots(ui, desk);
         ui.add_space(GAP);
         let bypass = ui.add(Button::selectable(desk.view.bypass, "Bypass").frame_when_inactive(true));
@@ -43,24 +45,6 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, browsing: &mut bool) {
         }
         scale::menu(ui, desk);
     });
-}
-
-fn title(ui: &mut Ui, desk: &Desk<'_>) {
-    let Some(model) = desk.view.model else {
-        ui.add(egui::Label::new(RichText::new("No model").font(theme::heading())).truncate());
-        ui.add(
-            egui::Label::new(RichText::new("Choose one in the browser, or drop a file here").small().weak()).truncate(),
-        );
-        return;
-    };
-    let name = ui.add(egui::Label::new(RichText::new(&model.card.name).font(theme::heading()).strong()).truncate());
-    if !model.card.description.is_empty() {
-        name.on_hover_text(&model.card.description);
-    }
-    let quality = words::quality_line(model.card);
-    let facts = [words::kind(model.kind), &model.card.author, &quality];
-    let line = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("  ·  ");
-    ui.add(egui::Label::new(RichText::new(line).small().weak()).truncate());
 }
 
 /// A, B, and a copy of the one that is heard into the other.

@@ -9,12 +9,14 @@ pub(crate) enum Icon {
     List,
     Left,
     Right,
+    Down,
     Play,
     Stop,
     Star,
     StarFull,
     More,
     Refresh,
+    Cross,
 }
 
 /// Paints the sign into a square around the middle of `rect`, 12 points wide.
@@ -32,6 +34,9 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
         }
         Icon::Right => {
             painter.line(vec![at(-2.5, -5.0), at(2.5, 0.0), at(-2.5, 5.0)], stroke);
+        }
+        Icon::Down => {
+            painter.line(vec![at(-4.0, -2.0), at(0.0, 2.0), at(4.0, -2.0)], stroke);
         }
         Icon::Play => {
             painter.add(Shape::convex_polygon(vec![at(-3.0, -4.5), at(5.0, 0.0), at(-3.0, 4.5)], color, Stroke::NONE));
@@ -57,6 +62,10 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
             for x in [-5.0, 0.0, 5.0] {
                 painter.circle_filled(at(x, 0.0), 1.5, color);
             }
+        }
+        Icon::Cross => {
+            painter.line_segment([at(-3.5, -3.5), at(3.5, 3.5)], stroke);
+            painter.line_segment([at(-3.5, 3.5), at(3.5, -3.5)], stroke);
         }
         Icon::Refresh => {
             let around = |turn: f32| at(5.0 * turn.cos(), 5.0 * turn.sin());

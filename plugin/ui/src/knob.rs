@@ -1,164 +1,52 @@
-//! A rotary knob: dragged, scrolled, typed at, or turned with the keyboard.
+//! The knob, as a dial with its name and value, or as a bar where there are many.
 //!
-//! Every way of turning is a gesture with a beginning and an end, so that a host records one curve and undoes one step.
+//! What a hand does to it is in `hand`; a knob whose places have names is a drop-down, in `choice`.
 
 use std::f32::consts::TAU;
 
-use egui::accesskit::{Action, ActionData};
+use egui::accesskit::Action;
 use egui::{
-    Align2, Button, CursorIcon, EventFilter, Id, Key, Modifiers, Painter, Popup, Pos2, Rect, Response, Sense,
-    SetOpenCommand, Stroke, TextEdit, Ui, UiBuilder, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Button, CursorIcon, Id, Key, Modifiers, Painter, Popup, Pos2, Rect, Response, Sense, SetOpenCommand,
+    Stroke, StrokeKind, TextEdit, Ui, UiBuilder, Vec2, WidgetInfo, pos2, vec2,
 };
 
+use super::choice;
+use super::command::Command;
 use super::desk::Desk;
-use super::theme::{self, Palette};
-use super::view::{Command, Knob, KnobId, Midi};
+use super::hand::{NUDGE, standing, turn, turn_to};
+use super::theme::{self, Palette, RADIUS};
+use super::view::{Knob, Midi};
 
-/// Way of the pointer from one end to the other, points.
-const TRAVEL: f32 = 160.0;
-/// How much slower everything is with Shift.
-const FINE: f32 = 0.1;
-/// What an arrow key turns, and Page Up or Down.
-const NUDGE: f32 = 0.01;
-const LEAP: f32 = 0.1;
-/// What a point of scrolling turns: a notch of a wheel, about 50 points, is 2 %.
-const SCROLL: f32 = 0.0004;
-/// A wheel that rests for so long has been let go, seconds.
-const REST_S: f64 = 0.3;
 /// Turns from straight down to either end.
 const GAP_TURN: f32 = 0.125;
 
 /// Room for a knob with its name and its value, points.
 pub(crate) const CELL: Vec2 = vec2(76.0, 84.0);
 const DIAL: f32 = 46.0;
-
-/// What the user is doing to knobs. There is one hand.
-#[derive(Default)]
-pub(crate) struct Hand {
-    gesture: Option<Gesture>,
-    typing: Option<Typing>,
-}
-
-struct Gesture {
-    knob: KnobId,
-    /// Where the hand is; the knob may only stand at steps.
-    value: f32,
-    /// When a wheel was last turned; none for a drag.
-    wheel_s: Option<f64>,
-    /// Whether the knob was drawn in this frame.
-    seen: bool,
-}
-
-struct Typing {
-    knob: KnobId,
-    text: String,
-    refused: bool,
-    /// The field has not had the keyboard yet.
-    fresh: bool,
-}
-
-impl Hand {
-    /// Before the knobs are drawn.
-    pub fn begin_frame(&mut self) {
-        if let Some(gesture) = &mut self.gesture {
-            gesture.seen = false;
-        }
-    }
-
-    /// After: a knob that is not there any more cannot be held, nor a wheel that rests.
-    pub fn end_frame(&mut self, ui: &Ui, commands: &mut Vec<Command>) {
-        let now = ui.input(|input| input.time);
-        let rested = |gesture: &mut Gesture| gesture.wheel_s.is_some_and(|since| now - since >= REST_S);
-        if let Some(gesture) = self.gesture.take_if(|gesture| !gesture.seen || rested(gesture)) {
-            commands.push(Command::End(gesture.knob));
-        } else if self.gesture.as_ref().is_some_and(|gesture| gesture.wheel_s.is_some()) {
-            ui.ctx().request_repaint_after_secs(REST_S as f32);
-        }
-    }
-
-    /// The end of the gesture that is going on.
-    pub fn let_go(&mut self) -> Option<Command> {
-        self.typing = None;
-        self.gesture.take().map(|gesture| Command::End(gesture.knob))
-    }
-
-    /// The gesture with this knob, begun now if it was not.
-    fn grasp(&mut self, knob: &Knob, wheel_s: Option<f64>, commands: &mut Vec<Command>) -> &mut Gesture {
-        let other = self.gesture.take_if(|held| held.knob != knob.id || held.wheel_s.is_some() != wheel_s.is_some());
-        commands.extend(other.map(|held| Command::End(held.knob)));
-        let gesture = self.gesture.get_or_insert_with(|| {
-            commands.push(Command::Begin(knob.id));
-            Gesture { knob: knob.id, value: standing(knob), wheel_s, seen: true }
-        });
-        gesture.wheel_s = wheel_s;
-        gesture.seen = true;
-        gesture
-    }
-
-    fn type_at(&mut self, knob: KnobId, text: String) {
-        self.typing = Some(Typing { knob, text, refused: false, fresh: true });
-    }
-}
-
-/// Where the knob can be drawn: a host may say anything.
-fn standing(knob: &Knob) -> f32 {
-    if knob.value.is_nan() { 0.0 } else { knob.value.clamp(0.0, 1.0) }
-}
-
-/// The nearest place where the knob can stand.
-fn snap(knob: &Knob, value: f32) -> f32 {
-    let value = value.clamp(0.0, 1.0);
-    if knob.steps < 2 {
-        return value;
-    }
-    let last = (knob.steps - 1) as f32;
-    (value * last).round() / last
-}
-
-/// Turns the knob in a gesture of its own.
-fn turn_to(knob: &Knob, value: f32, commands: &mut Vec<Command>) {
-    let value = snap(knob, value);
-    if value.is_nan() || value == knob.value {
-        return;
-    }
-    commands.extend([Command::Begin(knob.id), Command::Set(knob.id, value), Command::End(knob.id)]);
-}
+/// Room for a bar's value, points.
+const FIGURES: f32 = 46.0;
 
 /// Draws a knob and does what is done to it. `on` is false for a knob that turns nothing; `menu` adds to the menu.
 pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, on: bool, menu: impl FnOnce(&mut Ui, &mut Desk<'_>)) {
     let (cell, _) = ui.allocate_exact_size(CELL, Sense::hover());
     let palette = Palette::of(ui);
-    let value = standing(knob);
-    let dial = Rect::from_center_size(pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0), Vec2::splat(DIAL));
-    let response = ui.interact(dial.expand(3.0), Id::unique(("knob", knob.id)), Sense::click_and_drag());
-    let said = desk.owner.text(knob.id, value);
-    describe(ui, &response, knob, value, &said);
-
-    turn(ui, desk, knob, &response);
-    if response.double_clicked() {
-        turn_to(knob, knob.default, &mut desk.commands);
-    } else if response.has_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
-        desk.hand.type_at(knob.id, said.clone());
-    }
-    context_menu(ui, &response, |ui| {
-        standard_menu(ui, desk, knob, &said);
-        menu(ui, desk);
-    });
-
     let painter = ui.painter();
-    let name = fit(painter, &knob.name, CELL.x, palette.dim);
+    let name = theme::fit(painter, &knob.name, theme::small(), CELL.x, palette.dim);
     painter.galley(pos2(cell.center().x - name.size().x / 2.0, cell.top()), name, palette.dim);
-    paint_dial(painter, dial, value, on, response.hovered() || response.dragged(), &palette);
-    if let Midi::Controller(_) | Midi::Learning = knob.midi {
-        let ink = if knob.midi == Midi::Learning { palette.bad } else { palette.accent };
-        painter.circle_filled(dial.right_top() + vec2(-2.0, 4.0), 3.0, ink);
+
+    let dial = Rect::from_center_size(pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0), Vec2::splat(DIAL));
+    if !knob.choices.is_empty() {
+        let field = Rect::from_center_size(dial.center(), vec2(CELL.x, 26.0));
+        return choice::show(ui, desk, knob, on, field, menu);
     }
+    let response = ui.interact(dial.expand(3.0), Id::unique(("knob", knob.id)), Sense::click_and_drag());
+    let said = handle(ui, desk, knob, &response, menu);
+    paint_dial(ui.painter(), dial, standing(knob), on, response.hovered() || response.dragged(), &palette);
+    midi_mark(ui.painter(), dial.right_top() + vec2(-2.0, 4.0), knob.midi, &palette);
     theme::focus_ring(ui, &response, response.rect);
 
     let field = Rect::from_min_max(pos2(cell.left(), cell.bottom() - 19.0), cell.max);
-    if desk.hand.typing.as_ref().is_some_and(|typing| typing.knob == knob.id) {
-        type_value(ui, desk, knob, field, &response);
-    } else {
+    if !type_value(ui, desk, knob, field, &response) {
         let ink = if on { palette.text } else { palette.dim };
         let shown = if on { said.as_str() } else { "–" };
         let entry = ui.interact(field, Id::unique(("knob value", knob.id)), Sense::CLICK);
@@ -167,13 +55,72 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, on: bool, menu
             desk.hand.type_at(knob.id, said);
         }
     }
-    let hint = match knob.midi {
-        Midi::None => None,
-        Midi::Learning => Some("Move a MIDI controller".to_owned()),
-        Midi::Controller(number) => Some(format!("MIDI controller {number}")),
-    };
-    if let Some(hint) = hint {
-        response.on_hover_text(hint);
+    hint(response, knob.midi);
+}
+
+/// Draws a knob as a bar in `rect`, for rows of many; who draws it says its name.
+pub(crate) fn bar(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, rect: Rect) {
+    let response = ui.interact(rect, Id::unique(("knob", knob.id)), Sense::click_and_drag());
+    let said = handle(ui, desk, knob, &response, |_, _| ());
+    if type_value(ui, desk, knob, rect, &response) {
+        return;
+    }
+    let palette = Palette::of(ui);
+    let painter = ui.painter();
+    let edge = if response.hovered() || response.dragged() { palette.dim } else { palette.line };
+    painter.rect_filled(rect, RADIUS, palette.ground);
+    let (way, said_at) = rect.shrink2(vec2(4.0, 3.0)).split_left_right_at_x(rect.right() - FIGURES);
+    // From where it rests: what is bent is seen at once.
+    let x = |place: f32| way.left() + if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) * way.width() };
+    let (rest, here) = (x(knob.default), x(standing(knob)));
+    painter.hline(way.x_range(), way.center().y, Stroke::new(3.0, palette.line));
+    painter.hline(rest.min(here)..=rest.max(here), way.center().y, Stroke::new(3.0, palette.accent));
+    painter.vline(here, way.y_range(), Stroke::new(2.5, palette.text));
+    painter.rect_stroke(rect, RADIUS, Stroke::new(1.0, edge), StrokeKind::Inside);
+    painter.text(said_at.right_center(), Align2::RIGHT_CENTER, &said, theme::figures(), palette.text);
+    midi_mark(painter, rect.right_top() + vec2(-5.0, 5.0), knob.midi, &palette);
+    theme::focus_ring(ui, &response, rect);
+    hint(response, knob.midi);
+}
+
+/// What all forms of a knob have in common: it is turned, typed at, described, and has its menu. Gives what it says.
+fn handle(
+    ui: &Ui,
+    desk: &mut Desk<'_>,
+    knob: &Knob,
+    response: &Response,
+    menu: impl FnOnce(&mut Ui, &mut Desk<'_>),
+) -> String {
+    let value = standing(knob);
+    let said = desk.owner.text(knob.id, value);
+    describe(ui, response, knob, value, &said);
+    turn(ui, desk, knob, response);
+    if response.double_clicked() {
+        turn_to(knob, knob.default, &mut desk.commands);
+    } else if response.has_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
+        desk.hand.type_at(knob.id, said.clone());
+    }
+    context_menu(ui, response, |ui| {
+        standard_menu(ui, desk, knob, response.id, Some(&said));
+        menu(ui, desk);
+    });
+    said
+}
+
+/// A point on what a controller turns, or shall.
+pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Midi, palette: &Palette) {
+    if midi != Midi::None {
+        let ink = if midi == Midi::Learning { palette.bad } else { palette.accent };
+        painter.circle_filled(at, 3.0, ink);
+    }
+}
+
+/// What the point stands for.
+pub(crate) fn hint(response: Response, midi: Midi) {
+    match midi {
+        Midi::None => {}
+        Midi::Learning => drop(response.on_hover_text("Move a MIDI controller")),
+        Midi::Controller(number) => drop(response.on_hover_text(format!("MIDI controller {number}"))),
     }
 }
 
@@ -191,82 +138,8 @@ fn describe(ui: &Ui, response: &Response, knob: &Knob, value: f32, said: &str) {
     });
 }
 
-/// Pointer, wheel, keyboard and those who turn it by other means.
-fn turn(ui: &Ui, desk: &mut Desk<'_>, knob: &Knob, response: &Response) {
-    let (fine, now) = ui.input(|input| (if input.modifiers.shift { FINE } else { 1.0 }, input.time));
-    let Desk { hand, commands, .. } = desk;
-
-    if response.drag_started_by(egui::PointerButton::Primary) {
-        hand.grasp(knob, None, commands);
-    }
-    if response.dragged_by(egui::PointerButton::Primary) {
-        let way = response.drag_delta().x - response.drag_delta().y;
-        let gesture = hand.grasp(knob, None, commands);
-        // Beyond the end the hand goes on, but not so far that it had to come back.
-        gesture.value = (gesture.value + fine * way / TRAVEL).clamp(0.0, 1.0);
-        let value = snap(knob, gesture.value);
-        if way != 0.0 && value != knob.value {
-            commands.push(Command::Set(knob.id, value));
-        }
-    } else if let Some(gesture) = hand.gesture.take_if(|held| held.knob == knob.id && held.wheel_s.is_none()) {
-        commands.push(Command::End(gesture.knob));
-    }
-    if let Some(gesture) = hand.gesture.as_mut().filter(|held| held.knob == knob.id) {
-        gesture.seen = true;
-    }
-
-    if response.hovered() && !response.dragged() {
-        // What turns the knob must not scroll the page.
-        let scrolled = ui.input_mut(|input| std::mem::take(&mut input.smooth_scroll_delta));
-        let way = scrolled.x + scrolled.y;
-        if way != 0.0 {
-            let gesture = hand.grasp(knob, Some(now), commands);
-            gesture.value = (gesture.value + fine * way * SCROLL).clamp(0.0, 1.0);
-            let value = snap(knob, gesture.value);
-            if value != knob.value {
-                commands.push(Command::Set(knob.id, value));
-            }
-        }
-    }
-
-    let focused = response.has_focus();
-    if focused {
-        let arrows = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
-    }
-    let step = if knob.steps < 2 { fine * NUDGE } else { 1.0 / (knob.steps - 1) as f32 };
-    let mut by = 0.0;
-    let mut to = None;
-    ui.input(|input| {
-        if focused {
-            let count = |key| input.num_presses(key) as f32;
-            by += step * (count(Key::ArrowUp) + count(Key::ArrowRight) - count(Key::ArrowDown) - count(Key::ArrowLeft));
-            by += LEAP.max(step) * (count(Key::PageUp) - count(Key::PageDown));
-            if input.key_pressed(Key::Home) {
-                to = Some(0.0);
-            } else if input.key_pressed(Key::End) {
-                to = Some(1.0);
-            } else if input.key_pressed(Key::Delete) || input.key_pressed(Key::Backspace) {
-                to = Some(knob.default);
-            }
-        }
-        by += step * input.num_accesskit_action_requests(response.id, Action::Increment) as f32;
-        by -= step * input.num_accesskit_action_requests(response.id, Action::Decrement) as f32;
-        for request in input.accesskit_action_requests(response.id, Action::SetValue) {
-            if let Some(ActionData::NumericValue(value)) = &request.data {
-                to = Some(*value as f32);
-            }
-        }
-    });
-    if let Some(value) = to {
-        turn_to(knob, value, commands);
-    } else if by != 0.0 {
-        turn_to(knob, standing(knob) + by, commands);
-    }
-}
-
 /// A menu that the other mouse button opens, or the menu key, or Shift+F10.
-fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&mut Ui)) {
+pub(crate) fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&mut Ui)) {
     // Where there was no pointer, the menu stands by the knob.
     let by_key = response.id.with("menu by key");
     let called = response.has_focus()
@@ -295,15 +168,18 @@ fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&mut Ui)) {
     }
 }
 
-fn standard_menu(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, said: &str) {
+/// What every knob's menu offers; `owner` is the widget that it belongs to, `said` what can be typed over.
+pub(crate) fn standard_menu(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, owner: Id, said: Option<&str>) {
     let first = theme::item(ui, Button::new("Reset"));
-    if ui.memory(|memory| memory.focused().is_none_or(|id| id == Id::unique(("knob", knob.id)))) {
+    if ui.memory(|memory| memory.focused().is_none_or(|id| id == owner)) {
         first.request_focus();
     }
     if first.clicked() {
         turn_to(knob, knob.default, &mut desk.commands);
     }
-    if theme::item(ui, Button::new("Type a value")).clicked() {
+    if let Some(said) = said
+        && theme::item(ui, Button::new("Type a value")).clicked()
+    {
         desk.hand.type_at(knob.id, said.to_owned());
     }
     if !desk.view.can_learn {
@@ -319,11 +195,11 @@ fn standard_menu(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, said: &str) {
     }
 }
 
-/// The field for a typed value. What the knob cannot say is refused, and stays to be put right.
-fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: &Response) {
+/// The field for a typed value, while one is typed: else false. What the knob cannot say is refused, and stays to be put right.
+fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: &Response) -> bool {
     let palette = Palette::of(ui);
     let Desk { owner, hand, commands, .. } = desk;
-    let Some(typing) = &mut hand.typing else { return };
+    let Some(typing) = hand.typing.as_mut().filter(|typing| typing.knob == knob.id) else { return false };
     let id = Id::unique(("knob entry", knob.id));
     let ink = if typing.refused { palette.bad } else { palette.text };
     let mut child = ui.new_child(UiBuilder::new().max_rect(field));
@@ -339,12 +215,8 @@ fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: 
     if typing.fresh {
         typing.fresh = false;
         response.request_focus();
-        // What is there gives way to the first thing typed.
-        let mut state = output.state;
-        let all = egui::text::CCursorRange::two(egui::text::CCursor::default(), output.galley.end());
-        state.cursor.set_char_range(Some(all));
-        state.store(ui.ctx(), id);
-        return;
+        theme::select_all(ui.ctx(), id, output.state, &output.galley);
+        return true;
     }
     if response.changed() {
         typing.refused = false;
@@ -354,7 +226,7 @@ fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: 
         ui.painter().rect_stroke(response.rect, theme::RADIUS, stroke, egui::StrokeKind::Outside);
     }
     if !response.lost_focus() {
-        return;
+        return true;
     }
     let (entered, left) = ui.input(|input| (input.key_pressed(Key::Enter), input.key_pressed(Key::Escape)));
     let value = if left { None } else { owner.parse(knob.id, typing.text.trim()).filter(|value| value.is_finite()) };
@@ -363,7 +235,7 @@ fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: 
         None if entered => {
             typing.refused = true;
             response.request_focus();
-            return;
+            return true;
         }
         None => {}
     }
@@ -371,13 +243,7 @@ fn type_value(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, field: Rect, dial: 
     if entered || left {
         dial.request_focus();
     }
-}
-
-/// A name in one line, shortened where it must be.
-fn fit(painter: &Painter, name: &str, width: f32, ink: egui::Color32) -> std::sync::Arc<egui::Galley> {
-    let mut job = egui::text::LayoutJob::simple_singleline(name.to_owned(), theme::small(), ink);
-    job.wrap = egui::text::TextWrapping::truncate_at_width(width);
-    painter.layout_job(job)
+    true
 }
 
 fn paint_dial(painter: &Painter, rect: Rect, value: f32, on: bool, lit: bool, palette: &Palette) {

@@ -5,10 +5,11 @@
 //! plugin framework nor audio device is known here, and nothing is kept but what only the window cares for: what is being typed,
 //! which page is open, where the peaks were. In reading order:
 //!
-//! - [`view`](View): what passes between a window and its owner;
+//! - [`view`](View) and [`command`](Command): what passes between a window and its owner;
 //! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it looks and reads;
-//! - `knob`: the one widget of our own;
-//! - `header`, `message`, `browser`, `macros`, `scope`, `mixer`, `play`, `engine`: the panels.
+//! - `hand`, `knob`, `choice`: what is turned, and how;
+//! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents` and `pad`, `scope`, `mixer`, `play` with
+//!   `keyboard` and `fingers`, `engine`: the panels.
 //!
 //! # Work
 //! A frame is asked for only while [`View::moving`] says that sound moves, while a peak's mark falls, and when the user does
@@ -18,21 +19,34 @@
 //! # Keyboard
 //! Tab goes through everything. On a knob arrows turn (finer with Shift), Page Up and Down leap, Home and End go to the ends, Delete
 //! resets, Enter types a value, the menu key or Shift+F10 opens the menu. In the list of models arrows move, Enter loads, Space
-//! auditions, F marks. Ctrl+F searches; Ctrl with plus, minus and 0 scales.
+//! auditions, F marks. In the list of presets arrows move, Enter loads, Delete pressed twice deletes. Arrows move the pad. Ctrl+F
+//! searches; Ctrl with plus, minus and 0 scales.
+//!
+//! While "Keys" is on, letters without Ctrl, Alt or Shift play and do nothing else, unless one types: A W S E D F T G Y H U J K O L P ;
+//! are the keys of a piano from C upwards, Z and X take them an octave down and up, C and V make them softer and harder.
 
 #![forbid(unsafe_code)]
 
 mod browser;
+mod card;
+mod choice;
+mod command;
 mod desk;
 mod engine;
+mod fingers;
+mod hand;
 mod header;
 mod icon;
+mod keyboard;
 mod knob;
+mod latents;
 mod layout;
 mod macros;
 mod message;
 mod mixer;
+mod pad;
 mod play;
+mod presets;
 mod scale;
 mod scope;
 mod theme;
@@ -43,9 +57,11 @@ use std::time::Duration;
 
 use egui::{Align2, Color32, FontId, ScrollArea, Ui};
 
+pub use command::Command;
 pub use scale::{SCALES, clamp_scale};
 pub use view::{
-    Command, Entry, EntryId, Knob, KnobId, Level, Macro, Midi, Missing, Model, Note, Owner, Slot, Sound, Source, View,
+    Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy, Preset, PresetId,
+    Slot, Sound, Source, View,
 };
 pub use words::quality_line;
 
@@ -62,7 +78,10 @@ pub struct Window {
     browser: browser::Browser,
     page: macros::Page,
     mixer: mixer::Mixer,
-    hand: knob::Hand,
+    hand: hand::Hand,
+    presets: presets::Presets,
+    pad: pad::Pad,
+    fingers: fingers::Fingers,
 }
 
 impl Window {
@@ -77,19 +96,21 @@ impl Window {
         theme::install(ui.ctx());
         let mut desk = desk::Desk { owner, view: owner.view(), commands: Vec::new(), hand: &mut self.hand };
         desk.hand.begin_frame();
+        self.pad.begin_frame();
         ui.ctx().set_theme(desk.view.theme);
         // The style of this frame was chosen before the theme was.
         let style = ui.ctx().global_style();
         ui.set_style(style);
         scale::apply(ui, &mut desk);
         take_files(ui, &mut desk);
+        self.fingers.listen(ui, &mut desk);
 
         // Panels are drawn in the order in which one reads, since Tab leads through them so.
         let message = message::of(&desk.view);
         let mut browsing = !self.browser_closed;
         let places = layout::Places::of(ui.max_rect(), message.is_some(), browsing);
         places.paint(ui);
-        layout::place(ui, places.header, |ui| header::show(ui, &mut desk, &mut browsing));
+        layout::place(ui, places.header, |ui| header::show(ui, &mut desk, &mut self.presets, &mut browsing));
         self.browser_closed = !browsing;
         if let Some((message, place)) = message.zip(places.message) {
             layout::place(ui, place, |ui| message::show(ui, &mut desk, message));
@@ -100,27 +121,31 @@ impl Window {
         layout::place(ui, places.middle, |ui| {
             // In a window smaller than it should be the knobs are still within reach.
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                macros::show(ui, &mut desk, &mut self.page);
+                macros::show(ui, &mut desk, &mut self.page, &mut self.pad);
                 ui.add_space(theme::GAP);
                 scope::show(ui, &desk);
             });
         });
         layout::place(ui, places.mixer, |ui| mixer::show(ui, &mut desk, &mut self.mixer));
-        layout::place(ui, places.play, |ui| play::show(ui, &desk));
+        layout::place(ui, places.play, |ui| play::show(ui, &mut desk, &mut self.fingers));
         layout::place(ui, places.engine, |ui| engine::show(ui, &mut desk));
 
         let moving = desk.view.moving;
         let mut commands = desk.commands;
         self.hand.end_frame(ui, &mut commands);
+        self.pad.end_frame(&mut commands);
         if moving {
             ui.ctx().request_repaint_after(FRAME);
         }
         commands
     }
 
-    /// To be called when the window goes away: ends the gesture that is going on, if there is one.
-    pub fn close(&mut self) -> Option<Command> {
-        self.hand.let_go()
+    /// To be called when the window goes away: ends what is going on, gestures and keys that are held.
+    pub fn close(&mut self) -> Vec<Command> {
+        let mut commands: Vec<Command> = self.hand.let_go().into_iter().collect();
+        self.pad.let_go(&mut commands);
+        self.fingers.let_go(&mut commands);
+        commands
     }
 }
 

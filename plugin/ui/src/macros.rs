@@ -1,11 +1,14 @@
-//! The page of knobs: the model's own controls, or how notes are played.
+//! The pages of knobs: the model's own controls, how notes are played, what the model thinks in, and the pad.
 
 use egui::{Button, RichText, ScrollArea, Ui};
 
+use super::command::Command;
 use super::desk::Desk;
 use super::knob;
+use super::latents;
+use super::pad::{self, Pad};
 use super::theme::{self, GAP};
-use super::view::{Command, Macro};
+use super::view::Macro;
 
 /// The pages of knobs.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -13,15 +16,25 @@ pub(crate) enum Page {
     #[default]
     Macros,
     Voice,
+    Latents,
+    Pad,
 }
 
-pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page) {
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page, pad: &mut Pad) {
     let view = desk.view;
-    if view.voice.is_empty() {
+    let pages = [
+        (Page::Macros, "Macros", true),
+        (Page::Voice, "Voice", !view.voice.is_empty()),
+        (Page::Latents, "Latents", !view.latents.is_empty()),
+        (Page::Pad, "Pad", view.pad.is_some()),
+    ];
+    let offered = || pages.into_iter().filter(|(.., there)| *there);
+    if offered().all(|(one, ..)| one != *page) {
         *page = Page::Macros;
-    } else {
+    }
+    if offered().count() > 1 {
         ui.horizontal(|ui| {
-            for (one, name) in [(Page::Macros, "Macros"), (Page::Voice, "Voice")] {
+            for (one, name, _) in offered() {
                 if ui.add(Button::selectable(*page == one, name)).clicked() {
                     *page = one;
                 }
@@ -29,6 +42,12 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page) {
         });
     }
     match page {
+        Page::Latents => latents::show(ui, desk),
+        Page::Pad => {
+            if let Some(turned) = view.pad {
+                pad::show(ui, desk, pad, turned);
+            }
+        }
         Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| bound(ui, desk, index, one)),
         Page::Voice => grid(ui, view.voice.iter(), |ui, one| knob::show(ui, desk, one, true, |_, _| ())),
     }

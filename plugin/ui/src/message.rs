@@ -3,9 +3,10 @@
 use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::Status;
 
+use super::command::Command;
 use super::desk::Desk;
 use super::theme::Palette;
-use super::view::{Command, View};
+use super::view::View;
 
 /// Room for the buttons, points.
 const LOCATE: f32 = 80.0;

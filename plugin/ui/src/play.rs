@@ -1,25 +1,83 @@
-//! What is being played: pitch and loudness that are followed, and the notes.
+//! What is being played: pitch and loudness that are followed, what plays, and the notes.
 
 use egui::accesskit::Role;
-use egui::{Align2, FontFamily, FontId, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use egui::{Align2, Button, FontFamily, FontId, Rect, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
 
+use super::command::Command;
 use super::desk::Desk;
+use super::fingers::Fingers;
+use super::keyboard;
 use super::theme::{self, GAP, Palette};
+use super::view::PlayedBy;
 use super::words;
 
-/// The keys of a piano, MIDI.
-const LOWEST: u8 = 21;
-const HIGHEST: u8 = 108;
 /// Room for pitch and loudness, points.
 const FIGURES: f32 = 216.0;
+/// Room for what plays it, points.
+const SWITCHES: f32 = 98.0;
 /// Ends of the loudness bar, dB.
 const FLOOR_DB: f32 = -72.0;
 
-pub(crate) fn show(ui: &mut Ui, desk: &Desk<'_>) {
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, fingers: &mut Fingers) {
     let (rect, _) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
-    let (left, right) = rect.split_left_right_at_x(rect.left() + FIGURES);
+    let (left, mut right) = rect.split_left_right_at_x(rect.left() + FIGURES);
     figures(ui, desk, left);
-    keyboard(ui, desk, Rect::from_min_max(right.min + vec2(GAP, 0.0), right.max));
+    if desk.view.played_by.is_some() || desk.view.can_play {
+        let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + SWITCHES);
+        right = rest;
+        let mut column =
+            ui.new_child(UiBuilder::new().max_rect(switches.with_min_x(switches.left() + GAP)).id_salt("switches"));
+        column.spacing_mut().item_spacing = vec2(2.0, GAP);
+        column.spacing_mut().button_padding.x = 6.0;
+        played_by(&mut column, desk);
+        keys(&mut column, desk, fingers);
+    }
+    keyboard::show(ui, desk, fingers, Rect::from_min_max(right.min + vec2(GAP, 0.0), right.max));
+}
+
+/// Notes or the input.
+fn played_by(ui: &mut Ui, desk: &mut Desk<'_>) {
+    let Some(now) = desk.view.played_by else { return };
+    ui.horizontal(|ui| {
+        let ways = [(PlayedBy::Notes, "Notes", "MIDI plays"), (PlayedBy::Input, "Input", "What comes in plays")];
+        for (one, name, hint) in ways {
+            let button = Button::selectable(one == now, name).frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+            if ui.add(button).on_hover_text(hint).clicked() && one != now {
+                desk.tell(Command::PlayedBy(one));
+            }
+        }
+    });
+}
+
+/// Whether computer keys play, and which ones.
+fn keys(ui: &mut Ui, desk: &Desk<'_>, fingers: &mut Fingers) {
+    if !desk.view.can_play {
+        return;
+    }
+    ui.horizontal(|ui| {
+        let on = fingers.keys();
+        let button = Button::selectable(on, "Keys").frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+        let response = ui.add(button).on_hover_text(
+            "Play on the computer's keys: A W S E D … from C\nZ X: an octave down or up\nC V: softer or harder",
+        );
+        if response.clicked() {
+            fingers.set_keys(!on);
+            // A host leaves letters to a window that has something to take them.
+            response.request_focus();
+        }
+        if on {
+            let (first, percent) = (words::note(i32::from(fingers.first())), 100.0 * fingers.velocity());
+            let (rect, said) = ui.allocate_exact_size(vec2(45.0, 26.0), Sense::hover());
+            let line = format!("Keys from {first}, velocity {percent:.0} %");
+            said.widget_info(|| WidgetInfo::labeled(Role::Status, true, &line));
+            let palette = Palette::of(ui);
+            let left = rect.left() + GAP;
+            let (above, below) = (pos2(left, rect.top() + 1.0), pos2(left, rect.bottom() - 1.0));
+            ui.painter().text(above, Align2::LEFT_TOP, first, theme::figures(), palette.text);
+            ui.painter().text(below, Align2::LEFT_BOTTOM, format!("{percent:.0} %"), theme::figures(), palette.dim);
+            said.on_hover_text(line);
+        }
+    });
 }
 
 fn figures(ui: &Ui, desk: &Desk<'_>, rect: Rect) {
@@ -70,57 +128,5 @@ fn figures(ui: &Ui, desk: &Desk<'_>, rect: Rect) {
         let mut bar = track;
         bar.set_right(track.left() + (1.0 - db / FLOOR_DB).clamp(0.0, 1.0) * track.width());
         painter.rect_filled(bar, 1.5, palette.accent);
-    }
-}
-
-fn is_black(key: u8) -> bool {
-    matches!(key % 12, 1 | 3 | 6 | 8 | 10)
-}
-
-fn keyboard(ui: &Ui, desk: &Desk<'_>, rect: Rect) {
-    let palette = Palette::of(ui);
-    let notes = desk.view.notes;
-    let names: Vec<String> = notes.iter().map(|note| words::note(i32::from(note.key))).collect();
-    let response = ui.interact(rect, ui.scope_id().with("keyboard"), Sense::hover());
-    let said = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
-    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Notes {said}")));
-
-    // `[key]`: how strongly it is lit, 0 … 1; of equal notes the loudest counts.
-    let mut lit = [0.0_f32; 128];
-    for note in notes {
-        let strength = if note.velocity.is_nan() { 1.0 } else { 0.4 + 0.6 * note.velocity.clamp(0.0, 1.0) };
-        if let Some(key) = lit.get_mut(usize::from(note.key)) {
-            *key = key.max(strength);
-        }
-    }
-    let dark = ui.visuals().dark_mode;
-    let white = if dark { palette.text.gamma_multiply(0.86) } else { egui::Color32::WHITE };
-    let black = if dark { palette.ground } else { palette.text };
-    let shade = |resting: egui::Color32, key: u8| resting.lerp_to_gamma(palette.accent, lit[usize::from(key)]);
-
-    let painter = ui.painter();
-    let whites = (LOWEST..=HIGHEST).filter(|key| !is_black(*key)).count();
-    let width = rect.width() / whites as f32;
-    painter.rect_filled(rect, 1.5, palette.line);
-    let mut left = rect.left();
-    for key in (LOWEST..=HIGHEST).filter(|key| !is_black(*key)) {
-        let field = Rect::from_min_size(pos2(left, rect.top()), vec2(width, rect.height()));
-        painter.rect_filled(field.shrink2(vec2(0.5, 0.0)), 1.5, shade(white, key));
-        if key % 12 == 0 {
-            let ink = egui::Color32::from_gray(90);
-            let at = field.center_bottom() - vec2(0.0, 2.0);
-            painter.text(at, Align2::CENTER_BOTTOM, words::note(i32::from(key)), FontId::proportional(8.0), ink);
-        }
-        left += width;
-    }
-    let mut left = rect.left();
-    for key in LOWEST..=HIGHEST {
-        if is_black(key) {
-            let size = vec2((width * 0.62).max(2.0), rect.height() * 0.6);
-            let field = Rect::from_min_size(pos2(left - size.x / 2.0, rect.top()), size);
-            painter.rect(field, 1.0, shade(black, key), Stroke::new(0.5, black), egui::StrokeKind::Inside);
-        } else {
-            left += width;
-        }
     }
 }

@@ -2,10 +2,10 @@
 
 use egui::{Button, Key, Modifiers, Popup, ThemePreference, Ui};
 
+use super::command::Command;
 use super::desk::Desk;
 use super::icon::{self, Icon};
 use super::theme;
-use super::view::Command;
 
 /// The sizes that are offered, 1 is 100 %.
 pub const SCALES: [f32; 6] = [0.75, 1.0, 1.25, 1.5, 1.75, 2.0];

@@ -1,10 +1,13 @@
 //! Colours, type and spacing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use egui::text::{CCursor, CCursorRange, LayoutJob, TextWrapping};
+use egui::text_edit::TextEditState;
 use egui::{
-    Button, Color32, Context, CornerRadius, FontFamily, FontId, Id, Margin, Painter, Rect, Response, Shadow, Stroke,
-    StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
+    Button, Color32, Context, CornerRadius, FontFamily, FontId, Galley, Id, Margin, Painter, Rect, Response, Shadow,
+    Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
 };
 
 /// Corners of everything that has some.
@@ -178,6 +181,20 @@ pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
         let stroke = Stroke::new(1.5, Palette::of(ui).accent);
         ui.painter().rect_stroke(rect, RADIUS, stroke, StrokeKind::Inside);
     }
+}
+
+/// Text in one line, shortened where it must be.
+pub(crate) fn fit(painter: &Painter, text: &str, font: FontId, width: f32, ink: Color32) -> Arc<Galley> {
+    let mut job = LayoutJob::simple_singleline(text.to_owned(), font, ink);
+    job.wrap = TextWrapping::truncate_at_width(width);
+    painter.layout_job(job)
+}
+
+/// Selects all of a text field, so that what is there gives way to the first thing typed.
+pub(crate) fn select_all(ctx: &Context, id: Id, mut state: TextEditState, galley: &Galley) {
+    let all = CCursorRange::two(CCursor::default(), galley.end());
+    state.cursor.set_char_range(Some(all));
+    state.store(ctx, id);
 }
 
 /// A sunken field, in which figures or curves stand.

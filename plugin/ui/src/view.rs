@@ -1,7 +1,5 @@
 //! What passes between a window and its owner: data to draw goes in, what the user did comes out.
 
-use std::path::PathBuf;
-
 use egui::ThemePreference;
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::realtime::{Driver, Health, Status};
@@ -33,11 +31,28 @@ pub struct View<'a> {
     pub entries: &'a [Entry],
     /// The entry that is being listened to before it is loaded.
     pub auditioned: Option<EntryId>,
+    /// Whether the model is kept in the project; none where that is not offered.
+    pub embed: Option<bool>,
+    /// Why it cannot be.
+    pub embed_problem: Option<&'a str>,
+
+    /// The presets that can be chosen, in the order to show them.
+    pub presets: &'a [Preset],
+    /// What was loaded or saved last.
+    pub preset: Option<PresetId>,
+    /// Something has been turned since.
+    pub changed: bool,
+    /// Whether the owner can save presets; where not, and where there are none, nothing is shown of them.
+    pub can_save_presets: bool,
 
     /// The knobs for the model's own controls; usually eight.
     pub macros: &'a [Macro],
     /// Knobs for how notes are played: glide, transpose, vibrato … . May be empty.
     pub voice: &'a [Knob],
+    /// What the model thinks in, where that can be bent; may be empty.
+    pub latents: &'a [Latent],
+    /// What the pad turns across and upwards; none where no pad is offered.
+    pub pad: Option<(KnobId, KnobId)>,
     /// Gain before the model.
     pub input_gain: &'a Knob,
     /// Gain after all.
@@ -70,6 +85,12 @@ pub struct View<'a> {
     pub loudness_db: Option<f32>,
     /// Notes that sound.
     pub notes: &'a [Note],
+    /// What plays the model; none where there is no choice.
+    pub played_by: Option<PlayedBy>,
+    /// Whether the window's keyboard can be played.
+    pub can_play: bool,
+    /// Whether the computer's keys play it as soon as the window opens.
+    pub keys_on_start: bool,
     /// Whether any of the sound's figures will be others in the next frame.
     pub moving: bool,
 
@@ -159,6 +180,8 @@ pub struct Knob {
     pub default: f32,
     /// How many places it can stand at, evenly spread; below 2 for anywhere.
     pub steps: u32,
+    /// The names of those places from 0 to 1, for a knob that is shown as a drop-down; empty for all others.
+    pub choices: Vec<String>,
     /// What else turns it.
     pub midi: Midi,
 }
@@ -182,6 +205,49 @@ pub struct Macro {
     pub knob: Knob,
     /// Index into [`Model::controls`]; none while it turns nothing.
     pub control: Option<usize>,
+}
+
+/// One of the numbers that a model thinks in, and how it is bent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latent {
+    /// Name to show.
+    pub name: String,
+    /// What it is multiplied with. Named in full, `Latent 1 scale`, as the other two are.
+    pub scale: Knob,
+    /// What is added.
+    pub offset: Knob,
+    /// At 1 it stays as it is.
+    pub hold: Knob,
+    /// Where it is after all that, -1 … 1.
+    pub value: f32,
+}
+
+/// Names a preset for as long as the owner lives, also when the list is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PresetId(pub u64);
+
+/// Everything as it was set once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preset {
+    /// Its name for commands.
+    pub id: PresetId,
+    /// Name to show.
+    pub name: String,
+    /// Who made it and what it is like, in a few words that are also searched; may be empty.
+    pub about: String,
+    /// Where it comes from; only the user's own can be deleted.
+    pub source: Source,
+    /// Why it cannot be loaded.
+    pub problem: Option<String>,
+}
+
+/// What plays a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlayedBy {
+    /// MIDI.
+    Notes,
+    /// Pitch and loudness of what comes in.
+    Input,
 }
 
 /// One of two settings to be compared.
@@ -242,58 +308,4 @@ pub struct Note {
     pub key: u8,
     /// How hard it was struck, 0 … 1.
     pub velocity: f32,
-}
-
-/// What the user did.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// A hand is on the knob: one gesture, one step of undo, until [`Command::End`].
-    Begin(KnobId),
-    /// The knob is turned there, 0 … 1. Only within a gesture.
-    Set(KnobId, f32),
-    /// The hand has left the knob.
-    End(KnobId),
-    /// The next MIDI controller that is moved shall turn the knob.
-    Learn(KnobId),
-    /// None shall, and none is waited for.
-    Forget(KnobId),
-    /// The macro of that index shall turn the control of that index, or nothing.
-    Bind(usize, Option<usize>),
-
-    /// Play the model.
-    Load(EntryId),
-    /// Play the model after the present one in the list.
-    Next,
-    /// Play the model before it.
-    Previous,
-    /// Let the model be heard for a moment, or stop that with none.
-    Audition(Option<EntryId>),
-    /// Mark the model, or take the mark away.
-    Favourite(EntryId, bool),
-    /// Look for models again.
-    Rescan,
-    /// Play the model in a file that was dropped on the window.
-    Open(PathBuf),
-    /// Ask where the missing file is.
-    Locate,
-    /// Try again what failed.
-    Retry,
-
-    /// Let that slot be heard; what was heard stays in the slot that it was in.
-    Recall(Slot),
-    /// Put what is heard into that slot.
-    Store(Slot),
-    /// Let the input pass unchanged, or not.
-    Bypass(bool),
-    /// Silence everything at once.
-    Panic,
-
-    /// Drive the model so.
-    Drive(Driver),
-    /// Play the model in that of its forms.
-    Quality(usize),
-    /// Show the window at that size, 1 is 100 %: the owner makes its window as large and draws with it.
-    Scale(f32),
-    /// Show the window so.
-    Theme(ThemePreference),
 }

@@ -69,6 +69,17 @@ fn short(value: f64) -> String {
     }
 }
 
+/// Whether `word` stands in `text`, large or small letters alike. Allocates nothing: it is asked for all models in each frame.
+pub(crate) fn finds(text: &str, word: &str) -> bool {
+    if word.is_empty() {
+        return true;
+    }
+    text.char_indices().any(|(start, _)| {
+        let mut letters = text[start..].chars().flat_map(char::to_lowercase);
+        word.chars().flat_map(char::to_lowercase).all(|wanted| letters.next() == Some(wanted))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use ondes_engine::model::Measure;
@@ -107,5 +118,14 @@ mod tests {
         assert_eq!(quality_line(&card), "");
         card.quality.push(Measure { name: "error".into(), unit: "dB".into(), value: 1.234, baseline: Some(12.34) });
         assert_eq!(quality_line(&card), "error 1.23 dB (baseline 12.3)");
+    }
+
+    #[test]
+    fn letters_are_found_whatever_their_size() {
+        assert!(finds("Nylon Guitar", "guit"));
+        assert!(finds("ÉTUDE", "étu"));
+        assert!(finds("abc", ""));
+        assert!(!finds("Nylon", "nylons"));
+        assert!(!finds("", "a"));
     }
 }

@@ -12,6 +12,13 @@ fn picture(test: &mut Test, name: &str) {
     test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
 }
 
+/// Without the pointer, which would light what it is on.
+fn still(test: &mut Test, name: &str) {
+    test.remove_cursor();
+    test.run_steps(2);
+    picture(test, name);
+}
+
 #[test]
 fn a_violin_plays() {
     picture(&mut open(Fake::playing()), "playing_dark");
@@ -51,9 +58,7 @@ fn a_macro_has_its_menu() {
     let mut test = open(Fake::playing());
     test.get_by_role_and_label(egui::Role::Slider, "Body").click_secondary();
     test.run_steps(4);
-    test.remove_cursor();
-    test.run_steps(2);
-    picture(&mut test, "macro_menu");
+    still(&mut test, "macro_menu");
 }
 
 #[test]
@@ -61,7 +66,51 @@ fn without_the_browser_there_is_room() {
     let mut test = open(Fake::playing());
     test.get_by_label("Browser").click();
     test.run_steps(4);
-    test.remove_cursor();
-    test.run_steps(2);
-    picture(&mut test, "wide");
+    still(&mut test, "wide");
+}
+
+#[test]
+fn presets_are_listed() {
+    let mut test = open(Fake::playing());
+    test.get_by_role_and_label(egui::Role::ComboBox, "Preset").click();
+    test.run_steps(4);
+    test.get_by_label("Save as…").click();
+    test.run_steps(4);
+    test.get_by_label("Delete My evening strings").click();
+    test.run_steps(4);
+    still(&mut test, "presets");
+}
+
+#[test]
+fn a_model_has_its_card() {
+    let mut test = open(Fake { embed_problem: Some("too large: 310 MB".into()), ..Fake::playing() });
+    test.get_by_label("About Violin").click();
+    test.run_steps(4);
+    still(&mut test, "card");
+}
+
+#[test]
+fn a_voice_is_chosen() {
+    let mut test = open(Fake::playing());
+    test.get_by_label("Voice").click();
+    test.run_steps(4);
+    test.get_by_role_and_label(egui::Role::ComboBox, "Voices").click();
+    test.run_steps(4);
+    still(&mut test, "voice");
+}
+
+#[test]
+fn latents_are_bent() {
+    let mut test = open(Fake::bending());
+    test.get_by_label("Latents").click();
+    test.run_steps(4);
+    still(&mut test, "latents");
+}
+
+#[test]
+fn the_pad_turns_two() {
+    let mut test = open(Fake { keys_on_start: true, theme: ThemePreference::Light, ..Fake::bending() });
+    test.get_by_role_and_label(egui::Role::Button, "Pad").click();
+    test.run_steps(4);
+    still(&mut test, "pad");
 }

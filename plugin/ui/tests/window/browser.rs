@@ -1,0 +1,86 @@
+//! The list of models.
+
+use egui::{Key, Modifiers};
+use egui_kittest::kittest::Queryable;
+use ondes_ui::{Command, EntryId};
+
+use super::fake::{Fake, open};
+use super::hands::{click, press, row, rows, settle};
+
+#[test]
+fn the_browser_is_searched_filtered_and_loaded_from() {
+    let mut test = open(Fake::playing());
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.get_by_label("Search models").type_text("rey VOICE");
+    settle(&mut test);
+    assert_eq!(rows(&test), ["Tape voice"]);
+    row(&test, "Tape voice").click();
+    row(&test, "Tape voice").click();
+    settle(&mut test);
+    assert_eq!(test.state_mut().told(), [Command::Load(EntryId(6))]);
+
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    press(&mut test, Key::Delete);
+    click(&mut test, "Effect");
+    assert_eq!(rows(&test), ["Tube amp", "Tube amp", "Fuzz box"], "favourites, bundled, the user's own");
+    click(&mut test, "Codec");
+    test.get_by_label("Search models").type_text("nobody");
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.get_by_label("Search models").type_text("nobody");
+    settle(&mut test);
+    assert!(rows(&test).is_empty());
+    assert!(test.query_by_label("No model fits").is_some());
+}
+
+#[test]
+fn one_click_auditions_and_one_marks() {
+    let mut test = open(Fake::playing());
+    click(&mut test, "Audition Cello");
+    assert_eq!(test.state_mut().told(), [Command::Audition(Some(EntryId(2)))]);
+    click(&mut test, "Stop Cello");
+    assert_eq!(test.state_mut().told(), [Command::Audition(None)]);
+    assert_eq!(rows(&test)[0], "Tube amp");
+    click(&mut test, "Mark Cello");
+    assert_eq!(test.state_mut().told(), [Command::Favourite(EntryId(2), true)]);
+    assert_eq!(rows(&test)[..2], ["Cello", "Tube amp"], "it stands among the favourites now");
+    click(&mut test, "Rescan folders");
+    assert_eq!(test.state_mut().told(), [Command::Rescan]);
+}
+
+#[test]
+fn the_list_is_walked_by_keyboard() {
+    let mut test = open(Fake::playing());
+    test.key_press_modifiers(Modifiers::COMMAND, Key::F);
+    settle(&mut test);
+    assert!(test.get_by_label("Search models").is_focused());
+    press(&mut test, Key::ArrowDown);
+    assert!(row(&test, "Violin").is_focused(), "what plays is where the walk begins");
+    for _ in 0..3 {
+        press(&mut test, Key::ArrowDown);
+    }
+    assert!(row(&test, "Flute").is_focused());
+    press(&mut test, Key::Space);
+    press(&mut test, Key::F);
+    press(&mut test, Key::Enter);
+    let flute = EntryId(3);
+    let wanted = [Command::Audition(Some(flute)), Command::Favourite(flute, true), Command::Load(flute)];
+    assert_eq!(test.state_mut().told(), wanted);
+    press(&mut test, Key::End);
+    assert!(row(&test, "Fuzz box").is_focused(), "also a row that was out of sight");
+    press(&mut test, Key::PageDown);
+    assert!(row(&test, "Fuzz box").is_focused());
+}
+
+#[test]
+fn a_thousand_models_are_no_more_work_than_those_in_sight() {
+    let mut owner = Fake::playing();
+    let model = owner.entries[1].clone();
+    let many = |id: u64| ondes_ui::Entry { id: EntryId(id), name: format!("Model {id}"), ..model.clone() };
+    owner.entries = (0..1000).map(many).collect();
+    let test = open(owner);
+    assert!(rows(&test).len() < 20, "{}", rows(&test).len());
+}

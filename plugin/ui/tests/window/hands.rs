@@ -1,0 +1,67 @@
+//! What hands do in a test, and what they are to find.
+
+use egui::{Key, Role};
+use egui_kittest::Node;
+use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_ui::{Command, KnobId};
+
+use super::fake::Test;
+
+pub const BRIGHTNESS: KnobId = KnobId(0);
+
+pub fn slider<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
+    test.get_by_role_and_label(Role::Slider, name)
+}
+
+/// A model's row in the list; of several the first.
+pub fn row<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
+    test.get_all_by_role_and_label(Role::ListBoxOption, name).next().unwrap_or_else(|| panic!("no row for {name}"))
+}
+
+pub fn rows(test: &Test) -> Vec<String> {
+    test.query_all_by_role(Role::ListBoxOption).filter_map(|row| row.accesskit_node().label()).collect()
+}
+
+pub fn settle(test: &mut Test) {
+    test.run_steps(4);
+}
+
+pub fn click(test: &mut Test, label: &str) {
+    test.get_by_label(label).click();
+    settle(test);
+}
+
+/// Clicks what has that part, where its label alone would not tell it.
+pub fn choose(test: &mut Test, role: Role, label: &str) {
+    test.get_by_role_and_label(role, label).click();
+    settle(test);
+}
+
+pub fn press(test: &mut Test, key: Key) {
+    test.key_press(key);
+    settle(test);
+}
+
+/// The single value that the knob was set to, in one gesture.
+pub fn one_gesture(told: &[Command], knob: KnobId) -> f32 {
+    match told {
+        [Command::Begin(begun), Command::Set(set, value), Command::End(ended)] => {
+            assert_eq!([begun, set, ended], [&knob; 3]);
+            *value
+        }
+        other => panic!("not one gesture: {other:?}"),
+    }
+}
+
+/// The last value of a gesture of many steps.
+pub fn long_gesture(told: &[Command], knob: KnobId) -> f32 {
+    assert_eq!(told.first(), Some(&Command::Begin(knob)), "{told:?}");
+    assert_eq!(told.last(), Some(&Command::End(knob)), "{told:?}");
+    let steps = &told[1..told.len() - 1];
+    let value = |step: &Command| match step {
+        Command::Set(set, value) if *set == knob => *value,
+        other => panic!("{other:?} within a gesture"),
+    };
+    let values: Vec<f32> = steps.iter().map(value).collect();
+    *values.last().expect("a step")
+}

@@ -1,0 +1,211 @@
+//! Pages beyond the macros: choices of the voice, latents, and the pad.
+
+use egui::accesskit::Toggled;
+use egui::{Event, Key, Modifiers, Role, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_ui::{Command, KnobId};
+
+use super::fake::{Fake, Test, open};
+use super::hands::{BRIGHTNESS, choose, click, one_gesture, press, settle, slider};
+
+const VOICES: KnobId = KnobId(52);
+const BODY: KnobId = KnobId(4);
+
+#[test]
+fn a_knob_with_names_is_a_drop_down() {
+    let mut test = open(Fake::playing());
+    click(&mut test, "Voice");
+    assert!(test.query_by_role_and_label(Role::Slider, "Voices").is_none());
+    let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Voices").value();
+    assert_eq!(value(&test).as_deref(), Some("Mono"));
+    choose(&mut test, Role::ComboBox, "Voices");
+    click(&mut test, "Legato");
+    assert_eq!(one_gesture(&test.state_mut().told(), VOICES), 1.0);
+    assert_eq!(value(&test).as_deref(), Some("Legato"));
+    assert!(test.query_by_label("Poly").is_none(), "it closes");
+
+    test.get_by_role_and_label(Role::ComboBox, "Voices").focus();
+    settle(&mut test);
+    press(&mut test, Key::ArrowUp);
+    assert_eq!(one_gesture(&test.state_mut().told(), VOICES), 0.5);
+    press(&mut test, Key::ArrowUp);
+    test.state_mut().told();
+    press(&mut test, Key::ArrowUp);
+    assert!(test.state_mut().told().is_empty(), "there is nothing above the first");
+    assert!(test.get_by_role_and_label(Role::ComboBox, "Voices").is_focused());
+
+    test.get_by_role_and_label(Role::ComboBox, "Voices").click_secondary();
+    settle(&mut test);
+    click(&mut test, "MIDI learn");
+    assert_eq!(test.state_mut().told(), [Command::Learn(VOICES)]);
+}
+
+#[test]
+fn latents_have_a_page_where_there_are_some() {
+    let test = open(Fake::playing());
+    assert!(test.query_by_label("Latents").is_none());
+    let mut test = open(Fake::bending());
+    click(&mut test, "Latents");
+    let (scale, hold) = (KnobId(220), KnobId(222));
+    slider(&test, "Latent 2 scale").focus();
+    settle(&mut test);
+    press(&mut test, Key::End);
+    assert_eq!(one_gesture(&test.state_mut().told(), scale), 1.0);
+    click(&mut test, "Latent 2 hold");
+    assert_eq!(one_gesture(&test.state_mut().told(), hold), 1.0);
+    assert_eq!(test.get_by_label("Latent 2 hold").accesskit_node().toggled(), Some(Toggled::True));
+    click(&mut test, "Latent 2 hold");
+    assert_eq!(one_gesture(&test.state_mut().told(), hold), 0.0);
+    assert_eq!(test.get_by_label("Latent 2 now").value().as_deref(), Some("-0.26"));
+    test.state_mut().owner.latents[1].value = f32::NAN;
+    test.state_mut().owner.latents[0].value = -7.0;
+    settle(&mut test);
+    assert_eq!(test.get_by_label("Latent 1 now").value().as_deref(), Some("-1.00"));
+    test.render().expect("a picture");
+    test.state_mut().owner.latents.clear();
+    settle(&mut test);
+    assert!(test.query_by_role_and_label(Role::Slider, "Brightness").is_some(), "back to the macros");
+}
+
+#[test]
+fn a_latent_is_typed_at() {
+    let mut test = open(Fake::bending());
+    click(&mut test, "Latents");
+    slider(&test, "Latent 1 offset").focus();
+    settle(&mut test);
+    press(&mut test, Key::Enter);
+    test.get_by_label("Latent 1 offset value").type_text("25 %");
+    settle(&mut test);
+    press(&mut test, Key::Enter);
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(211)), 0.25);
+}
+
+fn on_the_pad() -> Test {
+    let mut test = open(Fake::playing());
+    choose(&mut test, Role::Button, "Pad");
+    // So long that the next click does not belong to that one.
+    test.run_steps(60);
+    test
+}
+
+#[test]
+fn the_pad_turns_two_knobs_in_one_gesture_each() {
+    let mut test = on_the_pad();
+    let pad = test.get_by_role_and_label(Role::Group, "Pad").rect();
+    test.drag_at(pad.center());
+    test.run_steps(2);
+    for way in 1..=4 {
+        test.hover_at(pad.center() + vec2(20.0, -10.0) * way as f32);
+        test.step();
+    }
+    test.drop_at(pad.center() + vec2(80.0, -40.0));
+    settle(&mut test);
+    let told = test.state_mut().told();
+    assert_eq!(told[..2], [Command::Begin(BRIGHTNESS), Command::Begin(BODY)]);
+    assert_eq!(told[told.len() - 2..], [Command::End(BRIGHTNESS), Command::End(BODY)]);
+    let sets = &told[2..told.len() - 2];
+    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, Command::Set(..))), "{told:?}");
+    let (x, y) = (test.state_mut().owner.value(BRIGHTNESS), test.state_mut().owner.value(BODY));
+    let inner = pad.shrink(9.0);
+    assert!((x - (0.5 + 80.0 / inner.width())).abs() < 0.01, "{x}");
+    assert!((y - (0.5 + 40.0 / inner.height())).abs() < 0.01, "upwards is more: {y}");
+}
+
+#[test]
+fn the_pad_is_let_go_when_it_goes_away() {
+    let held = |test: &mut Test| {
+        let pad = test.get_by_role_and_label(Role::Group, "Pad").rect();
+        test.drag_at(pad.center());
+        test.run_steps(2);
+        let told = test.state_mut().told();
+        assert_eq!(told.iter().filter(|command| matches!(command, Command::Begin(_))).count(), 2, "{told:?}");
+    };
+    let ends = [Command::End(BRIGHTNESS), Command::End(BODY)];
+    let mut test = on_the_pad();
+    held(&mut test);
+    test.state_mut().owner.pad = None;
+    settle(&mut test);
+    assert_eq!(test.state_mut().told(), ends);
+    let mut test = on_the_pad();
+    held(&mut test);
+    assert_eq!(test.state_mut().window.close(), ends);
+    assert!(test.state_mut().window.close().is_empty());
+}
+
+#[test]
+fn the_pad_is_reset_by_a_double_click() {
+    let mut test = on_the_pad();
+    let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center() + vec2(60.0, 30.0);
+    for _ in 0..2 {
+        test.drag_at(at);
+        test.event(Event::PointerButton {
+            pos: at,
+            button: egui::PointerButton::Primary,
+            pressed: false,
+            modifiers: Modifiers::NONE,
+        });
+    }
+    settle(&mut test);
+    assert_eq!(test.state_mut().owner.value(BRIGHTNESS), 0.5);
+    assert_eq!(test.state_mut().owner.value(BODY), 0.5);
+    let mut open = Vec::new();
+    for command in test.state_mut().told() {
+        match command {
+            Command::Begin(id) => {
+                assert!(!open.contains(&id), "begun twice");
+                open.push(id);
+            }
+            Command::Set(id, _) => assert!(open.contains(&id), "set outside of a gesture"),
+            Command::End(id) => open.retain(|one| *one != id),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(open.is_empty(), "{open:?} still held");
+}
+
+#[test]
+fn arrows_move_the_pad() {
+    let mut test = on_the_pad();
+    test.get_by_role_and_label(Role::Group, "Pad").focus();
+    settle(&mut test);
+    press(&mut test, Key::ArrowRight);
+    let x = one_gesture(&test.state_mut().told(), BRIGHTNESS);
+    assert!((x - 0.63).abs() < 1e-4, "{x}");
+    test.key_press_modifiers(Modifiers::SHIFT, Key::ArrowDown);
+    settle(&mut test);
+    let y = one_gesture(&test.state_mut().told(), BODY);
+    assert!((y - 0.739).abs() < 1e-4, "{y}");
+    let pad = test.get_by_role_and_label(Role::Group, "Pad");
+    assert!(pad.is_focused());
+    assert_eq!(pad.value().as_deref(), Some("Brightness 63 %, Body 74 %"));
+    press(&mut test, Key::Delete);
+    assert_eq!(test.state_mut().told().len(), 6, "both are reset");
+}
+
+#[test]
+fn the_pad_turns_what_is_chosen() {
+    let mut test = open(Fake::bending());
+    choose(&mut test, Role::Button, "Pad");
+    choose(&mut test, Role::ComboBox, "Pad up");
+    click(&mut test, "Bow noise");
+    assert_eq!(test.state_mut().told(), [Command::Pad(KnobId(211), KnobId(1))]);
+    choose(&mut test, Role::ComboBox, "Pad across");
+    click(&mut test, "Bow noise");
+    let swapped = [Command::Pad(KnobId(1), KnobId(211))];
+    assert_eq!(test.state_mut().told(), swapped, "never the same in both places");
+
+    // What an owner says may be anything: of equal knobs one is turned, and of none none.
+    for pad in [(BRIGHTNESS, BRIGHTNESS), (KnobId(900), KnobId(901))] {
+        test.state_mut().owner.pad = Some(pad);
+        settle(&mut test);
+        let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center();
+        test.drag_at(at);
+        test.run_steps(2);
+        test.drop_at(at);
+        settle(&mut test);
+        let told = test.state_mut().told();
+        let begun = told.iter().filter(|command| matches!(command, Command::Begin(_))).count();
+        let ended = told.iter().filter(|command| matches!(command, Command::End(_))).count();
+        assert_eq!((begun, ended), if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) }, "{told:?}");
+    }
+}

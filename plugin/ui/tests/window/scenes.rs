@@ -1,0 +1,243 @@
+//! What an owner may have to show.
+
+use std::f32::consts::TAU;
+use std::time::Duration;
+
+use egui::ThemePreference;
+use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
+use ondes_engine::realtime::histogram::Percentiles;
+use ondes_engine::realtime::{Driven, Driver, Health, Status};
+use ondes_ui::{
+    Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Note, PlayedBy, Preset, PresetId, Slot, Source,
+};
+
+use super::fake::{Fake, INPUT, MIX, OUTPUT};
+
+/// Of a sound that does not change.
+const RATE_HZ: f32 = 48_000.0;
+
+pub fn knob(id: KnobId, name: &str, value: f32) -> Knob {
+    Knob { id, name: name.into(), value, default: 0.5, steps: 0, choices: Vec::new(), midi: Midi::None }
+}
+
+fn control(name: &str, description: &str) -> Control {
+    Control {
+        name: name.into(),
+        unit: "%".into(),
+        min: 0.0,
+        max: 100.0,
+        default: 50.0,
+        curve: Curve::Linear,
+        description: description.into(),
+    }
+}
+
+fn entry(id: u64, name: &str, author: &str, kind: Kind, source: Source) -> Entry {
+    Entry {
+        id: EntryId(id),
+        name: name.into(),
+        author: author.into(),
+        kind,
+        source,
+        favourite: false,
+        recent: false,
+        quality: String::new(),
+    }
+}
+
+fn voice() -> Vec<Knob> {
+    let choices = ["Poly", "Mono", "Legato"].map(str::to_owned).to_vec();
+    vec![
+        knob(KnobId(50), "Glide", 0.3),
+        Knob { steps: 3, ..knob(KnobId(51), "Mode", 0.0) },
+        Knob { steps: 3, choices, default: 0.0, ..knob(KnobId(52), "Voices", 0.5) },
+    ]
+}
+
+fn presets() -> Vec<Preset> {
+    let preset = |id, name: &str, about: &str, source| Preset {
+        id: PresetId(id),
+        name: name.into(),
+        about: about.into(),
+        source,
+        problem: None,
+    };
+    let mut presets = vec![
+        preset(1, "Concert hall", "Ondes · warm, wide", Source::Bundled),
+        preset(2, "Close bow", "Ondes · dry, breathy", Source::Bundled),
+        preset(3, "Far away", "Ondes · dark", Source::Bundled),
+        preset(4, "My evening strings", "Ana · slow", Source::User),
+        preset(5, "Old bell choir", "Ana", Source::User),
+    ];
+    presets[4].problem = Some("its model is missing".into());
+    presets
+}
+
+impl Fake {
+    /// Nothing is loaded, nothing sounds, nothing is there to be chosen.
+    pub fn empty() -> Self {
+        Self {
+            status: Status::Empty,
+            missing: None,
+            card: None,
+            playing: None,
+            controls: Vec::new(),
+            entries: Vec::new(),
+            auditioned: None,
+            macros: Vec::new(),
+            voice: Vec::new(),
+            mixer: [knob(INPUT, "Gain in", 0.8), knob(OUTPUT, "Gain out", 0.8), knob(MIX, "Mix", 1.0)],
+            bypass: false,
+            slot: Slot::A,
+            driver: Driver::Auto,
+            health: None,
+            qualities: Vec::new(),
+            quality: 0,
+            input_levels: Vec::new(),
+            output_levels: Vec::new(),
+            waves: Default::default(),
+            spectra: Default::default(),
+            pitch_hz: None,
+            loudness_db: None,
+            notes: Vec::new(),
+            embed: None,
+            embed_problem: None,
+            presets: Vec::new(),
+            preset: None,
+            changed: false,
+            latents: Vec::new(),
+            pad: None,
+            played_by: None,
+            keys_on_start: false,
+            moving: false,
+            able: true,
+            scale: 1.0,
+            theme: ThemePreference::Dark,
+            sample_rate_hz: RATE_HZ,
+            told: Vec::new(),
+        }
+    }
+
+    /// A violin that plays.
+    pub fn playing() -> Self {
+        let names = ["Brightness", "Bow noise", "Vibrato", "Vibrato rate", "Body", "Attack", "Room", "Air", "Detune"];
+        let controls: Vec<Control> = names.iter().map(|name| control(name, "Says what it does")).collect();
+        let values = [0.62, 0.2, 0.35, 0.5, 0.74, 0.1, 0.28];
+        let mut macros: Vec<Macro> = (0..8)
+            .map(|n| {
+                let name = if n < 7 { names[n].to_owned() } else { "Macro 8".into() };
+                let value = values.get(n).copied().unwrap_or_default();
+                Macro { knob: knob(KnobId(n as u32), &name, value), control: (n < 7).then_some(n) }
+            })
+            .collect();
+        macros[2].knob.midi = Midi::Controller(1);
+        let mut entries = vec![
+            entry(1, "Violin", "Ondes", Kind::Instrument, Source::Bundled),
+            entry(2, "Cello", "Ondes", Kind::Instrument, Source::Bundled),
+            entry(3, "Flute", "Ondes", Kind::Instrument, Source::Bundled),
+            entry(4, "Tube amp", "Ondes", Kind::Effect, Source::Bundled),
+            entry(5, "Murmur", "Ondes", Kind::Generator, Source::Bundled),
+            entry(6, "Tape voice", "M. Rey", Kind::Codec, Source::User),
+            entry(7, "Grandmother's piano", "M. Rey", Kind::Instrument, Source::User),
+            entry(8, "Fuzz box", "M. Rey", Kind::Effect, Source::User),
+        ];
+        entries[3].favourite = true;
+        entries[0].recent = true;
+        entries[0].quality = "distance 0.41".into();
+        let card = Card {
+            name: "Violin".into(),
+            description: "A bowed string with a wooden body.".into(),
+            author: "Ondes".into(),
+            quality: vec![Measure {
+                name: "spectral distance".into(),
+                unit: String::new(),
+                value: 0.41,
+                baseline: Some(1.73),
+            }],
+            ..Card::default()
+        };
+        let ms = |ms: f64| Duration::from_secs_f64(ms / 1000.0);
+        let health = Health {
+            driven: Driven::Worker,
+            latency_samples: 412,
+            latency_ms: 8.583,
+            load: 0.23,
+            misses: 0,
+            faults: 0,
+            cues_lost: 0,
+            queued_samples: 256,
+            steps: Percentiles {
+                count: 9000,
+                p50: ms(0.61),
+                p95: ms(0.8),
+                p99: ms(1.2),
+                p999: ms(1.9),
+                worst: ms(2.4),
+            },
+            latency_measured: Some(412),
+        };
+        let tone = |harmonics: usize| -> Vec<f32> {
+            let sum = |n: usize| {
+                (1..=harmonics).map(|h| (TAU * 440.0 * h as f32 * n as f32 / RATE_HZ).sin() / h as f32).sum::<f32>()
+            };
+            (0..1024).map(|n| 0.45 * sum(n)).collect()
+        };
+        let spectrum = |harmonics: usize, floor: f32| -> Vec<f32> {
+            let bin_hz = RATE_HZ / 4096.0;
+            let hump = |bin: usize, h: usize| {
+                let off = (bin as f32 * bin_hz - 440.0 * h as f32) / bin_hz;
+                -8.0 - 9.0 * (h as f32).log2() - 1.5 * off * off
+            };
+            let at = |bin: usize| (1..=harmonics).map(|h| hump(bin, h)).fold(floor - bin as f32 / 120.0, f32::max);
+            (0..2049).map(at).collect()
+        };
+        let level = |peak_db, rms_db| Level { peak_db, rms_db };
+        Self {
+            status: Status::Ready,
+            card: Some(card),
+            playing: Some(EntryId(1)),
+            controls,
+            entries,
+            macros,
+            voice: voice(),
+            presets: presets(),
+            preset: Some(PresetId(2)),
+            changed: true,
+            embed: Some(false),
+            pad: Some((KnobId(0), KnobId(4))),
+            played_by: Some(PlayedBy::Notes),
+            health: Some(health),
+            qualities: vec!["f32".into(), "int8".into()],
+            input_levels: vec![level(-18.2, -27.0), level(-20.1, -28.4)],
+            output_levels: vec![level(-5.8, -14.0), level(-6.3, -14.9)],
+            waves: [tone(1), tone(7)],
+            spectra: [spectrum(2, -84.0), spectrum(24, -72.0)],
+            pitch_hz: Some(441.8),
+            loudness_db: Some(-17.3),
+            notes: vec![Note { key: 57, velocity: 0.4 }, Note { key: 69, velocity: 0.9 }],
+            moving: true,
+            ..Self::empty()
+        }
+    }
+
+    /// A codec whose latents are bent.
+    pub fn bending() -> Self {
+        let latents = (1..=8)
+            .map(|n| {
+                let part = |what: &str, number: u32, value: f32, default: f32| Knob {
+                    default,
+                    ..knob(KnobId(10 * n + 200 + number), &format!("Latent {n} {what}"), value)
+                };
+                let spread = (n as f32 * 1.7).sin();
+                Latent {
+                    name: format!("Latent {n}"),
+                    scale: part("scale", 0, 0.5 + 0.3 * spread * spread, 0.5),
+                    offset: part("offset", 1, 0.5 + 0.2 * spread, 0.5),
+                    hold: Knob { steps: 2, ..part("hold", 2, if n == 3 { 1.0 } else { 0.0 }, 0.0) },
+                    value: spread,
+                }
+            })
+            .collect();
+        Self { latents, pad: Some((KnobId(211), KnobId(0))), ..Self::playing() }
+    }
+}

@@ -1,0 +1,164 @@
+//! The window as a whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use egui::{Key, Role, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_ui::{Command, EntryId, KnobId, Level, Note, PresetId, SCALES, SIZE};
+
+use super::fake::{Fake, Test, open};
+use super::hands::{choose, press, settle, slider};
+
+#[test]
+fn tab_leads_through_everything_and_round() {
+    let mut test = open(Fake::playing());
+    let mut seen: Vec<String> = Vec::new();
+    for _ in 0..60 {
+        press(&mut test, Key::Tab);
+        let focused = test.get_all(egui_kittest::kittest::by().predicate(|node| node.is_focused())).next();
+        let label = focused.and_then(|node| node.accesskit_node().label()).unwrap_or_default();
+        if seen.first() == Some(&label) {
+            break;
+        }
+        seen.push(label);
+    }
+    let order =
+        ["Browser", "Previous model", "A", "Panic", "Window", "Search models", "Violin", "Macros", "Brightness"];
+    let order: Vec<&str> = order.into_iter().chain(["Body", "Gain in", "Mix", "Driver", "Quality"]).collect();
+    let met: Vec<&str> = seen.iter().map(String::as_str).filter(|label| order.contains(label)).collect();
+    assert_eq!(met, order, "as one reads, each once: {seen:?}");
+    assert_eq!(seen.iter().filter(|label| label.as_str() == "Cello").count(), 0, "the list is one stop: {seen:?}");
+    assert!(seen.len() < 50, "{seen:?}");
+    assert!(test.state_mut().told().is_empty(), "walking changes nothing");
+}
+
+#[test]
+fn everything_is_in_the_window_at_every_size() {
+    for scale in SCALES {
+        let missing = Some(("Old Bell".to_owned(), Vec::new()));
+        let test = open(Fake { scale, missing, ..Fake::playing() });
+        assert_eq!(test.ctx.pixels_per_point(), scale);
+        let all = test.ctx.content_rect();
+        assert_eq!(all.size(), SIZE.into());
+        let roles =
+            [Role::Button, Role::Slider, Role::ComboBox, Role::Meter, Role::Status, Role::Image, Role::TextInput];
+        for node in roles.into_iter().flat_map(|role| test.query_all_by_role(role)) {
+            let label = node.accesskit_node().label().unwrap_or_default();
+            // A list goes on below what can be seen.
+            if !["Audition ", "Mark ", "Unmark "].iter().any(|sign| label.starts_with(sign)) {
+                assert!(all.contains_rect(node.rect()), "{label} at {:?}, {scale}", node.rect());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_system_says_whether_it_is_dark() {
+    let mut test = open(Fake { theme: egui::ThemePreference::System, ..Fake::playing() });
+    for theme in [egui::Theme::Light, egui::Theme::Dark] {
+        test.input_mut().system_theme = Some(theme);
+        settle(&mut test);
+        assert_eq!(test.ctx.theme(), theme);
+    }
+}
+
+#[derive(Debug)]
+struct Dropped(PathBuf);
+
+impl egui::DroppedFile for Dropped {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Err("nobody should read it here".into())
+    }
+}
+
+#[test]
+fn a_dropped_file_is_opened() {
+    let mut test = open(Fake::playing());
+    test.input_mut().dropped_files.push(Arc::new(Dropped("/tmp/bell.ondes".into())));
+    settle(&mut test);
+    assert_eq!(test.state_mut().told(), [Command::Open("/tmp/bell.ondes".into())]);
+}
+
+#[test]
+fn nothing_is_done_while_nothing_changes() {
+    let mut owner = Fake { moving: false, ..Fake::playing() };
+    owner.input_levels.clear();
+    owner.output_levels.clear();
+    let mut test = open(owner);
+    let frames = test.run();
+    assert!(frames <= 2, "{frames} frames");
+    let rest = |test: &Test| test.output().viewport_output[&egui::ViewportId::ROOT].repaint_delay;
+    assert_eq!(rest(&test), std::time::Duration::MAX);
+    test.state_mut().owner.moving = true;
+    test.step();
+    assert!(rest(&test) <= std::time::Duration::from_millis(34), "sound moves: {:?}", rest(&test));
+}
+
+#[test]
+fn what_is_said_is_what_is_followed() {
+    let mut test = open(Fake::playing());
+    assert!(test.query_by_label("Pitch A4 +7 cents, 441.8 Hz").is_some());
+    assert!(test.query_by_label("Notes A3 A4").is_some());
+    assert!(test.query_by_label("Latency 8.6 ms").is_some());
+    assert_eq!(test.get_by_label("Output level").value().as_deref(), Some("-5.8 dB"));
+    test.state_mut().owner.pitch_hz = None;
+    test.state_mut().owner.notes.clear();
+    settle(&mut test);
+    assert!(test.query_by_label("Pitch none").is_some());
+    assert!(test.query_by_label("Notes none").is_some());
+}
+
+#[test]
+fn nothing_that_an_owner_says_breaks_it() {
+    let mut owner = Fake::bending();
+    let nan = f32::NAN;
+    owner.knobs().for_each(|knob| (knob.value, knob.default) = (nan, nan));
+    owner.macros[0].control = Some(900);
+    owner.quality = 900;
+    (owner.preset, owner.pad) = (Some(PresetId(900)), Some((KnobId(900), KnobId(0))));
+    owner.latents[0].value = nan;
+    owner.voice[2].choices.truncate(1);
+    owner.presets[0].name.clear();
+    owner.input_levels = vec![Level { peak_db: nan, rms_db: f32::INFINITY }; 40];
+    owner.output_levels = vec![Level { peak_db: f32::INFINITY, rms_db: f32::NEG_INFINITY }];
+    owner.waves = [vec![nan; 9], vec![f32::INFINITY, -f32::INFINITY, nan, 3e38]];
+    owner.spectra = [vec![nan; 9], vec![f32::INFINITY; 3]];
+    owner.pitch_hz = Some(nan);
+    owner.loudness_db = Some(nan);
+    owner.notes = vec![Note { key: 255, velocity: nan }, Note { key: 0, velocity: -1.0 }];
+    owner.sample_rate_hz = nan;
+    owner.scale = nan;
+    owner.playing = Some(EntryId(900));
+    let health = owner.health.as_mut().expect("health");
+    (health.load, health.latency_ms) = (nan, f64::NAN);
+    // The size follows the scale.
+    let scale = std::mem::replace(&mut owner.scale, 1.0);
+    let mut test = open(owner);
+    test.state_mut().owner.scale = scale;
+    settle(&mut test);
+    for name in ["Brightness", "Mix"] {
+        slider(&test, name).focus();
+        settle(&mut test);
+        for key in [Key::ArrowUp, Key::Delete, Key::Home] {
+            press(&mut test, key);
+        }
+    }
+    let told = test.state_mut().told();
+    let sound = |command: &Command| !matches!(command, Command::Set(_, value) if !(0.0..=1.0).contains(value));
+    assert!(told.iter().all(sound), "{told:?}");
+    test.render().expect("a picture");
+    for page in ["Voice", "Latents", "Pad"] {
+        choose(&mut test, Role::Button, page);
+        test.render().expect("a picture");
+    }
+    let mut test = open(Fake::empty());
+    assert!(test.query_by_label("No models found").is_some());
+    test.set_size(vec2(120.0, 90.0));
+    settle(&mut test);
+    test.render().expect("a picture");
+}
