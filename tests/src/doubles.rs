@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use ondes_engine::pipeline::{Action, Cue, CueFull, Playable, Start, Turn};
+use ondes_engine::pipeline::{Action, Cue, CueFull, Followed, Playable, Start, Turn};
 use ondes_engine::realtime::{BlockCue, Driver, Health, Maker, Remote, Session, Setup, Status};
 
 use crate::SAMPLE_RATE;
@@ -272,6 +272,10 @@ impl Playable for CountedPlayer {
 
     fn handle(&mut self, seat: usize, cue: Cue) -> Result<(), CueFull> {
         self.playable.handle(seat, cue)
+    }
+
+    fn followed(&self, seat: usize) -> Option<Followed> {
+        self.playable.followed(seat)
     }
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ondes_engine::instrument::{EventKind, controller};
-use ondes_engine::pipeline::{Action, ControlId, Cue, CueFull, Playable, Start, Turn};
+use ondes_engine::instrument::{EventKind, NoteExpression, controller};
+use ondes_engine::pipeline::{Action, ControlId, Cue, CueFull, Followed, Playable, Start, Turn};
 use ondes_engine::realtime::{BlockCue, Driver, Maker, Remote, Session, Status};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -83,14 +83,18 @@ impl Player {
 fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
     let (channel, key) = (0, random.random_range(45..85));
     let value = random.random_range(0.0..1.0);
-    Action::Play(match random.random_range(0..7) {
+    Action::Play(match random.random_range(0..8) {
         0 | 1 => EventKind::NoteOn { channel, key, velocity: value },
         2 | 3 => EventKind::NoteOff { channel, key, velocity: value },
         4 => EventKind::Bend { channel, semitones: 4.0 * value - 2.0 },
         5 => EventKind::Controller { channel, number: controller::MOD_WHEEL, value },
+        6 => EventKind::Note { channel, key, expression: NoteExpression::Expression(value) },
         _ => {
-            let id = ControlId::of(["room", "brightness", "vibrato_depth"][random.random_range(0..3)]);
-            return Action::Control { id, value };
+            let knobs = ["room", "brightness", "vibrato_depth", "play_mode", "glide", "voices"];
+            let most = [1.0, 1.0, 1.0, 3.0, 90.0, 6.0];
+            let index = random.random_range(0..knobs.len());
+            let (name, most) = (knobs[index], most[index]);
+            return Action::Control { id: ControlId::of(name), value: most * value };
         }
     })
 }
@@ -154,6 +158,10 @@ impl Playable for MarkedPlayable {
 
     fn handle(&mut self, seat: usize, cue: Cue) -> Result<(), CueFull> {
         self.playable.handle(seat, cue)
+    }
+
+    fn followed(&self, seat: usize) -> Option<Followed> {
+        self.playable.followed(seat)
     }
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {

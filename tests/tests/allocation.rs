@@ -97,6 +97,28 @@ fn playing_does_not_allocate() {
     }
 }
 
+#[test]
+fn resting_and_waking_do_not_allocate() {
+    let wind = bundled_models().swap_remove(1);
+    let model = file::read(&wind).expect("bundled models are whole");
+    let options = PipelineOptions { source: Source::Sound, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+    let input: Vec<f32> = (0..9_600).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();
+    let mut output = [0.0; 480];
+    let mut sounding = [0; 3];
+    let count = allocations(|| {
+        for (part, sounding) in sounding.iter_mut().enumerate() {
+            for block in 0..300 {
+                let from = block * 480 % 9_600;
+                let input: &[f32] = if part == 1 { &[] } else { &input[from..from + 480] };
+                pipeline.process(input, &mut output);
+            }
+            *sounding = pipeline.sounding();
+        }
+    });
+    assert_eq!((count, sounding), (0, [1, 0, 1]));
+}
+
 /// Says when it is enough.
 struct Stop<'a>(&'a AtomicBool);
 

@@ -15,7 +15,15 @@ fn cues(seed: u64, samples: u64) -> Vec<(u64, Action)> {
     let mut cues: Vec<(u64, Action)> =
         random_events(seed, samples).into_iter().map(|event| (event.at, Action::Play(event.kind))).collect();
     let mut random = random(seed);
-    for (name, range) in [("room", 0.0..2.0), ("brightness", -9.0..9.0), ("vibrato_depth", 0.0..80.0)] {
+    for (name, range) in [
+        ("room", 0.0..2.0),
+        ("brightness", -9.0..9.0),
+        ("vibrato_depth", 0.0..80.0),
+        ("play_mode", 0.0..3.4),
+        ("glide", -50.0..200.0),
+        ("voices", 0.0..7.0),
+        ("transpose", -3.0..3.0),
+    ] {
         for _ in 0..6 {
             let action = Action::Control { id: ControlId::of(name), value: random.random_range(range.clone()) };
             cues.push((random.random_range(0..samples), action));
@@ -66,6 +74,7 @@ fn play(
     let health = remote.health().expect("a model plays");
     assert_eq!((health.misses, health.faults, health.cues_lost), (0, 0, 0));
     assert_eq!(health.latency_samples, session.latency_samples());
+    assert_eq!(remote.followed().is_some(), options.source == Source::Sound);
     if let Driver::Worker { .. } = driver {
         assert!(health.steps.count > 0 && health.steps.p50 <= health.steps.worst);
         let workforce = workforce();
@@ -108,6 +117,66 @@ fn check(model: &Arc<Model>, rates: &[u32], length: usize) {
                     "{source:?} at {sample_rate} Hz: {driver:?} differs from offline"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn what_is_followed_can_be_seen() {
+    let model = Arc::new(untrained_instrument(1));
+    for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
+        let options = PipelineOptions { source: Source::Sound, transpose: 5.0, ..Default::default() };
+        let patch: Arc<dyn Maker> = Arc::new(Patch::new(model.clone(), options).expect("an instrument"));
+        let remote = Remote::new();
+        assert_eq!(remote.followed(), None);
+        remote.set_driver(driver);
+        remote.set_patient(true);
+        remote.load(Box::new(move || Ok(patch)), &[]);
+        while remote.status() == Status::Loading {
+            std::thread::yield_now();
+        }
+        let mut session = remote.activate(Setup { sample_rate: 48_000, max_block: 480 }).expect("a sound setup");
+        assert_eq!(remote.followed(), None, "nothing was heard yet");
+        let mut out = [0.0; 480];
+        let mut hear = |blocks: usize, hz: f32, peak: f32| {
+            for block in 0..blocks {
+                let step = std::f32::consts::TAU * hz / 48_000.0;
+                let input: Vec<f32> = (0..480).map(|n| peak * (step * (480 * block + n) as f32).sin()).collect();
+                session.process(&[], &[&input], &mut [&mut out]);
+            }
+            remote.followed().expect("a sound")
+        };
+        // Sines of 1 kHz weigh what they are: −3 dB below their peak.
+        let tone = hear(100, 1_000.0, 0.1);
+        assert!((tone.pitch.expect("a tone") - 83.21).abs() < 0.05, "{driver:?}: {tone:?}");
+        assert!((tone.loudness_db + 23.0).abs() < 0.2, "{driver:?}: {tone:?}");
+        let silence = hear(100, 0.0, 0.0);
+        assert_eq!((silence.pitch, silence.loudness_db), (None, -100.0), "{driver:?}");
+        let tone = hear(100, 440.0, 0.1);
+        assert!((tone.pitch.expect("a tone") - 69.0).abs() < 0.05, "{driver:?}: {tone:?}");
+    }
+}
+
+#[test]
+fn who_rests_in_silence_sounds_the_same() {
+    const PHRASE: usize = 30_000;
+    const SILENCE: usize = 120_000;
+    let bowed = bundled_models().swap_remove(0);
+    let model = Arc::new(file::read(&bowed).expect("bundled models are whole"));
+    for sample_rate in [44_100, 48_000] {
+        let options = PipelineOptions { sample_rate, source: Source::Sound, seed: 5, ..Default::default() };
+        let step = std::f32::consts::TAU * 290.0 / sample_rate as f32;
+        let length = 2 * PHRASE + SILENCE;
+        let within = |n: usize| if n.abs_diff(length / 2) > SILENCE / 2 { 0.3 } else { 0.0 };
+        let input: Vec<f32> = (0..length).map(|n| within(n) * (step * n as f32).sin()).collect();
+        let play = |driver, seed| play(&model, driver, options, &[], &input, &random_splits(seed, length, MAX_BLOCK));
+        let (offline, latency, _) = play(Driver::Offline, 1);
+        assert!(offline[PHRASE + latency..].windows(1_000).any(|sound| sound.iter().all(|sample| *sample == 0.0)));
+        assert!(offline[length - PHRASE + latency + 2_000..].iter().any(|sample| sample.abs() > 0.01));
+        for (seed, driver) in [(2, Driver::Inline), (3, Driver::Worker { latency: None })] {
+            let (sound, its_latency, _) = play(driver, seed);
+            let shift = its_latency - latency;
+            assert!(sound[shift..] == offline[..length - shift], "{sample_rate} Hz: {driver:?} differs from offline");
         }
     }
 }

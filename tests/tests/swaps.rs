@@ -291,6 +291,50 @@ fn knobs_stay_where_they_are_as_long_as_the_model_does() {
 }
 
 #[test]
+fn who_takes_over_plays_in_the_same_way() {
+    let _alone = alone();
+    let [first, second, _] = instruments(Source::Notes);
+    let of = |maker: &Arc<dyn Maker>| Counted::new(maker.clone(), &Arc::default());
+    for settings in
+        [&[("play_mode", 2.0), ("glide", 700.0)][..], &[("play_mode", 3.0), ("glide", 0.0)], &[("voices", 1.0)]]
+    {
+        let turns: Vec<BlockCue> = settings.iter().map(|&(name, value)| turn(name, value)).collect();
+        let begin = [&turns[..], &[key(7, 57, true)]].concat();
+        for another in [false, true] {
+            // The same instrument, swapped away or not, holds a key, then another, and is struck once more afterwards.
+            let mut reference = Host::new(of(if another { &second } else { &first }), WORKER, BLOCK);
+            let mut host = Host::new(of(&first), if another { WORKER } else { Driver::Inline }, BLOCK);
+            host.cue(&begin);
+            host.play(5);
+            host.cue(&[key(0, 66, true)]);
+            host.play(100);
+            if another {
+                let maker = of(&second);
+                host.remote.load(Box::new(move || Ok(Arc::new(maker))), &sorted(settings));
+            } else {
+                host.remote.set_driver(WORKER);
+            }
+            host.take_over();
+            let held = host.heard.len();
+            host.play(50);
+            let struck = host.heard.len();
+            host.cue(&[key(0, 52, true)]);
+            host.play(60);
+            reference.cue(&begin);
+            reference.play(5);
+            reference.cue(&[key(0, 66, true)]);
+            reference.play(struck / BLOCK - 7);
+            reference.cue(&[key(0, 52, true)]);
+            reference.play(60);
+            for part in [held..struck, struck..host.heard.len()] {
+                let (likeness, level) = compare_spectra(&host.heard[part.clone()], &reference.heard[part]);
+                assert!(likeness > 0.98 && level.abs() < 1.0, "{settings:?}, {another}: {likeness}, {level} dB");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_made_while_a_host_stands_still_knows_what_was_played() {
     let _alone = alone();
     for driver in [Driver::Inline, WORKER] {

@@ -17,8 +17,8 @@ const FIT_HZ: (f64, f64) = (8_000.0, 16_000.0);
 const REFERENCE_HZ: f64 = 1_000.0;
 /// Half the window in seconds: 512 samples at 48 kHz.
 const HALF_WINDOW_S: f64 = 512.0 / 48_000.0;
-/// The quietest level told apart.
-const FLOOR_DB: f32 = -100.0;
+/// The quietest level told apart, dB.
+pub const FLOOR_DB: f32 = -100.0;
 
 /// The A-weighted level of a sound, one frame per hop.
 ///

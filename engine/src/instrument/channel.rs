@@ -146,10 +146,17 @@ impl Change {
     }
 }
 
+/// A key that is down, and how hard it was struck, 0 … 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct HeldKey {
+    pub(super) key: u8,
+    pub(super) velocity: f32,
+}
+
 /// Keys that are down, in the order in which they went down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldKeys {
-    keys: [u8; Self::MOST],
+    keys: [HeldKey; Self::MOST],
     len: usize,
 }
 
@@ -157,25 +164,25 @@ impl HeldKeys {
     /// More than the fingers of a player.
     const MOST: usize = 16;
 
-    pub(super) fn press(&mut self, key: u8) {
+    pub(super) fn press(&mut self, key: u8, velocity: f32) {
         self.lift(key);
         if self.len == Self::MOST {
             self.keys.copy_within(1.., 0);
             self.len -= 1;
         }
-        self.keys[self.len] = key;
+        self.keys[self.len] = HeldKey { key, velocity };
         self.len += 1;
     }
 
     pub(super) fn lift(&mut self, key: u8) {
-        if let Some(i) = self.keys[..self.len].iter().position(|&k| k == key) {
+        if let Some(i) = self.keys[..self.len].iter().position(|held| held.key == key) {
             self.keys.copy_within(i + 1..self.len, i);
             self.len -= 1;
         }
     }
 
     /// The key that went down last of those still down.
-    pub(super) fn last(&self) -> Option<u8> {
+    pub(super) fn last(&self) -> Option<HeldKey> {
         self.keys[..self.len].last().copied()
     }
 
@@ -191,20 +198,20 @@ mod tests {
     #[test]
     fn held_keys_come_back_in_order() {
         let mut held = HeldKeys::default();
-        for key in [60, 64, 67, 64] {
-            held.press(key);
+        for (key, velocity) in [(60, 0.1), (64, 0.2), (67, 0.3), (64, 0.4)] {
+            held.press(key, velocity);
         }
-        assert_eq!(held.last(), Some(64));
+        assert_eq!(held.last(), Some(HeldKey { key: 64, velocity: 0.4 }));
         held.lift(64);
-        assert_eq!(held.last(), Some(67));
+        assert_eq!(held.last(), Some(HeldKey { key: 67, velocity: 0.3 }));
         held.lift(60);
         held.lift(67);
         held.lift(67);
         assert_eq!(held.last(), None);
         for key in 0..100 {
-            held.press(key);
+            held.press(key, 0.5);
         }
-        assert_eq!(held.last(), Some(99));
+        assert_eq!(held.last().map(|held| held.key), Some(99));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum NoteExpression {
     Timbre(f32),
     /// Depth of vibrato, 0 … 1, like the modulation wheel; the larger of both counts.
     Vibrato(f32),
+    /// Dynamics, 0 … 1; 1 is rest. Multiplies with that of the channel ([`controller::EXPRESSION`]) and has the same law.
+    Expression(f32),
 }
 
 /// Timbre that changes nothing.
@@ -94,6 +96,8 @@ impl EventKind {
                     NoteExpression::Level(db) => NoteExpression::Level(finite(db)),
                     NoteExpression::Timbre(value) => NoteExpression::Timbre(timbre(value)),
                     NoteExpression::Vibrato(depth) => NoteExpression::Vibrato(unit(depth)),
+                    NoteExpression::Expression(position) if position.is_nan() => NoteExpression::Expression(1.0),
+                    NoteExpression::Expression(position) => NoteExpression::Expression(position.clamp(0.0, 1.0)),
                 };
                 Self::Note { channel: channel & 15, key: key & 127, expression }
             }

@@ -47,10 +47,11 @@ struct HeldNote {
     level: Option<Remembered>,
     timbre: Option<Remembered>,
     vibrato: Option<Remembered>,
+    expression: Option<Remembered>,
 }
 
 /// Events that one [`HeldNote`] may stand for.
-const EVENTS_PER_NOTE: usize = 7;
+const EVENTS_PER_NOTE: usize = 8;
 
 /// What is set on one channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,8 +144,8 @@ impl Memory {
     /// Events that bring fresh [`Voices`](super::Voices) to the state that the events so far have led to, in the order of
     /// their times, which are the original ones. A note whose key is up comes with its note-off after its pedal.
     ///
-    /// In [`PlayMode::Legato`](super::PlayMode::Legato) a note has the level of its own velocity, not of the notes that
-    /// were slurred to it and away again.
+    /// Where notes share a voice ([`PlayMode`](super::PlayMode)), the one that is told of has the level and the expression of
+    /// its own, as if no other had come to its voice and gone again.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let of_notes = self.notes[..self.held].iter().flat_map(HeldNote::remembered);
@@ -271,7 +272,18 @@ impl Default for Memory {
 
 impl HeldNote {
     fn new(channel: u8, key: u8, on: Remembered) -> Self {
-        Self { channel, key, on, off: None, pressure: None, tuning: None, level: None, timbre: None, vibrato: None }
+        Self {
+            channel,
+            key,
+            on,
+            off: None,
+            pressure: None,
+            tuning: None,
+            level: None,
+            timbre: None,
+            vibrato: None,
+            expression: None,
+        }
     }
 
     fn expression(&mut self, expression: NoteExpression) -> &mut Option<Remembered> {
@@ -280,6 +292,7 @@ impl HeldNote {
             NoteExpression::Level(_) => &mut self.level,
             NoteExpression::Timbre(_) => &mut self.timbre,
             NoteExpression::Vibrato(_) => &mut self.vibrato,
+            NoteExpression::Expression(_) => &mut self.expression,
         }
     }
 
@@ -294,7 +307,8 @@ impl HeldNote {
     }
 
     fn remembered(&self) -> [Option<Remembered>; EVENTS_PER_NOTE] {
-        [Some(self.on), self.off, self.pressure, self.tuning, self.level, self.timbre, self.vibrato]
+        let Self { on, off, pressure, tuning, level, timbre, vibrato, expression, .. } = *self;
+        [Some(on), off, pressure, tuning, level, timbre, vibrato, expression]
     }
 }
 

@@ -36,6 +36,6 @@ pub use event::{Event, EventKind, NoteExpression, controller};
 pub use memory::Memory;
 pub use midi::{DEFAULT_BEND_RANGE_SEMITONES, MEMBER_BEND_RANGE_SEMITONES, MidiDecoder};
 pub use midi_file::{MidiError, MidiFile, MidiFileError, MidiSelection, MidiTrack, TimedEvent};
-pub use performance::{Performance, PerformanceError, PlayMode};
+pub use performance::{Performance, PerformanceError, PlayMode, Setting};
 pub use voice::{ControlFrame, Note, SILENCE_DB, TIMBRE_RANGE_DB, Voice};
 pub use voices::{QueueFull, VoiceFrame, Voices};

@@ -10,8 +10,22 @@ pub enum PlayMode {
     /// Each note has a voice of its own.
     #[default]
     Poly,
-    /// One voice per channel; a note that overlaps the last is slurred to it.
+    /// One voice per channel; a note that overlaps the last takes its voice over and is struck anew, and so is the one that is
+    /// still held when it ends.
+    Mono,
+    /// One voice per channel; a note that overlaps the last is slurred to it, and back when it ends.
     Legato,
+}
+
+/// Something about how notes are played that may be changed while they sound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Setting {
+    /// How notes that overlap are played; none is as [`Performance::mode`] says.
+    Mode(Option<PlayMode>),
+    /// Time of the slide between notes that share a voice, in ms (0 … 5 000); none is as [`Performance::glide_ms`] says.
+    GlideMs(Option<f32>),
+    /// The most notes at once, from 1 to as many as there are voices for; none is as many as there are.
+    Voices(Option<usize>),
 }
 
 /// How an instrument is played: what turns notes into curves of pitch and loudness. Part of a model file's header.
@@ -66,7 +80,7 @@ pub struct Performance {
     pub polyphony: u8,
     /// How notes that overlap are played.
     pub mode: PlayMode,
-    /// Time of the slide between slurred notes, in ms (0 … 5 000).
+    /// Time of the slide between notes that share a voice, in ms (0 … 5 000).
     pub glide_ms: f32,
 }
 

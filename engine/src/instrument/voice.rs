@@ -60,12 +60,12 @@ pub struct Note {
     pub seed: u64,
 }
 
-/// What holds a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What holds a note, from the loosest to the firmest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hold {
-    Key,
-    Pedal,
     Nothing,
+    Pedal,
+    Key,
 }
 
 /// One note: attack, sustain, release, and all that moves on it.
@@ -95,6 +95,8 @@ pub struct Voice {
     timbre: Smooth,
     /// Depth of vibrato that the note itself asks for, 0 … 1.
     wheel: Smooth,
+    /// Dynamics of the note itself, 0 … 1.
+    expression: Smooth,
     fade: Option<Fade>,
 }
 
@@ -120,6 +122,14 @@ struct Glide {
     from: f64,
     to: f64,
     since: u64,
+    seconds: f64,
+}
+
+impl Glide {
+    /// No glide: at that pitch from now on.
+    fn at_once(pitch: f64, since: u64) -> Self {
+        Self { from: pitch, to: pitch, since, seconds: 0.0 }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +143,7 @@ impl Voice {
     /// A voice that begins a note, at `sample_rate` in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: Note) -> Self {
         let Note { at, channel, key, velocity, seed } = note;
-        let smooth = Smooth::new(0.0, SMOOTHING_S * sample_rate);
-        let pitch = f64::from(key);
+        let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
         let mut voice = Self {
             performance: *performance,
             sample_rate,
@@ -154,13 +163,14 @@ impl Voice {
                 seconds: 0.0,
             },
             release: None,
-            glide: Glide { from: pitch, to: pitch, since: at },
+            glide: Glide::at_once(f64::from(key), at),
             vibrato_hz: f64::from(performance.vibrato_hz) * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
-            pressure: smooth,
-            tuning: smooth,
-            level_db: smooth,
-            timbre: smooth,
-            wheel: smooth,
+            pressure: smooth(0.0),
+            tuning: smooth(0.0),
+            level_db: smooth(0.0),
+            timbre: smooth(0.0),
+            wheel: smooth(0.0),
+            expression: smooth(1.0),
             fade: None,
         };
         voice.strike(at, velocity, f64::from(SILENCE_DB));
@@ -174,21 +184,33 @@ impl Voice {
         self.hold = Hold::Key;
         self.begun = at;
         self.release = None;
-        self.glide = Glide { from: f64::from(key), to: f64::from(key), since: at };
+        self.glide = Glide::at_once(f64::from(key), at);
         self.pressure.set(at, 0.0);
         self.tuning.snap(0.0);
         self.level_db.set(at, 0.0);
         self.timbre.set(at, 0.0);
         self.wheel.set(at, 0.0);
+        self.expression.set(at, 1.0);
         self.strike(at, velocity, level);
     }
 
-    /// Slurs to another key: pitch glides there; with a velocity the level sets out for a new peak.
-    pub fn slur(&mut self, at: u64, key: u8, velocity: Option<f32>) {
+    /// Begins another note on a voice that still holds one: as [`Self::retrigger`], but pitch glides there within `glide_ms`
+    /// from where the channel's wheels and the note's own vibrato, scoop and tuning have brought it.
+    pub fn take_over(&mut self, at: u64, key: u8, velocity: f32, glide_ms: f32, channel: &ChannelValues) {
+        let before = self.pitch(at, channel);
+        self.retrigger(at, key, velocity);
+        let to = f64::from(key);
+        // What moves pitch besides the key is not the same any more: the glide makes up for that.
+        let from = to + before - self.pitch(at, channel);
+        self.glide = Glide { from, to, since: at, seconds: f64::from(glide_ms) / 1e3 };
+    }
+
+    /// Slurs to another key: pitch glides there within `glide_ms`; with a velocity the level sets out for a new peak.
+    pub fn slur(&mut self, at: u64, key: u8, velocity: Option<f32>, glide_ms: f32) {
         let from = self.glide_pitch(at);
         self.key = key;
         self.hold = Hold::Key;
-        self.glide = Glide { from, to: f64::from(key), since: at };
+        self.glide = Glide { from, to: f64::from(key), since: at, seconds: f64::from(glide_ms) / 1e3 };
         if let Some(velocity) = velocity {
             let level = self.level_db(at);
             self.strike(at, velocity, level);
@@ -221,6 +243,7 @@ impl Voice {
             NoteExpression::Level(db) => change.apply(&mut self.level_db, f64::from(db)),
             NoteExpression::Timbre(value) => change.apply(&mut self.timbre, timbre_deviation(f64::from(value))),
             NoteExpression::Vibrato(depth) => change.apply(&mut self.wheel, f64::from(depth)),
+            NoteExpression::Expression(position) => change.apply(&mut self.expression, f64::from(position)),
         }
     }
 
@@ -248,35 +271,38 @@ impl Voice {
             self.hold = Hold::Nothing;
         }
 
-        let (vibrato_cents, vibrato_db) = self.vibrato(t, channel.wheel.max(self.wheel.at(t)));
+        let (_, vibrato_db) = self.vibrato(t, channel);
         let alive_s = self.seconds(self.entered, t);
-        let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
-        let scoop_cents = -f64::from(performance.scoop_cents) * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
-        let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, alive_s);
         let drift_db = f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
-
-        let pitch = self.glide_pitch(t)
-            + self.tuning.at(t)
-            + channel.bend
-            + (vibrato_cents + scoop_cents + drift_cents) / 100.0;
+        let expression = channel.expression * self.expression.at(t);
         let pressure = channel.pressure.max(self.pressure.at(t));
         let loudness = level
             + self.level_db.at(t)
             + f64::from(performance.pressure_db) * pressure
-            + fader_db(channel.expression)
+            + fader_db(expression)
             + vibrato_db
             + drift_db;
         let gain = self.fade_gain(t)
-            * (channel.expression / EXPRESSION_GATE).min(1.0)
+            * (expression / EXPRESSION_GATE).min(1.0)
             // The same law as `fader_db`, as a factor.
             * channel.volume
             * channel.volume;
         ControlFrame {
-            pitch: pitch as f32,
+            pitch: self.pitch(t, channel) as f32,
             loudness: within_limits(loudness, f64::from(performance.loudness_max_db)) as f32,
             gain: gain as f32,
             brightness: TIMBRE_RANGE_DB * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
         }
+    }
+
+    /// Pitch with all that moves it, in semitones.
+    fn pitch(&self, t: u64, channel: &ChannelValues) -> f64 {
+        let performance = &self.performance;
+        let (vibrato_cents, _) = self.vibrato(t, channel);
+        let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
+        let scoop_cents = -f64::from(performance.scoop_cents) * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
+        let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, self.seconds(self.entered, t));
+        self.glide_pitch(t) + self.tuning.at(t) + channel.bend + (vibrato_cents + scoop_cents + drift_cents) / 100.0
     }
 
     /// Level of the note itself, in dB, without what channel and hand add.
@@ -327,8 +353,9 @@ impl Voice {
     }
 
     /// Vibrato at time `t`: cents, and the dB that go with them.
-    fn vibrato(&self, t: u64, wheel: f64) -> (f64, f64) {
+    fn vibrato(&self, t: u64, channel: &ChannelValues) -> (f64, f64) {
         let performance = &self.performance;
+        let wheel = channel.wheel.max(self.wheel.at(t));
         let elapsed = self.seconds(self.begun, t);
         let natural = f64::from(performance.vibrato_cents);
         let by_wheel = f64::from(performance.vibrato_wheel_cents);
@@ -346,10 +373,9 @@ impl Voice {
     }
 
     fn glide_pitch(&self, t: u64) -> f64 {
-        let length = f64::from(self.performance.glide_ms) / 1e3;
-        let elapsed = self.seconds(self.glide.since, t);
-        let way = if length > 0.0 { raised_cosine(elapsed / length) } else { 1.0 };
-        self.glide.from + (self.glide.to - self.glide.from) * way
+        let Glide { from, to, since, seconds } = self.glide;
+        let way = if seconds > 0.0 { raised_cosine(self.seconds(since, t) / seconds) } else { 1.0 };
+        from + (to - from) * way
     }
 
     fn fade_out(&mut self, at: u64, seconds: f64) {

@@ -6,7 +6,7 @@ use super::channel::Change;
 use super::channels::Channels;
 use super::event::{Event, EventKind, controller};
 use super::memory::Memory;
-use super::performance::{Performance, PlayMode};
+use super::performance::{Performance, PlayMode, Setting};
 use super::voice::{ControlFrame, Hold, Note, SILENCE_DB, Voice};
 use super::zone::ChannelSet;
 use crate::dsp::noise::stream_seed;
@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 /// How many events may wait for their frame. A dense second of MIDI over one cable has about a thousand; what a
-/// [`Memory`] tells at once may be twice that.
-const QUEUE_EVENTS: usize = 2048;
+/// [`Memory`] tells at once may be over twice that.
+const QUEUE_EVENTS: usize = 2560;
 const _: () = assert!(Memory::MOST_EVENTS < QUEUE_EVENTS);
 /// The most voices that may be asked for.
 const MOST_VOICES: usize = 64;
@@ -54,10 +54,17 @@ impl Default for VoiceFrame {
     }
 }
 
-/// An event for which there is no room: frames have to be taken before more events are given.
+/// An event, or a [`Setting`], for which there is no room: frames have to be taken before more are given.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("more than {QUEUE_EVENTS} events wait for their frame")]
-pub struct QueueFull(pub Event);
+pub struct QueueFull<T = Event>(pub T);
+
+/// What waits for its frame.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Play(EventKind),
+    Set(Setting),
+}
 
 /// The voices of one instrument.
 ///
@@ -71,6 +78,10 @@ pub struct Voices {
     performance: Performance,
     /// What [`Self::new`] was given.
     first_performance: Performance,
+    /// What is set otherwise than the performance says.
+    mode: Option<PlayMode>,
+    glide_ms: Option<f32>,
+    limit: Option<usize>,
     sample_rate: f64,
     hop: u32,
     polyphony: usize,
@@ -78,7 +89,7 @@ pub struct Voices {
     transposition_semitones: f32,
     slots: Box<[Slot]>,
     channels: Channels,
-    queue: VecDeque<Event>,
+    queue: VecDeque<(u64, Task)>,
     /// Time of the last event taken in; time does not run backwards.
     latest: u64,
     notes_dropped: u64,
@@ -104,6 +115,9 @@ impl Voices {
         Self {
             performance: *performance,
             first_performance: *performance,
+            mode: None,
+            glide_ms: None,
+            limit: None,
             sample_rate,
             hop,
             polyphony,
@@ -134,7 +148,9 @@ impl Voices {
 
     /// Plays notes that begin from now on differently.
     pub fn set_performance(&mut self, performance: &Performance) {
+        let before = self.mode();
         self.performance = *performance;
+        self.unite_after(before, self.latest);
     }
 
     /// Forgets everything that has been played: time may begin again from 0. How it is set stays.
@@ -153,6 +169,7 @@ impl Voices {
         self.reset();
         self.seed = seed;
         self.performance = self.first_performance;
+        (self.mode, self.glide_ms, self.limit) = (None, None, None);
         self.transposition_semitones = 0.0;
     }
 
@@ -162,18 +179,31 @@ impl Voices {
             return Err(QueueFull(*event));
         }
         self.latest = self.latest.max(event.at);
-        self.queue.push_back(Event { at: self.latest, kind: event.kind });
+        self.queue.push_back((self.latest, Task::Play(event.kind)));
+        Ok(())
+    }
+
+    /// Changes a setting at time `at`, in its place among the events. Events that are given after it and lie before it keep
+    /// their times: what is set at the start of a session counts for the notes that it takes over.
+    pub fn set(&mut self, at: u64, setting: Setting) -> Result<(), QueueFull<Setting>> {
+        if self.queue.len() == QUEUE_EVENTS {
+            return Err(QueueFull(setting));
+        }
+        self.queue.push_back((self.latest.max(at), Task::Set(setting)));
         Ok(())
     }
 
     /// The frame at time `at`, in samples, one entry per slot. Returns how many slots sound. Frames are taken in the order
     /// of their times; the first may be at any time, and events before it have happened at their own.
     pub fn frame(&mut self, at: u64, out: &mut [VoiceFrame]) -> usize {
-        while let Some(&event) = self.queue.front()
-            && event.at <= at
+        while let Some(&(when, task)) = self.queue.front()
+            && when <= at
         {
             self.queue.pop_front();
-            self.apply(event.at, event.kind);
+            match task {
+                Task::Play(kind) => self.apply(when, kind),
+                Task::Set(setting) => self.apply_setting(when, setting),
+            }
         }
         let mut sounding = 0;
         out.fill(VoiceFrame::SILENT);
@@ -228,6 +258,61 @@ impl Voices {
             }
             EventKind::Controller { channel, number, value } => self.controller(t, channel, number, value),
             EventKind::Zone { manager, members } => self.zone(t, manager, members),
+        }
+    }
+
+    fn apply_setting(&mut self, t: u64, setting: Setting) {
+        match setting {
+            Setting::Mode(mode) => {
+                let before = self.mode();
+                self.mode = mode;
+                self.unite_after(before, t);
+            }
+            Setting::GlideMs(glide_ms) => self.glide_ms = glide_ms,
+            Setting::Voices(limit) => {
+                self.limit = limit;
+                for _ in self.polyphony()..self.playing() {
+                    if let Some(victim) = self.victim(t) {
+                        self.slots[victim].leave(t, &self.channels);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How notes that overlap are played now.
+    fn mode(&self) -> PlayMode {
+        self.mode.unwrap_or(self.performance.mode)
+    }
+
+    /// Time of the slide between notes that share a voice, ms.
+    fn glide_ms(&self) -> f32 {
+        self.glide_ms.unwrap_or(self.performance.glide_ms).clamp(0.0, 5e3)
+    }
+
+    /// The most notes at once.
+    fn polyphony(&self) -> usize {
+        self.limit.map_or(self.polyphony, |limit| limit.clamp(1, self.polyphony))
+    }
+
+    fn playing(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.state == SlotState::Playing).count()
+    }
+
+    /// Where notes that had voices of their own now share one: on each channel one of those that are held goes on, that of the
+    /// key that went down last, and the others are let go.
+    fn unite_after(&mut self, before: PlayMode, t: u64) {
+        if before != PlayMode::Poly || self.mode() == PlayMode::Poly {
+            return;
+        }
+        let Self { slots, channels, .. } = self;
+        for channel in 0..16 {
+            let last = channels[channel].held.last().map(|held| held.key);
+            let rank = |slot: &&mut Slot| (slot.voice.hold, Some(slot.voice.key) == last, slot.begun_at);
+            let stays = answering(slots, channel).max_by_key(rank).map(|slot| slot.voice.key);
+            for slot in answering(slots, channel).filter(|slot| Some(slot.voice.key) != stays) {
+                slot.release(t, channels);
+            }
         }
     }
 
@@ -298,19 +383,26 @@ impl Voices {
 
     fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
         self.forget_unheard(t);
-        let mode = self.performance.mode;
-        self.channels[channel].held.press(key);
-        let same = self.answering(channel).find(|slot| mode == PlayMode::Legato || slot.voice.key == key);
-        match same.map(|slot| &mut slot.voice) {
-            Some(voice) if mode == PlayMode::Legato && voice.hold != Hold::Nothing => {
-                voice.slur(t, key, Some(velocity));
+        let (mode, glide_ms) = (self.mode(), self.glide_ms());
+        self.channels[channel].held.press(key, velocity);
+        let Self { slots, channels, .. } = self;
+        let slot = match mode {
+            PlayMode::Poly => answering(slots, channel).find(|slot| slot.voice.key == key),
+            PlayMode::Mono | PlayMode::Legato => answering(slots, channel).max_by_key(|slot| slot.firmness()),
+        };
+        let Some(slot) = slot else { return self.begin(t, channel, key, velocity) };
+        match mode {
+            PlayMode::Mono if slot.voice.hold != Hold::Nothing => {
+                let values = slot.values(t, channels);
+                slot.voice.take_over(t, key, velocity, glide_ms, &values);
             }
-            Some(voice) => voice.retrigger(t, key, velocity),
-            None => self.begin(t, channel, key, velocity),
+            PlayMode::Legato if slot.voice.hold != Hold::Nothing => slot.voice.slur(t, key, Some(velocity), glide_ms),
+            _ => slot.voice.retrigger(t, key, velocity),
         }
     }
 
     fn note_off(&mut self, t: u64, channel: u8, key: u8) {
+        let (mode, glide_ms) = (self.mode(), self.glide_ms());
         let Self { slots, channels, .. } = self;
         let held = &mut channels[channel].held;
         held.lift(key);
@@ -320,7 +412,11 @@ impl Voices {
             return;
         };
         match below {
-            Some(below) if self.performance.mode == PlayMode::Legato => slot.voice.slur(t, below, None),
+            Some(below) if mode == PlayMode::Mono => {
+                let values = slot.values(t, channels);
+                slot.voice.take_over(t, below.key, below.velocity, glide_ms, &values);
+            }
+            Some(below) if mode == PlayMode::Legato => slot.voice.slur(t, below.key, None, glide_ms),
             _ => slot.let_go(t, channels),
         }
     }
@@ -336,9 +432,8 @@ impl Voices {
 
     /// Begins a note in a slot of its own, and makes room for it if need be.
     fn begin(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
-        let playing = self.slots.iter().filter(|slot| slot.state == SlotState::Playing).count();
         let free = self.slots.iter().position(|slot| slot.state == SlotState::Free);
-        let victim = if playing >= self.polyphony { self.victim(t) } else { None };
+        let victim = if self.playing() >= self.polyphony() { self.victim(t) } else { None };
         let place = match (victim, free) {
             // Nobody has heard it yet: there is nothing to fade.
             (Some(victim), _) if self.slots[victim].unheard => Some(victim),
@@ -374,12 +469,7 @@ impl Voices {
     fn victim(&self, t: u64) -> Option<usize> {
         let missed = |slot: &Slot| {
             let age_s = t.saturating_sub(slot.begun_at) as f64 / self.sample_rate;
-            let rank = match slot.voice.hold {
-                Hold::Nothing => 0,
-                Hold::Pedal => 1,
-                Hold::Key => 2,
-            };
-            (rank, slot.voice.presence_db(t) - AGE_DB_PER_S * age_s)
+            (slot.voice.hold, slot.voice.presence_db(t) - AGE_DB_PER_S * age_s)
         };
         let playing = self.slots.iter().enumerate().filter(|(_, slot)| slot.state == SlotState::Playing);
         playing

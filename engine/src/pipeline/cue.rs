@@ -55,13 +55,6 @@ impl ControlId {
     }
 }
 
-/// The control that every instrument has besides those that its model lists: a shift of all pitches in semitones, from −48
-/// to 48, which glides within 50 ms. A model's own control of that name is turned by it too.
-pub const TRANSPOSE: ControlId = ControlId::of("transpose");
-
-/// As far as [`TRANSPOSE`] goes, semitones either way.
-pub(super) const TRANSPOSE_RANGE: f32 = 48.0;
-
 /// A cue for which there is no room: some sound must be made before more cues are given.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("too many cues wait for their time")]

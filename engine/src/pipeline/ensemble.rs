@@ -7,7 +7,7 @@ use ondes_kernels::Kernels;
 use super::controls::Knob;
 use super::cue::{Cue, CueFull};
 use super::part::{CHUNK, Part};
-use super::playable::{Playable, Start, Turn};
+use super::playable::{Followed, Playable, Start, Turn};
 use super::synthesis::{Synthesis, further_ports};
 use crate::dsp::resample::ResampleError;
 use crate::model::{Fault, Kind, Model, Op};
@@ -149,6 +149,11 @@ impl Ensemble {
     pub(super) fn part(&self, seat: usize) -> &Part {
         &self.parts[seat]
     }
+
+    #[cfg(test)]
+    pub(super) fn part_mut(&mut self, seat: usize) -> &mut Part {
+        &mut self.parts[seat]
+    }
 }
 
 impl Playable for Ensemble {
@@ -171,6 +176,10 @@ impl Playable for Ensemble {
 
     fn handle(&mut self, seat: usize, cue: Cue) -> Result<(), CueFull> {
         self.parts[seat].handle(cue)
+    }
+
+    fn followed(&self, seat: usize) -> Option<Followed> {
+        self.parts[seat].followed()
     }
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {

@@ -4,11 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::controls::{Knob, Smoothed, Target};
-use super::cue::{Action, Cue, CueFull, TRANSPOSE, TRANSPOSE_RANGE, Transport};
+use super::cue::{Action, Cue, CueFull, Transport};
 use super::ensemble::{PipelineError, PipelineOptions, Source};
-use super::playable::Start;
+use super::playable::{Followed, Start};
+use super::playing::{PlayingControl, TRANSPOSE, setting};
 use super::rates::{Inside, Rates};
+use super::rest::{Rest, Step};
 use crate::dsp::analysis::{Analysis, AnalysisFrame};
+use crate::dsp::loudness::FLOOR_DB;
 use crate::instrument::{Event, Performance, VoiceFrame, Voices};
 use crate::model::{Header, Method};
 
@@ -81,7 +84,9 @@ enum Player {
         analysis: Box<Analysis>,
         /// Frames that were heard and not yet played.
         heard: VecDeque<AnalysisFrame>,
-        begun: bool,
+        /// The last one that was played.
+        followed: Option<AnalysisFrame>,
+        rest: Rest,
     },
 }
 
@@ -117,7 +122,8 @@ impl Part {
                 // What one chunk can complete: its own samples and one block of the resampler.
                 let samples = CHUNK * ratio.model.div_ceil(ratio.host) as usize + 8 * CHUNK;
                 let heard = VecDeque::with_capacity(samples.div_ceil(hop) + 8);
-                (Player::Sound { analysis, heard, begun: false }, 1, lookahead)
+                let rest = Rest::new(rate, hop);
+                (Player::Sound { analysis, heard, followed: None, rest }, 1, lookahead)
             }
         };
         let inside = Inside { lookahead, delay: synth.latency_samples() };
@@ -185,6 +191,20 @@ impl Part {
         self.score.sounding
     }
 
+    /// Never rests: what a test compares with.
+    #[cfg(test)]
+    pub fn forbid_rest(&mut self) {
+        if let Player::Sound { rest, .. } = &mut self.player {
+            rest.forbid();
+        }
+    }
+
+    /// What was heard at the last frame, where a sound plays.
+    pub fn followed(&self) -> Option<Followed> {
+        let Player::Sound { followed: Some(AnalysisFrame { pitch, loudness }), .. } = self.player else { return None };
+        Some(Followed { pitch: pitch.voiced.then_some(pitch.semitones), loudness_db: loudness })
+    }
+
     pub fn notes_dropped(&self) -> u64 {
         self.voices.notes_dropped()
     }
@@ -208,10 +228,11 @@ impl Part {
         self.rates.reset();
         self.voices.restart(start.seed);
         (self.transposed, self.transpose) = (start.transpose, Smoothed::new(0.0));
-        if let Player::Sound { analysis, heard, begun } = &mut self.player {
+        if let Player::Sound { analysis, heard, followed, rest } = &mut self.player {
             analysis.reset();
             heard.clear();
-            *begun = false;
+            *followed = None;
+            rest.reset();
         }
         self.due.clear();
         (self.fresh, self.transport, self.missing, self.insane) = (true, None, 0, false);
@@ -234,14 +255,22 @@ impl Part {
     /// Takes in a cue.
     pub fn handle(&mut self, cue: Cue) -> Result<(), CueFull> {
         let at = self.model_time(cue.at);
+        let by_notes = matches!(self.player, Player::Notes);
         match cue.action {
-            Action::Play(kind) => self.voices.handle(&Event { at, kind }).map_err(|_| CueFull(cue)),
-            _ if self.due.len() == DUE => Err(CueFull(cue)),
-            action => {
-                self.due.push_back((at, action));
-                Ok(())
+            Action::Play(kind) if by_notes => return self.voices.handle(&Event { at, kind }).map_err(|_| CueFull(cue)),
+            // Nobody plays them.
+            Action::Play(_) => return Ok(()),
+            _ if self.due.len() == DUE => return Err(CueFull(cue)),
+            Action::Control { id, value } if by_notes => {
+                if let Some(setting) = setting(id, value) {
+                    // It keeps its place among the notes.
+                    self.voices.set(at, setting).map_err(|_| CueFull(cue))?;
+                }
             }
+            _ => {}
         }
+        self.due.push_back((at, cue.action));
+        Ok(())
     }
 
     /// Goes on by `length` host samples, at most a chunk: then [`Part::next`] tells of all hops that this completes. No input
@@ -276,30 +305,27 @@ impl Part {
         }
         let transposition = self.transposed + self.transpose.step();
         self.voices.set_transposition(transposition);
+        let turned = self.step_ports(at);
         match (&mut self.player, frame) {
-            (Player::Sound { begun, .. }, Some(frame)) => {
+            (Player::Sound { followed, rest, .. }, Some(frame)) => {
+                let pitch = frame.pitch.semitones + transposition;
+                let turned = turned || followed.is_none() || pitch.to_bits() != self.score.frames[0].pitch.to_bits();
+                let still = !turned && frame.loudness <= FLOOR_DB;
+                let step = rest.step(still);
+                let sounding = step != Step::Rests;
                 self.score.frames[0] = VoiceFrame {
-                    sounding: true,
-                    restarted: !*begun,
-                    pitch: frame.pitch.semitones + transposition,
+                    sounding,
+                    restarted: followed.is_none(),
+                    pitch,
                     loudness: frame.loudness,
-                    gain: 1.0,
+                    gain: if step == Step::Plays { 1.0 } else { 0.0 },
                     ..VoiceFrame::SILENT
                 };
-                *begun = true;
-                self.score.sounding = 1;
+                self.score.sounding = usize::from(sounding);
+                *followed = Some(frame);
             }
             _ => self.score.sounding = self.voices.frame(at, &mut self.score.frames),
         }
-        for (value, port) in self.score.ports.iter_mut().zip(&mut self.ports) {
-            *value = port.step();
-        }
-        if let (Some((since, transport)), Some(port)) = (self.transport, self.position_port) {
-            let seconds = at.saturating_sub(since) as f64 / self.ratio.model as f64;
-            let beats = if transport.playing { seconds * f64::from(transport.tempo) / 60.0 } else { 0.0 };
-            self.score.ports[port] = self.within(port, (transport.position + beats) as f32);
-        }
-        self.score.brightness = self.brightness.step();
         let start = self.room.value();
         self.score.room = (start, self.room.step());
         self.fresh = false;
@@ -307,11 +333,31 @@ impl Part {
         true
     }
 
+    /// Brings all that the network is fed besides pitch and loudness to the frame at `at`. Gives whether any of it changes.
+    fn step_ports(&mut self, at: u64) -> bool {
+        let position = self.position_port.zip(self.transport).map(|(port, (since, transport))| {
+            let seconds = at.saturating_sub(since) as f64 / self.ratio.model as f64;
+            let beats = if transport.playing { seconds * f64::from(transport.tempo) / 60.0 } else { 0.0 };
+            (port, self.within(port, (transport.position + beats) as f32))
+        });
+        let brightness = self.brightness.step();
+        let mut turned = brightness.to_bits() != std::mem::replace(&mut self.score.brightness, brightness).to_bits();
+        for (index, (value, port)) in self.score.ports.iter_mut().zip(&mut self.ports).enumerate() {
+            let step = port.step();
+            let next = position.filter(|(port, _)| *port == index).map_or(step, |(_, beats)| beats);
+            turned |= next.to_bits() != std::mem::replace(value, next).to_bits();
+        }
+        turned
+    }
+
     /// Takes the hop in [`Part::sound`].
     pub fn deliver(&mut self) {
         if self.sound.iter().any(|sample| !sample.is_finite()) {
             self.sound.fill(0.0);
             self.insane = true;
+        }
+        if let Player::Sound { rest, .. } = &mut self.player {
+            rest.made((!self.score.mute).then_some(&self.sound));
         }
         self.rates.to_host.push(&self.sound);
     }
@@ -328,8 +374,10 @@ impl Part {
         match action {
             Action::Play(_) => {}
             Action::Control { id, value } => {
-                if id == TRANSPOSE && value.is_finite() {
-                    self.transpose.set(value.clamp(-TRANSPOSE_RANGE, TRANSPOSE_RANGE), self.fresh);
+                if id == TRANSPOSE
+                    && let Some(semitones) = PlayingControl::of(id).and_then(|control| control.held(value))
+                {
+                    self.transpose.set(semitones, self.fresh);
                 }
                 if let Some(index) = self.knobs.iter().position(|knob| knob.id == id) {
                     let value = self.knobs[index].control.clamp(value);

@@ -29,6 +29,20 @@ pub trait Playable: Send {
 
     /// Plays on in all seats that have their turn; no seat may have two.
     fn process(&mut self, turns: &mut [Turn<'_>]);
+
+    /// What is followed in a seat now; none where the model is played by notes, or has heard nothing yet.
+    fn followed(&self, _seat: usize) -> Option<Followed> {
+        None
+    }
+}
+
+/// What a model that a sound plays hears in it, at the last instant that it has played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Followed {
+    /// Pitch of the sound in semitones (MIDI note number, 69 is 440 Hz), before any transposition; none where it has none.
+    pub pitch: Option<f32>,
+    /// A-weighted level, dB, from −100.
+    pub loudness_db: f32,
 }
 
 /// How a seat begins.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::histogram::{Histogram, Percentiles};
+use crate::pipeline::Followed;
 
 /// How a model is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub(super) struct Meter {
     faults: AtomicU64,
     queued: AtomicU64,
     aside: AtomicBool,
+    followed: LastFollowed,
 }
 
 /// Share of a new step in the load that is shown: about the last 30 steps count.
@@ -95,11 +97,68 @@ impl Meter {
         self.queued.load(Relaxed)
     }
 
+    pub fn set_followed(&self, followed: Option<Followed>) {
+        self.followed.set(followed);
+    }
+
+    pub fn followed(&self) -> Option<Followed> {
+        self.followed.get()
+    }
+
     pub fn put_aside(&self) {
         self.aside.store(true, Relaxed);
     }
 
     pub fn is_aside(&self) -> bool {
         self.aside.load(Relaxed)
+    }
+}
+
+/// The last [`Followed`] in one word, so that pitch and loudness are always of one instant: the bits of pitch above those of
+/// loudness, and NaN for what there is none of.
+#[derive(Debug)]
+struct LastFollowed(AtomicU64);
+
+impl Default for LastFollowed {
+    fn default() -> Self {
+        Self(AtomicU64::new(Self::NOTHING))
+    }
+}
+
+impl LastFollowed {
+    /// Two NaNs.
+    const NOTHING: u64 = u64::MAX;
+
+    fn set(&self, followed: Option<Followed>) {
+        let word = followed.map_or(Self::NOTHING, |Followed { pitch, loudness_db }| {
+            u64::from(pitch.unwrap_or(f32::NAN).to_bits()) << 32 | u64::from(loudness_db.to_bits())
+        });
+        self.0.store(word, Relaxed);
+    }
+
+    fn get(&self) -> Option<Followed> {
+        let word = self.0.load(Relaxed);
+        let (pitch, loudness_db) = (f32::from_bits((word >> 32) as u32), f32::from_bits(word as u32));
+        (!loudness_db.is_nan()).then(|| Followed { pitch: (!pitch.is_nan()).then_some(pitch), loudness_db })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_followed_comes_back() {
+        let last = LastFollowed::default();
+        assert_eq!(last.get(), None);
+        for pitch in [Some(69.0), Some(0.0), None] {
+            for loudness_db in [-100.0, -0.0, 0.0, -31.5] {
+                let followed = Some(Followed { pitch, loudness_db });
+                last.set(followed);
+                assert_eq!(last.get(), followed);
+            }
+        }
+        last.set(None);
+        assert_eq!(last.get(), None);
     }
 }

@@ -15,7 +15,7 @@ use super::lane::{Failure, Lane, guard};
 use super::loader::{self, LaneFacts, Order};
 use super::maker::{Maker, Silence};
 use super::session::{HISTORY_S, Link, RETIRED, Session, Setup};
-use crate::pipeline::ControlId;
+use crate::pipeline::{ControlId, Followed};
 
 /// Rates that a host may have, Hz.
 const RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
@@ -238,6 +238,15 @@ impl Remote {
             steps: meter.steps.percentiles(),
             latency_measured: facts.latency_measured,
         })
+    }
+
+    /// What the model that is heard follows in the input now, as late as its driver plays it; none where it is played by notes,
+    /// or has heard nothing yet.
+    #[must_use]
+    pub fn followed(&self) -> Option<Followed> {
+        let state = self.0.state();
+        let Host { link, lanes, .. } = state.host.as_ref()?;
+        lanes.get(&link.heard.load(Ordering::Relaxed))?.meter.followed()
     }
 }
 

@@ -20,7 +20,7 @@ use super::lane::{guard, length};
 use super::queue::Wire;
 use super::trace::{Span, Trace};
 use super::{loader, priority};
-use crate::pipeline::{Cue, Playable, Start, Turn};
+use crate::pipeline::{Cue, Followed, Playable, Start, Turn};
 
 /// Sessions in one batch.
 pub const SEATS: usize = 8;
@@ -313,14 +313,18 @@ impl Group {
             return false;
         }
         let begun = Instant::now();
-        let done = guard(|| playable.process(&mut turns));
+        let mut followed: ArrayVec<Option<Followed>, SEATS> = ArrayVec::new();
+        let done = guard(|| {
+            playable.process(&mut turns);
+            followed.extend(turns.iter().map(|turn| playable.followed(turn.seat)));
+        });
         let taken = begun.elapsed();
         let lengths: ArrayVec<(usize, usize), SEATS> =
             turns.iter().map(|turn| (turn.seat, turn.output.len())).collect();
         drop(turns);
         let sound = length(longest, *sample_rate);
         self.slow_turns = if taken > sound { self.slow_turns + 1 } else { 0 };
-        for (place, length) in lengths {
+        for (index, (place, length)) in lengths.into_iter().enumerate() {
             let Some(seat) = &mut self.seats[place] else { continue };
             seat.meter.step(taken, sound);
             trace().push(Span::since("step", seat.lane, begun, taken));
@@ -328,6 +332,7 @@ impl Group {
                 seat.wire.failed.store(true, Ordering::Relaxed);
                 continue;
             }
+            seat.meter.set_followed(followed.get(index).copied().flatten());
             seat.position += length as u64;
             seat.sound.push_slice(&seat.output[..length]);
             if seat.output[..length].iter().any(|sample| !sample.is_finite()) {

@@ -58,6 +58,7 @@ impl Text {
         if let Some(performance) = &facts.performance {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
             let voices = match (performance.mode, performance.polyphony) {
+                (PlayMode::Mono, _) => "mono".to_owned(),
                 (PlayMode::Legato, _) => "legato".to_owned(),
                 (PlayMode::Poly, voices) => format!("{voices} voices"),
             };

@@ -113,6 +113,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         (-12f32..12.0).prop_map(NoteExpression::Level),
         (0f32..=1.0).prop_map(NoteExpression::Timbre),
         (0f32..=1.0).prop_map(NoteExpression::Vibrato),
+        (0f32..=1.0).prop_map(NoteExpression::Expression),
     ];
     prop_oneof![
         8 => (any_note(), 0.01f32..=1.0).prop_map(|(kind, hard)| match kind {
@@ -156,6 +157,13 @@ proptest! {
         events in in_time(prop_oneof![4 => any_note(), 1 => any_wheel()]), gap in 0u64..20_000,
     ) {
         agree(&plain(PlayMode::Legato), &events, after(&events, gap))?;
+    }
+
+    #[test]
+    fn who_takes_over_shares_the_voice_alike(
+        events in in_time(prop_oneof![4 => any_note(), 1 => any_wheel()]), gap in 0u64..20_000,
+    ) {
+        agree(&plain(PlayMode::Mono), &events, after(&events, gap))?;
     }
 
     #[test]
@@ -250,9 +258,9 @@ fn the_oldest_of_too_many_notes_is_forgotten() {
         memory.note(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
         memory.note(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
         for key in 0..100 {
-            use NoteExpression::{Level, Timbre, Tuning, Vibrato};
+            use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
             memory.note(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
-            for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0)] {
+            for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0), Expression(0.5)] {
                 memory.note(&Event { at: 1_000, kind: EventKind::Note { channel, key, expression } });
             }
             memory.note(&off(1_000, channel, key));

@@ -137,8 +137,7 @@ fn stolen_notes_fade_in_5_ms() {
 
 #[test]
 fn retrigger_goes_on_from_the_level_and_slur_from_the_pitch() {
-    let performance = Performance { glide_ms: 50.0, ..steady() };
-    let mut voice = note(&performance, 60, 0.9);
+    let mut voice = note(&steady(), 60, 0.9);
     voice.release(at_ms(500.0));
     let t = at_ms(560.0);
     let before = voice.control(t, &ChannelValues::REST);
@@ -149,7 +148,7 @@ fn retrigger_goes_on_from_the_level_and_slur_from_the_pitch() {
 
     let t = at_ms(1_000.0);
     let before = voice.control(t, &ChannelValues::REST);
-    voice.slur(t, 67, Some(0.6));
+    voice.slur(t, 67, Some(0.6), 50.0);
     assert_eq!(voice.control(t, &ChannelValues::REST), before);
     let mut last = before.pitch;
     for ms in 1..=50 {
@@ -258,6 +257,37 @@ fn note_expression_moves_its_note() {
     let mut voice = note(&steady(), 60, 0.5);
     voice.express(0, NoteExpression::Tuning(0.5));
     assert_eq!(voice.control(0, &ChannelValues::REST).pitch, 60.5);
+}
+
+#[test]
+fn a_note_has_dynamics_of_its_own() {
+    let performance = Performance { loudness_max_db: -10.0, ..steady() };
+    let t = at_ms(800.0);
+    let heard = |own: f32, expression| {
+        let mut voice = note(&performance, 60, 0.5);
+        voice.express(0, NoteExpression::Expression(own));
+        voice.control(t, &ChannelValues { expression, ..ChannelValues::REST })
+    };
+    // One law for both, and together they are one pedal at the product.
+    for (own, channel) in
+        [(0.5, 1.0), (0.5, 0.5), (1.0, 0.25), (1.0 / 64.0, 1.0), (0.25, 0.125), (0.0, 1.0), (1.0, 1.0)]
+    {
+        let (both, pedal) = (heard(own, channel), heard(1.0, f64::from(own) * channel));
+        assert!((both.loudness - pedal.loudness).abs() < 1e-4 && (both.gain - pedal.gain).abs() < 1e-6);
+        assert_eq!((both.pitch, both.brightness), (pedal.pitch, pedal.brightness));
+    }
+    assert!((heard(1.0, 1.0).loudness - heard(0.5, 1.0).loudness - 12.04).abs() < 0.01);
+    assert_eq!(heard(0.0, 1.0).gain, 0.0);
+    // In the middle of a note it moves smoothly; the next one on the voice begins at rest.
+    let mut voice = note(&performance, 60, 0.5);
+    let rest = voice.control(t, &ChannelValues::REST).loudness;
+    voice.express(t, NoteExpression::Expression(0.5));
+    let moved = |voice: &mut Voice, ms| voice.control(t + at_ms(ms), &ChannelValues::REST).loudness - rest;
+    assert_eq!(moved(&mut voice, 0.0), 0.0);
+    assert!((-9.0..-1.0).contains(&moved(&mut voice, 8.0)));
+    assert!((moved(&mut voice, 100.0) + 12.04).abs() < 0.05);
+    voice.retrigger(t + at_ms(100.0), 60, 0.5);
+    assert!(moved(&mut voice, 900.0).abs() < 0.01);
 }
 
 #[test]

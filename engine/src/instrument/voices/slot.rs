@@ -44,6 +44,11 @@ impl Slot {
         }
     }
 
+    /// How much the note belongs to those who play it: of two, the one that is held more firmly, or else began later.
+    pub(super) fn firmness(&self) -> (Hold, u64) {
+        (self.voice.hold, self.begun_at)
+    }
+
     /// The key comes up: the pedal takes over, or nothing does.
     pub(super) fn let_go(&mut self, t: u64, channels: &Channels) {
         if channels.pedal(self.voice.channel) {

@@ -201,6 +201,153 @@ fn legato_slurs_on_one_voice_and_returns_to_the_key_below() {
 }
 
 #[test]
+fn mono_takes_the_voice_over_and_strikes_anew() {
+    let performance = Performance {
+        mode: PlayMode::Mono,
+        attack_ms: 20.0,
+        decay_db_per_s: 40.0,
+        decay_per_octave: 1.0,
+        glide_ms: 40.0,
+        scoop_cents: 40.0,
+        vibrato_cents: 25.0,
+        ..steady()
+    };
+    let soft = |at, key| Event { at, kind: EventKind::NoteOn { channel: 0, key, velocity: 0.4 } };
+    let events = [soft(0, 60), on(24_000, 67), off(48_000, 67), off(72_000, 60)];
+    let frames = play(&mut voices(&performance, 8), &events, 120_000);
+    assert!(frames.iter().all(|frame| sounding(frame).len() <= 1));
+    assert_eq!(frames.iter().filter(|frame| frame[0].restarted).count(), 1);
+    let near = |frame: usize, pitch: f32| (frames[frame][0].pitch - pitch).abs() < 0.45;
+    assert!(near(120, 60.0) && near(160, 67.0) && near(280, 60.0));
+    // It glides there and back from where it is, though scoop and vibrato begin anew: a frame is a tenth of the way.
+    for pair in frames[2..370].windows(2) {
+        assert!((pair[1][0].pitch - pair[0][0].pitch).abs() < 1.4, "a jump");
+    }
+    assert!(near(130, 64.5) || near(130, 63.5) || near(130, 65.5));
+    // Level goes on from where it is and up to the new peak; back at the first key it is struck again, as hard as it was.
+    let peak = |frames: &[Vec<VoiceFrame>]| frames.iter().map(|frame| frame[0].loudness).fold(-99.0, f32::max);
+    let (first, second, third) = (peak(&frames[..124]), peak(&frames[126..249]), peak(&frames[256..374]));
+    assert!(second > first + 5.0);
+    assert!((third - first).abs() < 0.7, "{third} and {first} dB");
+    // Legato returns without a strike.
+    let mut legato = voices(&Performance { mode: PlayMode::Legato, ..performance }, 8);
+    let slurred = play(&mut legato, &events, 120_000);
+    assert!(frames[265][0].loudness > frames[249][0].loudness + 3.0);
+    assert!(slurred[265][0].loudness < slurred[249][0].loudness);
+    assert!(sounding(frames.last().unwrap()).is_empty());
+}
+
+#[test]
+fn mono_without_overlap_does_not_glide() {
+    let performance = Performance { mode: PlayMode::Mono, glide_ms: 400.0, release_ms: 2_000.0, ..steady() };
+    let frames = play(&mut voices(&performance, 8), &[on(0, 60), off(24_000, 60), on(25_000, 67)], 48_000);
+    assert_eq!((frames[130][0].pitch, frames[131][0].pitch), (60.0, 67.0));
+    // It plays each channel's note with a voice of its own.
+    let other = Event { at: 0, kind: EventKind::NoteOn { channel: 1, key: 72, velocity: 0.8 } };
+    let frames = play(&mut voices(&performance, 8), &[on(0, 60), other, on(9_600, 64)], 48_000);
+    let pitches: Vec<_> = sounding(&frames[240]).iter().map(|slot| slot.pitch).collect();
+    assert_eq!(pitches, [64.0, 72.0]);
+}
+
+#[test]
+fn settings_count_from_their_place_among_the_notes() {
+    // All within one frame: the second note still has a voice of its own, the third takes that over, and the first is let go.
+    let mut eight = voices(&steady(), 8);
+    eight.handle(&on(0, 60)).unwrap();
+    eight.handle(&on(9_610, 64)).unwrap();
+    eight.set(9_620, Setting::Mode(Some(PlayMode::Mono))).unwrap();
+    let frames = play(&mut eight, &[on(9_630, 67)], 48_000);
+    assert_eq!((sounding(&frames[50]).len(), sounding(&frames[51]).len()), (1, 2));
+    assert_eq!(sounding(&frames[200]).iter().map(|slot| slot.pitch).collect::<Vec<_>>(), [67.0]);
+    // What is set at the start of a session that takes over counts for the notes before it, which keep their times.
+    let mut late = voices(&steady(), 8);
+    late.set(48_000, Setting::Mode(Some(PlayMode::Legato))).unwrap();
+    late.handle(&on(1_000, 60)).unwrap();
+    late.handle(&on(47_500, 72)).unwrap();
+    let mut out = vec![VoiceFrame::SILENT; late.slots()];
+    late.frame(48_000, &mut out);
+    let found = sounding(&out);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].pitch > 60.2 && found[0].pitch < 61.5, "{}", found[0].pitch);
+}
+
+#[test]
+fn a_change_of_mode_lets_go_what_has_no_key_any_more() {
+    for mode in [PlayMode::Mono, PlayMode::Legato] {
+        let mut eight = voices(&steady(), 8);
+        let pedal = |at, value| control(at, controller::SUSTAIN, value);
+        [pedal(0, 1.0), on(0, 50), off(100, 50), pedal(150, 0.0), on(200, 60), on(300, 64), on(400, 67)]
+            .iter()
+            .for_each(|event| eight.handle(event).unwrap());
+        eight.set(24_000, Setting::Mode(Some(mode))).unwrap();
+        let keys = |frames: &[Vec<VoiceFrame>], frame: usize| {
+            sounding(&frames[frame]).iter().map(|slot| slot.pitch).collect::<Vec<_>>()
+        };
+        // Back to the key below, on to poly, and all keys up.
+        let frames = play(&mut eight, &[off(72_000, 67)], 96_000);
+        assert_eq!((keys(&frames, 124).len(), keys(&frames, 350)), (3, vec![67.0]));
+        assert_eq!(keys(&frames, 450), [64.0], "{mode:?}");
+        eight.set(100_000, Setting::Mode(None)).unwrap();
+        for event in [on(100_001, 72), off(120_000, 64), off(120_000, 60)] {
+            eight.handle(&event).unwrap();
+        }
+        let mut out = vec![VoiceFrame::SILENT; eight.slots()];
+        let mut at = |at| {
+            eight.frame(at, &mut out);
+            let mut pitches: Vec<_> = sounding(&out).iter().map(|slot| slot.pitch).collect();
+            pitches.sort_by(f32::total_cmp);
+            pitches
+        };
+        assert_eq!(at(110_016), [64.0, 72.0]);
+        (120_000..168_000).step_by(HOP as usize).for_each(|t| drop(at(t)));
+        assert_eq!(at(168_000), [72.0], "{mode:?}");
+    }
+}
+
+#[test]
+fn fewer_voices_fade_the_ones_too_many() {
+    let mut eight = voices(&steady(), 8);
+    (0..6).for_each(|i| eight.handle(&on(u64::from(i) * 100, 60 + i)).unwrap());
+    eight.set(24_000, Setting::Voices(Some(2))).unwrap();
+    eight.handle(&on(30_000, 70)).unwrap();
+    eight.set(48_000, Setting::Voices(Some(40))).unwrap();
+    let more: Vec<_> = (0..9).map(|i| on(48_100, 71 + i)).collect();
+    let frames = play(&mut eight, &more, 72_000);
+    let heard = |frame: usize| {
+        let full = frames[frame].iter().filter(|slot| slot.gain == 1.0);
+        full.map(|slot| slot.pitch.round() as u8).collect::<Vec<_>>()
+    };
+    assert_eq!(heard(124), [60, 61, 62, 63, 64, 65]);
+    // Four fade at once, within 5 ms.
+    assert_eq!(frames[126].iter().filter(|slot| (0.1..0.5).contains(&slot.gain)).count(), 4);
+    assert_eq!(heard(128), [64, 65]);
+    assert_eq!(heard(200).len(), 2);
+    assert!(heard(200).contains(&70));
+    assert_eq!(heard(300).len(), 8, "no more than there is room for");
+    eight.set(80_000, Setting::Voices(Some(0))).unwrap();
+    let mut out = vec![VoiceFrame::SILENT; eight.slots()];
+    for at in [80_000, 81_000, 82_000] {
+        eight.frame(at, &mut out);
+    }
+    assert_eq!(sounding(&out).len(), 1, "at least one");
+}
+
+#[test]
+fn glide_is_that_of_the_moment() {
+    let performance = Performance { mode: PlayMode::Legato, glide_ms: 0.0, ..steady() };
+    let mut eight = voices(&performance, 8);
+    [on(0, 60), on(4_800, 62)].iter().for_each(|event| eight.handle(event).unwrap());
+    eight.set(9_600, Setting::GlideMs(Some(100.0))).unwrap();
+    eight.handle(&on(9_600, 74)).unwrap();
+    eight.set(28_000, Setting::GlideMs(None)).unwrap();
+    let frames = play(&mut eight, &[on(28_800, 50)], 48_000);
+    assert_eq!((frames[25][0].pitch, frames[26][0].pitch), (62.0, 62.0));
+    // About half the way after half the time.
+    assert!((frames[62][0].pitch - 67.4).abs() < 0.3, "{}", frames[62][0].pitch);
+    assert_eq!((frames[80][0].pitch, frames[151][0].pitch), (74.0, 50.0));
+}
+
+#[test]
 fn the_same_key_again_goes_on_in_its_slot() {
     let events = [on(0, 60), off(24_000, 60), on(25_000, 60), on(48_000, 60)];
     let frames = play(&mut voices(&steady(), 8), &events, 60_000);
@@ -217,6 +364,7 @@ fn a_full_queue_gives_the_event_back_and_nothing_grows() {
     }
     assert_eq!(eight.handle(&on(5, 61)), Err(QueueFull(on(5, 61))));
     assert_eq!(eight.queue.capacity(), capacity);
+    assert_eq!(eight.set(5, Setting::Voices(None)), Err(QueueFull(Setting::Voices(None))));
     eight.frame(0, &mut []);
     eight.handle(&on(5, 61)).unwrap();
 }
@@ -241,6 +389,9 @@ fn a_restart_is_as_new() {
     let mut reused = Voices::new(&performance, 8, RATE, HOP, 5);
     reused.set_performance(&Performance::plucked());
     reused.set_transposition(3.0);
+    for setting in [Setting::Mode(Some(PlayMode::Mono)), Setting::GlideMs(Some(900.0)), Setting::Voices(Some(1))] {
+        reused.set(0, setting).unwrap();
+    }
     let zone = Event { at: 0, kind: EventKind::Zone { manager: 0, members: 4 } };
     play(&mut reused, &[zone, control(0, controller::SUSTAIN, 1.0), on(0, 50), on(90_000, 51)], 80_000);
     reused.restart(6);
@@ -304,7 +455,7 @@ fn frames_may_begin_late() {
 
 #[test]
 fn any_number_of_notes_may_begin_at_once() {
-    for mode in [PlayMode::Poly, PlayMode::Legato] {
+    for mode in [PlayMode::Poly, PlayMode::Mono, PlayMode::Legato] {
         let performance = Performance { mode, ..steady() };
         let burst = |at| {
             (0..=255u8)

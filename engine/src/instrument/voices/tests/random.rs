@@ -10,6 +10,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         (-12f32..12.0).prop_map(NoteExpression::Level),
         (0f32..=1.0).prop_map(NoteExpression::Timbre),
         (0f32..=1.0).prop_map(NoteExpression::Vibrato),
+        (0f32..=1.0).prop_map(NoteExpression::Expression),
     ];
     prop_oneof![
         6 => (0u8..3, key.clone(), 0f32..=1.0)
@@ -39,14 +40,72 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 fn any_performance() -> impl Strategy<Value = Performance> {
-    (any::<bool>(), any::<bool>()).prop_map(|(plucked, legato)| Performance {
-        mode: if legato { PlayMode::Legato } else { PlayMode::Poly },
+    (any::<bool>(), any_mode()).prop_map(|(plucked, mode)| Performance {
+        mode,
         ..if plucked { Performance::plucked() } else { Performance::default() }
     })
 }
 
+fn any_mode() -> impl Strategy<Value = PlayMode> {
+    prop::sample::select(vec![PlayMode::Poly, PlayMode::Mono, PlayMode::Legato])
+}
+
+fn any_setting() -> impl Strategy<Value = Setting> {
+    prop_oneof![
+        prop::option::of(any_mode()).prop_map(Setting::Mode),
+        prop::option::of(0f32..200.0).prop_map(Setting::GlideMs),
+        prop::option::of(1usize..8).prop_map(Setting::Voices),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn settings_leave_no_note_hanging(
+        steps in prop::collection::vec((0u64..2_000, any_kind(), prop::option::of(any_setting())), 0..150),
+        performance in any_performance(), count in 1usize..6,
+    ) {
+        let mut voices = voices(&performance, count);
+        let (mut at, mut limit) = (0, count);
+        let mut limits = Vec::new();
+        for (step, kind, setting) in steps {
+            at += step;
+            voices.handle(&Event { at, kind }).unwrap();
+            if let Some(setting) = setting {
+                voices.set(at, setting).unwrap();
+                if let Setting::Voices(voices) = setting {
+                    limit = voices.map_or(count, |voices| voices.min(count));
+                }
+            }
+            limits.push((at, limit));
+        }
+        // Every key and every pedal comes up.
+        let end = at + 1;
+        for channel in 0..16 {
+            let pedal = EventKind::Controller { channel, number: controller::SUSTAIN, value: 0.0 };
+            voices.handle(&Event { at: end, kind: pedal }).unwrap();
+            for key in 40..60 {
+                voices.handle(&Event { at: end, kind: EventKind::NoteOff { channel, key, velocity: 0.5 } }).unwrap();
+            }
+        }
+        let frames = play(&mut voices, &[], end + 96_000);
+        let mut before = vec![VoiceFrame::SILENT; voices.slots()];
+        for (frame, at) in frames.iter().zip((0..).step_by(HOP as usize)) {
+            // Those that are on their way out take 5 ms, and a slot of their own.
+            let allowed = limits.iter().filter(|(when, _)| *when + 600 > at && *when <= at).map(|(_, limit)| *limit);
+            let now = limits.iter().rev().find(|(when, _)| *when <= at).map_or(count, |(_, limit)| *limit);
+            if allowed.clone().next().is_none() {
+                prop_assert!(sounding(frame).len() <= now, "more than {now} at {at}");
+            }
+            for (before, after) in before.iter().zip(frame) {
+                prop_assert!(!after.restarted || before.gain == 0.0);
+                prop_assert!(after.sounding || before.gain == 0.0);
+            }
+            before.clone_from(frame);
+        }
+        prop_assert_eq!(sounding(frames.last().unwrap()), []);
+    }
 
     #[test]
     fn gain_never_jumps_and_restarts_begin_from_silence(
@@ -96,7 +155,7 @@ proptest! {
 
     #[test]
     fn nothing_panics(
-        kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..11), 0..100),
+        kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..12), 0..100),
     ) {
         let mut voices = voices(&Performance::default(), 2);
         let mut memory = Memory::new();
@@ -112,10 +171,17 @@ proptest! {
                 6 => EventKind::Note { channel, key, expression: NoteExpression::Tuning(value) },
                 7 => EventKind::Note { channel, key, expression: NoteExpression::Timbre(value) },
                 8 => EventKind::Note { channel, key, expression: NoteExpression::Vibrato(value) },
-                9 => EventKind::Pressure { channel, value },
+                9 => EventKind::Note { channel, key, expression: NoteExpression::Expression(value) },
+                10 => EventKind::Pressure { channel, value },
                 _ => EventKind::Zone { manager: channel, members: key },
             };
             let _ = voices.handle(&Event { at, kind });
+            let setting = match which {
+                0 => Setting::Mode(Some(if key < 128 { PlayMode::Mono } else { PlayMode::Poly })),
+                1 => Setting::GlideMs(Some(value)),
+                _ => Setting::Voices(Some(key.into())),
+            };
+            let _ = voices.set(at, setting);
             memory.note(&Event { at, kind });
             voices.frame(at >> 1, &mut out);
             let sane = |slot: &VoiceFrame| {
