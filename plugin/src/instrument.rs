@@ -7,49 +7,16 @@ use ondes_engine::pipeline::Source;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;
-use crate::parameters::Parameters;
 use crate::rig::Rig;
-
-/// What plays the instrument; changing it makes the host restart the plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
-enum Drive {
-    #[id = "notes"]
-    #[name = "Notes"]
-    Notes,
-    #[id = "input"]
-    #[name = "Side-chain"]
-    Input,
-}
-
-impl From<Drive> for Source {
-    fn from(drive: Drive) -> Self {
-        match drive {
-            Drive::Notes => Self::Notes,
-            Drive::Input => Self::Sound,
-        }
-    }
-}
-
-#[derive(Params)]
-struct InstrumentParameters {
-    #[nested]
-    common: Arc<Parameters>,
-    #[id = "source"]
-    source: EnumParam<Drive>,
-}
 
 /// The instrument.
 pub struct Ondes {
     rig: Rig,
-    parameters: Arc<InstrumentParameters>,
 }
 
 impl Default for Ondes {
     fn default() -> Self {
-        let rig = Rig::new(Source::Notes);
-        let source = EnumParam::new("Played by", Drive::Notes).non_automatable();
-        let parameters = Arc::new(InstrumentParameters { common: rig.parameters.clone(), source });
-        Self { rig, parameters }
+        Self { rig: Rig::new(Source::Notes) }
     }
 }
 
@@ -85,7 +52,7 @@ impl Plugin for Ondes {
     }
 
     fn params(&self) -> Arc<dyn Params> {
-        self.parameters.clone()
+        self.rig.parameters.clone()
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
@@ -98,7 +65,7 @@ impl Plugin for Ondes {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.rig.activate(config, self.parameters.source.value().into());
+        let latency = self.rig.activate(config, self.rig.parameters.played_by.value().into());
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 
@@ -112,7 +79,7 @@ impl Plugin for Ondes {
         aux: &mut AuxiliaryBuffers,
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
-        let source = self.parameters.source.value().into();
+        let source = self.rig.parameters.played_by.value().into();
         let side_chain = aux.inputs.first().filter(|_| source == Source::Sound);
         let listen = |player: &mut crate::player::Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {

@@ -129,6 +129,12 @@ impl fmt::Display for Missing {
     }
 }
 
+/// Whether a model is small enough to travel with a project, going by its weights.
+#[must_use]
+pub fn may_travel(model: &Model) -> bool {
+    size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED
+}
+
 /// A model's file in Base64; none where it is too large to travel with a project.
 #[must_use]
 pub fn pack(model: &Model) -> Option<String> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use nice_plug::prelude::*;
+use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Driver;
 
 use crate::macros::{MACROS, REST};
-use crate::player::Knobs;
+use crate::player::{Knobs, Playing};
 use crate::shared::{Selection, Shared};
 
 /// At this gain, dB, and below nothing is heard.
@@ -52,6 +53,49 @@ impl From<DriverChoice> for Driver {
     }
 }
 
+/// How notes that overlap are played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
+pub enum Mode {
+    /// As the model says.
+    #[id = "model"]
+    #[name = "As made"]
+    Model,
+    /// Each has a voice of its own.
+    #[id = "poly"]
+    #[name = "Poly"]
+    Poly,
+    /// One voice, which each note strikes anew.
+    #[id = "mono"]
+    #[name = "Mono"]
+    Mono,
+    /// One voice, which slurs.
+    #[id = "legato"]
+    #[name = "Legato"]
+    Legato,
+}
+
+/// What plays the instrument; changing it makes the host restart the plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
+pub enum PlayedBy {
+    /// Notes.
+    #[id = "notes"]
+    #[name = "Notes"]
+    Notes,
+    /// A sound, by its pitch and loudness.
+    #[id = "input"]
+    #[name = "Side-chain"]
+    Input,
+}
+
+impl From<PlayedBy> for Source {
+    fn from(played_by: PlayedBy) -> Self {
+        match played_by {
+            PlayedBy::Notes => Self::Notes,
+            PlayedBy::Input => Self::Sound,
+        }
+    }
+}
+
 /// The parameters of both plugins, and what else is saved.
 #[derive(Params)]
 pub struct Parameters {
@@ -75,9 +119,24 @@ pub struct Parameters {
     /// Fine shift of all pitches, cents (−100 … 100).
     #[id = "tune"]
     pub tune: FloatParam,
+    /// How notes that overlap are played.
+    #[id = "mode"]
+    pub mode: EnumParam<Mode>,
+    /// Time of the slide between notes that share a voice, ms (0 … 2,000; below 0 it is the model's own).
+    #[id = "glide"]
+    pub glide: FloatParam,
+    /// Most notes at once (1 … 16; 0 for as many as the model has voices).
+    #[id = "voices"]
+    pub voices: IntParam,
+    /// Silence at once, each time that it is switched on.
+    #[id = "panic"]
+    pub panic: BoolParam,
     /// Where the model runs.
     #[id = "driver"]
     pub driver: EnumParam<DriverChoice>,
+    /// What plays the model; hosts do not see it where there is no choice.
+    #[id = "source"]
+    pub played_by: EnumParam<PlayedBy>,
     #[id = "macro1"]
     macro1: FloatParam,
     #[id = "macro2"]
@@ -99,10 +158,10 @@ pub struct Parameters {
 impl Parameters {
     /// Parameters at their defaults.
     #[must_use]
-    pub fn new(shared: &Arc<Shared>) -> Self {
+    ///
+    /// Where a sound plays the model by itself, there is no choice what plays it.
+    pub fn new(shared: &Arc<Shared>, source: Source) -> Self {
         let turn = |index| a_macro(shared, index);
-        let (semitones, cents) = (shared.clone(), shared.clone());
-        let range = FloatRange::Linear { min: -100.0, max: 100.0 };
         Self {
             selection: Selection(shared.clone()),
             bypass: BoolParam::new("Bypass", false).make_bypass(),
@@ -114,14 +173,24 @@ impl Parameters {
                 .with_string_to_value(Arc::new(|text| Some(number(text)? / 100.0))),
             transpose: IntParam::new("Transpose", 0, IntRange::Linear { min: -24, max: 24 })
                 .with_unit(" st")
-                .with_string_to_value(Arc::new(|text| Some(number(text)?.round() as i32)))
-                .with_callback(Arc::new(move |value| semitones.note_semitones(value as f32))),
-            tune: FloatParam::new("Tune", 0.0, range)
+                .with_string_to_value(Arc::new(|text| Some(number(text)?.round() as i32))),
+            tune: FloatParam::new("Tune", 0.0, FloatRange::Linear { min: -100.0, max: 100.0 })
                 .with_unit(" ct")
                 .with_value_to_string(formatters::v2s_f32_rounded(1))
-                .with_string_to_value(Arc::new(number))
-                .with_callback(Arc::new(move |value| cents.note_cents(value))),
+                .with_string_to_value(Arc::new(number)),
+            mode: EnumParam::new("Mode", Mode::Model),
+            glide: glide(),
+            voices: IntParam::new("Voices", 0, IntRange::Linear { min: 0, max: 16 })
+                .with_value_to_string(Arc::new(|value| if value == 0 { AS_MADE.into() } else { value.to_string() }))
+                .with_string_to_value(Arc::new(|text| {
+                    if is_as_made(text) { Some(0) } else { Some(number(text)?.round() as i32) }
+                })),
+            panic: BoolParam::new("Panic", false),
             driver: EnumParam::new("Driver", DriverChoice::Auto).non_automatable(),
+            played_by: match source {
+                Source::Notes => EnumParam::new("Played by", PlayedBy::Notes).non_automatable(),
+                Source::Sound => EnumParam::new("Played by", PlayedBy::Input).non_automatable().hide(),
+            },
             macro1: turn(0),
             macro2: turn(1),
             macro3: turn(2),
@@ -140,6 +209,12 @@ impl Parameters {
         [macro1, macro2, macro3, macro4, macro5, macro6, macro7, macro8]
     }
 
+    /// Whether notes can play the model.
+    #[must_use]
+    pub fn can_play_notes(&self) -> bool {
+        !self.played_by.flags().contains(ParamFlags::HIDDEN)
+    }
+
     /// Where everything stands now.
     #[must_use]
     pub fn knobs(&self) -> Knobs {
@@ -148,7 +223,13 @@ impl Parameters {
             input_gain: linear(self.input_gain.value()),
             output_gain: linear(self.output_gain.value()),
             mix: self.mix.value(),
-            semitones: self.transpose.value() as f32 + self.tune.value() / 100.0,
+            panic: self.panic.value(),
+            playing: Playing {
+                semitones: self.transpose.value() as f32 + self.tune.value() / 100.0,
+                mode: self.mode.value() as u8,
+                glide_ms: self.glide.value(),
+                voices: self.voices.value() as u8,
+            },
             macros: self.macros().map(FloatParam::value),
         }
     }
@@ -164,11 +245,25 @@ fn gain(name: &str) -> FloatParam {
 }
 
 fn a_macro(shared: &Arc<Shared>, index: usize) -> FloatParam {
-    let (text, value, note) = (shared.clone(), shared.clone(), shared.clone());
+    let (text, value) = (shared.clone(), shared.clone());
     FloatParam::new(format!("Macro {}", index + 1), REST, FloatRange::Linear { min: 0.0, max: 1.0 })
         .with_value_to_string(Arc::new(move |position| text.macro_text(index, position)))
         .with_string_to_value(Arc::new(move |typed| value.macro_position(index, typed)))
-        .with_callback(Arc::new(move |position| note.note_macro(index, position)))
+}
+
+/// The text of what is left to the model.
+const AS_MADE: &str = "As made";
+
+fn is_as_made(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case(AS_MADE)
+}
+
+fn glide() -> FloatParam {
+    // All below 0 means the same; the slower half of the range is in the upper quarter.
+    let range = FloatRange::Skewed { min: -1.0, max: 2_000.0, factor: FloatRange::skew_factor(-1.3) };
+    let text = |value: f32| if value < 0.0 { AS_MADE.into() } else { format!("{value:.0} ms") };
+    let value = |text: &str| if is_as_made(text) { Some(-1.0) } else { number(text) };
+    FloatParam::new("Glide", -1.0, range).with_value_to_string(Arc::new(text)).with_string_to_value(Arc::new(value))
 }
 
 /// The number at the start of a text, whatever its unit.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ondes_engine::instrument::EventKind;
-use ondes_engine::pipeline::{Action, TRANSPOSE};
+use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Transport, VOICES};
 use ondes_engine::realtime::{BlockCue, Session, Setup};
 
 use crate::macros::{MACROS, Table};
@@ -11,6 +11,8 @@ use crate::shared::Shared;
 
 /// Time in which a gain goes to its new value, seconds.
 const RAMP_S: f32 = 0.010;
+/// A song that is where it would be by itself, in beats, has not been moved.
+const SONG_TOLERANCE_BEATS: f64 = 1e-3;
 /// Cues of one block that wait for it; more are handed over at once.
 const CUES: usize = 2048;
 
@@ -25,10 +27,34 @@ pub struct Knobs {
     pub output_gain: f32,
     /// Share of the model's sound, 0 … 1.
     pub mix: f32,
-    /// Shift of all pitches, semitones.
-    pub semitones: f32,
+    /// Silence, as soon as this is so.
+    pub panic: bool,
+    /// How notes are played.
+    pub playing: Playing,
     /// Where the macros stand, 0 … 1.
     pub macros: [f32; MACROS],
+}
+
+/// How notes are played, whatever the model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Playing {
+    /// Shift of all pitches, semitones.
+    pub semitones: f32,
+    /// 0 as the model says, 1 poly, 2 mono, 3 legato.
+    pub mode: u8,
+    /// Time of the slide between notes that share a voice, ms; below 0 it is the model's own.
+    pub glide_ms: f32,
+    /// Most notes at once; 0 for as many as the model has voices.
+    pub voices: u8,
+}
+
+impl Playing {
+    /// The same in the engine's words.
+    #[must_use]
+    pub fn controls(&self) -> [(ControlId, f32); 4] {
+        let Self { semitones, mode, glide_ms, voices } = *self;
+        [(TRANSPOSE, semitones), (PLAY_MODE, mode.into()), (GLIDE, glide_ms), (VOICES, voices.into())]
+    }
 }
 
 /// A session with the input beside it, as late as what the session makes of it. Only making one allocates.
@@ -37,7 +63,10 @@ pub struct Player {
     shared: Arc<Shared>,
     table: Option<Box<Table>>,
     /// What the session was told last.
-    told: (f32, [f32; MACROS]),
+    told: Knobs,
+    song: Option<Transport>,
+    /// Samples that were played since the song was told.
+    since_song: usize,
     cues: Vec<BlockCue>,
     /// `[channel][frame]`
     input: [Vec<f32>; 2],
@@ -50,6 +79,7 @@ pub struct Player {
     wet_gain: Ramp,
     dry_gain: Ramp,
     latency: usize,
+    sample_rate: u32,
 }
 
 impl Player {
@@ -66,7 +96,9 @@ impl Player {
             session,
             shared,
             table: Some(table),
-            told: (knobs.semitones, knobs.macros),
+            told: *knobs,
+            song: None,
+            since_song: 0,
             cues: Vec::with_capacity(CUES),
             input: [block(), block()],
             dry: [block(), block()],
@@ -77,6 +109,7 @@ impl Player {
             wet_gain: ramp(wet),
             dry_gain: ramp(dry),
             latency,
+            sample_rate: setup.sample_rate,
         };
         // What came with the model may be older than where they stand now.
         player.turn(knobs, true);
@@ -114,7 +147,7 @@ impl Player {
 
     /// Begins a block: from its first sample on everything stands like this.
     pub fn begin(&mut self, knobs: &Knobs) {
-        if self.shared.monitor.panicked() {
+        if self.shared.monitor.panicked() || knobs.panic && !self.told.panic {
             self.reset(knobs);
         }
         let fresh = self.shared.receive(&mut self.table);
@@ -124,18 +157,37 @@ impl Player {
         self.wet_gain.go(wet);
         self.dry_gain.go(dry);
         self.channels = 0;
+        while let Some(kind) = self.shared.monitor.next_key() {
+            self.play(0, kind);
+        }
     }
 
     fn turn(&mut self, knobs: &Knobs, all: bool) {
-        let (semitones, macros) = std::mem::replace(&mut self.told, (knobs.semitones, knobs.macros));
-        if semitones != knobs.semitones || all {
-            self.cue(0, Action::Control { id: TRANSPOSE, value: knobs.semitones });
+        let told = std::mem::replace(&mut self.told, *knobs);
+        for ((id, value), before) in knobs.playing.controls().into_iter().zip(told.playing.controls()) {
+            if (id, value) != before || all {
+                self.cue(0, Action::Control { id, value });
+            }
         }
         let Some(table) = self.table.as_deref().copied() else { return };
-        for ((travel, before), position) in table.iter().zip(macros).zip(knobs.macros) {
+        for ((travel, before), position) in table.iter().zip(told.macros).zip(knobs.macros) {
             if let Some(travel) = travel.filter(|_| position != before || all) {
                 self.cue(0, Action::Control { id: travel.id, value: travel.value(position) });
             }
+        }
+    }
+
+    /// The host's song is there at the block's first sample. What goes on as it was is not told again.
+    pub fn follow(&mut self, song: Transport) {
+        let goes_on = self.song.is_some_and(|before| {
+            let seconds = self.since_song as f64 / f64::from(self.sample_rate);
+            let moved = if before.playing { seconds * f64::from(before.tempo) / 60.0 } else { 0.0 };
+            (song.tempo, song.playing) == (before.tempo, before.playing)
+                && (song.position - before.position - moved).abs() < SONG_TOLERANCE_BEATS
+        });
+        if !goes_on {
+            self.cue(0, Action::Transport(song));
+            (self.song, self.since_song) = (Some(song), 0);
         }
     }
 
@@ -193,6 +245,7 @@ impl Player {
             self.session.process(&self.cues, &[left, right], &mut [wet]);
         }
         self.cues.clear();
+        self.since_song += frames;
         for (frame, wet) in self.wet[..frames].iter().enumerate() {
             let (wet_gain, dry_gain) = (self.wet_gain.next(), self.dry_gain.next());
             for (channel, dry) in output.iter_mut().zip([dry_left[frame], dry_right[frame]]) {

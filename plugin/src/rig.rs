@@ -42,7 +42,8 @@ impl Rig {
     #[must_use]
     pub fn new(source: Source) -> Self {
         let shared = Shared::new(source);
-        let parameters = Arc::new(Parameters::new(&shared));
+        let parameters = Arc::new(Parameters::new(&shared, source));
+        shared.listen_to(&parameters);
         let (notes, driver) = (Notes::default(), DriverChoice::Auto);
         Self { shared, parameters, player: None, notes, driver, source, tail: 0, asked: false, needs_worker: None }
     }
@@ -100,6 +101,9 @@ impl Rig {
     {
         let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
         player.begin(&self.parameters.knobs());
+        if let Some(song) = song(context.transport()) {
+            player.follow(song);
+        }
         let last = output.samples().saturating_sub(1);
         while let Some(event) = context.next_event() {
             // What is played by a sound does not listen to notes.
@@ -116,4 +120,10 @@ impl Rig {
         }
         ProcessStatus::Tail(self.tail)
     }
+}
+
+/// Where the host is in its song, as far as it tells.
+fn song(transport: &nice_plug::prelude::Transport) -> Option<ondes_engine::pipeline::Transport> {
+    let (tempo, position) = (transport.tempo? as f32, transport.pos_beats()?);
+    Some(ondes_engine::pipeline::Transport { tempo, position, playing: transport.playing })
 }

@@ -1,21 +1,21 @@
 //! What all parts of one instance share: the model, what the macros turn, what is wrong.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
 use nice_plug::params::persist::PersistentField;
 use ondes_engine::model::{Control, Model, file};
-use ondes_engine::pipeline::{ControlId, PipelineOptions, Source, TRANSPOSE};
+use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Remote, Status};
 
 use crate::controllers::Controllers;
 use crate::editor::monitor::Monitor;
 use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, REST, Table, Travel};
+use crate::parameters::Parameters;
 use crate::state::{Look, Saved};
 
 /// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
@@ -30,10 +30,8 @@ pub struct Shared {
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
     retired: AtomicCell<Option<Box<Table>>>,
-    /// Where the macros stand, as bits of `f32`, and the transposition in semitones.
-    positions: [AtomicU32; MACROS],
-    semitones: AtomicU32,
-    cents: AtomicU32,
+    /// Where everything stands.
+    parameters: OnceLock<Weak<Parameters>>,
 }
 
 struct Inner {
@@ -82,12 +80,15 @@ impl Shared {
             }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
-            positions: std::array::from_fn(|_| AtomicU32::new(REST.to_bits())),
-            semitones: AtomicU32::new(0),
-            cents: AtomicU32::new(0),
+            parameters: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
         shared.into()
+    }
+
+    /// Where everything stands is to be read there, from now on.
+    pub fn listen_to(&self, parameters: &Arc<Parameters>) {
+        let _ = self.parameters.set(Arc::downgrade(parameters));
     }
 
     /// Plays one of the bundled models.
@@ -231,6 +232,23 @@ impl Shared {
         self.inner().saved.embed = embed;
     }
 
+    /// Whether the model travels with the project.
+    #[must_use]
+    pub fn embedding(&self) -> bool {
+        self.inner().saved.embed
+    }
+
+    /// Ids of the parameters that the window's pad turns, if somebody chose them.
+    #[must_use]
+    pub fn pad(&self) -> Option<[String; 2]> {
+        self.inner().saved.pad.clone()
+    }
+
+    /// Lets the window's pad turn those parameters, across and up.
+    pub fn set_pad(&self, ids: [&str; 2]) {
+        self.inner().saved.pad = Some(ids.map(str::to_owned));
+    }
+
     /// Hands the model to the engine's loader, turned as the macros stand.
     fn load(&self, inner: &mut Inner) {
         let Some(model) = inner.model.clone() else {
@@ -238,10 +256,14 @@ impl Shared {
             return self.remote.unload();
         };
         let table = table(inner);
-        let mut controls: Vec<(ControlId, f32)> = vec![(TRANSPOSE, self.transposition())];
-        for (travel, position) in table.iter().zip(&self.positions) {
-            let position = f32::from_bits(position.load(Ordering::Relaxed));
-            controls.extend(travel.filter(|_| position != REST).map(|travel| (travel.id, travel.value(position))));
+        let mut controls: Vec<(ControlId, f32)> = Vec::new();
+        if let Some(parameters) = self.parameters.get().and_then(Weak::upgrade) {
+            let knobs = parameters.knobs();
+            controls.extend(knobs.playing.controls());
+            let turned = table.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
+            controls.extend(
+                turned.filter_map(|(travel, position)| Some((travel.as_ref()?.id, travel.as_ref()?.value(position)))),
+            );
         }
         let options = PipelineOptions { source: inner.source, ..PipelineOptions::default() };
         self.send(table);
@@ -359,26 +381,6 @@ impl Shared {
         let number = number.trim_start();
         let value: f32 = number[..end.unwrap_or(number.len())].parse().ok().filter(|value: &f32| value.is_finite())?;
         Some(control.map_or(value / 100.0, |control| Travel::through(control).position(value)))
-    }
-
-    /// Remembers where a macro stands, for the next model. For any thread.
-    pub fn note_macro(&self, index: usize, position: f32) {
-        self.positions[index].store(position.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Remembers the transposition in semitones, for the next model. For any thread.
-    pub fn note_semitones(&self, semitones: f32) {
-        self.semitones.store(semitones.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Remembers the tuning in cents, for the next model. For any thread.
-    pub fn note_cents(&self, cents: f32) {
-        self.cents.store(cents.to_bits(), Ordering::Relaxed);
-    }
-
-    fn transposition(&self) -> f32 {
-        let read = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
-        read(&self.semitones) + read(&self.cents) / 100.0
     }
 
     fn send(&self, table: Table) {

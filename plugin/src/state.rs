@@ -22,6 +22,9 @@ pub struct Saved {
     pub macros: Option<Vec<Option<String>>>,
     /// Whether the model is saved with the project.
     pub embed: bool,
+    /// Ids of the parameters that the window's pad turns, across and up; none for the first two macros.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad: Option<[String; 2]>,
     /// MIDI controllers, 0 … 119, by the ids of the parameters that they turn. Only here between a project and
     /// [`Controllers`](crate::controllers::Controllers), which knows them while an instance lives.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 use egui::ThemePreference;
 use nice_plug::context::gui::GuiContext;
 use nice_plug::prelude::*;
+use ondes_engine::instrument::EventKind;
 use ondes_ui::{Command, EntryId, KnobId, clamp_scale};
 
 use super::compare::Setting;
 use super::entries::Origin;
 use super::owner::Desk;
-use super::places::{ALL, BYPASS, DRIVER, Place, with};
+use super::places::{ALL, BYPASS, DRIVER, PLAYED_BY, Place, with};
 use crate::macros::MACROS;
-use crate::parameters::DriverChoice;
+use crate::parameters::{DriverChoice, PlayedBy};
 use crate::state::{Look, Theme};
 
 /// How long an audition lasts.
@@ -99,19 +100,32 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             let look = desk.shared.look();
             desk.shared.set_look(Look { theme, ..look });
         }
+        Command::Embed(on) => desk.shared.set_embedding(on),
+        Command::Pad(across, up) => {
+            if let Some(ids) = Place::id(across).zip(Place::id(up)) {
+                desk.shared.set_pad([ids.0, ids.1]);
+            }
+        }
+        Command::PlayedBy(by) => {
+            let by = match by {
+                ondes_ui::PlayedBy::Notes => PlayedBy::Notes,
+                ondes_ui::PlayedBy::Input => PlayedBy::Input,
+            };
+            let value = desk.parameters.played_by.preview_normalized(by);
+            gesture(desk, setter, PLAYED_BY, value);
+        }
+        Command::KeyDown { key, velocity } => {
+            desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
+        }
+        Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
         Command::Set(..)
         | Command::Locate
         | Command::Quality(_)
-        | Command::Embed(_)
         | Command::LoadPreset(_)
         | Command::NextPreset
         | Command::PreviousPreset
         | Command::SavePreset(_)
-        | Command::DeletePreset(_)
-        | Command::PlayedBy(_)
-        | Command::KeyDown { .. }
-        | Command::KeyUp { .. }
-        | Command::Pad(..) => {}
+        | Command::DeletePreset(_) => {}
     }
 }
 
@@ -267,7 +281,7 @@ mod tests {
     fn desk() -> (Desk, Fake) {
         let shared = Shared::new(Source::Notes);
         shared.wait(Duration::from_secs(10));
-        let parameters = Arc::new(Parameters::new(&shared));
+        let parameters = Arc::new(Parameters::new(&shared, Source::Notes));
         let mut entries = Entries::new(None);
         entries.finish();
         (Desk::new(shared, parameters, entries, Arc::new(Compare::default())), Fake::default())

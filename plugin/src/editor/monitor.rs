@@ -4,12 +4,15 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
+use crossbeam_queue::ArrayQueue;
 use nice_plug_egui::RepaintNotifier;
 use ondes_engine::instrument::{EventKind, controller};
 use ondes_ui::Level;
 
 /// Samples of each side that are kept.
 const KEPT: usize = 1 << 14;
+/// Keys of the window that may wait for the audio thread.
+const KEYS: usize = 256;
 /// Channels of each side that are metered.
 const CHANNELS: usize = 2;
 /// A peak below this, −100 dB, is silence: nobody looks at it.
@@ -21,6 +24,8 @@ pub struct Monitor {
     pub wake: RepaintNotifier,
     open: AtomicBool,
     panic: AtomicBool,
+    /// What the window's keyboard plays, on its way to the audio thread.
+    keys: ArrayQueue<EventKind>,
     rate_hz: AtomicU32,
     /// Samples that were heard since the beginning.
     heard: AtomicUsize,
@@ -59,6 +64,7 @@ impl Default for Monitor {
             wake: RepaintNotifier::new(),
             open: AtomicBool::new(false),
             panic: AtomicBool::new(false),
+            keys: ArrayQueue::new(KEYS),
             rate_hz: AtomicU32::new(0),
             heard: AtomicUsize::new(0),
             awake: AtomicBool::new(false),
@@ -87,6 +93,11 @@ impl Monitor {
     pub fn panicked(&self) -> bool {
         // Reading first: most blocks need not write.
         self.panic.load(Relaxed) && self.panic.swap(false, Relaxed)
+    }
+
+    /// The next thing that was played on the window's keyboard.
+    pub fn next_key(&self) -> Option<EventKind> {
+        self.keys.pop()
     }
 
     /// Somebody plays.
@@ -194,6 +205,11 @@ impl Monitor {
     /// The window draws no more until it is woken.
     pub fn sleep(&self) {
         self.awake.store(false, Relaxed);
+    }
+
+    /// Something is played on the window's keyboard. Where nobody takes it, the oldest is forgotten.
+    pub fn press(&self, kind: EventKind) {
+        self.keys.force_push(kind);
     }
 
     /// Silence is asked for, at once.

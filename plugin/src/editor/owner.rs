@@ -6,19 +6,22 @@ use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
 use ondes_engine::model::Model;
+use ondes_engine::pipeline::Followed;
 use ondes_engine::realtime::{Driver, Health, Status};
 use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Slot, Sound, View};
 
 use super::compare::Compare;
 use super::entries::{Entries, Origin};
-use super::places::{INPUT_GAIN, MIX, OUTPUT_GAIN, Place, TRANSPOSE, TUNE};
+use super::places::{GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, Place, TRANSPOSE, TUNE, VOICES};
 use super::spectrum::{SAMPLES, Spectrum};
-use crate::library::Missing;
+use crate::library::{self, Missing};
 use crate::macros::MACROS;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, PlayedBy};
 use crate::shared::Shared;
 use crate::state::{Look, Theme};
 
+/// Why a model cannot be saved with a project.
+const TOO_LARGE: &str = "The model is larger than 16 MB.";
 /// Samples of the wave that is given to the window.
 const WAVE: usize = 2048;
 /// A host that has not played for so long does not play.
@@ -40,9 +43,10 @@ pub struct Desk {
     missing: Option<Missing>,
     model: Option<Arc<Model>>,
     macros: Vec<Macro>,
-    voice: [Knob; 2],
+    voice: Vec<Knob>,
     mixer: [Knob; 3],
     health: Option<Health>,
+    followed: Option<Followed>,
     input: Side,
     output: Side,
     spectrum: Spectrum,
@@ -74,7 +78,10 @@ impl Desk {
     #[must_use]
     pub fn new(shared: Arc<Shared>, parameters: Arc<Parameters>, entries: Entries, compare: Arc<Compare>) -> Self {
         let knob = |id| Place::of(&parameters, id).expect("it is one of them").knob(id);
-        let (voice, mixer) = ([TRANSPOSE, TUNE].map(knob), [INPUT_GAIN, OUTPUT_GAIN, MIX].map(knob));
+        // A sound that plays the model has neither keys nor voices.
+        let notes = if parameters.can_play_notes() { &[MODE, GLIDE, VOICES][..] } else { &[] };
+        let voice = [TRANSPOSE, TUNE].iter().chain(notes).map(|id| knob(*id)).collect();
+        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(knob);
         let heard = (shared.monitor.heard(), Instant::now());
         let mut desk = Self {
             shared,
@@ -91,6 +98,7 @@ impl Desk {
             voice,
             mixer,
             health: None,
+            followed: None,
             input: Side::new(),
             output: Side::new(),
             spectrum: Spectrum::new(),
@@ -110,7 +118,7 @@ impl Desk {
         self.errands.retain(|errand| !errand.is_finished());
         self.status = shared.progress();
         (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
-        self.health = shared.remote.health();
+        (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
         if !shared.is_brief() && self.errands.is_empty() {
             self.auditioned = None;
         }
@@ -193,8 +201,8 @@ impl Owner for Desk {
             model,
             entries: &self.entries.list,
             auditioned: self.auditioned.map(|(id, _)| id),
-            embed: None,
-            embed_problem: None,
+            embed: self.model.as_ref().map(|_| self.shared.embedding()),
+            embed_problem: self.model.as_ref().filter(|model| !library::may_travel(model)).map(|_| TOO_LARGE),
             presets: &[],
             preset: None,
             changed: false,
@@ -202,7 +210,7 @@ impl Owner for Desk {
             macros: &self.macros,
             voice: &self.voice,
             latents: &[],
-            pad: None,
+            pad: Some(self.pad()),
             input_gain,
             output_gain,
             mix,
@@ -215,12 +223,17 @@ impl Owner for Desk {
             quality: 0,
             input: self.input.sound(),
             output: self.output.sound(),
-            // The engine does not tell what it follows.
-            pitch_hz: None,
-            loudness_db: None,
+            pitch_hz: self
+                .followed
+                .and_then(|followed| followed.pitch)
+                .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
+            loudness_db: self.followed.map(|followed| followed.loudness_db),
             notes: &self.notes,
-            played_by: None,
-            can_play: false,
+            played_by: self.parameters.can_play_notes().then(|| match self.parameters.played_by.value() {
+                PlayedBy::Notes => ondes_ui::PlayedBy::Notes,
+                PlayedBy::Input => ondes_ui::PlayedBy::Input,
+            }),
+            can_play: self.parameters.played_by.value() == PlayedBy::Notes,
             keys_on_start: false,
             moving: self.moving,
             can_learn: true,
@@ -251,6 +264,12 @@ impl Owner for Desk {
 }
 
 impl Desk {
+    /// What the pad turns, across and up.
+    fn pad(&self) -> (KnobId, KnobId) {
+        let chosen = self.shared.pad().and_then(|[across, up]| Some((Place::named(&across)?, Place::named(&up)?)));
+        chosen.unwrap_or((KnobId(0), KnobId(1)))
+    }
+
     /// The slot that is heard.
     #[must_use]
     pub fn slot(&self) -> Slot {

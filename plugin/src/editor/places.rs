@@ -4,7 +4,7 @@ use nice_plug::prelude::*;
 use ondes_ui::{Knob, KnobId, Midi};
 
 use crate::macros::MACROS;
-use crate::parameters::{DriverChoice, Parameters};
+use crate::parameters::{DriverChoice, Mode, Parameters, PlayedBy};
 
 /// Numbers of the knobs after the macros, which are 0 … 7.
 pub const INPUT_GAIN: KnobId = KnobId(8);
@@ -20,8 +20,16 @@ pub const TUNE: KnobId = KnobId(12);
 pub const BYPASS: KnobId = KnobId(13);
 /// No knob, but set like one.
 pub const DRIVER: KnobId = KnobId(14);
+/// How notes that overlap are played.
+pub const MODE: KnobId = KnobId(15);
+/// Time between notes that share a voice.
+pub const GLIDE: KnobId = KnobId(16);
+/// Most notes at once.
+pub const VOICES: KnobId = KnobId(17);
+/// No knob, but set like one.
+pub const PLAYED_BY: KnobId = KnobId(18);
 /// All of them.
-pub const ALL: std::ops::RangeInclusive<u32> = 0..=14;
+pub const ALL: std::ops::RangeInclusive<u32> = 0..=18;
 
 /// One parameter.
 #[derive(Clone, Copy)]
@@ -34,6 +42,10 @@ pub enum Place<'a> {
     Bool(&'a BoolParam),
     /// The driver.
     Driver(&'a EnumParam<DriverChoice>),
+    /// How notes that overlap are played.
+    Mode(&'a EnumParam<Mode>),
+    /// What plays the model.
+    PlayedBy(&'a EnumParam<PlayedBy>),
 }
 
 /// Does the same with a parameter of any type.
@@ -44,6 +56,8 @@ macro_rules! with {
             $crate::editor::places::Place::Int($param) => $deed,
             $crate::editor::places::Place::Bool($param) => $deed,
             $crate::editor::places::Place::Driver($param) => $deed,
+            $crate::editor::places::Place::Mode($param) => $deed,
+            $crate::editor::places::Place::PlayedBy($param) => $deed,
         }
     };
 }
@@ -61,6 +75,10 @@ impl<'a> Place<'a> {
             TUNE => Self::Float(&parameters.tune),
             BYPASS => Self::Bool(&parameters.bypass),
             DRIVER => Self::Driver(&parameters.driver),
+            MODE => Self::Mode(&parameters.mode),
+            GLIDE => Self::Float(&parameters.glide),
+            VOICES => Self::Int(&parameters.voices),
+            PLAYED_BY => Self::PlayedBy(&parameters.played_by),
             KnobId(index) => {
                 Self::Float(*parameters.macros().get(index as usize).filter(|_| (index as usize) < MACROS)?)
             }
@@ -80,8 +98,18 @@ impl<'a> Place<'a> {
             TUNE => "tune",
             BYPASS => "bypass",
             DRIVER => "driver",
+            MODE => "mode",
+            GLIDE => "glide",
+            VOICES => "voices",
+            PLAYED_BY => "source",
             KnobId(index) => MACRO_IDS.get(index as usize)?,
         })
+    }
+
+    /// The number of the parameter of that id.
+    #[must_use]
+    pub fn named(id: &str) -> Option<KnobId> {
+        ALL.map(KnobId).find(|knob| Self::id(*knob) == Some(id))
     }
 
     /// Where it stands, 0 … 1, as the user has set it.
@@ -108,7 +136,11 @@ impl<'a> Place<'a> {
         let (name, default) = with!(self, param => (param.name().to_owned(), param.default_normalized_value()));
         // The framework counts the steps between the places.
         let steps = with!(self, param => param.step_count()).map_or(0, |steps| steps as u32 + 1);
-        Knob { id, name, value: self.value(), default, steps, choices: Vec::new(), midi: Midi::None }
+        let choices = match self {
+            Self::Mode(_) => (0..steps).map(|step| self.text(step as f32 / (steps - 1) as f32)).collect(),
+            _ => Vec::new(),
+        };
+        Knob { id, name, value: self.value(), default, steps, choices, midi: Midi::None }
     }
 }
 
@@ -123,7 +155,7 @@ mod tests {
 
     #[test]
     fn all_places_are_known_to_hosts_by_their_ids() {
-        let parameters = Parameters::new(&Shared::new(Source::Notes));
+        let parameters = Parameters::new(&Shared::new(Source::Notes), Source::Notes);
         let known: HashMap<String, ParamPtr> =
             parameters.param_map().into_iter().map(|(id, parameter, _)| (id, parameter)).collect();
         for knob in ALL.map(KnobId) {
