@@ -52,7 +52,8 @@ pub static BUNDLED: [Bundled; 3] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reference {
-    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model.
+    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model. Empty for whichever bundled model has the name,
+    /// also when that was trained anew.
     pub hash: String,
     /// Name to show.
     pub name: String,
@@ -77,6 +78,11 @@ impl Reference {
     /// # Errors
     /// What is missing, and where it was looked for.
     pub fn find(&self) -> Result<Found, Missing> {
+        if self.hash.is_empty() {
+            let named = BUNDLED.iter().find(|bundled| bundled.name == self.name);
+            let missing = || Missing { name: self.name.clone(), looked: vec!["the bundled models".into()] };
+            return named.map(|bundled| (bundled.model(), None)).ok_or_else(missing);
+        }
         if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| model.content_hash() == self.hash) {
             return Ok((model, None));
         }
@@ -200,4 +206,23 @@ pub fn facts(path: &Path) -> Option<Arc<Facts>> {
     let facts = Arc::new(Facts::of(&file::read(path).ok()?));
     known().insert(path.into(), (mark, facts.clone()));
     Some(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundled_model_is_found_by_its_name_alone() {
+        for bundled in &BUNDLED {
+            let reference = Reference { name: bundled.name.into(), ..Reference::default() };
+            let (model, path) = reference.find().unwrap();
+            assert_eq!((model.content_hash(), path), (bundled.model().content_hash(), None));
+        }
+        let other = Reference { name: "Old Bell".into(), ..Reference::default() };
+        assert_eq!(other.find().unwrap_err().looked, ["the bundled models"]);
+        // A hash is a promise that a name does not keep.
+        let older = Reference { hash: "0".repeat(64), name: BUNDLED[0].name.into(), ..Reference::default() };
+        assert!(older.find().is_err());
+    }
 }

@@ -24,7 +24,7 @@ impl Default for Notes {
 impl Notes {
     /// Tells what an event means to the engine, in order: nothing, one thing or several.
     pub fn read(&mut self, event: &NoteEvent<()>, mut tell: impl FnMut(EventKind)) {
-        use NoteExpression::{Level, Timbre, Tuning, Vibrato};
+        use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
         type Named = (VoiceID, Channel, Key);
         let mut express = |(voice, channel, key): Named, expression| {
             self.each(voice, channel, key, |channel, key| tell(EventKind::Note { channel, key, expression }));
@@ -60,6 +60,9 @@ impl Notes {
             NoteEvent::PolyVolume { voice_id, channel, key, gain, .. } => {
                 let level_db = if gain > 0.0 { 20.0 * gain.log10() } else { CHOKED_DB };
                 express((voice_id, channel, key), Level(level_db));
+            }
+            NoteEvent::PolyExpression { voice_id, channel, key, expression, .. } => {
+                express((voice_id, channel, key), Expression(expression));
             }
             NoteEvent::PolyTuning { voice_id, channel, key, tuning, .. } => {
                 express((voice_id, channel, key), Tuning(tuning));

@@ -1,5 +1,6 @@
 //! What all parts of one instance share: the model, what the macros turn, what is wrong.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -10,13 +11,17 @@ use nice_plug::params::persist::PersistentField;
 use ondes_engine::model::{Control, Model, file};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Remote, Status};
+use ondes_ui::Slot;
 
 use crate::controllers::Controllers;
+use crate::editor::compare::Compare;
 use crate::editor::monitor::Monitor;
+use crate::editor::setting::Setting;
 use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, REST, Table, Travel};
 use crate::parameters::Parameters;
-use crate::state::{Look, Saved};
+use crate::preset::Product;
+use crate::state::{Look, Saved, Slots};
 
 /// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
 pub struct Shared {
@@ -26,6 +31,10 @@ pub struct Shared {
     pub monitor: Monitor,
     /// Which MIDI controllers turn which parameters.
     pub controllers: Controllers,
+    /// The plugin that this is an instance of.
+    pub product: Product,
+    /// The slots A and B.
+    pub compare: Arc<Compare>,
     inner: Mutex<Inner>,
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
@@ -59,7 +68,7 @@ pub struct Kept {
 }
 
 impl Shared {
-    /// A new instance, which plays the first of the bundled models.
+    /// A new instance of the plugin that begins with that source; it plays the first of the bundled models.
     #[must_use]
     pub fn new(source: Source) -> Arc<Self> {
         let model = BUNDLED[0].model();
@@ -68,6 +77,8 @@ impl Shared {
             remote: Remote::new(),
             monitor: Monitor::default(),
             controllers: Controllers::default(),
+            product: Product::beginning_with(source),
+            compare: Arc::default(),
             inner: Mutex::new(Inner {
                 saved,
                 source,
@@ -114,12 +125,7 @@ impl Shared {
         brief: bool,
         find: impl FnOnce() -> Result<Found, String> + Send + 'static,
     ) -> JoinHandle<()> {
-        let ticket = {
-            let mut inner = self.inner();
-            inner.asked += 1;
-            (inner.reading, inner.refused) = (true, None);
-            inner.asked
-        };
+        let ticket = self.ask();
         let shared = self.clone();
         std::thread::spawn(move || {
             let found = find();
@@ -138,6 +144,34 @@ impl Shared {
                 Err(reason) => inner.refused = Some(reason),
             }
         })
+    }
+
+    /// Says that something is being read that shall be played. Gives its number, for [`Shared::is_awaited`].
+    pub fn ask(&self) -> u64 {
+        let mut inner = self.inner();
+        inner.asked += 1;
+        (inner.reading, inner.refused) = (true, None);
+        inner.asked
+    }
+
+    /// Whether nothing else was asked for since.
+    #[must_use]
+    pub fn is_awaited(&self, ticket: u64) -> bool {
+        self.inner().asked == ticket
+    }
+
+    /// Says that what is awaited will not be played, and why if somebody is to know; what played plays on, and what played
+    /// briefly ends.
+    pub fn refuse(&self, ticket: u64, reason: Option<String>) {
+        let mut inner = self.inner();
+        if inner.asked != ticket {
+            return;
+        }
+        inner.reading = false;
+        if let Some(before) = inner.before.take() {
+            self.put_back(&mut inner, before);
+        }
+        inner.refused = reason;
     }
 
     /// Ends what was begun briefly: what played before plays again.
@@ -173,8 +207,8 @@ impl Shared {
             (Some(now), Some(then)) => now.content_hash() == then.content_hash(),
             _ => false,
         };
-        let look = inner.saved.look;
-        (inner.saved, inner.model, inner.problem) = (Saved { look, ..kept.saved }, kept.model, kept.problem);
+        let Saved { look, pad, .. } = std::mem::take(&mut inner.saved);
+        (inner.saved, inner.model, inner.problem) = (Saved { look, pad, ..kept.saved }, kept.model, kept.problem);
         inner.refused = None;
         if same {
             self.send(table(inner));
@@ -412,6 +446,54 @@ impl Shared {
     }
 }
 
+impl Kept {
+    /// A selection with its model.
+    ///
+    /// # Errors
+    /// When the model is missing.
+    pub fn find(saved: Saved) -> Result<Self, Missing> {
+        let kept = Self::of(saved, None);
+        kept.problem.clone().map_or(Ok(kept), Err)
+    }
+
+    /// A selection with its model, if that is there; it need not be looked for where it is the one that was found already.
+    fn of(saved: Saved, known: Option<&Found>) -> Self {
+        // These are the project's, not a sound's.
+        let mut saved =
+            Saved { look: Look::default(), pad: None, compare: None, controllers: BTreeMap::new(), ..saved };
+        let known = known.filter(|(model, _)| model.content_hash() == saved.model.hash);
+        match known.map_or_else(|| saved.model.find(), |known| Ok(known.clone())) {
+            Ok((model, path)) => {
+                let embedded = saved.model.embedded.take();
+                saved.model = Reference { embedded, ..Reference::to(&model, path) };
+                Self { saved, model: Some(model), problem: None }
+            }
+            Err(problem) => Self { saved, model: None, problem: Some(problem) },
+        }
+    }
+
+    /// The same for a project whose models travel with it, if they did with the other one.
+    #[must_use]
+    pub fn in_place_of(mut self, other: &Self) -> Self {
+        self.saved.embed |= other.saved.embed;
+        self
+    }
+
+    /// What is written of it: with the model in it where that is wanted, without how a window looks.
+    #[must_use]
+    pub fn saved(&self) -> Saved {
+        let mut saved =
+            Saved { version: crate::state::VERSION, look: Look::default(), pad: None, ..self.saved.clone() };
+        match (&self.model, saved.embed) {
+            (Some(model), true) => saved.model.embedded = library::pack(model),
+            // What is missing here may be all that is left of it.
+            (None, true) => {}
+            (_, false) => saved.model.embedded = None,
+        }
+        saved
+    }
+}
+
 impl Inner {
     fn keep(&self) -> Kept {
         Kept { saved: self.saved.clone(), model: self.model.clone(), problem: self.problem.clone() }
@@ -441,27 +523,31 @@ pub struct Selection(pub Arc<Shared>);
 impl PersistentField<'_, Saved> for Selection {
     fn set(&self, mut saved: Saved) {
         self.0.controllers.set_all(&std::mem::take(&mut saved.controllers));
+        let slots = saved.compare.take().unwrap_or_default();
         let found = saved.model.find();
+        let other = slots.other.map(|sound| {
+            let kept = Kept::of(*sound.selection, found.as_ref().ok());
+            Setting { values: sound.parameters, kept }
+        });
+        self.0.compare.restore(if slots.b_is_heard { Slot::B } else { Slot::A }, other);
         self.0.inner().saved = saved;
         self.0.adopt(found);
     }
 
-    fn map<F: Fn(&Saved) -> R, R>(&self, look: F) -> R {
-        let mut saved = {
+    fn map<F: Fn(&Saved) -> R, R>(&self, give: F) -> R {
+        let (kept, look, pad) = {
             let inner = self.0.inner();
             // A model that is only auditioned is none of the project's.
-            let Kept { mut saved, model, .. } = inner.before.clone().unwrap_or_else(|| inner.keep());
-            saved.look = inner.saved.look;
-            saved.controllers = self.0.controllers.all();
-            match (&model, saved.embed) {
-                (Some(model), true) => saved.model.embedded = library::pack(model),
-                // What is missing here may be all that is left of it.
-                (None, true) => {}
-                (_, false) => saved.model.embedded = None,
-            }
-            saved
+            (inner.before.clone().unwrap_or_else(|| inner.keep()), inner.saved.look, inner.saved.pad.clone())
         };
-        saved.version = crate::state::VERSION;
-        look(&saved)
+        let (compare, controllers) = (self.0.compare.saved(), self.0.controllers.all());
+        let mut saved = Saved { look, pad, compare, controllers, ..kept.saved() };
+        if let Some(Slots { other: Some(other), .. }) = &mut saved.compare
+            && other.selection.model.hash == saved.model.hash
+        {
+            // Once is enough.
+            other.selection.model.embedded = None;
+        }
+        give(&saved)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::library::Reference;
+use crate::preset::values::Values;
 
 /// Version of what is written; later versions only add fields, so that what they write can be read here too.
 pub const VERSION: u32 = 1;
@@ -32,6 +33,30 @@ pub struct Saved {
     /// How the window looks.
     #[serde(skip_serializing_if = "Look::is_default")]
     pub look: Look,
+    /// The slots A and B; none where only A was ever used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Slots>,
+}
+
+/// Everything that is heard.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sound {
+    /// Where the parameters stand.
+    pub parameters: Values,
+    /// The model and what macros turn; its look and its slots mean nothing.
+    pub selection: Box<Saved>,
+}
+
+/// The slots A and B.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slots {
+    /// Whether B is heard, which is what the rest of the project says.
+    pub b_is_heard: bool,
+    /// What the other one holds, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<Sound>,
 }
 
 /// How the window looks.
@@ -73,6 +98,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preset::values::Value;
 
     #[test]
     fn the_look_is_saved_and_colours_of_a_later_version_do_no_harm() {
@@ -82,5 +108,18 @@ mod tests {
         assert!(!serde_json::to_string(&Saved::default()).unwrap().contains("look"));
         let later: Saved = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
         assert_eq!(later.look, Look::default());
+    }
+
+    #[test]
+    fn slots_are_saved_and_nonsense_in_them_does_not_cost_the_model() {
+        let parameters =
+            [("mix".to_owned(), Value::Number(0.3)), ("driver".to_owned(), Value::Choice("worker".into()))];
+        let other = Sound { parameters: parameters.into(), selection: Box::default() };
+        let saved = Saved { compare: Some(Slots { b_is_heard: true, other: Some(other) }), ..Saved::default() };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
+        assert!(!serde_json::to_string(&Saved::default()).unwrap().contains("compare"));
+        let later = r#"{ "model": { "hash": "x" }, "compare": { "other": { "parameters": { "mix": [null] } } } }"#;
+        assert_eq!(serde_json::from_str::<Saved>(later).unwrap().model.hash, "x");
     }
 }

@@ -17,6 +17,7 @@ use nice_plug::wrapper::setup_logger;
 use super::shell::{self, Introduce};
 use crate::effect::OndesFx;
 use crate::instrument::Ondes;
+use crate::preset::discovery;
 
 /// Where a host begins; found by its name.
 #[unsafe(no_mangle)]
@@ -52,13 +53,6 @@ fn offers() -> &'static [Offer] {
     OFFERS.get_or_init(|| [Offer::of::<Ondes>(), Offer::of::<OndesFx>()])
 }
 
-/// Factories besides the one for plugins.
-///
-/// PRESET DISCOVERY GOES HERE: `crate::preset::discovery::factory(id)`.
-fn other_factory(_id: &CStr) -> *const c_void {
-    null()
-}
-
 unsafe extern "C" fn init(_path: *const c_char) -> bool {
     catch_unwind(|| {
         setup_logger::<Ondes>();
@@ -75,7 +69,7 @@ unsafe extern "C" fn get_factory(id: *const c_char) -> *const c_void {
     }
     // SAFETY: CLAP gives a text that ends with a zero.
     let id = unsafe { CStr::from_ptr(id) };
-    if id == CLAP_PLUGIN_FACTORY_ID { from_ref(&FACTORY).cast() } else { other_factory(id) }
+    if id == CLAP_PLUGIN_FACTORY_ID { from_ref(&FACTORY).cast() } else { discovery::factory(id) }
 }
 
 unsafe extern "C" fn get_plugin_count(_: *const clap_plugin_factory) -> u32 {

@@ -23,6 +23,7 @@ use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
 
 use super::turns::{Parameter, Turns};
+use crate::preset::loading;
 use crate::shared::Shared;
 
 /// Asks an instance who it is; the answer goes where this says. The framework hides the plugins that it makes, but lets them do
@@ -115,23 +116,15 @@ impl Shell {
     }
 }
 
-/// Extensions that the framework does not know.
-///
-/// PRESET LOADING GOES HERE: `CLAP_EXT_PRESET_LOAD`, whose functions find their instance by [`Shell::of`].
-fn own_extension(_id: &CStr) -> *const c_void {
-    null()
-}
-
 unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char) -> *const c_void {
     // SAFETY: the host gives what it got from us.
     let Some(shell) = unsafe { Shell::of(plugin) }.filter(|_| !id.is_null()) else { return null() };
     // SAFETY: CLAP gives a text that ends with a zero.
-    let own = own_extension(unsafe { CStr::from_ptr(id) });
-    match shell.inner.get_extension {
-        // SAFETY: the framework looks only at the data, which is its own.
-        Some(get) if own.is_null() => unsafe { get(plugin, id) },
-        _ => own,
+    if loading::IDS.contains(&unsafe { CStr::from_ptr(id) }) {
+        return loading::extension();
     }
+    // SAFETY: the framework looks only at the data, which is its own.
+    shell.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
 }
 
 unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_process) -> clap_process_status {

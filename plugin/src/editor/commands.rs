@@ -9,10 +9,11 @@ use nice_plug::prelude::*;
 use ondes_engine::instrument::EventKind;
 use ondes_ui::{Command, EntryId, KnobId, clamp_scale};
 
-use super::compare::Setting;
 use super::entries::Origin;
 use super::owner::Desk;
-use super::places::{ALL, BYPASS, DRIVER, PLAYED_BY, Place, with};
+use super::places::{BYPASS, DRIVER, PLAYED_BY, Place, with};
+use super::presets;
+use super::setting::{recall, setting};
 use crate::macros::MACROS;
 use crate::parameters::{DriverChoice, PlayedBy};
 use crate::state::{Look, Theme};
@@ -73,6 +74,15 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::Open(path) => open(desk, path),
         Command::Retry => retry(desk),
 
+        Command::LoadPreset(id) => presets::load(desk, id),
+        Command::NextPreset => presets::step(desk, 1),
+        Command::PreviousPreset => presets::step(desk, -1),
+        Command::SavePreset(name) => {
+            let overwrite = desk.presets.is_taken(&name);
+            presets::save(desk, &name, overwrite);
+        }
+        Command::DeletePreset(id) => presets::delete(desk, id),
+
         Command::Recall(slot) => {
             if let Some(setting) = desk.compare.recall(slot, setting(desk)) {
                 recall(desk, setter, setting);
@@ -118,14 +128,7 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
         }
         Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
-        Command::Set(..)
-        | Command::Locate
-        | Command::Quality(_)
-        | Command::LoadPreset(_)
-        | Command::NextPreset
-        | Command::PreviousPreset
-        | Command::SavePreset(_)
-        | Command::DeletePreset(_) => {}
+        Command::Set(..) | Command::Locate | Command::Quality(_) => {}
     }
 }
 
@@ -206,6 +209,10 @@ fn stop(desk: &mut Desk) {
 }
 
 fn retry(desk: &mut Desk) {
+    if desk.presets.problem.take().is_some() {
+        // It was said; the user does it again.
+        return;
+    }
     if desk.shared.missing().is_none() {
         return desk.shared.reload();
     }
@@ -213,22 +220,6 @@ fn retry(desk: &mut Desk) {
     desk.errands.push(std::thread::spawn(move || {
         shared.retry();
     }));
-}
-
-fn setting(desk: &Desk) -> Setting {
-    let places = ALL.filter_map(|id| Place::of(&desk.parameters, KnobId(id)));
-    Setting { values: places.map(Place::value).collect(), kept: desk.shared.keep() }
-}
-
-fn recall(desk: &mut Desk, setter: &impl Setter, setting: Setting) {
-    (desk.auditioned, desk.loading) = (None, None);
-    desk.shared.recall(setting.kept);
-    for (id, value) in ALL.zip(setting.values) {
-        let id = KnobId(id);
-        if Place::of(&desk.parameters, id).is_some_and(|place| place.value() != value) {
-            gesture(desk, setter, id, value);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -247,6 +238,7 @@ mod tests {
     use super::*;
     use crate::library::{BUNDLED, Reference};
     use crate::parameters::Parameters;
+    use crate::preset::values::Value;
     use crate::shared::{Selection, Shared};
     use crate::state::Saved;
 
@@ -461,7 +453,7 @@ mod tests {
         assert!(host.told().is_empty(), "no parameter was another one");
         // One that is.
         let mut other = setting(&desk);
-        other.values[MIX.0 as usize] = 0.5;
+        other.values.insert("mix".into(), Value::Number(0.5));
         desk.compare.store(Slot::A, other);
         obey(&mut desk, &host, Command::Recall(Slot::A));
         assert_eq!(host.told(), ["begin Mix", "set Mix 50.0 %", "end Mix"]);

@@ -1,19 +1,11 @@
-//! Two settings to compare. They live as long as the instance, and are not saved with the project.
+//! Two settings to compare. They are saved with the project.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ondes_ui::Slot;
 
-use crate::shared::Kept;
-
-/// Everything that is heard: where all places stand, 0 … 1, and the model with what macros turn.
-#[derive(Clone)]
-pub struct Setting {
-    /// In the order of their numbers.
-    pub values: Vec<f32>,
-    /// The model.
-    pub kept: Kept,
-}
+use super::setting::Setting;
+use crate::state::{Slots, Sound};
 
 /// The slots, and the one that is heard.
 #[derive(Default)]
@@ -43,8 +35,34 @@ impl Compare {
         inner.1[slot as usize].clone()
     }
 
+    /// What a project saves of them besides what is heard; none for slots that were not used.
+    #[must_use]
+    pub fn saved(&self) -> Option<Slots> {
+        let (slot, other) = {
+            let inner = self.inner();
+            (inner.0, inner.1[other(inner.0) as usize].clone())
+        };
+        let other = other.map(|Setting { values, kept }| Sound { parameters: values, selection: kept.saved().into() });
+        let b_is_heard = slot == Slot::B;
+        (b_is_heard || other.is_some()).then_some(Slots { b_is_heard, other })
+    }
+
+    /// Makes them what a project says: the slot that is heard, and what is in the other one.
+    pub fn restore(&self, heard: Slot, setting: Option<Setting>) {
+        let mut settings = [None, None];
+        settings[other(heard) as usize] = setting;
+        *self.inner() = (heard, settings);
+    }
+
     /// Nothing that is kept here is half done when a thread panics.
     fn inner(&self) -> MutexGuard<'_, (Slot, [Option<Setting>; 2])> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn other(slot: Slot) -> Slot {
+    match slot {
+        Slot::A => Slot::B,
+        Slot::B => Slot::A,
     }
 }

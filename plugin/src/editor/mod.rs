@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`owner`] is what the panels show, [`commands`] what becomes of what the user does, through [`places`],
 //! the parameters by number. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list
-//! of models, [`compare`] the slots A and B. Everything but the monitor and the slots is made when the window opens and gone
-//! when it closes.
+//! of models, [`presets`] that of presets. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of
+//! them. Everything but the monitor and the slots is made when the window opens and gone when it closes.
 
 pub mod commands;
 pub mod compare;
@@ -11,6 +11,8 @@ pub mod entries;
 pub mod monitor;
 pub mod owner;
 pub mod places;
+pub mod presets;
+pub mod setting;
 pub mod spectrum;
 
 use std::error::Error;
@@ -58,8 +60,8 @@ impl Editor {
     /// An editor whose window is not open yet.
     #[must_use]
     pub fn new(shared: &Arc<Shared>, parameters: &Arc<Parameters>) -> Self {
-        let (shared, parameters) = (shared.clone(), parameters.clone());
-        Self { shared, parameters, compare: Arc::default(), extent: Arc::default() }
+        let (shared, parameters, compare) = (shared.clone(), parameters.clone(), shared.compare.clone());
+        Self { shared, parameters, compare, extent: Arc::default() }
     }
 
     fn scale(&self) -> f32 {
@@ -134,6 +136,9 @@ impl NiceEguiApp for App {
         extent.set(Some(frame.baseview_window().size()), true);
         let again = desk.refresh();
         commands::tick(desk);
+        if let Some(context) = context {
+            presets::tick(desk, context);
+        }
         let commands = window.show(ui, desk);
         if !commands.is_empty() {
             ui.ctx().request_repaint();

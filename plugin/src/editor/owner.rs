@@ -13,10 +13,12 @@ use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Slot, Sou
 use super::compare::Compare;
 use super::entries::{Entries, Origin};
 use super::places::{GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, Place, TRANSPOSE, TUNE, VOICES};
+use super::presets::Presets;
 use super::spectrum::{SAMPLES, Spectrum};
 use crate::library::{self, Missing};
 use crate::macros::MACROS;
 use crate::parameters::{Parameters, PlayedBy};
+use crate::preset::store;
 use crate::shared::Shared;
 use crate::state::{Look, Theme};
 
@@ -33,6 +35,7 @@ pub struct Desk {
     pub(super) parameters: Arc<Parameters>,
     pub(super) entries: Entries,
     pub(super) compare: Arc<Compare>,
+    pub(super) presets: Presets,
     /// What is auditioned, and since when it is heard.
     pub(super) auditioned: Option<(EntryId, Instant)>,
     /// Readers of files that are under way.
@@ -83,11 +86,13 @@ impl Desk {
         let voice = [TRANSPOSE, TUNE].iter().chain(notes).map(|id| knob(*id)).collect();
         let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(knob);
         let heard = (shared.monitor.heard(), Instant::now());
+        let presets = Presets::new(shared.product, store::folders());
         let mut desk = Self {
             shared,
             parameters,
             entries,
             compare,
+            presets,
             auditioned: None,
             errands: Vec::new(),
             loading: None,
@@ -114,9 +119,12 @@ impl Desk {
     /// Looks at everything again. Gives when it should be looked at once more though nothing sounds.
     pub fn refresh(&mut self) -> Option<Duration> {
         let shared = &self.shared;
-        let scanning = self.entries.poll();
+        let scanning = self.entries.poll() | self.presets.poll();
         self.errands.retain(|errand| !errand.is_finished());
-        self.status = shared.progress();
+        self.status = match &self.presets.problem {
+            Some(problem) => Status::Failed(problem.clone()),
+            None => shared.progress(),
+        };
         (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
         (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
         if !shared.is_brief() && self.errands.is_empty() {
@@ -203,10 +211,10 @@ impl Owner for Desk {
             auditioned: self.auditioned.map(|(id, _)| id),
             embed: self.model.as_ref().map(|_| self.shared.embedding()),
             embed_problem: self.model.as_ref().filter(|model| !library::may_travel(model)).map(|_| TOO_LARGE),
-            presets: &[],
-            preset: None,
-            changed: false,
-            can_save_presets: false,
+            presets: &self.presets.shown,
+            preset: self.presets.current,
+            changed: self.presets.changed(&self.parameters),
+            can_save_presets: self.presets.can_save(),
             macros: &self.macros,
             voice: &self.voice,
             latents: &[],

@@ -1,0 +1,80 @@
+//! A preset put into what the plugin saves for a host.
+
+use nice_plug::plugin::{ParamValue, PluginState};
+
+use super::Preset;
+use super::values::{MODE, MODES, PARTS, Value};
+use crate::state::Saved;
+
+/// Bytes before the state's JSON: its length, little-endian.
+const HEAD: usize = 8;
+
+/// The field that a [`Saved`] is in.
+const FIELD: &str = "ondes";
+
+/// A state that the plugin has saved, with a preset's sound in it. All that makes no sound stays as it is: bypass, driver, what
+/// plays the instrument, controllers, the slots A and B and how the window looks.
+///
+/// # Errors
+/// When that is no state.
+pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
+    let mut state: PluginState = serde_json::from_slice(state.get(HEAD..).unwrap_or_default())?;
+    for part in &PARTS {
+        let value = match preset.sound.parameters.get(part.id) {
+            Some(Value::Number(number)) => *number,
+            _ => part.default,
+        };
+        let value = if part.whole { ParamValue::I32(value as i32) } else { ParamValue::F32(value) };
+        state.params.insert(part.id.into(), value);
+    }
+    let mode = match preset.sound.parameters.get(MODE) {
+        Some(Value::Choice(mode)) => mode,
+        _ => MODES[0],
+    };
+    state.params.insert(MODE.into(), ParamValue::String(mode.into()));
+    let saved: Saved =
+        state.fields.get(FIELD).map_or_else(|| Ok(Saved::default()), |saved| serde_json::from_str(saved))?;
+    let selection = (*preset.sound.selection).clone();
+    // A project whose models travel with it stays one.
+    let embed = saved.embed || selection.embed;
+    let Saved { look, compare, controllers, pad, .. } = saved;
+    let saved = Saved { look, compare, controllers, pad, embed, ..selection };
+    state.fields.insert(FIELD.into(), serde_json::to_string(&saved)?);
+    let json = serde_json::to_vec(&state)?;
+    let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(json);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::factory::Factory;
+    use crate::state::{Look, Theme};
+
+    #[test]
+    fn only_what_is_heard_becomes_another() {
+        let look = Look { scale: 1.5, theme: Theme::Light };
+        let field = serde_json::to_string(&Saved { look, embed: true, ..Saved::default() }).unwrap();
+        let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
+        let params = params.map(|(id, value)| (id.to_owned(), value)).into();
+        let before = PluginState { version: "x".into(), params, fields: [(FIELD.to_owned(), field)].into() };
+        let json = serde_json::to_vec(&before).unwrap();
+        let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
+
+        let preset = Factory::of("harp").unwrap().preset().unwrap();
+        let bytes = with(&bytes, &preset).unwrap();
+        assert_eq!(bytes[..HEAD], (bytes.len() as u64 - HEAD as u64).to_le_bytes());
+        let after: PluginState = serde_json::from_slice(&bytes[HEAD..]).unwrap();
+        assert!(matches!(&after.params["driver"], ParamValue::String(id) if id == "worker"));
+        assert!(
+            matches!(after.params["mix"], ParamValue::F32(1.0)),
+            "it is not in the preset, so it is at its default"
+        );
+        assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
+        assert_eq!(after.params.len(), PARTS.len() + 2);
+        let saved: Saved = serde_json::from_str(&after.fields[FIELD]).unwrap();
+        assert_eq!((saved.look, saved.embed, saved.model.name.as_str()), (look, true, "Plucked"));
+        assert!(with(b"short", &preset).is_err() && with(&[0; 20], &preset).is_err());
+    }
+}

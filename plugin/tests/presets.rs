@@ -1,0 +1,62 @@
+//! The presets that come with the plugin, played in a real host.
+
+mod host;
+
+use host::{Do, EFFECT, Host, INSTRUMENT, energy};
+use ondes_plugin::preset::Product;
+use ondes_plugin::preset::factory::FACTORY;
+use ondes_plugin::preset::state;
+
+const RATE: f64 = 48_000.0;
+
+/// A glide of a tone with overtones, about as loud as a singer.
+fn voice(frames: usize) -> Vec<f32> {
+    let mut phase = 0.0_f64;
+    let sample = |frame: usize| {
+        phase += std::f64::consts::TAU * (180.0 + 120.0 * frame as f64 / frames as f64) / RATE;
+        (1..=6).map(|n| 0.25 / f64::from(n) * (f64::from(n) * phase).sin()).sum::<f64>() as f32
+    };
+    (0..frames).map(sample).collect()
+}
+
+#[test]
+fn all_factory_presets_sound_and_none_clips() {
+    let second = RATE as usize;
+    // Soft, loud, and a chord as loud as it gets.
+    let notes = [(0, 50, 0.4), (second, 67, 0.9), (2 * second, 55, 1.0), (2 * second, 62, 1.0), (2 * second, 71, 1.0)];
+    let notes: Vec<(usize, Do)> = notes
+        .iter()
+        .flat_map(|(time, key, velocity)| [(*time, Do::On(*key, *velocity)), (time + second * 4 / 5, Do::Off(*key))])
+        .collect();
+    let mut notes = notes;
+    notes.sort_by_key(|(time, _)| *time);
+    let input = voice(4 * second);
+    let (mut sounds, mut problems): (Vec<Vec<f32>>, Vec<String>) = Default::default();
+    for factory in &FACTORY {
+        let preset = factory.preset().unwrap();
+        let id = if preset.product == Product::Effect { EFFECT } else { INSTRUMENT };
+        let mut host = Host::new(id);
+        host.set_offline(true);
+        let bytes = state::with(&host.save(), &preset).unwrap();
+        assert!(host.load(&bytes), "{}", factory.key);
+        host.activate(RATE, 256);
+        let sound = match preset.product {
+            Product::Instrument => host.play(4 * second, 256, &notes, None),
+            Product::Effect => host.play(4 * second, 256, &[], Some(&input)),
+        };
+        let peak = 20.0 * sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs())).log10();
+        // All presets are to be about as loud, below full scale.
+        if !(-15.0..=-1.0).contains(&peak) {
+            problems.push(format!("{} peaks at {peak} dB", factory.key));
+        }
+        for (second, sound) in sound.chunks(second).take(3).enumerate() {
+            let db = 10.0 * energy(sound).log10();
+            if !(-50.0..=0.0).contains(&db) {
+                problems.push(format!("{} has {db} dB in second {second}", factory.key));
+            }
+        }
+        assert!(!sounds.contains(&sound), "{} sounds like another one", factory.key);
+        sounds.push(sound);
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
