@@ -276,7 +276,11 @@ mod tests {
         let parameters = Arc::new(Parameters::new(&shared, Source::Notes));
         let mut entries = Entries::new(None);
         entries.finish();
-        (Desk::new(shared, parameters, entries, Arc::new(Compare::default())), Fake::default())
+        let mut desk = Desk::new(shared, parameters, entries, Arc::new(Compare::default()));
+        while desk.presets.poll() {
+            std::thread::yield_now();
+        }
+        (desk, Fake::default())
     }
 
     fn settle(desk: &mut Desk) {
