@@ -1,29 +1,34 @@
 //! `ondes`: plays neural instruments.
 //!
-//! Read it in this order: [`render`] (a MIDI file or a recording becomes a WAV), [`info`] (a model's card), then what both
-//! use: [`terminal`], [`progress`] and [`memory`].
+//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`shell`]
+//! (completions and man pages), then what they use: [`terminal`], [`progress`], [`interrupt`] and [`memory`].
 //!
-//! Every error is a whole line in itself, `PATH: reason`; here it gets the program's name in front and exit code 2.
+//! Every error is a whole line in itself, `PATH: reason`; here it gets the program's name in front and exit code 2, or 130
+//! where somebody interrupted.
 
 #![forbid(unsafe_code)]
 
 mod info;
+mod interrupt;
 mod memory;
 mod progress;
 mod render;
+mod shell;
 mod terminal;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
   ondes info bowed.ondes
   ondes render bowed.ondes --midi song.mid
   ondes render bowed.ondes --input singing.flac --transpose -12 --out cello.wav
-  ondes render wind.ondes --midi song.mid --track Melody --control room=0.5 --out - | aplay";
+  ondes render wind.ondes --midi song.mid --track Melody --control room=0.5 --out - | aplay
+  ondes render wind.ondes --input takes --out whistles --normalize -16
+  ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
 /// Plays neural instruments.
 #[derive(Parser)]
@@ -35,8 +40,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Render(render::RenderArguments),
+    Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
+    Completions(shell::CompletionsArguments),
+    Man(shell::ManArguments),
 }
 
 /// Exit code of every failure; clap's for a wrong command line is the same.
@@ -47,6 +54,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Render(arguments) => render::run(&arguments, started),
         Command::Info(arguments) => info::run(&arguments),
+        Command::Completions(arguments) => shell::complete(&arguments, Arguments::command()),
+        Command::Man(arguments) => shell::explain(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,7 +63,7 @@ fn main() -> ExitCode {
         Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::complain(&error);
-            ExitCode::from(FAILURE)
+            ExitCode::from(if error.is::<interrupt::Interrupted>() { interrupt::EXIT_CODE } else { FAILURE })
         }
     }
 }

@@ -17,6 +17,13 @@ use symphonia::core::meta::MetadataOptions;
 
 use super::{MediaError, check_limits, display_name};
 
+/// Endings of names, in small letters, that files have whose format [`Decoder`] reads. It looks at contents, not at names; this
+/// is for finding files in a folder.
+pub const FILE_ENDINGS: [&str; 23] = [
+    "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
+    "oga", "ogg", "ogv", "ogx", "wav", "wave", "webm",
+];
+
 /// Frames that [`read_mono`] makes room for before it has seen them: what a header says is not to be trusted further.
 const TRUSTED_FRAMES: u64 = 1 << 24;
 

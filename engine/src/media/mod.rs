@@ -9,8 +9,8 @@ pub mod wav;
 use std::io;
 use std::path::Path;
 
-pub use decode::{Decoder, read_mono};
-pub use wav::{WavBits, WavWriter};
+pub use decode::{Decoder, FILE_ENDINGS, read_mono};
+pub use wav::{WavBits, WavWriter, remove_abandoned};
 
 /// What went wrong with which file; displays as one line, "FILE: reason".
 #[derive(Debug, thiserror::Error)]

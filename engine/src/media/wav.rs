@@ -4,12 +4,16 @@
 //! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but [`super::Decoder`] is
 //! among the readers that do not take them.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod part;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 
 use super::{MediaError, check_limits, display_name};
+use part::PartFile;
+
+pub use part::remove_abandoned;
 
 /// How a sample is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +212,7 @@ impl WavWriter {
     fn put(&mut self, bytes: &[u8]) -> Result<(), MediaError> {
         let result = match &mut self.sink {
             None => Err(gone()),
-            Some(Sink::File(file)) => file.writer.write_all(bytes),
+            Some(Sink::File(file)) => file.write_all(bytes),
             Some(Sink::Stream(stream)) => stream.write_all(bytes),
         };
         result.map_err(|source| {
@@ -237,51 +241,6 @@ impl WavWriter {
 /// What a call after a failure meets.
 fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "an earlier write failed")
-}
-
-/// A file under a hidden name until it is complete, removed if it never is.
-struct PartFile {
-    writer: BufWriter<File>,
-    part: PathBuf,
-    target: PathBuf,
-}
-
-impl PartFile {
-    fn create(path: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        // A link stays a link to the new contents.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let Some(name) = target.file_name() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
-        };
-        // Unlike that of any other writer, in this process or another.
-        let mut part = std::ffi::OsString::from(".");
-        part.push(name);
-        part.push(format!(".{}-{}.part", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let part = target.with_file_name(part);
-        let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-        Ok(Self { writer: BufWriter::new(file), part, target })
-    }
-
-    fn complete(mut self, header: &[u8]) -> io::Result<()> {
-        self.writer.seek(SeekFrom::Start(0))?;
-        self.writer.write_all(header)?;
-        self.writer.flush()?;
-        // Some systems tell only now that there was no room.
-        self.writer.get_ref().sync_all()?;
-        fs::rename(&self.part, &self.target)?;
-        self.part.clear();
-        Ok(())
-    }
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if !self.part.as_os_str().is_empty() {
-            // Nobody is left to tell should it fail, and the name says what the file is.
-            drop(fs::remove_file(&self.part));
-        }
-    }
 }
 
 /// What stands before the samples.

@@ -1,9 +1,13 @@
 //! The command line of `ondes render`.
 
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use ondes_engine::media::WavBits;
+use ondes_engine::pipeline::Source;
+
+use super::batch::Shard;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,24 +20,36 @@ Examples:
     ondes render wind.ondes --input singing.flac --out whistle.wav
   Straight to the ears, and the figures to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
+  A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
+    ondes render wind.ondes --input takes --out whistles --normalize -16
+  Several files and folders, two at a time, one JSON object per file:
+    ondes render bowed.ondes --midi songs extra/*.mid --out rendered --jobs 2 --json
+  The third of eight parts of a batch, in a cluster's job array:
+    ondes render wind.ondes --input takes --out whistles --shard 3/8
 
 The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room then
-takes to fade. Latency is compensated.";
+takes to fade. Latency is compensated.
 
-/// Plays an instrument from a MIDI file, or re-plays a recording with it, into a WAV file.
+With a folder, several files, --jobs, --shard or --force it is a batch: --out is a folder, in which folders
+are mirrored and every file becomes NAME.wav. What is there already and newer than its source and the model
+is skipped. Files that fail are listed at the end.";
+
+/// Plays an instrument from a MIDI file, or re-plays a recording with it, into a WAV file; or many of them.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("source").required(true))]
 pub struct RenderArguments {
     /// The instrument: a model file, NAME.ondes
     pub model: PathBuf,
-    /// Notes to play: a Standard MIDI File
-    #[arg(long, value_name = "FILE", group = "source")]
-    pub midi: Option<PathBuf>,
-    /// Recording whose pitch and loudness the instrument follows: WAV, AIFF, FLAC, MP3, Ogg, M4A, …
-    #[arg(long, value_name = "FILE", group = "source")]
-    pub input: Option<PathBuf>,
-    /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]
-    #[arg(long, value_name = "FILE.wav")]
+    /// More of what --midi or --input names first; the model comes before them
+    pub more: Vec<PathBuf>,
+    /// Notes to play: a Standard MIDI File, or a folder of them
+    #[arg(long, value_name = "FILE|FOLDER", group = "source")]
+    pub midi: Vec<PathBuf>,
+    /// Recording whose pitch and loudness the instrument follows, WAV, AIFF, FLAC, MP3, Ogg, M4A, …, or a folder of them
+    #[arg(long, value_name = "FILE|FOLDER", group = "source")]
+    pub input: Vec<PathBuf>,
+    /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]; in a batch the folder
+    #[arg(long, value_name = "FILE.wav|FOLDER")]
     pub out: Option<PathBuf>,
     /// Sample rate of the output [default: that of the recording, or of the model with --midi]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
@@ -41,6 +57,9 @@ pub struct RenderArguments {
     /// Bits per sample, 16, 24 or 32: 16 and 24 are integers, 32 is floating point
     #[arg(long, value_enum, default_value_t = Bits::Float32, hide_possible_values = true)]
     pub bits: Bits,
+    /// Brings the whole to a loudness after EBU R128, -70 to 0 LUFS, with no true peak above -1 dBTP
+    #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = parse_loudness)]
+    pub normalize: Option<f64>,
     /// Samples rendered at a time; it changes nothing about the sound
     #[arg(long, value_name = "SAMPLES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub block: u32,
@@ -68,9 +87,40 @@ pub struct RenderArguments {
     /// Plays one channel of the MIDI file only, 1 to 16
     #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub channel: Option<u8>,
-    /// Prints one JSON object with what came out; with --out - on standard error
+    /// In a batch, files rendered at the same time [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// In a batch, the I-th of N parts: of all files, in order, every N-th from the I-th on
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+    /// In a batch, renders again what is there already; needed when only options have changed
+    #[arg(long)]
+    pub force: bool,
+    /// Prints one JSON object with what came out; with --out - on standard error. In a batch one a line for each file, as
+    /// they are done, and one for the whole
     #[arg(long)]
     pub json: bool,
+}
+
+impl RenderArguments {
+    /// What drives the instrument.
+    pub fn source(&self) -> Source {
+        if self.midi.is_empty() { Source::Sound } else { Source::Notes }
+    }
+
+    /// All files and folders that are to be played.
+    pub fn sources(&self) -> Vec<&Path> {
+        [&self.midi, &self.input, &self.more].into_iter().flatten().map(PathBuf::as_path).collect()
+    }
+
+    /// The source, if it is only one file and nothing asks for a batch.
+    pub fn single(&self) -> Option<&Path> {
+        let of_a_batch = self.jobs.is_some() || self.shard.is_some() || self.force;
+        match self.sources()[..] {
+            [source] if !of_a_batch && !source.is_dir() => Some(source),
+            _ => None,
+        }
+    }
 }
 
 /// How samples are stored.
@@ -122,5 +172,12 @@ fn parse_transpose(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(semitones) if (-96.0..=96.0).contains(&semitones) => Ok(semitones),
         _ => Err("expected a number from -96 to 96".into()),
+    }
+}
+
+fn parse_loudness(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(lufs) if (-70.0..=0.0).contains(&lufs) => Ok(lufs),
+        _ => Err("expected a number from -70 to 0".into()),
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use ondes_engine::media::{MediaError, WavWriter};
 
-use super::arguments::{Bits, RenderArguments};
+use super::arguments::RenderArguments;
+use super::loudness::{Loudness, Normalizer};
 
 /// What `--out` may be instead of a file.
 const STANDARD_OUTPUT: &str = "-";
@@ -25,18 +26,13 @@ impl Place {
     ///
     /// # Errors
     /// When it is one of the files that are read.
-    pub fn choose(arguments: &RenderArguments) -> anyhow::Result<Self> {
-        let source = [&arguments.midi, &arguments.input].into_iter().flatten();
+    pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
         let out = match &arguments.out {
             Some(out) if out.as_os_str() == STANDARD_OUTPUT => return Ok(Self::StandardOutput),
             Some(out) => out.clone(),
-            None => default_name(source.clone().next(), &arguments.model),
+            None => default_name(source, &arguments.model),
         };
-        let is_out = |path: &&PathBuf| match (path.canonicalize(), out.canonicalize()) {
-            (Ok(path), Ok(out)) => path == out,
-            _ => false,
-        };
-        if source.chain([&arguments.model]).find(is_out).is_some() {
+        if [source, &arguments.model].into_iter().any(|path| is_same_file(path, &out)) {
             bail!("{}: is what is read, the output needs another name", out.display());
         }
         Ok(Self::File(out))
@@ -51,41 +47,66 @@ impl Place {
     }
 }
 
+/// Whether both are there and the same, under whatever name.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 /// `SOURCE-MODEL.wav`, each without folder and extension.
-fn default_name(source: Option<&PathBuf>, model: &Path) -> PathBuf {
+fn default_name(source: &Path, model: &Path) -> PathBuf {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
-    let mut name = source.map_or_else(Default::default, |source| stem(source));
+    let mut name = stem(source);
     name.push("-");
     name.push(stem(model));
     name.push(".wav");
     name.into()
 }
 
-/// A WAV in the making. Leaves out the samples that are only latency and watches the peak.
+/// A WAV in the making. Leaves out the samples that are only latency, watches the peak and sees to the loudness.
 pub struct Destination {
     writer: WavWriter,
     to_standard_output: bool,
+    /// Keeps the sound back until all of it is known.
+    normalizer: Option<Normalizer>,
     /// Samples of latency still to come.
     ahead: usize,
+    frames: u64,
     peak: f32,
+}
+
+/// What a finished WAV holds.
+pub struct Written {
+    /// Samples.
+    pub frames: u64,
+    /// The largest of them, either way.
+    pub peak: f32,
+    /// How loud it is, where it was to have a certain loudness.
+    pub loudness: Option<Loudness>,
 }
 
 impl Destination {
     /// Starts a mono WAV whose first `latency` samples are left out.
     ///
     /// # Errors
-    /// When there is no writing there.
-    pub fn create(place: &Place, sample_rate: u32, bits: Bits, latency: usize) -> anyhow::Result<Self> {
+    /// When there is no writing there, or loudness cannot be measured at that rate.
+    pub fn create(
+        place: &Place,
+        sample_rate: u32,
+        arguments: &RenderArguments,
+        latency: usize,
+    ) -> anyhow::Result<Self> {
         let to_standard_output = *place == Place::StandardOutput;
+        let bits = arguments.bits.wav();
+        let normalizer = arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, place)).transpose()?;
         let writer = match place {
-            Place::File(path) => WavWriter::create(path, sample_rate, 1, bits.wav()),
+            Place::File(path) => WavWriter::create(path, sample_rate, 1, bits),
             Place::StandardOutput => {
                 let stream = BufWriter::with_capacity(1 << 16, io::stdout());
-                WavWriter::to_writer(stream, "standard output", sample_rate, 1, bits.wav(), None)
+                WavWriter::to_writer(stream, "standard output", sample_rate, 1, bits, None)
             }
         };
         let writer = writer.map_err(|error| closed_pipe_or(error, to_standard_output))?;
-        Ok(Self { writer, to_standard_output, ahead: latency, peak: 0.0 })
+        Ok(Self { writer, to_standard_output, normalizer, ahead: latency, frames: 0, peak: 0.0 })
     }
 
     /// Takes the next samples.
@@ -100,25 +121,35 @@ impl Destination {
             return Ok(());
         }
         self.peak = sound.iter().fold(self.peak, |peak, sample| peak.max(sample.abs()));
-        self.writer.write(&[sound]).map_err(|error| closed_pipe_or(error, self.to_standard_output))
+        self.frames += sound.len() as u64;
+        match &mut self.normalizer {
+            Some(normalizer) => normalizer.take(sound),
+            None => self.writer.write(&[sound]).map_err(|error| closed_pipe_or(error, self.to_standard_output)),
+        }
     }
 
-    /// Samples written.
+    /// Samples taken so far, latency left out.
     pub fn frames(&self) -> u64 {
-        self.writer.frames()
-    }
-
-    /// The largest sample so far, either way.
-    pub fn peak(&self) -> f32 {
-        self.peak
+        self.frames
     }
 
     /// Completes the WAV; only now there is a file of that name.
     ///
     /// # Errors
-    /// When it cannot be completed; nothing is left of the file then.
-    pub fn finish(self) -> anyhow::Result<()> {
-        self.writer.finish().map_err(|error| closed_pipe_or(error, self.to_standard_output))
+    /// When it cannot be completed, or somebody interrupts; nothing is left of the file then.
+    pub fn finish(self) -> anyhow::Result<Written> {
+        let Self { mut writer, to_standard_output, normalizer, frames, mut peak, .. } = self;
+        let failed = |error| closed_pipe_or(error, to_standard_output);
+        let loudness = match normalizer {
+            None => None,
+            Some(normalizer) => {
+                let loudness = normalizer.finish(|sound| writer.write(&[sound]).map_err(failed))?;
+                peak *= 10_f64.powf(loudness.gain_db / 20.0) as f32;
+                Some(loudness)
+            }
+        };
+        writer.finish().map_err(failed)?;
+        Ok(Written { frames, peak, loudness })
     }
 }
 

@@ -9,6 +9,7 @@ use ondes_engine::pipeline::Pipeline;
 
 use super::destination::Destination;
 use super::recording::Recording;
+use crate::interrupt;
 use crate::progress::Progress;
 
 /// After the last event voices are asked this many times a second whether they still sound.
@@ -17,10 +18,10 @@ const CHECKS_PER_S: u32 = 100;
 const MOST_RING_S: u64 = 60;
 
 /// A pipeline, where its sound goes, and what was seen on the way.
-pub struct Stage {
+pub struct Stage<'a> {
     pipeline: Pipeline,
     destination: Destination,
-    progress: Progress,
+    progress: &'a Progress,
     sample_rate: u32,
     block: Vec<f32>,
     /// Samples played so far, latency included.
@@ -41,12 +42,12 @@ pub struct Played {
     pub first_sample: Option<Instant>,
 }
 
-impl Stage {
+impl<'a> Stage<'a> {
     /// A stage that plays `block` samples at a time, at `sample_rate` in Hz.
     pub fn new(
         pipeline: Pipeline,
         destination: Destination,
-        progress: Progress,
+        progress: &'a Progress,
         sample_rate: u32,
         block: usize,
     ) -> Self {
@@ -65,7 +66,7 @@ impl Stage {
     /// Plays events, which come in the order of time, until every voice is silent and the room has faded.
     ///
     /// # Errors
-    /// When the sound cannot be written.
+    /// When the sound cannot be written, or somebody interrupts.
     pub fn play(mut self, events: impl Iterator<Item = Event>) -> anyhow::Result<Played> {
         let mut events = events.peekable();
         let mut last = 0;
@@ -94,7 +95,7 @@ impl Stage {
     /// Re-plays a recording, and lets the room fade.
     ///
     /// # Errors
-    /// When the recording is damaged or the sound cannot be written.
+    /// When the recording is damaged or the sound cannot be written, or somebody interrupts.
     pub fn follow(mut self, recording: &mut Recording) -> anyhow::Result<Played> {
         let mut input = vec![0.0; self.block.len()];
         loop {
@@ -138,6 +139,7 @@ impl Stage {
 
     /// Plays `length` samples, at most a block; the input is as long, or empty.
     fn advance(&mut self, input: &[f32], length: usize) -> anyhow::Result<()> {
+        interrupt::check()?;
         let sound = &mut self.block[..length];
         let begun = Instant::now();
         self.pipeline.process(input, sound);
@@ -147,7 +149,7 @@ impl Stage {
         if self.first_sample.is_none() && self.destination.frames() > 0 {
             self.first_sample = Some(Instant::now());
         }
-        self.progress.show(self.position);
+        self.progress.advance(length as u64, self.sample_rate);
         Ok(())
     }
 

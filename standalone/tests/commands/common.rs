@@ -51,6 +51,14 @@ impl Folder {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
+    /// Runs the program with `--json` on a batch, and gives what it printed about each file and about the whole.
+    pub fn batch(&self, arguments: &[&str]) -> (Vec<Value>, Value) {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        json_lines(&output.stdout)
+    }
+
     /// Runs the program, which must refuse in one line that has all these words in it and leave no file behind.
     pub fn refuses(&self, arguments: &[&str], words: &[&str]) {
         let before = self.files();
@@ -61,12 +69,27 @@ impl Folder {
 
     /// The names of all that is here.
     pub fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).expect("the folder can be read");
+        self.files_in(".")
+    }
+
+    /// The names of all that is in a folder here.
+    pub fn files_in(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).expect("the folder can be read");
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
         let mut names: Vec<String> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
         names.sort();
         names
     }
+}
+
+/// One JSON object a line: those of files, then that of the whole.
+pub fn json_lines(stdout: &[u8]) -> (Vec<Value>, Value) {
+    let text = String::from_utf8_lossy(stdout);
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect();
+    let summary = lines.pop().expect("there is a summary");
+    assert_eq!(summary["status"], "summary");
+    (lines, summary)
 }
 
 /// Exit code 2 and one line, `ondes: …`, with all these words in it; nothing on standard output.
@@ -222,6 +245,16 @@ fn variable_length(value: u32) -> Vec<u8> {
 /// Two tracks, `High` on channel 1 and `Low` on channel 2, 1.5 s together.
 pub fn two_tracks() -> Vec<u8> {
     midi(&["High", "Low"], &[(0, 0, 69, 0, 480), (0, 0, 72, 480, 960), (1, 1, 50, 0, 480), (1, 1, 45, 720, 720)])
+}
+
+/// A tone that comes and goes twice a second, of so many seconds.
+pub fn tone(pitch_hz: f64, seconds: f64, sample_rate: u32) -> impl Iterator<Item = f32> {
+    let samples = (seconds * f64::from(sample_rate)) as usize;
+    (0..samples).map(move |n| {
+        let at = n as f64 / f64::from(sample_rate);
+        let wave = |frequency: f64| (std::f64::consts::TAU * frequency * at).sin();
+        (0.3 * wave(1.0).abs() * (wave(pitch_hz) + 0.5 * wave(2.0 * pitch_hz))) as f32
+    })
 }
 
 /// Writes 16-bit samples.

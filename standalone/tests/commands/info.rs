@@ -100,13 +100,3 @@ fn a_reader_that_leaves_is_no_error() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
-
-#[test]
-fn help_has_examples() {
-    let folder = Folder::new();
-    for arguments in [&["--help"][..], &["render", "--help"], &["info", "--help"]] {
-        let output = folder.run(arguments);
-        assert!(output.status.success());
-        assert!(String::from_utf8_lossy(&output.stdout).contains("Examples:"), "{arguments:?}");
-    }
-}

@@ -1,9 +1,13 @@
 //! The program `ondes`, run as a user runs it.
 
 mod bad_input;
+mod batch;
 mod common;
 mod info;
+mod interruption;
 mod memory;
 mod midi;
+mod normalize;
 mod output;
 mod recording;
+mod shell;

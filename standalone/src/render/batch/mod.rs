@@ -1,0 +1,145 @@
+//! Many files, several at a time, one pipeline each.
+//!
+//! [`list`] is what is to be rendered and where to, in an order that does not depend on how it was asked for; [`shard`] is a
+//! part of it; [`freshness`] knows what need not be done again; [`outcome`] is what is said.
+//!
+//! A WAV takes its name only when it is whole. So a batch that was killed goes on where it was when it is run again, and what
+//! it makes is in every byte what it would have been.
+
+mod freshness;
+mod list;
+mod outcome;
+mod shard;
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{anyhow, bail};
+
+pub use shard::Shard;
+
+use super::destination::Place;
+use super::player::Player;
+use crate::interrupt::{self, Interrupted};
+use crate::progress::Progress;
+use crate::terminal;
+use freshness::Freshness;
+use list::{Entry, List};
+use outcome::{Failure, Outcome, Tally};
+
+/// Renders all that the command line names, or its part of it; `begun` is when the first file, the model, was read.
+///
+/// # Errors
+/// Before anything is rendered, when the command line makes no sense; at the end, when there are files that failed, each of
+/// which was named on standard error by then.
+pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
+    let arguments = player.arguments;
+    let list = List::gather(arguments)?;
+    player.check()?;
+    let out = list.out();
+    fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be made: {error}", out.display()))?;
+
+    // Only in our own part: where machines do not see each other's locks, what another is writing looks abandoned.
+    let part = || arguments.shard.unwrap_or_default().of(list.entries());
+    list::tidy(part())?;
+
+    let freshness = Freshness::of(begun, &arguments.model);
+    let (done, due): (Vec<&Entry>, Vec<&Entry>) = part().partition(|entry| !arguments.force && freshness.has(entry));
+    let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let batch = Batch { player, freshness, progress: Progress::of_files(due.len()), jobs: jobs.min(due.len()) };
+    let mut tally = Tally::new(out, jobs, done.len() + due.len());
+    for entry in done {
+        batch.settle(Outcome::skipped(entry), &mut tally)?;
+    }
+    let told = batch.render(&due, &mut tally);
+    drop(batch);
+    told?;
+    let failures = tally.failures();
+    let interrupted = interrupt::requested();
+    let summary = tally.summary(interrupted);
+    terminal::print(&if arguments.json { serde_json::to_string(&summary)? } else { summary.line() })?;
+    for failure in &failures {
+        terminal::complain(&anyhow!("{}", failure.reason));
+    }
+    if interrupted {
+        return Err(Interrupted.into());
+    }
+    match failures.len() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} files could not be rendered", summary.files),
+    }
+}
+
+/// Files on their way.
+struct Batch<'a> {
+    player: &'a Player<'a>,
+    freshness: Freshness,
+    progress: Progress,
+    jobs: usize,
+}
+
+impl Batch<'_> {
+    /// Renders files, in their order but for those that go on at the same time.
+    ///
+    /// # Errors
+    /// When what is said about them is not taken. Nothing is rendered any more then.
+    fn render(&self, due: &[&Entry], tally: &mut Tally) -> anyhow::Result<()> {
+        let next = AtomicUsize::new(0);
+        let (sender, outcomes) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || {
+                    while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let Some(outcome) = self.play(entry) else { break };
+                        // Who listens goes away only when there is nobody to tell; then all of us are asked to stop.
+                        drop(sender.send(outcome));
+                    }
+                });
+            }
+            drop(sender);
+            let told = outcomes.iter().try_for_each(|outcome| {
+                self.progress.file_done();
+                self.settle(outcome, tally)
+            });
+            if told.is_err() {
+                interrupt::request();
+            }
+            told
+        })
+    }
+
+    /// Plays a file; nothing comes of it when somebody interrupts.
+    fn play(&self, entry: &Entry) -> Option<Outcome> {
+        interrupt::check().ok()?;
+        let place = Place::File(entry.out.clone());
+        let report = make_folder(&entry.out)
+            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now()));
+        match report {
+            Ok(report) => {
+                // Where times cannot be set it keeps the one it has, which is good enough while nobody writes what we read.
+                drop(self.freshness.date(&entry.out));
+                Some(Outcome::rendered(entry, report))
+            }
+            Err(error) if error.is::<Interrupted>() => None,
+            Err(error) => Some(Outcome::Failed(Failure::new(entry, &error))),
+        }
+    }
+
+    /// Says what came of a file, and counts it.
+    fn settle(&self, outcome: Outcome, tally: &mut Tally) -> anyhow::Result<()> {
+        let text = if self.player.arguments.json { Some(serde_json::to_string(&outcome)?) } else { outcome.line() };
+        tally.add(outcome);
+        text.map_or(Ok(()), |text| self.progress.aside(|| terminal::print(&text)))
+    }
+}
+
+fn make_folder(out: &Path) -> anyhow::Result<()> {
+    let Some(folder) = out.parent() else { return Ok(()) };
+    fs::create_dir_all(folder).map_err(|error| anyhow!("{}: cannot be made: {error}", folder.display()))
+}

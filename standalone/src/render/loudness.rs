@@ -1,0 +1,261 @@
+//! A whole sound brought to a loudness after EBU R128.
+//!
+//! The loudness of the whole is known only at its end. Until then the sound waits in a temporary file, which has no name, so
+//! that nothing is left of it however this program ends.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use anyhow::{anyhow, bail};
+use ebur128::{EbuR128, Mode};
+
+use super::destination::Place;
+use super::report::amplitude_db;
+use crate::interrupt;
+
+/// The true peak that a sound brought to a loudness never exceeds, dBTP (EBU R 128, maximum permitted level).
+pub const MOST_TRUE_PEAK_DB: f64 = -1.0;
+
+/// The filter of the measure has its corner at 1.7 kHz and is not meant for rates near it.
+const LEAST_RATE_HZ: u32 = 8_000;
+
+/// How near to the loudness asked for is near enough, LU; the measure itself is given to a tenth.
+const TOLERANCE_LU: f64 = 0.01;
+
+/// Times that the gain is corrected at most; once is nearly always enough.
+const MOST_CORRECTIONS: usize = 4;
+
+/// Samples read at a time.
+const CHUNK: usize = 8_192;
+
+/// Zeros that show the interpolator of the true peak the end of the sound: more than half of its 49 taps at four times the
+/// rate.
+const FLUSH: [f32; 16] = [0.0; 16];
+
+/// Keeps a mono sound until its loudness is known.
+pub struct Normalizer {
+    target_lufs: f64,
+    sample_rate: u32,
+    meter: EbuR128,
+    /// 32-bit floats as they are in memory.
+    held: BufWriter<File>,
+    samples: u64,
+    name: String,
+}
+
+/// How loud a sound is after it was brought to a loudness.
+pub struct Loudness {
+    /// How much louder it was made, dB.
+    pub gain_db: f64,
+    /// Integrated loudness, LUFS; none where no 400 ms of it are louder than -70 LUFS.
+    pub lufs: Option<f64>,
+    /// True peak, dBTP; none for silence.
+    pub true_peak_db: Option<f64>,
+    /// Whether it is softer than asked for because of its true peak.
+    pub limited: bool,
+}
+
+impl Normalizer {
+    /// For a sound that goes to `place`, -70 to 0 LUFS, at a rate in Hz.
+    ///
+    /// # Errors
+    /// When loudness is not measured at that rate, or no temporary file can be made.
+    pub fn new(target_lufs: f64, sample_rate: u32, place: &Place) -> anyhow::Result<Self> {
+        let name = place.name();
+        if sample_rate < LEAST_RATE_HZ {
+            bail!("{name}: loudness is measured from {LEAST_RATE_HZ} Hz on, the sound is at {sample_rate} Hz");
+        }
+        let meter = meter(sample_rate, Mode::I | Mode::TRUE_PEAK).map_err(|reason| anyhow!("{name}: {reason}"))?;
+        let held = temporary_near(place).map_err(|error| unwritable(&name, &error))?;
+        let held = BufWriter::with_capacity(1 << 16, held);
+        Ok(Self { target_lufs, sample_rate, meter, held, samples: 0, name })
+    }
+
+    /// Takes the next samples.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn take(&mut self, sound: &[f32]) -> anyhow::Result<()> {
+        self.meter.add_frames_f32(sound).map_err(|error| anyhow!("{}: {error}", self.name))?;
+        self.samples += sound.len() as u64;
+        let mut bytes = sound.iter().flat_map(|sample| sample.to_ne_bytes());
+        let mut piece = [0; 4_096];
+        loop {
+            let length = piece.iter_mut().zip(&mut bytes).map(|(to, from)| *to = from).count();
+            if length == 0 {
+                return Ok(());
+            }
+            self.held.write_all(&piece[..length]).map_err(|error| unwritable(&self.name, &error))?;
+        }
+    }
+
+    /// Gives the whole sound to `write`, at its loudness.
+    ///
+    /// # Errors
+    /// Those of `write`, and when the temporary file cannot be read, or somebody interrupts.
+    pub fn finish(self, mut write: impl FnMut(&[f32]) -> anyhow::Result<()>) -> anyhow::Result<Loudness> {
+        let Self { target_lufs, sample_rate, mut meter, held, samples, name } = self;
+        let failed = |error: ebur128::Error| anyhow!("{name}: {error}");
+        let measured = integrated(&meter);
+        meter.add_frames_f32(&FLUSH).map_err(failed)?;
+        let true_peak_db = amplitude_db(meter.true_peak(0).map_err(failed)? as f32);
+        let most_gain_db = true_peak_db.map_or(f64::INFINITY, |peak| MOST_TRUE_PEAK_DB - peak);
+        let file = held.into_inner().map_err(|error| unwritable(&name, error.error()))?;
+        let mut held = Held { file, samples, name: &name };
+
+        let (mut gain_db, mut lufs) = (0.0, measured);
+        for _ in 0..MOST_CORRECTIONS {
+            let Some(now) = lufs.filter(|lufs| (lufs - target_lufs).abs() > TOLERANCE_LU) else { break };
+            gain_db += target_lufs - now;
+            lufs = held.loudness(gain_db, sample_rate)?;
+        }
+        let limited = gain_db > most_gain_db;
+        if limited {
+            gain_db = most_gain_db;
+            lufs = held.loudness(gain_db, sample_rate)?;
+        }
+        held.each_piece(gain_db, &mut write)?;
+        Ok(Loudness { gain_db, lufs, true_peak_db: true_peak_db.map(|peak| peak + gain_db), limited })
+    }
+}
+
+/// A sound that waits in a file.
+struct Held<'a> {
+    file: File,
+    samples: u64,
+    /// Of what it will become.
+    name: &'a str,
+}
+
+impl Held<'_> {
+    /// What the loudness would be with a gain. It is not just the sum of both: what lies below -70 LUFS does not count, and
+    /// the gain moves sound across.
+    fn loudness(&mut self, gain_db: f64, sample_rate: u32) -> anyhow::Result<Option<f64>> {
+        let name = self.name;
+        let mut meter = meter(sample_rate, Mode::I).map_err(|reason| anyhow!("{name}: {reason}"))?;
+        self.each_piece(gain_db, &mut |sound| meter.add_frames_f32(sound).map_err(|error| anyhow!("{name}: {error}")))?;
+        Ok(integrated(&meter))
+    }
+
+    /// Gives all of it, piece by piece, with a gain.
+    fn each_piece(&mut self, gain_db: f64, give: &mut impl FnMut(&[f32]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let Self { file, samples, name } = self;
+        let unreadable = |error| anyhow!("{name}: its temporary file cannot be read: {error}");
+        file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+        let gain = 10_f64.powf(gain_db / 20.0);
+        let mut bytes = vec![0; 4 * CHUNK];
+        let mut sound = Vec::with_capacity(CHUNK);
+        let mut left = *samples;
+        while left > 0 {
+            interrupt::check()?;
+            let count = left.min(CHUNK as u64);
+            let bytes = &mut bytes[..4 * count as usize];
+            file.read_exact(bytes).map_err(unreadable)?;
+            let (floats, _) = bytes.as_chunks();
+            sound.clear();
+            sound.extend(floats.iter().map(|&float| (f64::from(f32::from_ne_bytes(float)) * gain) as f32));
+            give(&sound)?;
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+fn meter(sample_rate: u32, mode: Mode) -> Result<EbuR128, String> {
+    EbuR128::new(1, sample_rate, mode).map_err(|_| format!("loudness cannot be measured at {sample_rate} Hz"))
+}
+
+/// Integrated loudness, LUFS, if there is one.
+fn integrated(meter: &EbuR128) -> Option<f64> {
+    meter.loudness_global().ok().filter(|lufs| lufs.is_finite())
+}
+
+/// A file without a name: beside the output, where there must be room for it anyway, or where the system has such files.
+fn temporary_near(place: &Place) -> std::io::Result<File> {
+    match place {
+        Place::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
+        }
+        _ => tempfile::tempfile(),
+    }
+}
+
+fn unwritable(name: &str, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("{name}: cannot be written: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u32 = 48_000;
+
+    /// A tone of 997 Hz, whose mono loudness in LUFS is 3.01 below its level in dB.
+    fn tone(lufs: f64, seconds: u32) -> Vec<f32> {
+        let amplitude = 10_f64.powf((lufs + 3.01) / 20.0);
+        let sample =
+            |n: u32| (amplitude * (std::f64::consts::TAU * 997.0 * f64::from(n) / f64::from(RATE)).sin()) as f32;
+        (0..seconds * RATE).map(sample).collect()
+    }
+
+    fn normalize(target_lufs: f64, pieces: &[Vec<f32>]) -> (Loudness, Vec<f32>) {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let place = Place::File(folder.path().join("x.wav"));
+        let mut normalizer = Normalizer::new(target_lufs, RATE, &place).expect("it can be measured");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it can be read").count(), 0, "the file has a name");
+        for sound in pieces.iter().flat_map(|piece| piece.chunks(1_000)) {
+            normalizer.take(sound).expect("there is room");
+        }
+        let mut sound = Vec::new();
+        let loudness = normalizer.finish(|piece| {
+            sound.extend_from_slice(piece);
+            Ok(())
+        });
+        (loudness.expect("it is written"), sound)
+    }
+
+    fn loudness(sound: &[f32]) -> f64 {
+        let mut meter = meter(RATE, Mode::I).expect("it can be measured");
+        meter.add_frames_f32(sound).expect("it is measured");
+        integrated(&meter).expect("it is loud enough")
+    }
+
+    #[test]
+    fn the_gain_is_the_difference() {
+        let (found, sound) = normalize(-23.0, &[tone(-40.0, 3)]);
+        assert!((found.gain_db - 17.0).abs() < 0.05, "{} dB", found.gain_db);
+        assert!((loudness(&sound) + 23.0).abs() < 0.02);
+        assert!(!found.limited);
+    }
+
+    /// Before, only the loud second counts; made louder, the soft minute counts too and makes the whole much softer.
+    #[test]
+    fn what_the_gain_brings_across_the_gate_counts() {
+        let (found, sound) = normalize(-35.0, &[tone(-50.0, 1), tone(-72.0, 60)]);
+        assert!((loudness(&sound) + 35.0).abs() < 0.02, "{} LUFS", loudness(&sound));
+        assert!(found.gain_db > 25.0, "{} dB", found.gain_db);
+        assert!(found.lufs.is_some_and(|lufs| (lufs + 35.0).abs() < 0.02));
+    }
+
+    #[test]
+    fn peaks_set_the_limit() {
+        let (found, sound) = normalize(-3.0, &[tone(-20.0, 3)]);
+        let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+        assert!(found.limited && found.true_peak_db.is_some_and(|peak| (peak - MOST_TRUE_PEAK_DB).abs() < 1e-9));
+        assert!((20.0 * f64::from(peak).log10() - MOST_TRUE_PEAK_DB).abs() < 0.05);
+        assert!(found.lufs.is_some_and(|lufs| (lufs - loudness(&sound)).abs() < 0.02));
+    }
+
+    #[test]
+    fn what_has_no_loudness_only_loses_its_peaks() {
+        let click = vec![2.0; 100];
+        let (found, sound) = normalize(-20.0, std::slice::from_ref(&click));
+        assert!(found.lufs.is_none() && found.limited);
+        assert!(sound.iter().all(|sample| sample.abs() < 0.9));
+        let soft: Vec<f32> = click.iter().map(|sample| 0.1 * sample).collect();
+        let (found, sound) = normalize(-20.0, std::slice::from_ref(&soft));
+        assert!(found.lufs.is_none() && !found.limited && sound == soft);
+    }
+}

@@ -1,0 +1,48 @@
+//! What drives the instrument: notes, or a recording.
+
+use std::path::Path;
+
+use ondes_engine::model::Model;
+use ondes_engine::pipeline::Source;
+
+use super::arguments::RenderArguments;
+use super::recording::Recording;
+use super::score::Score;
+
+/// A file that is open and can be played.
+pub enum Music {
+    Score(Score),
+    Recording(Box<Recording>),
+}
+
+impl Music {
+    /// Opens a file of the kind that the command line asks for.
+    ///
+    /// # Errors
+    /// When it is not of that kind or cannot be read.
+    pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
+        Ok(match arguments.source() {
+            Source::Notes => Self::Score(Score::read(path, arguments.track.as_deref(), arguments.channel)?),
+            Source::Sound => Self::Recording(Box::new(Recording::open(path, arguments.sample_rate)?)),
+        })
+    }
+
+    /// The rate of the output when none is asked for, Hz.
+    pub fn natural_rate(&self, model: &Model) -> u32 {
+        match self {
+            Self::Score(_) => model.header().sample_rate,
+            Self::Recording(recording) => recording.sample_rate(),
+        }
+    }
+
+    /// About how many samples there will be at that rate in Hz, latency and room left out.
+    pub fn length(&self, sample_rate: u32) -> Option<u64> {
+        match self {
+            Self::Score(score) => Some(score.end(sample_rate)),
+            Self::Recording(recording) => {
+                let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
+                recording.frames().map(|frames| (frames as f64 * scale) as u64)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A model that plays one file after the other, each into a WAV of its own.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::anyhow;
+use ondes_engine::model::Model;
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+
+use super::arguments::RenderArguments;
+use super::destination::{Destination, Place};
+use super::loudness::MOST_TRUE_PEAK_DB;
+use super::music::Music;
+use super::report::{Report, amplitude_db};
+use super::stage::{Played, Stage};
+use crate::memory;
+use crate::progress::Progress;
+
+/// A model and how it is to play. Several threads may play with it at the same time.
+#[derive(Clone, Copy)]
+pub struct Player<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// The rest.
+    pub arguments: &'a RenderArguments,
+}
+
+impl Player<'_> {
+    /// Looks whether the model can play like this at all.
+    ///
+    /// # Errors
+    /// When it is no instrument or has not the controls asked for.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.set_up(self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate)).map(drop)
+    }
+
+    /// Plays a file into a WAV; `started` is when the waiting for it began.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it. No output is left then.
+    pub fn play(&self, source: &Path, place: &Place, progress: &Progress, started: Instant) -> anyhow::Result<Report> {
+        let Self { model, arguments } = *self;
+        let mut music = Music::open(source, arguments)?;
+        let sample_rate = arguments.sample_rate.unwrap_or_else(|| music.natural_rate(model));
+        let pipeline = self.set_up(sample_rate)?;
+        let performance = model.header().performance.unwrap_or_default();
+        let (mut warnings, notes, notes_outside) = match &music {
+            Music::Score(score) => (
+                score.warnings(&performance, arguments.transpose),
+                score.notes(),
+                score.notes_outside(&performance, arguments.transpose),
+            ),
+            Music::Recording(_) => (Vec::new(), 0, 0),
+        };
+        warnings.iter().for_each(|warning| progress.warn(warning));
+        let warned = warnings.len();
+
+        let latency = pipeline.latency_samples();
+        let rest = (latency + pipeline.tail_samples()) as u64;
+        let destination = Destination::create(place, sample_rate, arguments, latency)?;
+        progress.expect(music.length(sample_rate).map(|length| length + rest), sample_rate);
+        let stage = Stage::new(pipeline, destination, progress, sample_rate, arguments.block as usize);
+        let begun = Instant::now();
+        let played = match &mut music {
+            Music::Score(score) => stage.play(score.events(sample_rate))?,
+            Music::Recording(recording) => stage.follow(recording)?,
+        };
+        let Played { pipeline, destination, in_pipeline, first_sample } = played;
+        let elapsed = begun.elapsed();
+        let written = destination.finish()?;
+
+        if let Music::Recording(recording) = &music {
+            let name = source.display();
+            warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
+        }
+        let out = place.name();
+        let loudness = written.loudness;
+        if let (Some(target), Some(loudness)) = (arguments.normalize, &loudness) {
+            match loudness.lufs {
+                None => warnings.push(format!(
+                    "{out}: is too short or too soft to have a loudness; only its true peak was looked at"
+                )),
+                Some(lufs) if loudness.limited => warnings.push(format!(
+                    "{out}: {lufs:.1} LUFS instead of {target}, as more would take the true peak beyond {MOST_TRUE_PEAK_DB} dBTP"
+                )),
+                Some(_) => {}
+            }
+        }
+        if arguments.bits.clips() && written.peak > 1.0 {
+            let over = amplitude_db(written.peak).unwrap_or_default();
+            warnings.push(format!(
+                "{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"
+            ));
+        }
+        match pipeline.notes_dropped() {
+            0 => {}
+            dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
+        }
+        match pipeline.samples_missing() {
+            0 => {}
+            missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
+        }
+        warnings[warned..].iter().for_each(|warning| progress.warn(warning));
+
+        let frames = written.frames;
+        let seconds = frames as f64 / f64::from(sample_rate);
+        Ok(Report {
+            out,
+            model: arguments.model.display().to_string(),
+            instrument: model.header().card.name.clone(),
+            seconds,
+            frames,
+            sample_rate,
+            bits: arguments.bits.count(),
+            realtime_factor: seconds / elapsed.as_secs_f64(),
+            ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
+            peak_db: amplitude_db(written.peak),
+            lufs: loudness.as_ref().and_then(|loudness| loudness.lufs),
+            true_peak_db: loudness.as_ref().and_then(|loudness| loudness.true_peak_db),
+            gain_db: loudness.as_ref().map(|loudness| loudness.gain_db),
+            latency_samples: latency,
+            executor: pipeline.executor(),
+            block: arguments.block,
+            notes,
+            notes_outside,
+            notes_dropped: pipeline.notes_dropped(),
+            start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
+            memory_bytes: pipeline.bytes(),
+            peak_memory_bytes: memory::peak_resident_bytes(),
+            warnings,
+        })
+    }
+
+    /// The pipeline, with all knobs turned.
+    fn set_up(&self, sample_rate: u32) -> anyhow::Result<Pipeline> {
+        let Self { model, arguments } = *self;
+        let options = PipelineOptions {
+            sample_rate,
+            source: arguments.source(),
+            voices: arguments.voices.map(usize::from),
+            transpose: arguments.transpose,
+            seed: arguments.seed,
+            ..Default::default()
+        };
+        let turned = Pipeline::new(model, &options).and_then(|mut pipeline| {
+            arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value))?;
+            Ok(pipeline)
+        });
+        turned.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))
+    }
+}

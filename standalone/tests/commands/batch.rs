@@ -1,0 +1,256 @@
+//! Rendering many files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::common::{Folder, json_lines, tone, two_tracks, write_wav};
+
+/// Recordings of the batch, in its order.
+const TAKES: [&str; 7] = ["a.wav", "b.wav", "deep/c.wav", "deep/er/d.WAV", "deep/e.wave", "f.g.wav", "z.wav"];
+/// What becomes of them.
+const RESULTS: [&str; 7] = ["a.wav", "b.wav", "deep/c.wav", "deep/e.wav", "deep/er/d.wav", "f.g.wav", "z.wav"];
+
+const BATCH: [&str; 6] = ["render", "small.ondes", "--input", "takes", "--out", "out"];
+
+/// A folder of takes, beside things that are none.
+fn with_takes() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("takes/deep/er")).expect("a folder is made");
+    for (index, name) in TAKES.iter().enumerate() {
+        let pitch_hz = 220.0 + 30.0 * index as f64;
+        let rate = if index % 2 == 0 { 48_000 } else { 44_100 };
+        write_wav(&folder.path("takes").join(name), rate, 1, tone(pitch_hz, 0.3, rate));
+    }
+    std::fs::create_dir(folder.path("takes/.hidden")).expect("a folder is made");
+    for name in ["notes.txt", ".a.wav", ".hidden/x.wav", "song.mid"] {
+        std::fs::write(folder.path("takes").join(name), "no sound").expect("the file is written");
+    }
+    folder
+}
+
+/// All files below a folder, with their contents.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(below) = folders.pop() {
+        for entry in std::fs::read_dir(below).expect("the folder can be read") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).expect("it is below").to_string_lossy().into_owned();
+                found.insert(name, std::fs::read(&path).expect("the file can be read"));
+            }
+        }
+    }
+    found
+}
+
+fn outs(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["out"].as_str().expect("a name")).collect()
+}
+
+fn touch(path: &Path, at: SystemTime) {
+    let file = std::fs::File::options().append(true).open(path).expect("there is a file");
+    file.set_modified(at).expect("the time is set");
+}
+
+#[test]
+fn every_file_becomes_what_it_becomes_alone() {
+    let folder = with_takes();
+    let (lines, summary) = folder.batch(&BATCH);
+    assert_eq!(lines.len(), TAKES.len());
+    let rendered = contents(&folder.path("out"));
+    assert_eq!(rendered.keys().collect::<Vec<_>>(), RESULTS);
+    for line in &lines {
+        let (source, out) = (line["source"].as_str().expect("a name"), line["out"].as_str().expect("a name"));
+        assert_eq!(line["status"], "rendered");
+        let alone = folder.json(&["render", "small.ondes", "--input", source, "--out", "alone.wav"]);
+        assert_eq!(line["frames"], alone["frames"]);
+        let alone = std::fs::read(folder.path("alone.wav")).expect("there is a file");
+        assert!(rendered[out.strip_prefix("out/").expect("in the folder")] == alone, "{source}");
+    }
+    assert_eq!((&summary["files"], &summary["rendered"]), (&Value::from(7), &Value::from(7)));
+    let seconds: f64 = lines.iter().filter_map(|line| line["seconds"].as_f64()).sum();
+    assert!((summary["seconds"].as_f64().expect("a number") - seconds).abs() < 1e-9);
+}
+
+#[test]
+fn files_and_folders_of_midi() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("songs/old")).expect("a folder is made");
+    for name in ["songs/a.mid", "songs/old/b.MIDI", "c.mid", "d"] {
+        std::fs::write(folder.path(name), two_tracks()).expect("the file is written");
+    }
+    let (lines, _) =
+        folder.batch(&["render", "--midi", "songs", "small.ondes", "c.mid", "d", "--out", "out", "--track", "Low"]);
+    assert!(lines.iter().all(|line| line["notes"] == 2));
+    let names: Vec<String> = contents(&folder.path("out")).into_keys().collect();
+    assert_eq!(names, ["a.wav", "c.wav", "d.wav", "old/b.wav"]);
+}
+
+#[test]
+fn jobs_change_nothing() {
+    let folder = with_takes();
+    folder.batch(&[&BATCH[..], &["--jobs", "1"]].concat());
+    let one = contents(&folder.path("out"));
+    for jobs in ["2", "5", "100"] {
+        let (lines, summary) = folder.batch(&[&BATCH[..5], &["others", "--jobs", jobs]].concat());
+        assert_eq!((lines.len(), summary["jobs"].to_string()), (TAKES.len(), jobs.to_owned()));
+        assert!(contents(&folder.path("others")) == one, "{jobs} jobs");
+        std::fs::remove_dir_all(folder.path("others")).expect("the folder is removed");
+    }
+}
+
+#[test]
+fn shards_are_the_whole() {
+    let folder = with_takes();
+    let (lines, _) = folder.batch(&[&BATCH[..], &["--jobs", "1"]].concat());
+    // One job renders in the order of the list.
+    assert_eq!(outs(&lines), RESULTS.map(|name| format!("out/{name}")));
+    let whole = contents(&folder.path("out"));
+    for count in [1, 3, 9] {
+        let mut files = 0;
+        for index in 1..=count {
+            let shard = format!("{index}/{count}");
+            let (lines, summary) = folder.batch(&[&BATCH[..5], &["parts", "--shard", &shard]].concat());
+            let mut names = outs(&lines);
+            names.sort_unstable();
+            let expected = RESULTS.iter().skip(index - 1).step_by(count);
+            assert_eq!(names, expected.map(|name| format!("parts/{name}")).collect::<Vec<_>>(), "{shard}");
+            assert_eq!(summary["rendered"], lines.len());
+            files += lines.len();
+        }
+        assert_eq!(files, TAKES.len());
+        assert!(contents(&folder.path("parts")) == whole, "{count} parts");
+        std::fs::remove_dir_all(folder.path("parts")).expect("the folder is removed");
+    }
+}
+
+#[test]
+fn only_what_is_not_fresh_is_rendered() {
+    let folder = with_takes();
+    folder.batch(&BATCH);
+    let rendered = |extra: &[&str]| {
+        let (lines, summary) = folder.batch(&[&BATCH[..], extra].concat());
+        let rendered: Vec<Value> = lines.iter().filter(|line| line["status"] == "rendered").cloned().collect();
+        let skipped = lines.iter().filter(|line| line["status"] == "skipped").count();
+        assert_eq!((summary["rendered"].as_u64(), summary["skipped"].as_u64()), {
+            (Some(rendered.len() as u64), Some(skipped as u64))
+        });
+        assert_eq!(rendered.len() + skipped, TAKES.len());
+        outs(&rendered).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rendered(&[]), [""; 0]);
+    assert_eq!(rendered(&["--force"]).len(), TAKES.len());
+
+    let now = SystemTime::now();
+    for name in RESULTS {
+        touch(&folder.path("out").join(name), now);
+    }
+    assert_eq!(rendered(&[]), [""; 0]);
+    // A source as new as its output, and one that is newer; an output that went away.
+    touch(&folder.path("takes/b.wav"), now);
+    touch(&folder.path("takes/deep/er/d.WAV"), now + Duration::from_secs(5));
+    std::fs::remove_file(folder.path("out/z.wav")).expect("the file is removed");
+    assert_eq!(rendered(&["--jobs", "1"]), ["out/b.wav", "out/deep/er/d.wav", "out/z.wav"]);
+    touch(&folder.path("small.ondes"), now + Duration::from_secs(60));
+    assert_eq!(rendered(&[]).len(), TAKES.len());
+}
+
+#[test]
+fn results_are_no_sources() {
+    let folder = with_takes();
+    let batch = ["render", "small.ondes", "--input", "takes", "--out", "takes/out"];
+    let (lines, _) = folder.batch(&batch);
+    assert_eq!(lines.len(), TAKES.len());
+    let (lines, summary) = folder.batch(&batch);
+    assert_eq!((lines.len(), summary["skipped"].as_u64()), (TAKES.len(), Some(7)));
+}
+
+#[test]
+fn bad_files_stop_nothing() {
+    let folder = with_takes();
+    folder.batch(&BATCH);
+    let good = contents(&folder.path("out"));
+    std::fs::remove_dir_all(folder.path("out")).expect("the folder is removed");
+    std::fs::write(folder.path("takes/a2.flac"), "It was a dark and stormy night.").expect("the file is written");
+    std::fs::write(folder.path("takes/deep/f.mp3"), "").expect("the file is written");
+
+    let output = folder.run(&[&BATCH[..], &["missing.wav", "--json"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let (lines, summary) = json_lines(&output.stdout);
+    assert_eq!((lines.len(), &summary["failed"], &summary["rendered"]), (10, &Value::from(3), &Value::from(7)));
+    let failed: Vec<&Value> = lines.iter().filter(|line| line["status"] == "failed").collect();
+    assert!(failed.iter().any(|line| line["source"] == "missing.wav" && line["out"] == "out/missing.wav"));
+    let errors = String::from_utf8(output.stderr).expect("text");
+    let errors: Vec<&str> = errors.lines().collect();
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    for (error, name) in errors.iter().zip(["takes/a2.flac: ", "takes/deep/f.mp3: ", "missing.wav: no such file"]) {
+        assert!(error.starts_with(&format!("ondes: {name}")), "{error}");
+    }
+    assert_eq!(errors[3], "ondes: 3 of 10 files could not be rendered");
+    assert!(contents(&folder.path("out")) == good);
+}
+
+#[test]
+fn two_files_of_one_name_are_refused() {
+    let folder = with_takes();
+    write_wav(&folder.path("a.wav"), 48_000, 1, tone(300.0, 0.1, 48_000));
+    std::fs::copy(folder.path("a.wav"), folder.path("takes/a.aiff")).expect("the file is copied");
+    folder.refuses(&BATCH, &["takes/a.wav: ", "takes/a.aiff", "would become out/a.wav"]);
+    std::fs::remove_file(folder.path("takes/a.aiff")).expect("the file is removed");
+    folder.refuses(&[&BATCH[..], &["a.wav"]].concat(), &["a.wav", "takes/a.wav", "would become out/a.wav"]);
+    // The same file twice is one.
+    let (lines, _) = folder.batch(&[&BATCH[..], &["takes/a.wav", "takes/../takes/b.wav"]].concat());
+    assert_eq!(lines.len(), TAKES.len());
+}
+
+#[test]
+fn batches_that_make_no_sense() {
+    let folder = with_takes();
+    std::fs::write(folder.path("file"), "").expect("the file is written");
+    std::fs::create_dir(folder.path("empty")).expect("a folder is made");
+    let render = ["render", "small.ondes", "--input"];
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["takes"], &["takes: ", "--out FOLDER"]),
+        (&["takes/a.wav", "takes/b.wav"], &["takes/a.wav: ", "--out FOLDER"]),
+        (&["takes/a.wav", "--jobs", "1"], &["--out FOLDER"]),
+        (&["takes", "--out", "-"], &["--out FOLDER"]),
+        (&["takes", "--out", "file"], &["file: is no folder"]),
+        (&["takes", "--out", "file/out"], &["file/out: cannot be made"]),
+        (&["empty", "--out", "out"], &["empty: holds no file to play"]),
+        (&["takes", "--out", "takes"], &["takes: is what is read"]),
+        (&["takes/a.wav", "takes/b.wav", "--out", "takes"], &["takes/a.wav: is what is read"]),
+        (&["takes", "--out", "out", "--control", "nothing=1"], &["small.ondes: there is no control \"nothing\""]),
+    ];
+    for (arguments, words) in cases {
+        folder.refuses(&[&render[..], arguments].concat(), words);
+    }
+    for shard in ["0/2", "3/2", "1", "1/0"] {
+        let output = folder.run(&[&BATCH[..], &["--shard", shard]].concat());
+        assert_eq!(output.status.code(), Some(2), "{shard}");
+        assert!(output.stdout.is_empty() && !folder.path("out").exists());
+    }
+}
+
+#[test]
+fn a_person_gets_a_line_for_each_and_one_for_all() {
+    let folder = with_takes();
+    let output = folder.run(&BATCH);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut lines: Vec<&str> = text.lines().collect();
+    let last = lines.pop().expect("a line");
+    assert!(last.starts_with("out: 7 of 7 files rendered, 0 skipped, 0 failed, "), "{last}");
+    lines.sort_unstable();
+    for (line, name) in lines.iter().zip(RESULTS) {
+        assert!(line.starts_with(&format!("out/{name}: ")) && line.contains("× real time"), "{line}");
+    }
+    assert_eq!(lines.len(), TAKES.len());
+    let again = String::from_utf8(folder.run(&BATCH).stdout).expect("text");
+    assert!(again.starts_with("out: 0 of 7 files rendered, 7 skipped, 0 failed, "), "{again}");
+}

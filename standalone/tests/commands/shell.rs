@@ -1,0 +1,54 @@
+//! Completions and man pages.
+
+use crate::common::Folder;
+
+fn printed(folder: &Folder, arguments: &[&str]) -> String {
+    let output = folder.run(arguments);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{arguments:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn completions_know_commands_and_options() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(&folder, &["completions", shell]);
+        for word in ["render", "info", "completions", "normalize", "shard"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(folder.run(&["completions", "tcsh"]).status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn bash_completes() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("ondes.bash"), printed(&folder, &["completions", "bash"])).expect("the file is written");
+    let script = "source ./ondes.bash; COMP_WORDS=(ondes render --nor); COMP_CWORD=2; \
+                  _ondes ondes --nor render; echo \"${COMPREPLY[@]}\"";
+    let output = std::process::Command::new("bash").args(["-c", script]).current_dir(folder.path(".")).output();
+    assert_eq!(String::from_utf8_lossy(&output.expect("bash starts").stdout).trim(), "--normalize");
+}
+
+#[test]
+fn man_pages_have_the_options_and_the_examples_as_they_are_laid_out() {
+    let folder = Folder::new();
+    let page = printed(&folder, &["man"]);
+    assert!(page.contains(".TH ondes 1") && page.contains("ondes\\-render(1)"));
+    let page = printed(&folder, &["man", "render"]);
+    assert!(page.contains(".TH ondes\\-render 1") || page.contains(".TH ondes-render 1"), "{page}");
+    assert!(page.contains("\\-\\-normalize"));
+    let notes = page.split_once(".SH NOTES\n.nf\n").expect("there are notes").1;
+    assert!(notes.contains("\n    ondes render bowed.ondes \\-\\-midi song.mid \\-\\-out song.wav\n"), "{notes}");
+    folder.refuses(&["man", "sing"], &["there is no command \"sing\"", "render"]);
+}
+
+#[test]
+fn every_help_has_examples() {
+    let folder = Folder::new();
+    for command in [&[][..], &["render"], &["info"], &["completions"], &["man"]] {
+        let help = printed(&folder, &[command, &["--help"]].concat());
+        assert!(help.contains("Examples:\n"), "{command:?}");
+    }
+}
