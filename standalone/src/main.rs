@@ -1,25 +1,15 @@
 //! `ondes`: plays neural instruments.
 //!
-//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`shell`]
-//! (completions and man pages), then what they use: [`terminal`], [`progress`], [`interrupt`] and [`memory`].
-//!
 //! Every error is a whole line in itself, `PATH: reason`; here it gets the program's name in front and exit code 2, or 130
 //! where somebody interrupted.
 
 #![forbid(unsafe_code)]
 
-mod info;
-mod interrupt;
-mod memory;
-mod progress;
-mod render;
-mod shell;
-mod terminal;
-
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use ondes::{info, interrupt, render, shell, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,13 +4,16 @@
 //! the reason.
 
 pub mod decode;
+mod quantise;
 pub mod wav;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 pub use decode::{Decoder, FILE_ENDINGS, read_mono};
-pub use wav::{WavBits, WavWriter, remove_abandoned};
+pub use quantise::Quantiser;
+pub use wav::{GrowingWav, WavBits, WavWriter, remove_abandoned};
 
 /// What went wrong with which file; displays as one line, "FILE: reason".
 #[derive(Debug, thiserror::Error)]
@@ -86,25 +89,27 @@ pub enum MediaError {
 }
 
 /// The name of a file in a message: one line, whatever the name is.
-fn display_name(path: &Path) -> String {
+#[must_use]
+pub fn display_name(path: &Path) -> String {
     let name = path.display().to_string();
     if name.chars().any(char::is_control) { name.escape_debug().to_string() } else { name }
 }
 
 /// Channels a file may have.
-const CHANNELS: std::ops::RangeInclusive<u64> = 1..=32;
+const CHANNELS: RangeInclusive<u64> = 1..=32;
 /// Sample rates a file may have, in Hz.
-const RATES_HZ: std::ops::RangeInclusive<u64> = 1_000..=768_000;
+const RATES_HZ: RangeInclusive<u64> = 1_000..=768_000;
 
 /// Checks what a file claims, or is asked, to be.
 fn check_limits(file: &str, sample_rate: u64, channels: u64) -> Result<(), MediaError> {
-    let check = |what, found: u64, range: std::ops::RangeInclusive<u64>| {
-        if range.contains(&found) {
-            return Ok(());
-        }
-        let supported = format!("{} to {}", range.start(), range.end());
-        Err(MediaError::Limit { file: file.to_owned(), what, found, supported })
-    };
-    check("the sample rate in Hz", sample_rate, RATES_HZ)?;
-    check("the number of channels", channels, CHANNELS)
+    check_range(file, "the sample rate in Hz", sample_rate, RATES_HZ)?;
+    check_range(file, "the number of channels", channels, CHANNELS)
+}
+
+fn check_range(file: &str, what: &'static str, found: u64, range: RangeInclusive<u64>) -> Result<(), MediaError> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    let supported = format!("{} to {}", range.start(), range.end());
+    Err(MediaError::Limit { file: file.to_owned(), what, found, supported })
 }

@@ -3,17 +3,27 @@
 //! The format is that of Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" (1991), with
 //! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but [`super::Decoder`] is
 //! among the readers that do not take them.
+//!
+//! [`GrowingWav`] is the other way round: a recording that must outlive whatever happens to the process is a whole file from
+//! its first moment on.
 
+mod growing;
+mod header;
 mod part;
+mod sample;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use self::header::Header;
+use self::sample::SampleEncoder;
 use super::{MediaError, check_limits, display_name};
 use part::PartFile;
 
 pub use part::remove_abandoned;
+
+pub use growing::GrowingWav;
 
 /// How a sample is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +55,12 @@ pub struct WavWriter {
     /// Nothing after a failure or the end.
     sink: Option<Sink>,
     channels: usize,
-    bits: WavBits,
+    encoder: SampleEncoder,
     header: Header,
     frames: u64,
     promised: Option<u64>,
     /// Frames there is room for.
     most: u64,
-    dither: Dither,
     bytes: Vec<u8>,
 }
 
@@ -124,12 +133,12 @@ impl WavWriter {
             name,
             sink: Some(sink),
             channels,
-            bits,
+            // The error of 24 bits is below the noise of any converter.
+            encoder: SampleEncoder::new(bits, bits == WavBits::Int16),
             header,
             frames: 0,
             promised,
             most,
-            dither: Dither(0x0bde_5eed),
             bytes: Vec::new(),
         };
         writer.check_length(promised.unwrap_or(0))?;
@@ -163,7 +172,7 @@ impl WavWriter {
         bytes.clear();
         for frame in 0..frames {
             for channel in block {
-                self.encode(channel.as_ref()[frame], &mut bytes);
+                self.encoder.encode(channel.as_ref()[frame], &mut bytes);
             }
         }
         let result = self.put(&bytes);
@@ -220,121 +229,11 @@ impl WavWriter {
             MediaError::Unwritable { file: self.name.clone(), source }
         })
     }
-
-    fn encode(&mut self, sample: f32, bytes: &mut Vec<u8>) {
-        let sample = if sample.is_nan() { 0.0 } else { sample };
-        match self.bits {
-            WavBits::Int16 => {
-                let value = f64::from(sample) * 32_768.0 + self.dither.next();
-                bytes.extend_from_slice(&(value.round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes());
-            }
-            WavBits::Int24 => {
-                let value = f64::from(sample) * 8_388_608.0;
-                let value = value.round().clamp(-8_388_608.0, 8_388_607.0) as i32;
-                bytes.extend_from_slice(&value.to_le_bytes()[..3]);
-            }
-            WavBits::Float32 => bytes.extend_from_slice(&sample.to_le_bytes()),
-        }
-    }
 }
 
 /// What a call after a failure meets.
 fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "an earlier write failed")
-}
-
-/// What stands before the samples.
-#[derive(Debug, Clone, Copy)]
-struct Header {
-    sample_rate: u32,
-    channels: u16,
-    bits: WavBits,
-}
-
-/// The GUID of the sub-formats of WAVE_FORMAT_EXTENSIBLE, after the format tag it begins with.
-const SUB_FORMAT: [u8; 14] = [0, 0, 0, 0, 16, 0, 128, 0, 0, 170, 0, 56, 155, 113];
-
-impl Header {
-    fn frame_bytes(self) -> u16 {
-        self.channels * self.bits.bytes()
-    }
-
-    fn data_bytes(self, frames: u64) -> u64 {
-        frames * u64::from(self.frame_bytes())
-    }
-
-    /// The lengths are 32-bit numbers, of which the largest stands for "unknown".
-    fn most_frames(self) -> u64 {
-        let overhead = self.with_frames(0).len() as u64 + 1;
-        (u64::from(u32::MAX) - 1 - overhead) / u64::from(self.frame_bytes())
-    }
-
-    fn unknown_length(self) -> Vec<u8> {
-        self.bytes(u32::MAX, u32::MAX, None)
-    }
-
-    /// For at most [`most_frames`](Self::most_frames).
-    fn with_frames(self, frames: u64) -> Vec<u8> {
-        let short = |value: u64| u32::try_from(value).expect("the length was checked");
-        let data = self.data_bytes(frames);
-        let empty = self.bytes(0, 0, Some(0)).len() as u64 - 8;
-        self.bytes(short(empty + data + data % 2), short(data), Some(short(frames)))
-    }
-
-    fn bytes(self, riff: u32, data: u32, frames: Option<u32>) -> Vec<u8> {
-        let bits = 8 * self.bits.bytes();
-        let tag: u16 = if self.bits == WavBits::Float32 { 3 } else { 1 };
-        let extensible = self.channels > 2;
-        let mut format = Vec::new();
-        format.extend_from_slice(&(if extensible { 0xfffe } else { tag }).to_le_bytes());
-        format.extend_from_slice(&self.channels.to_le_bytes());
-        format.extend_from_slice(&self.sample_rate.to_le_bytes());
-        format.extend_from_slice(&(self.sample_rate * u32::from(self.frame_bytes())).to_le_bytes());
-        format.extend_from_slice(&self.frame_bytes().to_le_bytes());
-        format.extend_from_slice(&bits.to_le_bytes());
-        if extensible {
-            format.extend_from_slice(&22_u16.to_le_bytes());
-            format.extend_from_slice(&bits.to_le_bytes());
-            // The loudspeaker of each channel, in the order of the standard, which knows 18. None at all is allowed, but
-            // not every reader takes that.
-            let loudspeakers = if self.channels <= 18 { (1_u32 << self.channels) - 1 } else { 0 };
-            format.extend_from_slice(&loudspeakers.to_le_bytes());
-            format.extend_from_slice(&tag.to_le_bytes());
-            format.extend_from_slice(&SUB_FORMAT);
-        }
-        let mut bytes = Vec::new();
-        let mut chunk = |name: &[u8; 4], length: u32, contents: &[u8]| {
-            bytes.extend_from_slice(name);
-            bytes.extend_from_slice(&length.to_le_bytes());
-            bytes.extend_from_slice(contents);
-        };
-        chunk(b"RIFF", riff, b"WAVE");
-        chunk(b"fmt ", format.len() as u32, &format);
-        // What is not PCM says how long it is in this way, too.
-        if let (WavBits::Float32, Some(frames)) = (self.bits, frames) {
-            chunk(b"fact", 4, &frames.to_le_bytes());
-        }
-        chunk(b"data", data, &[]);
-        bytes
-    }
-}
-
-/// Triangular noise of two quantisation steps, which makes the error of rounding independent of the sound up to its variance
-/// (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization and dither", JAES 40(5), 1992).
-struct Dither(u64);
-
-impl Dither {
-    /// In steps, -1 to 1.
-    fn next(&mut self) -> f64 {
-        // SplitMix64, by S. Vigna.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        let unit = |bits: u64| bits as f64 / f64::from(u32::MAX);
-        unit(z >> 32) - unit(z & u64::from(u32::MAX))
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,18 @@
+//! Ondes as a program: what its commands do, and what they share.
+//!
+//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`shell`]
+//! (completions and man pages), [`record`] (what is played becomes a file), then what they use: [`terminal`], [`progress`],
+//! [`interrupt`] and [`memory`].
+
+#![forbid(unsafe_code)]
+// Whoever reads this works on it, with `cargo doc --document-private-items`.
+#![allow(rustdoc::private_intra_doc_links)]
+
+pub mod info;
+pub mod interrupt;
+mod memory;
+mod progress;
+pub mod record;
+pub mod render;
+pub mod shell;
+pub mod terminal;

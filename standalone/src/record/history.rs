@@ -1,0 +1,116 @@
+//! The last frames of a tap, by their numbers.
+
+use std::ops::Range;
+
+use super::RecordError;
+
+/// A ring of interleaved frames in which frame `n` stands at place `n` modulo its capacity.
+pub(super) struct History {
+    samples: Vec<f32>,
+    channels: usize,
+    /// Frames.
+    capacity: u64,
+    held: Option<Range<u64>>,
+}
+
+impl History {
+    pub fn new(channels: usize, frames: usize) -> Result<Self, RecordError> {
+        let mut samples = Vec::new();
+        let length = frames.checked_mul(channels).ok_or(RecordError::Memory)?;
+        samples.try_reserve_exact(length).map_err(|_| RecordError::Memory)?;
+        samples.resize(length, 0.0);
+        Ok(Self { samples, channels, capacity: frames as u64, held: None })
+    }
+
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Numbers of the frames that are there; nothing before the first.
+    pub fn held(&self) -> Option<Range<u64>> {
+        self.held.clone()
+    }
+
+    /// Forgets everything; the next frame has the number `clock`.
+    pub fn restart(&mut self, clock: u64) {
+        self.held = Some(clock..clock);
+    }
+
+    /// Forgets everything; what is added before the next [`restart`](Self::restart) is lost.
+    pub fn forget(&mut self) {
+        self.held = None;
+    }
+
+    /// Adds frames, which `fill` puts into the slices that it is given; the oldest make room.
+    pub fn push(&mut self, frames: u64, mut fill: impl FnMut(&mut [f32])) {
+        let Some(mut held) = self.held.take() else { return };
+        let end = held.end.saturating_add(frames);
+        while held.end < end {
+            let place = self.place(held.end..end);
+            held.end += (place.len() / self.channels) as u64;
+            fill(&mut self.samples[place]);
+        }
+        held.start = held.start.max(held.end.saturating_sub(self.capacity));
+        self.held = Some(held);
+    }
+
+    /// Gives frames to `sink`, in slices. They must be held.
+    pub fn read<E>(&self, mut frames: Range<u64>, mut sink: impl FnMut(&[f32]) -> Result<(), E>) -> Result<(), E> {
+        while !frames.is_empty() {
+            let place = self.place(frames.clone());
+            frames.start += (place.len() / self.channels) as u64;
+            sink(&self.samples[place])?;
+        }
+        Ok(())
+    }
+
+    /// Where the first of these frames stand, as far as they do in one piece.
+    fn place(&self, frames: Range<u64>) -> Range<usize> {
+        let slot = frames.start % self.capacity;
+        let run = (frames.end - frames.start).min(self.capacity - slot);
+        let index = |slot: u64| slot as usize * self.channels;
+        index(slot)..index(slot + run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(history: &History) -> Vec<f32> {
+        let mut all = Vec::new();
+        let held = history.held().unwrap();
+        let copy = |slice: &[f32]| -> Result<(), ()> {
+            all.extend_from_slice(slice);
+            Ok(())
+        };
+        history.read(held, copy).unwrap();
+        all
+    }
+
+    #[test]
+    fn it_holds_the_last_frames_by_number() {
+        let mut history = History::new(2, 10).unwrap();
+        assert!(history.held().is_none());
+        history.restart(1_003);
+        let mut next = 0_u64;
+        for frames in [3, 0, 4, 9, 10, 23, 1] {
+            let mut sample = 2 * next;
+            history.push(frames, |slice| {
+                for place in slice {
+                    *place = sample as f32;
+                    sample += 1;
+                }
+            });
+            next += frames;
+            let first = next.saturating_sub(10);
+            assert_eq!(history.held(), Some(1_003 + first..1_003 + next));
+            let expected: Vec<f32> = (2 * first..2 * next).map(|sample| sample as f32).collect();
+            assert_eq!(read(&history), expected);
+        }
+    }
+}
