@@ -1,13 +1,14 @@
 //! Ondes as a program: what its commands do, and what they share.
 //!
-//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`shell`]
-//! (completions and man pages), [`record`] (what is played becomes a file), then what they use: [`terminal`], [`progress`],
-//! [`interrupt`] and [`memory`].
+//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`devices`]
+//! (sound cards and MIDI ports, as they come and go), [`record`] (what is played becomes a file), [`shell`] (completions and man
+//! pages), then what they use: [`terminal`], [`progress`], [`interrupt`] and [`memory`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 // Whoever reads this works on it, with `cargo doc --document-private-items`.
 #![allow(rustdoc::private_intra_doc_links)]
 
+pub mod devices;
 pub mod info;
 pub mod interrupt;
 mod memory;

@@ -1,5 +1,7 @@
 //! `ondes`: plays neural instruments.
 //!
+//! It reads the command line; what it calls is in the library.
+//!
 //! Every error is a whole line in itself, `PATH: reason`; here it gets the program's name in front and exit code 2, or 130
 //! where somebody interrupted.
 
@@ -9,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use ondes::devices::command as devices;
 use ondes::{info, interrupt, render, shell, terminal};
 
 const EXAMPLES: &str = "\
@@ -32,6 +35,7 @@ struct Arguments {
 enum Command {
     Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
+    Devices(devices::DevicesArguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
 }
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Render(arguments) => render::run(&arguments, started),
         Command::Info(arguments) => info::run(&arguments),
+        Command::Devices(arguments) => devices::run(&arguments),
         Command::Completions(arguments) => shell::complete(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::explain(&arguments, Arguments::command()),
     };

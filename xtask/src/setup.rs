@@ -25,9 +25,15 @@ enum Need {
     Testing,
 }
 
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 9] = [
     Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", need: Need::Building },
     Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", need: Need::Building },
+    Tool {
+        test: ("pkg-config", &["--exists", "alsa", "jack"]),
+        package: "pkg-config libasound2-dev libjack-jackd2-dev",
+        purpose: "sound and MIDI of the app",
+        need: Need::Building,
+    },
     Tool {
         test: ("python3", &["--version"]),
         package: "python3",
@@ -47,6 +53,18 @@ const TOOLS: [Tool; 6] = [
         need: Need::Testing,
     },
     Tool { test: ("ardour7-lua", &["--version"]), package: "ardour", purpose: "a DAW for tests", need: Need::Testing },
+    Tool {
+        test: ("jackd", &["--version"]),
+        package: "jackd2",
+        purpose: "a sound server for tests that needs no sound card",
+        need: Need::Testing,
+    },
+    Tool {
+        test: ("sh", &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"]),
+        package: "libasound2-plugins",
+        purpose: "an ALSA device for tests that needs no sound card",
+        need: Need::Testing,
+    },
 ];
 
 /// Installs what is missing; with `torch`, for training and for all tests too.

@@ -1,0 +1,256 @@
+//! Sound, through JACK and through ALSA.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
+
+use ondes::devices::{Audio, AudioChoice, Callback, Opened, Status};
+
+use crate::peer::Peer;
+use crate::server::{BLOCK, PATIENCE, RATE, Server, alone, wait_until};
+
+/// Hums until told, then plays a cosine to the left and its negative to the right, from its first sample on.
+struct Tone {
+    frame: usize,
+    go: Arc<AtomicBool>,
+    /// How many callbacks there are now.
+    alive: Arc<AtomicUsize>,
+    longest: usize,
+}
+
+/// What is heard before, so that it is known whether anything is.
+const HUM: f32 = 0.125;
+
+fn tone(frame: usize) -> f32 {
+    0.5 * (frame as f32 * 0.0577).cos()
+}
+
+impl Callback for Tone {
+    fn process(&mut self, _: &[&[f32]], output: &mut [&mut [f32]]) {
+        assert!(output[0].len() <= self.longest);
+        let go = self.go.load(SeqCst);
+        let frames = output[0].len();
+        for (channel, samples) in output.iter_mut().enumerate() {
+            let sign = if channel == 0 { 1.0 } else { -1.0 };
+            for (frame, sample) in samples.iter_mut().enumerate() {
+                *sample = if go { sign * tone(self.frame + frame) } else { HUM };
+            }
+        }
+        self.frame += if go { frames } else { 0 };
+    }
+}
+
+impl Drop for Tone {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, SeqCst);
+    }
+}
+
+/// An input that is played as it is.
+pub struct Wire;
+
+impl Callback for Wire {
+    fn process(&mut self, input: &[&[f32]], output: &mut [&mut [f32]]) {
+        for (output, input) in output.iter_mut().zip(input) {
+            output.copy_from_slice(input);
+        }
+    }
+}
+
+pub struct Player {
+    pub audio: Audio,
+    pub go: Arc<AtomicBool>,
+    alive: Arc<AtomicUsize>,
+    made: Arc<AtomicUsize>,
+}
+
+pub fn play(choice: AudioChoice) -> Player {
+    let (go, alive, made) = <(Arc<AtomicBool>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let (flag, living, count) = (go.clone(), alive.clone(), made.clone());
+    let factory = move |opened: &Opened| {
+        living.fetch_add(1, SeqCst);
+        count.fetch_add(1, SeqCst);
+        let tone = Tone { frame: 0, go: flag.clone(), alive: living.clone(), longest: opened.max_block };
+        Ok(Box::new(tone) as Box<dyn Callback>)
+    };
+    Player { audio: Audio::open(choice, Box::new(factory)), go, alive, made }
+}
+
+pub fn jack() -> AudioChoice {
+    AudioChoice { host: Some("jack".into()), ..AudioChoice::default() }
+}
+
+pub fn opened(audio: &Audio) -> Opened {
+    match audio.settled(PATIENCE) {
+        Status::Playing(opened) => opened,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Why nothing can be played, in one line.
+fn refusal(choice: AudioChoice) -> String {
+    match play(choice).audio.settled(PATIENCE) {
+        Status::Failed(reason) => {
+            assert!(!reason.contains('\n'), "{reason}");
+            reason
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is played on a port is the tone, from its beginning, for half a second, but for so much in each sample.
+pub fn assert_tone(port: &str, go: &AtomicBool, tolerance: f32) {
+    let (_recorder, recorded) = Peer::recorder(port);
+    let is_hum = |sample: f32| (sample - HUM).abs() <= tolerance;
+    // A connection takes some cycles.
+    wait_until("the recorder hears it", || recorded.lock().unwrap().iter().any(|(sample, _)| is_hum(*sample)));
+    go.store(true, SeqCst);
+    let half_a_second = RATE as usize / 2;
+    let sounding = || {
+        let recorded: Vec<f32> = recorded.lock().unwrap().iter().map(|(sample, _)| *sample).collect();
+        let hum = recorded.iter().position(|sample| is_hum(*sample))?;
+        let first = hum + recorded[hum..].iter().position(|sample| !is_hum(*sample))?;
+        (recorded.len() - first >= half_a_second).then(|| recorded[first..].to_vec())
+    };
+    wait_until("half a second is recorded", || sounding().is_some());
+    for (frame, sample) in sounding().unwrap()[..half_a_second].iter().enumerate() {
+        assert!((sample - tone(frame)).abs() <= tolerance, "frame {frame}: {sample}");
+    }
+}
+
+#[test]
+fn what_is_played_is_what_was_computed() {
+    alone("audio::what_is_played_is_what_was_computed", || {
+        let _server = Server::start();
+        let player = play(jack());
+        let opened = opened(&player.audio);
+        assert_eq!((opened.host.as_str(), opened.output.as_str()), ("JACK", "system"));
+        assert_eq!((opened.sample_rate, opened.max_block), (RATE, BLOCK));
+        assert_eq!((opened.inputs, opened.outputs, opened.input), (0, 2, None));
+        assert_tone("Ondes:out_1", &player.go, 0.0);
+        let (peer, _) = Peer::recorder("Ondes:out_2");
+        assert_eq!(peer.connections("Ondes:out_1"), ["system:playback_1"]);
+        assert_eq!(peer.connections("Ondes:out_2")[0], "system:playback_2");
+        drop(player.audio);
+        assert_eq!(player.alive.load(SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_server_that_dies_and_comes_back_is_taken_again() {
+    alone("audio::a_server_that_dies_and_comes_back_is_taken_again", || {
+        let server = Server::start();
+        let player = play(jack());
+        opened(&player.audio);
+        server.kill();
+        let before = Instant::now();
+        wait_until("the loss is noticed", || matches!(player.audio.status(), Status::Lost { .. }));
+        let Status::Lost { device, reason, since } = player.audio.status() else { panic!() };
+        assert_eq!((device.as_str(), reason.as_str()), ("system", "the JACK server has stopped"));
+        assert!(since <= Instant::now() && since.elapsed() <= before.elapsed() + PATIENCE);
+        wait_until("the callback is gone", || player.alive.load(SeqCst) == 0);
+
+        // Another one, that runs at another rate: what is made for it is made anew.
+        let _server = Server::start_at(44_100);
+        wait_until("it plays again", || matches!(player.audio.status(), Status::Playing(_)));
+        assert_eq!(opened(&player.audio).sample_rate, 44_100);
+        assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
+        assert_tone("Ondes:out_1", &player.go, 0.0);
+    });
+}
+
+#[test]
+fn a_server_may_come_later() {
+    alone("audio::a_server_may_come_later", || {
+        let player = play(jack());
+        let failed = Status::Failed("no JACK server is running".into());
+        assert_eq!(player.audio.settled(PATIENCE), failed);
+        let _server = Server::start();
+        wait_until("it plays", || matches!(player.audio.status(), Status::Playing(_)));
+    });
+}
+
+#[test]
+fn through_input_and_output_time_is_as_told() {
+    alone("audio::through_input_and_output_time_is_as_told", || {
+        let _server = Server::start();
+        let choice = AudioChoice { input_channels: Some(1), output_channels: Some(1), ..jack() };
+        let audio = Audio::open(choice, Box::new(|_| Ok(Box::new(Wire))));
+        let opened = opened(&audio);
+        assert_eq!((opened.inputs, opened.outputs, opened.input.as_deref()), (1, 1, Some("system")));
+        let (peer, recorded) = Peer::recorder("Ondes:out_1");
+        let _timekeeper = Peer::timekeeper("Ondes:in_1");
+        assert_eq!(peer.connections("Ondes:in_1"), ["system:capture_1", "timekeeper:out"]);
+        let heard = || recorded.lock().unwrap().iter().filter(|(sample, _)| *sample != 0.0).count();
+        wait_until("a while is recorded", || heard() > 20 * BLOCK);
+        let recorded = recorded.lock().unwrap();
+        let delays = recorded.iter().filter(|(sample, _)| *sample != 0.0);
+        let delays: Vec<u32> = delays.map(|(sample, time)| (time % (1 << 20)).wrapping_sub(*sample as u32)).collect();
+        // While a connection is made, a cycle may run in another order.
+        let settled = &delays[delays.len() / 2..];
+        assert!(settled.iter().all(|delay| *delay as usize == opened.bridge_frames), "{:?}", settled.iter().max());
+    });
+}
+
+#[test]
+fn what_cannot_be_had_is_told_in_a_line_that_names_what_there_is() {
+    alone("audio::what_cannot_be_had_is_told_in_a_line_that_names_what_there_is", || {
+        let error = refusal(AudioChoice { host: Some("OSS".into()), ..AudioChoice::default() });
+        assert_eq!(error, "no sound system is called \"OSS\" here; there is: ALSA, JACK");
+        assert_eq!(refusal(jack()), "no JACK server is running");
+        let _server = Server::start();
+        let error = refusal(AudioChoice { output: Some("Babyface".into()), ..jack() });
+        assert_eq!(error, "\"Babyface\" is none of the outputs of JACK; there is: system");
+        let error = refusal(AudioChoice { input: Some("Babyface".into()), ..jack() });
+        assert_eq!(error, "\"Babyface\" is none of the inputs of JACK; there is: system");
+        let error = refusal(AudioChoice { sample_rate: Some(44_100), ..jack() });
+        assert_eq!(error, "the JACK server runs at 48000 Hz, not at 44100 Hz");
+        assert!(refusal(AudioChoice { output_channels: Some(65), ..jack() }).contains("1 to 64"));
+        let alsa = AudioChoice { host: Some("ALSA".into()), output: Some("Babyface".into()), ..AudioChoice::default() };
+        let error = refusal(alsa);
+        assert!(error.starts_with("\"Babyface\" is none of the outputs of ALSA; there is: "), "{error}");
+    });
+}
+
+#[test]
+fn a_callback_that_panics_or_cannot_be_made_is_told() {
+    alone("audio::a_callback_that_panics_or_cannot_be_made_is_told", || {
+        struct Bomb;
+        impl Callback for Bomb {
+            fn process(&mut self, _: &[&[f32]], _: &mut [&mut [f32]]) {
+                panic!("out of\ntune");
+            }
+        }
+        let _server = Server::start();
+        let audio = Audio::open(jack(), Box::new(|_| Ok(Box::new(Bomb))));
+        wait_until("it is told", || matches!(audio.status(), Status::Failed(_)));
+        assert_eq!(audio.status(), Status::Failed("the sound broke down: out of tune".into()));
+        let audio = Audio::open(jack(), Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))));
+        assert_eq!(audio.settled(PATIENCE), Status::Failed("no model for 48000 Hz".into()));
+    });
+}
+
+#[test]
+fn another_choice_takes_over() {
+    alone("audio::another_choice_takes_over", || {
+        let _server = Server::start();
+        let player = play(jack());
+        assert_eq!(opened(&player.audio).outputs, 2);
+        player.audio.choose(AudioChoice { output_channels: Some(4), input: Some("system".into()), ..jack() });
+        let now = opened(&player.audio);
+        assert_eq!((now.outputs, now.inputs), (4, 2));
+        assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
+        player.audio.choose(AudioChoice { output: Some("nowhere".into()), ..jack() });
+        assert!(matches!(player.audio.settled(PATIENCE), Status::Failed(_)));
+        assert_eq!(player.alive.load(SeqCst), 0);
+        // The last of several choices holds, whatever is being opened.
+        for channels in 1..=6 {
+            player.audio.choose(AudioChoice { output_channels: Some(channels), ..jack() });
+            assert!(matches!(player.audio.status(), Status::Opening));
+        }
+        assert_eq!(opened(&player.audio).outputs, 6);
+        // Without a host named, a server that runs comes first.
+        player.audio.choose(AudioChoice::default());
+        assert_eq!(opened(&player.audio).host, "JACK");
+    });
+}
