@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
+use ondes_instance::preset::Product;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;
@@ -16,12 +17,12 @@ pub struct OndesFx {
 
 impl Default for OndesFx {
     fn default() -> Self {
-        Self { rig: Rig::new(Source::Sound) }
+        Self { rig: Rig::new(Product::Effect) }
     }
 }
 
 impl Plugin for OndesFx {
-    const NAME: &'static str = "Ondes FX";
+    const NAME: &'static str = Product::Effect.name();
     const VENDOR: &'static str = crate::VENDOR;
     const URL: &'static str = "";
     const EMAIL: &'static str = "";
@@ -55,7 +56,7 @@ impl Plugin for OndesFx {
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
-        Some(Editor::new(&self.rig.shared, &self.rig.parameters))
+        Some(Editor::new(&self.rig))
     }
 
     fn activate(
@@ -84,7 +85,7 @@ impl Plugin for OndesFx {
 }
 
 impl ClapPlugin for OndesFx {
-    const CLAP_ID: &'static str = "org.ondes.effect";
+    const CLAP_ID: &'static str = Product::Effect.id();
     const CLAP_DESCRIPTION: Option<&'static str> = Some("Neural networks as effects");
     const CLAP_MANUAL_URL: Option<&'static str> = None;
     const CLAP_SUPPORT_URL: Option<&'static str> = None;

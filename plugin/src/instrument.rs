@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
+use ondes_instance::board::Board;
+use ondes_instance::player::Player;
+use ondes_instance::preset::Product;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;
@@ -16,12 +19,12 @@ pub struct Ondes {
 
 impl Default for Ondes {
     fn default() -> Self {
-        Self { rig: Rig::new(Source::Notes) }
+        Self { rig: Rig::new(Product::Instrument) }
     }
 }
 
 impl Plugin for Ondes {
-    const NAME: &'static str = "Ondes";
+    const NAME: &'static str = Product::Instrument.name();
     const VENDOR: &'static str = crate::VENDOR;
     const URL: &'static str = "";
     const EMAIL: &'static str = "";
@@ -56,7 +59,7 @@ impl Plugin for Ondes {
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
-        Some(Editor::new(&self.rig.shared, &self.rig.parameters))
+        Some(Editor::new(&self.rig))
     }
 
     fn activate(
@@ -65,7 +68,7 @@ impl Plugin for Ondes {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.rig.activate(config, self.rig.parameters.played_by.value().into());
+        let latency = self.rig.activate(config, self.rig.parameters.source());
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 
@@ -79,9 +82,9 @@ impl Plugin for Ondes {
         aux: &mut AuxiliaryBuffers,
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
-        let source = self.rig.parameters.played_by.value().into();
+        let source = self.rig.parameters.source();
         let side_chain = aux.inputs.first().filter(|_| source == Source::Sound);
-        let listen = |player: &mut crate::player::Player, _: &mut Buffer| {
+        let listen = |player: &mut Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {
                 player.listen(side_chain.as_slice_immutable());
             }
@@ -91,7 +94,7 @@ impl Plugin for Ondes {
 }
 
 impl ClapPlugin for Ondes {
-    const CLAP_ID: &'static str = "org.ondes.instrument";
+    const CLAP_ID: &'static str = Product::Instrument.id();
     const CLAP_DESCRIPTION: Option<&'static str> = Some("Neural networks as instruments");
     const CLAP_MANUAL_URL: Option<&'static str> = None;
     const CLAP_SUPPORT_URL: Option<&'static str> = None;

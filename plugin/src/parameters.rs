@@ -1,98 +1,63 @@
-//! What a host can automate.
+//! What a host can automate: the framework's parameters, made from the table of all.
 
 use std::sync::Arc;
 
+use nice_plug::params::persist::PersistentField;
 use nice_plug::prelude::*;
-use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::Driver;
+use ondes_instance::board::Board;
+use ondes_instance::choice::of_source;
+use ondes_instance::macros::MACROS;
+use ondes_instance::parameter::{
+    BYPASS, Choices, Curve, DRIVER, GLIDE, INPUT_GAIN, Kind, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS, PLAYED_BY,
+    Parameter, TRANSPOSE, TUNE, VOICES,
+};
+use ondes_instance::player::Knobs;
+use ondes_instance::preset::Product;
+use ondes_instance::shared::Shared;
+use ondes_instance::state::Saved;
+use ondes_ui::KnobId;
 
-use crate::macros::{MACROS, REST};
-use crate::player::{Knobs, Playing};
-use crate::shared::{Selection, Shared};
+use crate::places::Place;
 
-/// At this gain, dB, and below nothing is heard.
-pub const SILENT_DB: f32 = -60.0;
+/// One of what the parameter of that number chooses between, by its place among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice<const KNOB: u32>(pub usize);
 
-/// Where the model runs; changing it makes the host restart the plugin, since latency changes with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
-pub enum DriverChoice {
-    /// In the callback where the model is cheap enough, else by the worker.
-    #[id = "auto"]
-    #[name = "Auto"]
-    Auto,
-    /// In the callback: no latency is added.
-    #[id = "inline"]
-    #[name = "Inline"]
-    Inline,
-    /// By the worker thread, a block and 10 ms late.
-    #[id = "worker"]
-    #[name = "Worker"]
-    Worker,
+impl<const KNOB: u32> Choice<KNOB> {
+    const CHOICES: Choices = match PARAMETERS[KNOB as usize].kind {
+        Kind::Choice(choices) => choices,
+        _ => panic!("there is nothing to choose"),
+    };
 }
 
-impl DriverChoice {
-    /// The choice that comes nearest; none for what a host never drives by.
-    #[must_use]
-    pub fn of(driver: Driver) -> Option<Self> {
-        match driver {
-            Driver::Auto => Some(Self::Auto),
-            Driver::Inline => Some(Self::Inline),
-            Driver::Worker { .. } => Some(Self::Worker),
-            Driver::Offline => None,
-        }
+impl<const KNOB: u32> Enum for Choice<KNOB> {
+    fn variants() -> &'static [&'static str] {
+        Self::CHOICES.names
+    }
+
+    fn ids() -> Option<&'static [&'static str]> {
+        Some(Self::CHOICES.ids)
+    }
+
+    fn to_index(self) -> usize {
+        self.0
+    }
+
+    fn from_index(index: usize) -> Self {
+        Self(if index < Self::CHOICES.ids.len() { index } else { 0 })
     }
 }
 
-impl From<DriverChoice> for Driver {
-    fn from(choice: DriverChoice) -> Self {
-        match choice {
-            DriverChoice::Auto => Self::Auto,
-            DriverChoice::Inline => Self::Inline,
-            DriverChoice::Worker => Self::Worker { latency: None },
-        }
+/// What a project saves besides the parameters.
+struct Selection(Arc<Shared>);
+
+impl PersistentField<'_, Saved> for Selection {
+    fn set(&self, saved: Saved) {
+        self.0.restore(saved);
     }
-}
 
-/// How notes that overlap are played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
-pub enum Mode {
-    /// As the model says.
-    #[id = "model"]
-    #[name = "As made"]
-    Model,
-    /// Each has a voice of its own.
-    #[id = "poly"]
-    #[name = "Poly"]
-    Poly,
-    /// One voice, which each note strikes anew.
-    #[id = "mono"]
-    #[name = "Mono"]
-    Mono,
-    /// One voice, which slurs.
-    #[id = "legato"]
-    #[name = "Legato"]
-    Legato,
-}
-
-/// What plays the instrument; changing it makes the host restart the plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
-pub enum PlayedBy {
-    /// Notes.
-    #[id = "notes"]
-    #[name = "Notes"]
-    Notes,
-    /// A sound, by its pitch and loudness.
-    #[id = "input"]
-    #[name = "Side-chain"]
-    Input,
-}
-
-impl From<PlayedBy> for Source {
-    fn from(played_by: PlayedBy) -> Self {
-        match played_by {
-            PlayedBy::Notes => Self::Notes,
-            PlayedBy::Input => Self::Sound,
-        }
+    fn map<F: Fn(&Saved) -> R, R>(&self, give: F) -> R {
+        give(&self.0.saved())
     }
 }
 
@@ -101,42 +66,30 @@ impl From<PlayedBy> for Source {
 pub struct Parameters {
     #[persist = "ondes"]
     selection: Selection,
-    /// The dry sound alone, as late as the wet one.
     #[id = "bypass"]
-    pub bypass: BoolParam,
-    /// Gain of what drives the model, dB (−60 … 24; −60 is silence).
+    pub(crate) bypass: BoolParam,
     #[id = "input_gain"]
-    pub input_gain: FloatParam,
-    /// Gain of what is heard, dB (−60 … 24; −60 is silence).
+    pub(crate) input_gain: FloatParam,
     #[id = "output_gain"]
-    pub output_gain: FloatParam,
-    /// Share of the model's sound, 0 … 1; the rest is the input.
+    pub(crate) output_gain: FloatParam,
     #[id = "mix"]
-    pub mix: FloatParam,
-    /// Shift of all pitches, semitones (−24 … 24).
+    pub(crate) mix: FloatParam,
     #[id = "transpose"]
-    pub transpose: IntParam,
-    /// Fine shift of all pitches, cents (−100 … 100).
+    pub(crate) transpose: IntParam,
     #[id = "tune"]
-    pub tune: FloatParam,
-    /// How notes that overlap are played.
+    pub(crate) tune: FloatParam,
     #[id = "mode"]
-    pub mode: EnumParam<Mode>,
-    /// Time of the slide between notes that share a voice, ms (0 … 2,000; below 0 it is the model's own).
+    pub(crate) mode: EnumParam<Choice<{ MODE.0 }>>,
     #[id = "glide"]
-    pub glide: FloatParam,
-    /// Most notes at once (1 … 16; 0 for as many as the model has voices).
+    pub(crate) glide: FloatParam,
     #[id = "voices"]
-    pub voices: IntParam,
-    /// Silence at once, each time that it is switched on.
+    pub(crate) voices: IntParam,
     #[id = "panic"]
-    pub panic: BoolParam,
-    /// Where the model runs.
+    pub(crate) panic: BoolParam,
     #[id = "driver"]
-    pub driver: EnumParam<DriverChoice>,
-    /// What plays the model; hosts do not see it where there is no choice.
+    pub(crate) driver: EnumParam<Choice<{ DRIVER.0 }>>,
     #[id = "source"]
-    pub played_by: EnumParam<PlayedBy>,
+    pub(crate) played_by: EnumParam<Choice<{ PLAYED_BY.0 }>>,
     #[id = "macro1"]
     macro1: FloatParam,
     #[id = "macro2"]
@@ -156,40 +109,28 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Parameters at their defaults.
+    /// Parameters of an instance at their defaults.
     #[must_use]
-    ///
-    /// Where a sound plays the model by itself, there is no choice what plays it.
-    pub fn new(shared: &Arc<Shared>, source: Source) -> Self {
+    pub fn new(shared: &Arc<Shared>) -> Self {
         let turn = |index| a_macro(shared, index);
+        let played_by = choice(PLAYED_BY, of_source(shared.product.source()) as usize);
         Self {
             selection: Selection(shared.clone()),
-            bypass: BoolParam::new("Bypass", false).make_bypass(),
-            input_gain: gain("Input gain"),
-            output_gain: gain("Output gain"),
-            mix: FloatParam::new("Mix", 1.0, FloatRange::Linear { min: 0.0, max: 1.0 })
-                .with_unit(" %")
-                .with_value_to_string(formatters::v2s_f32_percentage(1))
-                .with_string_to_value(Arc::new(|text| Some(number(text)? / 100.0))),
-            transpose: IntParam::new("Transpose", 0, IntRange::Linear { min: -24, max: 24 })
-                .with_unit(" st")
-                .with_string_to_value(Arc::new(|text| Some(number(text)?.round() as i32))),
-            tune: FloatParam::new("Tune", 0.0, FloatRange::Linear { min: -100.0, max: 100.0 })
-                .with_unit(" ct")
-                .with_value_to_string(formatters::v2s_f32_rounded(1))
-                .with_string_to_value(Arc::new(number)),
-            mode: EnumParam::new("Mode", Mode::Model),
-            glide: glide(),
-            voices: IntParam::new("Voices", 0, IntRange::Linear { min: 0, max: 16 })
-                .with_value_to_string(Arc::new(|value| if value == 0 { AS_MADE.into() } else { value.to_string() }))
-                .with_string_to_value(Arc::new(|text| {
-                    if is_as_made(text) { Some(0) } else { Some(number(text)?.round() as i32) }
-                })),
-            panic: BoolParam::new("Panic", false),
-            driver: EnumParam::new("Driver", DriverChoice::Auto).non_automatable(),
-            played_by: match source {
-                Source::Notes => EnumParam::new("Played by", PlayedBy::Notes).non_automatable(),
-                Source::Sound => EnumParam::new("Played by", PlayedBy::Input).non_automatable().hide(),
+            bypass: switch(BYPASS).make_bypass(),
+            input_gain: float(INPUT_GAIN),
+            output_gain: float(OUTPUT_GAIN),
+            mix: float(MIX),
+            transpose: whole(TRANSPOSE),
+            tune: float(TUNE),
+            mode: choice(MODE, 0),
+            glide: float(GLIDE),
+            voices: whole(VOICES),
+            panic: switch(PANIC),
+            driver: choice(DRIVER, 0),
+            played_by: match shared.product {
+                Product::Instrument => played_by,
+                // Where only a sound plays the model there is no choice.
+                Product::Effect => played_by.hide(),
             },
             macro1: turn(0),
             macro2: turn(1),
@@ -208,89 +149,167 @@ impl Parameters {
         let Self { macro1, macro2, macro3, macro4, macro5, macro6, macro7, macro8, .. } = self;
         [macro1, macro2, macro3, macro4, macro5, macro6, macro7, macro8]
     }
+}
 
-    /// Whether notes can play the model.
-    #[must_use]
-    pub fn can_play_notes(&self) -> bool {
-        !self.played_by.flags().contains(ParamFlags::HIDDEN)
+impl Board for Parameters {
+    fn knobs(&self) -> Knobs {
+        Knobs::read(|knob| Place::of(self, knob).map_or(0.0, Place::modulated))
     }
 
-    /// Where everything stands now.
-    #[must_use]
-    pub fn knobs(&self) -> Knobs {
-        Knobs {
-            bypass: self.bypass.value(),
-            input_gain: linear(self.input_gain.value()),
-            output_gain: linear(self.output_gain.value()),
-            mix: self.mix.value(),
-            panic: self.panic.value(),
-            playing: Playing {
-                semitones: self.transpose.value() as f32 + self.tune.value() / 100.0,
-                mode: self.mode.value() as u8,
-                glide_ms: self.glide.value(),
-                voices: self.voices.value() as u8,
-            },
-            macros: self.macros().map(FloatParam::value),
+    fn value(&self, knob: KnobId) -> Option<f32> {
+        Place::of(self, knob).map(Place::value)
+    }
+}
+
+fn of(knob: KnobId) -> &'static Parameter {
+    &PARAMETERS[knob.0 as usize]
+}
+
+fn float(knob: KnobId) -> FloatParam {
+    let parameter = of(knob);
+    plain(knob)
+        .with_unit(parameter.unit)
+        .with_value_to_string(Arc::new(|value| parameter.say(value)))
+        .with_string_to_value(Arc::new(|text| parameter.read(text)))
+}
+
+/// Without texts.
+fn plain(knob: KnobId) -> FloatParam {
+    let parameter = of(knob);
+    let [min, max] = parameter.range();
+    let range = match parameter.kind {
+        Kind::Float { curve: Curve::Skewed(bend), .. } => {
+            FloatRange::Skewed { min, max, factor: FloatRange::skew_factor(bend) }
         }
-    }
+        _ => FloatRange::Linear { min, max },
+    };
+    FloatParam::new(parameter.name, parameter.default(), range)
 }
 
-fn gain(name: &str) -> FloatParam {
-    let text = |value: f32| if value <= SILENT_DB { "-inf".into() } else { format!("{value:.1}") };
-    let value = |text: &str| if text.trim().starts_with("-inf") { Some(SILENT_DB) } else { number(text) };
-    FloatParam::new(name, 0.0, FloatRange::Linear { min: SILENT_DB, max: 24.0 })
-        .with_unit(" dB")
-        .with_value_to_string(Arc::new(text))
-        .with_string_to_value(Arc::new(value))
+fn whole(knob: KnobId) -> IntParam {
+    let parameter = of(knob);
+    let [min, max] = parameter.range().map(|end| end as i32);
+    IntParam::new(parameter.name, parameter.default() as i32, IntRange::Linear { min, max })
+        .with_unit(parameter.unit)
+        .with_value_to_string(Arc::new(|value| parameter.say(value as f32)))
+        .with_string_to_value(Arc::new(|text| parameter.read(text).map(|value| value as i32)))
 }
 
-fn a_macro(shared: &Arc<Shared>, index: usize) -> FloatParam {
-    let (text, value) = (shared.clone(), shared.clone());
-    FloatParam::new(format!("Macro {}", index + 1), REST, FloatRange::Linear { min: 0.0, max: 1.0 })
-        .with_value_to_string(Arc::new(move |position| text.macro_text(index, position)))
-        .with_string_to_value(Arc::new(move |typed| value.macro_position(index, typed)))
+fn switch(knob: KnobId) -> BoolParam {
+    BoolParam::new(of(knob).name, false)
 }
 
-/// The text of what is left to the model.
-const AS_MADE: &str = "As made";
-
-fn is_as_made(text: &str) -> bool {
-    text.trim().eq_ignore_ascii_case(AS_MADE)
+fn choice<const KNOB: u32>(knob: KnobId, default: usize) -> EnumParam<Choice<KNOB>> {
+    let param = EnumParam::new(of(knob).name, Choice(default));
+    if of(knob).turnable { param } else { param.non_automatable() }
 }
 
-fn glide() -> FloatParam {
-    // All below 0 means the same; the slower half of the range is in the upper quarter.
-    let range = FloatRange::Skewed { min: -1.0, max: 2_000.0, factor: FloatRange::skew_factor(-1.3) };
-    let text = |value: f32| if value < 0.0 { AS_MADE.into() } else { format!("{value:.0} ms") };
-    let value = |text: &str| if is_as_made(text) { Some(-1.0) } else { number(text) };
-    FloatParam::new("Glide", -1.0, range).with_value_to_string(Arc::new(text)).with_string_to_value(Arc::new(value))
-}
-
-/// The number at the start of a text, whatever its unit.
-fn number(text: &str) -> Option<f32> {
-    let text = text.trim();
-    let end = text.find(|sign: char| !matches!(sign, '0'..='9' | '.' | '-' | '+')).unwrap_or(text.len());
-    text[..end].parse().ok()
-}
-
-/// The factor of a gain.
-fn linear(gain_db: f32) -> f32 {
-    if gain_db <= SILENT_DB { 0.0 } else { 10.0_f32.powf(gain_db / 20.0) }
+/// What it turns is said with it, unit and all.
+fn a_macro(shared: &Arc<Shared>, index: u32) -> FloatParam {
+    let (knob, text, value) = (KnobId(index), shared.clone(), shared.clone());
+    plain(knob)
+        .with_value_to_string(Arc::new(move |position| text.text(knob, position).unwrap_or_default()))
+        .with_string_to_value(Arc::new(move |typed| value.parse(knob, typed)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ondes_instance::parameter::all;
 
-    #[test]
-    fn numbers_are_read_with_any_unit() {
-        assert_eq!([number("-3dB"), number(" 4.5 %"), number("+2 st")], [Some(-3.0), Some(4.5), Some(2.0)]);
-        assert_eq!([number("loud"), number(""), number("1-2")], [None; 3]);
+    use super::*;
+    use crate::places::with;
+
+    fn parameters(product: Product) -> Parameters {
+        Parameters::new(&Shared::new(product, || ()))
     }
 
     #[test]
-    fn gains_go_down_to_nothing() {
-        assert_eq!((linear(0.0), linear(SILENT_DB)), (1.0, 0.0));
-        assert!((linear(20.0) - 10.0).abs() < 1e-5);
+    fn they_are_what_the_table_says() {
+        let parameters = parameters(Product::Instrument);
+        assert_eq!(parameters.param_map().len(), PARAMETERS.len());
+        for (knob, parameter) in all() {
+            let place = Place::of(&parameters, knob).unwrap();
+            let (pointer, id) = (with!(place, param => param.as_ptr()), parameter.id);
+            assert!(parameters.param_map().iter().any(|(known, there, _)| known == id && *there == pointer), "{id}");
+            let (name, flags) = with!(place, param => (param.name().to_owned(), param.flags()));
+            assert_eq!(
+                (name.as_str(), !flags.contains(ParamFlags::NON_AUTOMATABLE)),
+                (parameter.name, parameter.turnable)
+            );
+            assert_eq!(place.value(), parameter.default(), "{id}");
+            assert_eq!(
+                parameters.normalized(knob),
+                Some(with!(place, param => param.default_normalized_value())),
+                "{id}"
+            );
+            assert_eq!(
+                with!(place, param => param.step_count()).map_or(0, |steps| steps as u32 + 1),
+                parameter.steps()
+            );
+            if (knob.0 as usize) < MACROS {
+                // What they say is the model's.
+                continue;
+            }
+            for step in 0..=1_000 {
+                let position = step as f32 / 1_000.0;
+                let said = with!(place, param => param.normalized_value_to_string(position, true));
+                assert_eq!(said, format!("{}{}", parameter.say(parameter.value(position)), parameter.unit), "{id}");
+                let understood = with!(place, param => param.string_to_normalized_value(&said));
+                let stood = parameter.read(&said).map(|value| parameter.position(value));
+                assert!(understood.is_some() && understood == stood, "{id} {said}");
+            }
+            let numbers = matches!(parameter.kind, Kind::Float { .. } | Kind::Whole { .. });
+            for (typed, end) in [("-99999999999", 0.0), ("99999999999", 1.0)].into_iter().filter(|_| numbers) {
+                assert_eq!(with!(place, param => param.string_to_normalized_value(typed)), Some(end), "{id} {typed}");
+            }
+        }
+        assert!(Place::of(&parameters, KnobId(99)).is_none());
+    }
+
+    /// Hosts have automation and projects of these.
+    #[test]
+    fn hosts_find_what_they_always_found() {
+        let parameters = parameters(Product::Instrument);
+        let found: Vec<String> = parameters
+            .param_map()
+            .into_iter()
+            .take(12)
+            .map(|(id, ..)| {
+                let place = Place::of(&parameters, Parameter::named(&id).unwrap()).unwrap();
+                let texts = [0.0, 0.4, 1.0].map(|at| with!(place, param => param.normalized_value_to_string(at, true)));
+                let default = with!(place, param => {
+                    param.normalized_value_to_string(param.default_normalized_value(), true)
+                });
+                format!("{id}: {} {texts:?} {default}", with!(place, param => param.name().to_owned()))
+            })
+            .collect();
+        let always = [
+            r#"bypass: Bypass ["Off", "Off", "On"] Off"#,
+            r#"input_gain: Input gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
+            r#"output_gain: Output gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
+            r#"mix: Mix ["0.0 %", "40.0 %", "100.0 %"] 100.0 %"#,
+            r#"transpose: Transpose ["-24 st", "-5 st", "24 st"] 0 st"#,
+            r#"tune: Tune ["-100.0 ct", "-20.0 ct", "100.0 ct"] 0.0 ct"#,
+            r#"mode: Mode ["As made", "Poly", "Legato"] As made"#,
+            r#"glide: Glide ["As made", "209 ms", "2000 ms"] As made"#,
+            r#"voices: Voices ["As made", "6", "16"] As made"#,
+            r#"panic: Panic ["Off", "Off", "On"] Off"#,
+            r#"driver: Driver ["Auto", "Inline", "Worker"] Auto"#,
+            r#"source: Played by ["Notes", "Notes", "Side-chain"] Notes"#,
+        ];
+        assert_eq!(found, always);
+        let macros = parameters.macros();
+        for (index, turn) in macros.into_iter().enumerate() {
+            let known = (turn.name(), turn.default_plain_value(), turn.normalized_value_to_string(0.5, true));
+            assert_eq!((known.0, known.1), (format!("Macro {}", index + 1).as_str(), 0.5));
+            assert_eq!(turn.string_to_normalized_value(&known.2), Some(0.5), "{}", known.2);
+        }
+    }
+
+    #[test]
+    fn an_effect_has_no_choice_what_plays_it() {
+        let parameters = parameters(Product::Effect);
+        assert!(parameters.played_by.flags().contains(ParamFlags::HIDDEN));
+        assert_eq!(parameters.source(), ondes_engine::pipeline::Source::Sound);
     }
 }

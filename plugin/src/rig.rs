@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nice_plug::prelude::*;
+use nice_plug_egui::RepaintNotifier;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::{Driven, Driver, Setup};
+use ondes_instance::board::Board;
+use ondes_instance::player::Player;
+use ondes_instance::preset::Product;
+use ondes_instance::shared::Shared;
 
 use crate::notes::Notes;
-use crate::parameters::{DriverChoice, Parameters};
-use crate::player::Player;
-use crate::shared::Shared;
+use crate::parameters::Parameters;
 
 /// How long a host may wait for a model before it plays without.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,9 +27,11 @@ pub struct Rig {
     pub shared: Arc<Shared>,
     /// What the host automates.
     pub parameters: Arc<Parameters>,
+    /// Wakes the window where it sleeps because nothing sounds.
+    pub wake: RepaintNotifier,
     player: Option<Player>,
     notes: Notes,
-    driver: DriverChoice,
+    driver: Driver,
     source: Source,
     /// Host samples from the last key up to silence, latency included.
     tail: u32,
@@ -34,18 +39,30 @@ pub struct Rig {
     asked: bool,
     /// How the host played when the model turned out to need the worker. A new measurement would give another latency, and
     /// the host would have to begin anew for it again and again.
-    needs_worker: Option<(Setup, DriverChoice, Source)>,
+    needs_worker: Option<(Setup, Driver, Source)>,
 }
 
 impl Rig {
-    /// A new instance that begins with that source.
+    /// A new instance.
     #[must_use]
-    pub fn new(source: Source) -> Self {
-        let shared = Shared::new(source);
-        let parameters = Arc::new(Parameters::new(&shared, source));
+    pub fn new(product: Product) -> Self {
+        let wake = RepaintNotifier::new();
+        let waking = wake.clone();
+        let shared = Shared::new(product, move || waking.request_repaint());
+        let parameters = Arc::new(Parameters::new(&shared));
         shared.listen_to(&parameters);
-        let (notes, driver) = (Notes::default(), DriverChoice::Auto);
-        Self { shared, parameters, player: None, notes, driver, source, tail: 0, asked: false, needs_worker: None }
+        Self {
+            shared,
+            parameters,
+            wake,
+            player: None,
+            notes: Notes::default(),
+            driver: Driver::Auto,
+            source: product.source(),
+            tail: 0,
+            asked: false,
+            needs_worker: None,
+        }
     }
 
     /// Makes everything ready to play; gives the latency in host samples, or none where the host cannot be played for.
@@ -53,15 +70,15 @@ impl Rig {
         self.player = None;
         let sample_rate = config.sample_rate.round() as u32;
         let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
-        (self.driver, self.source, self.asked) = (self.parameters.driver.value(), source, false);
+        (self.driver, self.source, self.asked) = (self.parameters.driver(), source, false);
         self.shared.retry();
         self.shared.set_source(source);
         let remote = &self.shared.remote;
         let place = (setup, self.driver, source);
-        let driver = if self.driver == DriverChoice::Worker || self.needs_worker == Some(place) {
+        let driver = if matches!(self.driver, Driver::Worker { .. }) || self.needs_worker == Some(place) {
             Driver::Worker { latency: Some(setup.max_block + (WORKER_S * f64::from(sample_rate)) as usize) }
         } else {
-            self.driver.into()
+            self.driver
         };
         remote.set_driver(driver);
         remote.set_patient(config.process_mode == ProcessMode::Offline);
@@ -114,7 +131,7 @@ impl Rig {
         }
         input(player, output);
         player.finish(output.as_slice());
-        let changed = player.is_stale() || self.driver != self.parameters.driver.value() || self.source != source;
+        let changed = player.is_stale() || self.driver != self.parameters.driver() || self.source != source;
         if changed && !std::mem::replace(&mut self.asked, true) {
             context.request_restart();
         }

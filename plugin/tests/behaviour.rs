@@ -10,8 +10,9 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source, TRANSPOSE};
 use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status};
-use ondes_plugin::library::BUNDLED;
-use ondes_plugin::macros::Travel;
+use ondes_instance::library::BUNDLED;
+use ondes_instance::macros::Travel;
+use ondes_instance::preset::Product;
 
 /// The engine's own session, played as the plugin plays it.
 fn session(source: Source, sample_rate: u32, max_block: usize) -> (Remote, Session) {
@@ -291,15 +292,13 @@ fn a_missing_model_is_named_kept_and_found_again() {
 
     // The same, as a window sees it.
     std::fs::remove_file(&path).unwrap();
-    let shared = ondes_plugin::shared::Shared::new(Source::Notes);
-    let selection = ondes_plugin::shared::Selection(shared.clone());
-    let wanted = serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
-    nice_plug::params::persist::PersistentField::set(&selection, wanted);
-    let status = shared.status();
-    assert!(status.contains("Mine") && status.contains("mine.ondes"), "{status}");
+    let shared = ondes_instance::shared::Shared::new(Product::Instrument, || ());
+    shared.restore(serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap());
+    let missing = shared.missing().map(|missing| missing.to_string()).unwrap_or_default();
+    assert!(missing.contains("Mine") && missing.contains("mine.ondes"), "{missing}");
     assert!(!shared.retry());
     file::write(&model, &path).unwrap();
-    assert!(shared.retry() && shared.status().is_empty());
+    assert!(shared.retry() && shared.missing().is_none());
 }
 
 #[test]
@@ -312,7 +311,7 @@ fn a_model_travels_with_the_project() {
         selection["model"] = serde_json::json!({
             "hash": model.content_hash(),
             "name": "Traveller",
-            "embedded": ondes_plugin::library::pack(&model).unwrap(),
+            "embedded": ondes_instance::library::pack(&model).unwrap(),
         });
         selection["embed"] = true.into();
     });

@@ -3,7 +3,7 @@
 mod host;
 
 use host::{Do, EFFECT, Host, INSTRUMENT, energy, with_selection};
-use ondes_plugin::library::BUNDLED;
+use ondes_instance::library::BUNDLED;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

@@ -21,10 +21,10 @@ use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
+use ondes_instance::shared::Shared;
 
 use super::turns::{Parameter, Turns};
 use crate::preset::loading;
-use crate::shared::Shared;
 
 /// Asks an instance who it is; the answer goes where this says. The framework hides the plugins that it makes, but lets them do
 /// tasks of their own kind: this is the only one.

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use clack_host::entry::PluginEntry;
+use ondes_instance::shared::Shared;
 use ondes_ui::Midi;
 
 use self::host::{Do, EFFECT, Host, INSTRUMENT, content};
 use super::entry::clap_entry;
 use super::shell::Shell;
-use crate::shared::Shared;
 
 static ENTRY: LazyLock<PluginEntry> = LazyLock::new(|| {
     // SAFETY: it is our own entry, which keeps to the CLAP ABI.

@@ -16,11 +16,12 @@ use clap_sys::factory::preset_discovery::{
 use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
+use ondes_instance::preset::factory::FACTORY;
+use ondes_instance::preset::file::Refused;
+use ondes_instance::preset::list::Origin;
+use ondes_instance::preset::{Preset, store};
 
-use super::factory::FACTORY;
-use super::file::Refused;
-use super::list::Origin;
-use super::{Preset, c_string, guarded, store};
+use super::{c_string, guarded};
 
 type Indexer = clap_preset_discovery_indexer;
 type Receiver = clap_preset_discovery_metadata_receiver;
@@ -222,8 +223,9 @@ fn modified_s(path: &Path) -> u64 {
 mod tests {
     use std::cell::RefCell;
 
+    use ondes_instance::preset::file::EXTENSION;
+
     use super::*;
-    use crate::preset::file::EXTENSION;
 
     /// What a host was told, one line each.
     type Told = RefCell<Vec<String>>;

@@ -13,9 +13,9 @@ use clap_sys::factory::preset_discovery::{
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
+use ondes_instance::preset::file::Fault;
+use ondes_instance::preset::list::Origin;
 
-use super::file::Fault;
-use super::list::Origin;
 use super::{c_string, guarded, state};
 use crate::clap::shell::Shell;
 
@@ -179,9 +179,9 @@ mod tests {
     use clap_sys::entry::clap_plugin_entry;
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
     use clap_sys::version::CLAP_VERSION;
+    use ondes_instance::preset::{Preset, Product, store};
 
     use super::*;
-    use crate::preset::{Preset, Product, store};
 
     /// A host that remembers what it is told.
     struct Host {

@@ -1,10 +1,10 @@
 //! A preset put into what the plugin saves for a host.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-
-use super::Preset;
-use super::values::{MODE, MODES, PARTS, Value};
-use crate::state::Saved;
+use ondes_instance::parameter::Kind;
+use ondes_instance::preset::Preset;
+use ondes_instance::preset::values::{Value, parts};
+use ondes_instance::state::Saved;
 
 /// Bytes before the state's JSON: its length, little-endian.
 const HEAD: usize = 8;
@@ -19,19 +19,17 @@ const FIELD: &str = "ondes";
 /// When that is no state.
 pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
     let mut state: PluginState = serde_json::from_slice(state.get(HEAD..).unwrap_or_default())?;
-    for part in &PARTS {
-        let value = match preset.sound.parameters.get(part.id) {
-            Some(Value::Number(number)) => *number,
-            _ => part.default,
+    for part in parts() {
+        let said = preset.sound.parameters.get(part.id).and_then(|value| value.read(part));
+        let value = match Value::of(part, said.unwrap_or(part.default())) {
+            Value::Number(number) if matches!(part.kind, Kind::Whole { .. }) => ParamValue::I32(number as i32),
+            Value::Number(number) => ParamValue::F32(number),
+            Value::On(on) => ParamValue::Bool(on),
+            Value::Choice(id) => ParamValue::String(id),
+            Value::Later(_) => continue,
         };
-        let value = if part.whole { ParamValue::I32(value as i32) } else { ParamValue::F32(value) };
         state.params.insert(part.id.into(), value);
     }
-    let mode = match preset.sound.parameters.get(MODE) {
-        Some(Value::Choice(mode)) => mode,
-        _ => MODES[0],
-    };
-    state.params.insert(MODE.into(), ParamValue::String(mode.into()));
     let saved: Saved =
         state.fields.get(FIELD).map_or_else(|| Ok(Saved::default()), |saved| serde_json::from_str(saved))?;
     let selection = (*preset.sound.selection).clone();
@@ -48,9 +46,10 @@ pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error>
 
 #[cfg(test)]
 mod tests {
+    use ondes_instance::preset::factory::Factory;
+    use ondes_instance::state::{Look, Theme};
+
     use super::*;
-    use crate::preset::factory::Factory;
-    use crate::state::{Look, Theme};
 
     #[test]
     fn only_what_is_heard_becomes_another() {
@@ -72,7 +71,7 @@ mod tests {
             "it is not in the preset, so it is at its default"
         );
         assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
-        assert_eq!(after.params.len(), PARTS.len() + 2);
+        assert_eq!(after.params.len(), parts().count() + 1);
         let saved: Saved = serde_json::from_str(&after.fields[FIELD]).unwrap();
         assert_eq!((saved.look, saved.embed, saved.model.name.as_str()), (look, true, "Plucked"));
         assert!(with(b"short", &preset).is_err() && with(&[0; 20], &preset).is_err());

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
-use ondes_plugin::library::BUNDLED;
+use ondes_instance::library::BUNDLED;
 
 /// Where Debian has what Ardour's own scripts start.
 const ARDOUR: &str = "/usr/lib/ardour7";

@@ -1,25 +1,24 @@
 //! What all parts of one instance share: the model, what the macros turn, what is wrong.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
-use nice_plug::params::persist::PersistentField;
-use ondes_engine::model::{Control, Model, file};
+use ondes_engine::model::{Control, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Remote, Status};
-use ondes_ui::Slot;
+use ondes_ui::{KnobId, Slot};
 
+use crate::board::Board;
 use crate::controllers::Controllers;
-use crate::editor::compare::Compare;
-use crate::editor::monitor::Monitor;
-use crate::editor::setting::Setting;
+use crate::desk::compare::Compare;
+use crate::desk::monitor::Monitor;
+use crate::desk::setting::Setting;
 use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, REST, Table, Travel};
-use crate::parameters::Parameters;
+use crate::parameter::Parameter;
 use crate::preset::Product;
 use crate::state::{Look, Saved, Slots};
 
@@ -31,16 +30,16 @@ pub struct Shared {
     pub monitor: Monitor,
     /// Which MIDI controllers turn which parameters.
     pub controllers: Controllers,
-    /// The plugin that this is an instance of.
+    /// What this is an instance of.
     pub product: Product,
     /// The slots A and B.
-    pub compare: Arc<Compare>,
+    pub compare: Compare,
     inner: Mutex<Inner>,
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
     retired: AtomicCell<Option<Box<Table>>>,
     /// Where everything stands.
-    parameters: OnceLock<Weak<Parameters>>,
+    board: OnceLock<Weak<dyn Board>>,
 }
 
 struct Inner {
@@ -68,20 +67,20 @@ pub struct Kept {
 }
 
 impl Shared {
-    /// A new instance of the plugin that begins with that source; it plays the first of the bundled models.
+    /// A new instance; it plays the first of the bundled models. What `wake` does is as for [`Monitor::new`].
     #[must_use]
-    pub fn new(source: Source) -> Arc<Self> {
+    pub fn new(product: Product, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let model = BUNDLED[0].model();
         let saved = Saved { model: Reference::to(&model, None), ..Saved::default() };
         let shared = Self {
             remote: Remote::new(),
-            monitor: Monitor::default(),
+            monitor: Monitor::new(wake),
             controllers: Controllers::default(),
-            product: Product::beginning_with(source),
-            compare: Arc::default(),
+            product,
+            compare: Compare::default(),
             inner: Mutex::new(Inner {
                 saved,
-                source,
+                source: product.source(),
                 model: Some(model),
                 problem: None,
                 asked: 0,
@@ -91,35 +90,21 @@ impl Shared {
             }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
-            parameters: OnceLock::new(),
+            board: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
         shared.into()
     }
 
-    /// Where everything stands is to be read there, from now on.
-    pub fn listen_to(&self, parameters: &Arc<Parameters>) {
-        let _ = self.parameters.set(Arc::downgrade(parameters));
-    }
-
-    /// Plays one of the bundled models.
-    pub fn choose(&self, bundled: &library::Bundled) {
-        self.adopt(Ok((bundled.model(), None)));
-    }
-
-    /// Plays the model in a file; when it cannot be read, what played plays on.
-    ///
-    /// # Errors
-    /// What is wrong with the file.
-    pub fn open(&self, path: &Path) -> Result<(), String> {
-        let model = file::read(path).map_err(|error| error.to_string())?;
-        self.adopt(Ok((model.into(), Some(path.into()))));
-        Ok(())
+    /// Where everything stands is to be read there, from now on; there is one board for as long as this lives.
+    pub fn listen_to(&self, board: &Arc<impl Board + 'static>) {
+        let board = Arc::downgrade(board);
+        let _ = self.board.set(board);
     }
 
     /// Begins to look for a model, and plays it when it is there: on a thread of its own, since files may be slow. Of several
     /// that are asked for in short order the last one counts. With `brief` [`Shared::come_back`] leads back to what played.
-    /// The thread is the caller's, who must not let the plugin be unloaded before it ends.
+    /// The thread is the caller's, who must not let this code be unloaded before it ends.
     pub fn fetch(
         self: &Arc<Self>,
         brief: bool,
@@ -291,8 +276,8 @@ impl Shared {
         };
         let table = table(inner);
         let mut controls: Vec<(ControlId, f32)> = Vec::new();
-        if let Some(parameters) = self.parameters.get().and_then(Weak::upgrade) {
-            let knobs = parameters.knobs();
+        if let Some(board) = self.board.get().and_then(Weak::upgrade) {
+            let knobs = board.knobs();
             controls.extend(knobs.playing.controls());
             let turned = table.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
             controls.extend(
@@ -313,16 +298,6 @@ impl Shared {
         let since = Instant::now();
         while self.remote.status() == Status::Loading && since.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// What is wrong, in a sentence; empty when nothing is.
-    #[must_use]
-    pub fn status(&self) -> String {
-        match (&self.inner().problem, self.remote.status()) {
-            (Some(problem), _) => problem.to_string(),
-            (None, Status::Failed(problem)) => problem,
-            _ => String::new(),
         }
     }
 
@@ -394,27 +369,66 @@ impl Shared {
         }
     }
 
-    /// What a macro at that position does, such as `attack 90.0 ms`.
+    /// What the knob of that number says at a position, 0 … 1, with the unit; a macro says what it turns, such as
+    /// `attack 90.0 ms`. None where there is no such knob.
     #[must_use]
-    pub fn macro_text(&self, index: usize, position: f32) -> String {
+    pub fn text(&self, knob: KnobId, position: f32) -> Option<String> {
+        let parameter = Parameter::of(knob)?;
         let inner = self.inner();
-        let Some(control) = bound(&inner, index) else { return format!("{:.1} %", 100.0 * position) };
+        let Some(control) = turned(&inner, knob) else {
+            return Some(format!("{}{}", parameter.say(parameter.value(position)), parameter.unit));
+        };
         let value = Travel::through(control).value(position);
         // Four digits, as far as they say something.
         let digits = (2 - value.abs().max(1.0).log10() as i32).max(0) as usize;
-        format!("{} {value:.digits$} {}", control.name, control.unit).trim_end().to_owned()
+        Some(format!("{} {value:.digits$} {}", control.name, control.unit).trim_end().to_owned())
     }
 
-    /// The position of a macro that such a text means; the control's name and unit may be left out.
+    /// The position of that knob that such a text means, 0 … 1; units and what a macro turns may be left out.
     #[must_use]
-    pub fn macro_position(&self, index: usize, text: &str) -> Option<f32> {
+    pub fn parse(&self, knob: KnobId, text: &str) -> Option<f32> {
+        let parameter = Parameter::of(knob)?;
         let inner = self.inner();
-        let control = bound(&inner, index);
-        let number = control.map_or(text.trim(), |control| text.trim().trim_start_matches(control.name.as_str()));
-        let end = number.trim_start().find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
-        let number = number.trim_start();
+        let Some(control) = turned(&inner, knob) else {
+            return parameter.read(text).map(|value| parameter.position(value));
+        };
+        let number = text.trim().trim_start_matches(control.name.as_str()).trim_start();
+        let end = number.find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
         let value: f32 = number[..end.unwrap_or(number.len())].parse().ok().filter(|value: &f32| value.is_finite())?;
-        Some(control.map_or(value / 100.0, |control| Travel::through(control).position(value)))
+        Some(Travel::through(control).position(value))
+    }
+
+    /// What a project saves of an instance besides its parameters.
+    #[must_use]
+    pub fn saved(&self) -> Saved {
+        let (kept, look, pad) = {
+            let inner = self.inner();
+            // A model that is only auditioned is none of the project's.
+            (inner.before.clone().unwrap_or_else(|| inner.keep()), inner.saved.look, inner.saved.pad.clone())
+        };
+        let (compare, controllers) = (self.compare.saved(), self.controllers.all());
+        let mut saved = Saved { look, pad, compare, controllers, ..kept.saved() };
+        if let Some(Slots { other: Some(other), .. }) = &mut saved.compare
+            && other.selection.model.hash == saved.model.hash
+        {
+            // Once is enough.
+            other.selection.model.embedded = None;
+        }
+        saved
+    }
+
+    /// Goes to what a project has saved; the model is looked for at once, which may take its time.
+    pub fn restore(&self, mut saved: Saved) {
+        self.controllers.set_all(&std::mem::take(&mut saved.controllers));
+        let slots = saved.compare.take().unwrap_or_default();
+        let found = saved.model.find();
+        let other = slots.other.map(|sound| {
+            let kept = Kept::of(*sound.selection, found.as_ref().ok());
+            Setting { values: sound.parameters, kept }
+        });
+        self.compare.restore(if slots.b_is_heard { Slot::B } else { Slot::A }, other);
+        self.inner().saved = saved;
+        self.adopt(found);
     }
 
     fn send(&self, table: Table) {
@@ -512,42 +526,12 @@ fn bound(inner: &Inner, index: usize) -> Option<&Control> {
     }
 }
 
-fn table(inner: &Inner) -> Table {
-    std::array::from_fn(|index| bound(inner, index).map(Travel::through))
+/// The control that the knob of that number turns, where it is a macro.
+fn turned(inner: &Inner, knob: KnobId) -> Option<&Control> {
+    let index = knob.0 as usize;
+    (index < MACROS).then(|| bound(inner, index)).flatten()
 }
 
-/// What a project saves besides the parameters.
-#[derive(Clone)]
-pub struct Selection(pub Arc<Shared>);
-
-impl PersistentField<'_, Saved> for Selection {
-    fn set(&self, mut saved: Saved) {
-        self.0.controllers.set_all(&std::mem::take(&mut saved.controllers));
-        let slots = saved.compare.take().unwrap_or_default();
-        let found = saved.model.find();
-        let other = slots.other.map(|sound| {
-            let kept = Kept::of(*sound.selection, found.as_ref().ok());
-            Setting { values: sound.parameters, kept }
-        });
-        self.0.compare.restore(if slots.b_is_heard { Slot::B } else { Slot::A }, other);
-        self.0.inner().saved = saved;
-        self.0.adopt(found);
-    }
-
-    fn map<F: Fn(&Saved) -> R, R>(&self, give: F) -> R {
-        let (kept, look, pad) = {
-            let inner = self.0.inner();
-            // A model that is only auditioned is none of the project's.
-            (inner.before.clone().unwrap_or_else(|| inner.keep()), inner.saved.look, inner.saved.pad.clone())
-        };
-        let (compare, controllers) = (self.0.compare.saved(), self.0.controllers.all());
-        let mut saved = Saved { look, pad, compare, controllers, ..kept.saved() };
-        if let Some(Slots { other: Some(other), .. }) = &mut saved.compare
-            && other.selection.model.hash == saved.model.hash
-        {
-            // Once is enough.
-            other.selection.model.embedded = None;
-        }
-        give(&saved)
-    }
+fn table(inner: &Inner) -> Table {
+    std::array::from_fn(|index| bound(inner, index).map(Travel::through))
 }

@@ -1,9 +1,9 @@
-//! The presets that come with the plugin.
+//! The presets that are built in.
 
 use super::Preset;
 use super::file::{Fault, parse};
 
-/// A preset that is part of the plugin. It names a bundled model without a hash, so that it plays the one of this version.
+/// A preset that is built in. It names a bundled model without a hash, so that it plays the one of this version.
 pub struct Factory {
     /// What it is known by to hosts and lists; never changes.
     pub key: &'static str,
@@ -38,7 +38,7 @@ impl Factory {
     /// The preset.
     ///
     /// # Errors
-    /// When this plugin was built from a damaged file.
+    /// When this was built from a damaged file.
     pub fn preset(&self) -> Result<Preset, Fault> {
         parse(self.text.as_bytes())
     }

@@ -1,13 +1,16 @@
-//! What both plugins are inside: a session, and the input beside it. Knows nothing of plugin frameworks.
+//! What the audio thread does for an instance: a session, and the input beside it.
 
 use std::sync::Arc;
 
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Transport, VOICES};
 use ondes_engine::realtime::{BlockCue, Session, Setup};
+use ondes_ui::KnobId;
 
 use crate::macros::{MACROS, Table};
+use crate::parameter;
 use crate::shared::Shared;
+use crate::text::SILENT_DB;
 
 /// Time in which a gain goes to its new value, seconds.
 const RAMP_S: f32 = 0.010;
@@ -46,6 +49,33 @@ pub struct Playing {
     pub glide_ms: f32,
     /// Most notes at once; 0 for as many as the model has voices.
     pub voices: u8,
+}
+
+impl Knobs {
+    /// Where everything stands, for parameters with these values.
+    #[must_use]
+    pub fn read(value: impl Fn(KnobId) -> f32) -> Self {
+        let on = |knob| value(knob) > 0.5;
+        Self {
+            bypass: on(parameter::BYPASS),
+            input_gain: linear(value(parameter::INPUT_GAIN)),
+            output_gain: linear(value(parameter::OUTPUT_GAIN)),
+            mix: value(parameter::MIX),
+            panic: on(parameter::PANIC),
+            playing: Playing {
+                semitones: value(parameter::TRANSPOSE) + value(parameter::TUNE) / 100.0,
+                mode: value(parameter::MODE) as u8,
+                glide_ms: value(parameter::GLIDE),
+                voices: value(parameter::VOICES) as u8,
+            },
+            macros: std::array::from_fn(|index| value(KnobId(index as u32))),
+        }
+    }
+}
+
+/// The factor of a gain.
+fn linear(gain_db: f32) -> f32 {
+    if gain_db <= SILENT_DB { 0.0 } else { 10.0_f32.powf(gain_db / 20.0) }
 }
 
 impl Playing {
@@ -343,6 +373,12 @@ mod tests {
             assert!(output[..samples].iter().all(|sample| *sample == 0.0));
             assert_eq!(output[samples..], input[..100 - samples]);
         }
+    }
+
+    #[test]
+    fn gains_go_down_to_nothing() {
+        assert_eq!((linear(0.0), linear(SILENT_DB)), (1.0, 0.0));
+        assert!((linear(20.0) - 10.0).abs() < 1e-5);
     }
 
     #[test]

@@ -4,63 +4,39 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
-use nice_plug::context::gui::GuiContext;
-use nice_plug::prelude::*;
 use ondes_engine::instrument::EventKind;
-use ondes_ui::{Command, EntryId, KnobId, clamp_scale};
+use ondes_engine::pipeline::Source;
+use ondes_ui::{Command, EntryId, KnobId, PlayedBy, clamp_scale};
 
 use super::entries::Origin;
-use super::owner::Desk;
-use super::places::{BYPASS, DRIVER, PLAYED_BY, Place, with};
-use super::presets;
 use super::setting::{recall, setting};
+use super::{Desk, presets};
+use crate::board::Setter;
+use crate::choice;
 use crate::macros::MACROS;
-use crate::parameters::{DriverChoice, PlayedBy};
+use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter};
 use crate::state::{Look, Theme};
 
 /// How long an audition lasts.
 const AUDITION: Duration = Duration::from_secs(8);
 
-/// Who turns parameters so that the host learns of it.
-pub trait Setter {
-    /// A gesture begins.
-    fn begin(&self, place: Place<'_>);
-    /// The parameter goes there, 0 … 1.
-    fn set(&self, place: Place<'_>, value: f32);
-    /// The gesture ends.
-    fn end(&self, place: Place<'_>);
-}
-
-impl Setter for GuiContext {
-    fn begin(&self, place: Place<'_>) {
-        with!(place, param => self.param_setter().begin_set_parameter(param));
-    }
-
-    fn set(&self, place: Place<'_>, value: f32) {
-        // By its plain value, so that what has steps stands on one of them.
-        with!(place, param => self.param_setter().set_parameter(param, param.preview_plain(value)));
-    }
-
-    fn end(&self, place: Place<'_>) {
-        with!(place, param => self.param_setter().end_set_parameter(param));
-    }
-}
-
 /// Does one thing. What cannot be done, and what is not offered, is left alone.
 pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
     match command {
-        Command::Begin(id) => at(desk, id, |place| setter.begin(place)),
-        Command::Set(id, value) if value.is_finite() => at(desk, id, |place| setter.set(place, value.clamp(0.0, 1.0))),
-        Command::End(id) => at(desk, id, |place| setter.end(place)),
+        Command::Begin(id) if Parameter::of(id).is_some() => setter.begin(id),
+        Command::Set(id, position) if Parameter::of(id).is_some() && position.is_finite() => {
+            setter.set(id, position.clamp(0.0, 1.0));
+        }
+        Command::End(id) if Parameter::of(id).is_some() => setter.end(id),
         Command::Bind(index, control) => bind(desk, index, control),
         Command::Learn(id) => {
-            if let Some(id) = Place::id(id) {
-                desk.shared.controllers.learn(id);
+            if let Some(parameter) = Parameter::of(id) {
+                desk.shared.controllers.learn(parameter.id);
             }
         }
         Command::Forget(id) => {
-            if let Some(id) = Place::id(id) {
-                desk.shared.controllers.forget(id);
+            if let Some(parameter) = Parameter::of(id) {
+                desk.shared.controllers.forget(parameter.id);
             }
         }
 
@@ -84,17 +60,16 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::DeletePreset(id) => presets::delete(desk, id),
 
         Command::Recall(slot) => {
-            if let Some(setting) = desk.compare.recall(slot, setting(desk)) {
+            if let Some(setting) = desk.shared.compare.recall(slot, setting(desk)) {
                 recall(desk, setter, setting);
             }
         }
-        Command::Store(slot) => desk.compare.store(slot, setting(desk)),
-        Command::Bypass(on) => gesture(desk, setter, BYPASS, f32::from(u8::from(on))),
+        Command::Store(slot) => desk.shared.compare.store(slot, setting(desk)),
+        Command::Bypass(on) => gesture(setter, BYPASS, f32::from(u8::from(on))),
         Command::Panic => desk.shared.monitor.panic(),
         Command::Drive(driver) => {
-            if let Some(choice) = DriverChoice::of(driver) {
-                let value = desk.parameters.driver.preview_normalized(choice);
-                gesture(desk, setter, DRIVER, value);
+            if let Some(choice) = choice::of_driver(driver) {
+                gesture(setter, DRIVER, choice);
             }
         }
         Command::Scale(scale) => {
@@ -112,45 +87,37 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         }
         Command::Embed(on) => desk.shared.set_embedding(on),
         Command::Pad(across, up) => {
-            if let Some(ids) = Place::id(across).zip(Place::id(up)) {
-                desk.shared.set_pad([ids.0, ids.1]);
+            if let Some((across, up)) = Parameter::of(across).zip(Parameter::of(up)) {
+                desk.shared.set_pad([across.id, up.id]);
             }
         }
         Command::PlayedBy(by) => {
-            let by = match by {
-                ondes_ui::PlayedBy::Notes => PlayedBy::Notes,
-                ondes_ui::PlayedBy::Input => PlayedBy::Input,
+            let source = match by {
+                PlayedBy::Notes => Source::Notes,
+                PlayedBy::Input => Source::Sound,
             };
-            let value = desk.parameters.played_by.preview_normalized(by);
-            gesture(desk, setter, PLAYED_BY, value);
+            gesture(setter, PLAYED_BY, choice::of_source(source));
         }
         Command::KeyDown { key, velocity } => {
             desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
         }
         Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
-        Command::Set(..) | Command::Locate | Command::Quality(_) => {}
+        Command::Begin(_) | Command::Set(..) | Command::End(_) | Command::Locate | Command::Quality(_) => {}
     }
 }
 
 /// Ends an audition that has lasted long enough.
-pub fn tick(desk: &mut Desk) {
+pub(super) fn tick(desk: &mut Desk) {
     if desk.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
         stop(desk);
     }
 }
 
-fn at(desk: &Desk, id: KnobId, deed: impl FnOnce(Place<'_>)) {
-    if let Some(place) = Place::of(&desk.parameters, id) {
-        deed(place);
-    }
-}
-
-fn gesture(desk: &Desk, setter: &impl Setter, id: KnobId, value: f32) {
-    at(desk, id, |place| {
-        setter.begin(place);
-        setter.set(place, value);
-        setter.end(place);
-    });
+fn gesture(setter: &impl Setter, knob: KnobId, value: f32) {
+    let Some(parameter) = Parameter::of(knob) else { return };
+    setter.begin(knob);
+    setter.set(knob, parameter.position(value));
+    setter.end(knob);
 }
 
 fn bind(desk: &Desk, index: usize, control: Option<usize>) {
@@ -227,19 +194,17 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use nice_plug::params::persist::PersistentField;
-    use ondes_engine::pipeline::Source;
     use ondes_engine::realtime::{Driver, Status};
     use ondes_ui::{Midi, Owner, Slot};
 
-    use super::super::compare::Compare;
     use super::super::entries::Entries;
-    use super::super::places::{INPUT_GAIN, MIX, TRANSPOSE};
     use super::*;
     use crate::library::{BUNDLED, Reference};
-    use crate::parameters::Parameters;
+    use crate::panel::Panel;
+    use crate::parameter::{INPUT_GAIN, MIX, TRANSPOSE, all};
+    use crate::preset::Product;
     use crate::preset::values::Value;
-    use crate::shared::{Selection, Shared};
+    use crate::shared::Shared;
     use crate::state::Saved;
 
     /// Remembers what it is told.
@@ -247,10 +212,11 @@ mod tests {
     struct Fake(RefCell<Vec<String>>);
 
     impl Fake {
-        fn tell(&self, deed: &str, place: Place<'_>, value: Option<f32>) {
-            let name = with!(place, param => param.name().to_owned());
-            let value = value.map(|value| format!(" {}", place.text(value))).unwrap_or_default();
-            self.0.borrow_mut().push(format!("{deed} {name}{value}"));
+        fn tell(&self, deed: &str, knob: KnobId, position: Option<f32>) {
+            let parameter = Parameter::of(knob).unwrap();
+            let said = |position| format!(" {}{}", parameter.say(parameter.value(position)), parameter.unit);
+            let value = position.map(said).unwrap_or_default();
+            self.0.borrow_mut().push(format!("{deed} {}{value}", parameter.name));
         }
 
         fn told(&self) -> Vec<String> {
@@ -259,24 +225,23 @@ mod tests {
     }
 
     impl Setter for Fake {
-        fn begin(&self, place: Place<'_>) {
-            self.tell("begin", place, None);
+        fn begin(&self, knob: KnobId) {
+            self.tell("begin", knob, None);
         }
-        fn set(&self, place: Place<'_>, value: f32) {
-            self.tell("set", place, Some(value));
+        fn set(&self, knob: KnobId, position: f32) {
+            self.tell("set", knob, Some(position));
         }
-        fn end(&self, place: Place<'_>) {
-            self.tell("end", place, None);
+        fn end(&self, knob: KnobId) {
+            self.tell("end", knob, None);
         }
     }
 
     fn desk() -> (Desk, Fake) {
-        let shared = Shared::new(Source::Notes);
+        let shared = Shared::new(Product::Instrument, || ());
         shared.wait(Duration::from_secs(10));
-        let parameters = Arc::new(Parameters::new(&shared, Source::Notes));
         let mut entries = Entries::new(None);
         entries.finish();
-        let mut desk = Desk::new(shared, parameters, entries, Arc::new(Compare::default()));
+        let mut desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), entries);
         while desk.presets.poll() {
             std::thread::yield_now();
         }
@@ -334,8 +299,7 @@ mod tests {
     #[test]
     fn controllers_are_learnt_and_forgotten() {
         let (mut desk, host) = desk();
-        let parameters = desk.parameters.param_map().into_iter().map(|(id, ..)| id);
-        desk.shared.controllers.begin(parameters);
+        desk.shared.controllers.begin(all().map(|(_, parameter)| parameter.id.to_owned()));
         assert!(desk.view().can_learn);
         let midi = |desk: &Desk| (desk.view().macros[1].knob.midi, desk.view().mix.midi);
         obey(&mut desk, &host, Command::Learn(KnobId(1)));
@@ -412,7 +376,7 @@ mod tests {
     fn a_missing_model_is_said_and_looked_for_again() {
         let (mut desk, host) = desk();
         let model = Reference { hash: "0".repeat(64), name: "Old Bell".into(), ..Reference::default() };
-        Selection(desk.shared.clone()).set(Saved { model, ..Saved::default() });
+        desk.shared.restore(Saved { model, ..Saved::default() });
         desk.refresh();
         let missing = desk.view().missing.expect("it is said");
         assert_eq!((missing.name, desk.view().model.is_none()), ("Old Bell", true));
@@ -428,11 +392,11 @@ mod tests {
     #[test]
     fn a_project_saved_during_an_audition_keeps_its_model() {
         let (mut desk, host) = desk();
-        let before = Selection(desk.shared.clone()).map(Saved::clone);
+        let before = desk.shared.saved();
         let other = desk.view().entries[2].id;
         obey(&mut desk, &host, Command::Audition(Some(other)));
         settle(&mut desk);
-        assert_eq!(Selection(desk.shared.clone()).map(Saved::clone), before);
+        assert_eq!(desk.shared.saved(), before);
     }
 
     #[test]
@@ -458,7 +422,7 @@ mod tests {
         // One that is.
         let mut other = setting(&desk);
         other.values.insert("mix".into(), Value::Number(0.5));
-        desk.compare.store(Slot::A, other);
+        desk.shared.compare.store(Slot::A, other);
         obey(&mut desk, &host, Command::Recall(Slot::A));
         assert_eq!(host.told(), ["begin Mix", "set Mix 50.0 %", "end Mix"]);
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::{
 };
 
 use crossbeam_queue::ArrayQueue;
-use nice_plug_egui::RepaintNotifier;
 use ondes_engine::instrument::{EventKind, controller};
 use ondes_ui::Level;
 
@@ -20,8 +19,7 @@ const SILENT: f32 = 1e-5;
 
 /// Written by the audio thread, read by a window. While no window is open only notes are kept.
 pub struct Monitor {
-    /// Wakes the window where it sleeps because nothing sounds.
-    pub wake: RepaintNotifier,
+    wake: Box<dyn Fn() + Send + Sync>,
     open: AtomicBool,
     panic: AtomicBool,
     /// What the window's keyboard plays, on its way to the audio thread.
@@ -39,7 +37,8 @@ pub struct Monitor {
 /// What is known of the sound on one side.
 struct Side {
     channels: AtomicUsize,
-    /// Largest sample since the window looked, as bits of `f32`: these are in the order of the numbers where none is negative.
+    /// Largest sample since the window looked, as bits of `f32`: these are in the order of the numbers where none is
+    /// negative.
     peaks: [AtomicU32; CHANNELS],
     /// Energy since the window looked, as bits of `f32`, above the number of its samples.
     energies: [AtomicU64; CHANNELS],
@@ -58,10 +57,13 @@ impl Default for Side {
     }
 }
 
-impl Default for Monitor {
-    fn default() -> Self {
+impl Monitor {
+    /// One that has heard nothing. `wake` wakes the window where it sleeps because nothing sounds; the audio thread
+    /// calls it, so that it must be wait-free.
+    #[must_use]
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            wake: RepaintNotifier::new(),
+            wake: Box::new(wake),
             open: AtomicBool::new(false),
             panic: AtomicBool::new(false),
             keys: ArrayQueue::new(KEYS),
@@ -86,7 +88,7 @@ impl Monitor {
     /// No note sounds any more.
     pub fn silence(&self) {
         self.notes.iter().for_each(|note| note.store(0, Relaxed));
-        self.wake.request_repaint();
+        (self.wake)();
     }
 
     /// Whether silence was asked for since this was last asked.
@@ -115,7 +117,7 @@ impl Monitor {
     fn note(&self, key: u8, velocity: f32) {
         if let Some(note) = self.notes.get(usize::from(key)) {
             note.store(velocity.to_bits(), Relaxed);
-            self.wake.request_repaint();
+            (self.wake)();
         }
     }
 
@@ -131,7 +133,7 @@ impl Monitor {
         // A window that is awake draws at its own pace.
         if loud && !self.awake.load(Relaxed) {
             self.awake.store(true, Relaxed);
-            self.wake.request_repaint();
+            (self.wake)();
         }
     }
 }
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn shows_what_was_heard_and_only_while_open() {
-        let monitor = Monitor::default();
+        let monitor = Monitor::new(|| ());
         let (left, right) = ([0.5; 64], [-0.25; 64]);
         let mut outputs = [[0.1; 64]];
         let [output] = &mut outputs;
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     fn notes_come_and_go() {
-        let monitor = Monitor::default();
+        let monitor = Monitor::new(|| ());
         for key in [60, 64, 200] {
             monitor.play(&EventKind::NoteOn { channel: 0, key, velocity: 0.5 });
         }

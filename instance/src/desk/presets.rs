@@ -1,5 +1,5 @@
-//! Presets in a window: which there are, and what becomes of loading, saving and deleting one. Files are read and written on
-//! threads of their own.
+//! Presets in a window: which there are, and what becomes of loading, saving and deleting one. Files are read and
+//! written on threads of their own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,19 +7,22 @@ use std::thread::JoinHandle;
 
 use ondes_ui::{Preset as Shown, PresetId, Source};
 
-use super::commands::Setter;
-use super::owner::Desk;
-use super::places::Place;
-use super::setting::{Setting, recall, setting, value};
-use crate::parameters::Parameters;
+use super::Desk;
+use super::setting::{Setting, recall, setting};
+use crate::board::{Board, Setter};
+use crate::parameter::Parameter;
 use crate::preset::list::{Listing, Origin, look};
 use crate::preset::store::{self, file_name};
-use crate::preset::values::{Values, complete};
+use crate::preset::values::{Value, Values, complete};
 use crate::preset::{Preset, Product, file};
 use crate::shared::{Kept, Shared};
 use crate::state::Sound;
 
-/// The presets of a plugin, and what is being done with them.
+/// A knob that is no further than this, 0 … 1, from where it was has not been turned: a value that goes to a knob's
+/// position and back is not always the same to the last digit.
+const UNTURNED: f32 = 1e-5;
+
+/// The presets for a product, and what is being done with them.
 pub struct Presets {
     /// As they are shown; empty until the first search is done.
     pub listing: Listing,
@@ -52,7 +55,7 @@ struct Arrival {
 }
 
 impl Presets {
-    /// Those for a plugin, its own and in these folders, of which the first one is saved to. They are being searched.
+    /// Those that are built in and in these folders, of which the first one is saved to. They are being searched.
     #[must_use]
     pub fn new(product: Product, folders: Vec<PathBuf>) -> Self {
         let mut presets = Self {
@@ -105,9 +108,13 @@ impl Presets {
 
     /// Whether something was turned since a preset was loaded or saved.
     #[must_use]
-    pub fn changed(&self, parameters: &Parameters) -> bool {
-        let place = |id: &str| Place::of(parameters, Place::named(id)?);
-        self.values.iter().any(|(id, then)| place(id).is_some_and(|place| value(place) != *then))
+    pub fn changed(&self, board: &dyn Board) -> bool {
+        let way = |id: &str, then: &Value| {
+            let knob = Parameter::named(id)?;
+            let parameter = Parameter::of(knob)?;
+            Some((board.normalized(knob)? - parameter.position(then.read(parameter)?)).abs())
+        };
+        self.values.iter().any(|(id, then)| way(id, then).is_some_and(|way| way > UNTURNED))
     }
 
     /// Whether there is a folder to save to.
@@ -162,7 +169,7 @@ fn shown(listing: &Listing) -> Vec<Shown> {
 
 impl Drop for Presets {
     fn drop(&mut self) {
-        // The plugin may be unloaded after this.
+        // This code may be unloaded after this.
         let _ = self.search.take().map(JoinHandle::join);
         self.deeds.drain(..).for_each(|deed| drop(deed.join()));
         for Arrival { shared, ticket, reader, .. } in self.arrivals.drain(..) {
@@ -172,8 +179,9 @@ impl Drop for Presets {
     }
 }
 
-/// Begins to read a preset of the list, for [`tick`] to play it when it is there. Of presets and models that are asked for in
-/// short order the last one counts. What cannot be read, or has no model, is said in the status; what played plays on.
+/// Begins to read a preset of the list, for [`super::show`] to play it when it is there. Of presets and models that are
+/// asked for in short order the last one counts. What cannot be read, or has no model, is said in the status; what
+/// played plays on.
 pub fn load(desk: &mut Desk, id: PresetId) {
     let Some(origin) = desk.presets.origin(id) else { return };
     // What is only auditioned ends when this is read.
@@ -234,7 +242,7 @@ pub fn delete(desk: &mut Desk, id: PresetId) {
 }
 
 /// Plays what was read since. Before each picture.
-pub fn tick(desk: &mut Desk, setter: &impl Setter) {
+pub(super) fn tick(desk: &mut Desk, setter: &impl Setter) {
     let arrived: Vec<Arrival> = desk.presets.arrivals.extract_if(.., |arrival| arrival.reader.is_finished()).collect();
     for Arrival { shared, ticket, id, reader } in arrived {
         let read = reader.join().unwrap_or_else(|_| Err("the preset could not be read".into()));
@@ -256,21 +264,16 @@ mod tests {
     use std::cell::RefCell;
     use std::time::Duration;
 
-    use nice_plug::params::persist::PersistentField;
-    use nice_plug::prelude::Param;
-    use ondes_engine::pipeline::Source;
     use ondes_engine::realtime::Status;
-    use ondes_ui::{Command, Owner, Slot};
+    use ondes_ui::{Command, KnobId, Owner, Slot};
 
     use super::super::commands::obey;
     use super::super::compare::Compare;
     use super::super::entries::Entries;
-    use super::super::places::{Place, with};
     use super::*;
-    use crate::library::BUNDLED;
-    use crate::parameters::Parameters;
-    use crate::preset::values::Value;
-    use crate::shared::Selection;
+    use crate::library::{BUNDLED, Bundled};
+    use crate::panel::Panel;
+    use crate::parameter::OUTPUT_GAIN;
     use crate::state::Saved;
 
     /// Remembers what is set, by name and text.
@@ -278,27 +281,31 @@ mod tests {
     struct Fake(RefCell<Vec<String>>);
 
     impl Setter for Fake {
-        fn begin(&self, _: Place<'_>) {}
-        fn set(&self, place: Place<'_>, value: f32) {
-            let name = with!(place, param => param.name().to_owned());
-            self.0.borrow_mut().push(format!("{name} {}", place.text(value)));
+        fn begin(&self, _: KnobId) {}
+        fn set(&self, knob: KnobId, position: f32) {
+            let parameter = Parameter::of(knob).unwrap();
+            let said = parameter.say(parameter.value(position));
+            self.0.borrow_mut().push(format!("{} {said}{}", parameter.name, parameter.unit));
         }
-        fn end(&self, _: Place<'_>) {}
+        fn end(&self, _: KnobId) {}
     }
 
     fn desk(folders: &[PathBuf]) -> (Desk, Fake) {
-        let shared = Shared::new(Source::Notes);
+        let shared = Shared::new(Product::Instrument, || ());
         shared.wait(Duration::from_secs(10));
-        let (parameters, compare) = (Arc::new(Parameters::new(&shared, Source::Notes)), shared.compare.clone());
-        let mut desk = Desk::new(shared, parameters, Entries::new(None), compare);
+        let mut desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), Entries::new(None));
         desk.presets = Presets::new(Product::Instrument, folders.to_vec());
         let fake = Fake::default();
         settle(&mut desk, &fake);
         (desk, fake)
     }
 
+    fn play(desk: &Desk, bundled: &'static Bundled) {
+        desk.shared.fetch(false, || Ok((bundled.model(), None))).join().unwrap();
+    }
+
     /// Until nothing is under way.
-    fn settle(desk: &mut Desk, setter: &Fake) {
+    fn settle(desk: &mut Desk, setter: &impl Setter) {
         loop {
             desk.refresh();
             tick(desk, setter);
@@ -337,6 +344,34 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_is_unchanged_until_something_is_turned() {
+        let (mut desk, _) = desk(&[]);
+        let panel = Arc::new(Panel::new(Product::Instrument));
+        desk.board = panel.clone();
+        for listed in desk.presets.listing.presets.clone() {
+            load(&mut desk, listed.id);
+            settle(&mut desk, &*panel);
+            assert_eq!((desk.presets.current, desk.view().changed), (Some(listed.id), false), "{}", listed.name);
+            panel.set(KnobId(3), 0.4);
+            assert!(desk.view().changed, "{}", listed.name);
+        }
+    }
+
+    #[test]
+    fn no_value_is_changed_by_setting_it() {
+        let (mut desk, _) = desk(&[]);
+        let panel = Panel::new(Product::Instrument);
+        for gain_db in (-600..=240).map(|tenths| tenths as f32 / 10.0) {
+            desk.presets.values = [("output_gain".to_owned(), Value::Number(gain_db))].into();
+            let parameter = Parameter::of(OUTPUT_GAIN).unwrap();
+            panel.set(OUTPUT_GAIN, parameter.position(gain_db));
+            assert!(!desk.presets.changed(&panel), "{gain_db} dB");
+            panel.put(OUTPUT_GAIN, if gain_db < 0.0 { gain_db + 0.1 } else { gain_db - 0.1 });
+            assert!(desk.presets.changed(&panel), "{gain_db} dB");
+        }
+    }
+
+    #[test]
     fn of_presets_and_models_the_last_one_counts() {
         let (mut desk, host) = desk(&[]);
         let (glass, breathy) = (id(&desk, "Glass Pluck"), id(&desk, "Breathy Solo"));
@@ -372,7 +407,7 @@ mod tests {
     fn what_is_saved_is_listed_loaded_replaced_only_on_request_and_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let (mut desk, host) = desk(&[folder.path().join("presets")]);
-        desk.shared.choose(&BUNDLED[2]);
+        play(&desk, &BUNDLED[2]);
         desk.shared.bind(0, Some("room"));
         save(&mut desk, " My Wind ", false);
         settle(&mut desk, &host);
@@ -380,7 +415,7 @@ mod tests {
         let mine = id(&desk, "My Wind");
         assert_eq!(desk.presets.current, Some(mine));
 
-        desk.shared.choose(&BUNDLED[0]);
+        play(&desk, &BUNDLED[0]);
         desk.shared.bind(0, None);
         save(&mut desk, "My Wind", false);
         settle(&mut desk, &host);
@@ -393,7 +428,7 @@ mod tests {
         let Some(Origin::File(path)) = desk.presets.origin(mine) else { panic!("it is a file") };
         let told = Preset { comment: "For the sea.".into(), ..file::read(&path).unwrap() };
         store::save(path.parent().unwrap(), &told, true).unwrap();
-        desk.shared.choose(&BUNDLED[1]);
+        play(&desk, &BUNDLED[1]);
         save(&mut desk, "My Wind", true);
         settle(&mut desk, &host);
         let preset = file::read(&path).unwrap();
@@ -453,13 +488,13 @@ mod tests {
         let glass = id(&desk, "Glass Pluck");
         load(&mut desk, glass);
         settle(&mut desk, &host);
-        assert!(Selection(desk.shared.clone()).map(|saved| saved.model.embedded.is_some()));
+        assert!(desk.shared.saved().model.embedded.is_some());
     }
 
     #[test]
     fn both_slots_are_saved_with_the_project() {
         let (mut desk, host) = desk(&[]);
-        let project = |desk: &Desk| Selection(desk.shared.clone()).map(Saved::clone);
+        let project = |desk: &Desk| desk.shared.saved();
         assert_eq!(project(&desk).compare, None);
         obey(&mut desk, &host, Command::Recall(Slot::B));
         let wind = id(&desk, "Breathy Solo");
@@ -476,7 +511,7 @@ mod tests {
         let (mut again, host) = self::desk(&[]);
         let mut text = serde_json::to_value(&saved).unwrap();
         text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
-        Selection(again.shared.clone()).set(serde_json::from_value(text).unwrap());
+        again.shared.restore(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
         assert_eq!((again.view().slot, hash(&again)), (Slot::B, BUNDLED[2].model().content_hash().to_owned()));
         obey(&mut again, &host, Command::Recall(Slot::A));
@@ -485,7 +520,7 @@ mod tests {
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);
 
         // A state from before there were slots in it.
-        Selection(again.shared.clone()).set(Saved { compare: None, ..saved });
+        again.shared.restore(Saved { compare: None, ..saved });
         assert_eq!((again.shared.compare.slot(), again.shared.compare.saved()), (Slot::A, None));
     }
 
@@ -494,7 +529,7 @@ mod tests {
         let (mut desk, host) = desk(&[]);
         desk.shared.set_embedding(true);
         obey(&mut desk, &host, Command::Recall(Slot::B));
-        let saved = Selection(desk.shared.clone()).map(Saved::clone);
+        let saved = desk.shared.saved();
         assert!(saved.model.embedded.is_some());
         let other = saved.compare.unwrap().other.unwrap();
         assert_eq!((other.selection.model.hash, other.selection.model.embedded), (saved.model.hash, None));

@@ -181,7 +181,7 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::library::Reference;
-    use crate::preset::values::{PARTS, Value, Values};
+    use crate::preset::values::{Value, Values, parts};
 
     fn preset() -> Preset {
         let model = Reference { hash: "ab".repeat(32), name: "Bell".into(), ..Reference::default() };
@@ -210,7 +210,7 @@ mod tests {
         let text = r#"{ "format": "ondes-preset", "version": 9, "name": "x", "plugin": "org.ondes.effect", "smell": [1],
             "parameters": { "mix": 0, "grit": { "a": 1 } }, "selection": { "look": { "scale": 9.0 }, "aura": 1 } }"#;
         let preset = parse(text.as_bytes()).unwrap();
-        assert_eq!((preset.product, preset.sound.parameters.len()), (Product::Effect, PARTS.len() + 1));
+        assert_eq!((preset.product, preset.sound.parameters.len()), (Product::Effect, parts().count()));
         assert_eq!(preset.sound.parameters["mix"], Value::Number(0.0));
         assert_eq!(*preset.sound.selection, Saved::default(), "how a window looks is not in it");
     }

@@ -1,4 +1,4 @@
-//! Where models are: in the plugin itself, in files, in the user's folders.
+//! Where models are: built in, in files, in the user's folders.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub const LARGEST_EMBEDDED: usize = 16 << 20;
 /// The variable that names folders of models, in the form of `PATH`.
 const FOLDERS: &str = "ONDES_MODELS";
 
-/// A model that is part of the plugin.
+/// A model that is built in.
 pub struct Bundled {
     /// Its name among the bundled ones.
     pub name: &'static str,
@@ -33,7 +33,7 @@ impl Bundled {
     /// The model; all instances share it.
     ///
     /// # Panics
-    /// When this plugin was built from a damaged file.
+    /// When this was built from a damaged file.
     #[must_use]
     pub fn model(&self) -> Arc<Model> {
         let read = || Arc::new(file::parse(self.bytes).expect("bundled models are whole"));

@@ -1,19 +1,4 @@
-//! The window: [`ondes_ui`]'s panels around one instance.
-//!
-//! In reading order: [`owner`] is what the panels show, [`commands`] what becomes of what the user does, through [`places`],
-//! the parameters by number. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list
-//! of models, [`presets`] that of presets. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of
-//! them. Everything but the monitor and the slots is made when the window opens and gone when it closes.
-
-pub mod commands;
-pub mod compare;
-pub mod entries;
-pub mod monitor;
-pub mod owner;
-pub mod places;
-pub mod presets;
-pub mod setting;
-pub mod spectrum;
+//! The window: the desk of one instance, in a host's window.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,24 +6,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nice_plug::context::gui::GuiContext;
 use nice_plug::editor::dpi::{LogicalSize, NativeSize};
 use nice_plug::editor::{HostMethods, ParentWindowHandle, ResizeHint, SpawnedEditor};
+use nice_plug::prelude::Param;
 use nice_plug_egui::{
-    EguiEditorHandle, EguiEditorState, EguiNiceSettings, Frame, NiceEguiApp,
+    EguiEditorHandle, EguiEditorState, EguiNiceSettings, Frame, NiceEguiApp, RepaintNotifier,
     baseview::{HandlerError, WindowSize},
     create_egui_editor,
 };
-use ondes_ui::{SCALES, SIZE, Window, clamp_scale};
+use ondes_instance::board::Setter;
+use ondes_instance::desk::entries::{Entries, marks_file};
+use ondes_instance::desk::{self, Desk};
+use ondes_instance::shared::Shared;
+use ondes_ui::{KnobId, SCALES, SIZE, Window, clamp_scale};
 
-use self::compare::Compare;
-use self::entries::{Entries, marks_file};
-use self::owner::Desk;
 use crate::parameters::Parameters;
-use crate::shared::Shared;
+use crate::places::{Place, with};
+use crate::rig::Rig;
 
 /// Opens windows for an instance.
 pub struct Editor {
     shared: Arc<Shared>,
     parameters: Arc<Parameters>,
-    compare: Arc<Compare>,
+    wake: RepaintNotifier,
     extent: Arc<Extent>,
 }
 
@@ -59,9 +47,9 @@ impl Extent {
 impl Editor {
     /// An editor whose window is not open yet.
     #[must_use]
-    pub fn new(shared: &Arc<Shared>, parameters: &Arc<Parameters>) -> Self {
-        let (shared, parameters, compare) = (shared.clone(), parameters.clone(), shared.compare.clone());
-        Self { shared, parameters, compare, extent: Arc::default() }
+    pub fn new(rig: &Rig) -> Self {
+        let (shared, parameters, wake) = (rig.shared.clone(), rig.parameters.clone(), rig.wake.clone());
+        Self { shared, parameters, wake, extent: Arc::default() }
     }
 
     fn scale(&self) -> f32 {
@@ -84,15 +72,16 @@ impl nice_plug::editor::Editor for Editor {
         let [width, height] = SIZE;
         let state = EguiEditorState::from_size(LogicalSize::new(width, height), self.scale());
         let (shared, parameters) = (self.shared.clone(), self.parameters.clone());
-        let wake = shared.monitor.wake.clone();
         let app = App {
-            desk: Desk::new(shared, parameters, Entries::new(marks_file()), self.compare.clone()),
+            desk: Desk::new(shared.clone(), parameters.clone(), Entries::new(marks_file())),
+            shared,
+            parameters,
             window: Window::new(),
             context: None,
             extent: self.extent.clone(),
         };
         let settings = EguiNiceSettings::new().with_tile("Ondes").with_resize_hint(self.resize_hint());
-        let editor = create_egui_editor(state, wake, settings, app).ok_or("there is no editor")?;
+        let editor = create_egui_editor(state, self.wake.clone(), settings, app).ok_or("there is no editor")?;
         editor.spawn(parent, wait_for_parent, fallback_scale_factor, gui_context, host)
     }
 
@@ -115,8 +104,41 @@ impl nice_plug::editor::Editor for Editor {
     }
 }
 
+/// Turns parameters so that the host learns of it.
+struct Host<'a> {
+    context: &'a GuiContext,
+    parameters: &'a Parameters,
+}
+
+impl Host<'_> {
+    fn at(&self, knob: KnobId, deed: impl FnOnce(Place<'_>)) {
+        if let Some(place) = Place::of(self.parameters, knob) {
+            deed(place);
+        }
+    }
+}
+
+impl Setter for Host<'_> {
+    fn begin(&self, knob: KnobId) {
+        self.at(knob, |place| with!(place, param => self.context.param_setter().begin_set_parameter(param)));
+    }
+
+    fn set(&self, knob: KnobId, position: f32) {
+        // By its plain value, so that what has steps stands on one of them.
+        self.at(knob, |place| {
+            with!(place, param => self.context.param_setter().set_parameter(param, param.preview_plain(position)));
+        });
+    }
+
+    fn end(&self, knob: KnobId) {
+        self.at(knob, |place| with!(place, param => self.context.param_setter().end_set_parameter(param)));
+    }
+}
+
 /// One open window.
 struct App {
+    shared: Arc<Shared>,
+    parameters: Arc<Parameters>,
     desk: Desk,
     window: Window,
     context: Option<GuiContext>,
@@ -126,39 +148,27 @@ struct App {
 impl NiceEguiApp for App {
     fn build(&mut self, _: egui::Context, context: GuiContext, frame: &mut Frame) -> Result<(), HandlerError> {
         self.context = Some(context);
-        self.desk.shared.monitor.set_open(true);
+        self.shared.monitor.set_open(true);
         self.extent.set(Some(frame.baseview_window().size()), true);
         Ok(())
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, frame: &mut Frame) {
-        let Self { desk, window, context, extent } = self;
+        let Self { parameters, desk, window, context, extent, .. } = self;
         extent.set(Some(frame.baseview_window().size()), true);
-        let again = desk.refresh();
-        commands::tick(desk);
         if let Some(context) = context {
-            presets::tick(desk, context);
-        }
-        let commands = window.show(ui, desk);
-        if !commands.is_empty() {
-            ui.ctx().request_repaint();
-        }
-        if let Some(context) = context {
-            commands.into_iter().for_each(|command| commands::obey(desk, context, command));
-        }
-        if let Some(again) = again {
-            ui.ctx().request_repaint_after(again);
+            desk::show(desk, window, ui, &Host { context, parameters });
         }
     }
 }
 
 impl Drop for App {
     fn drop(&mut self) {
-        self.desk.shared.monitor.set_open(false);
+        self.shared.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        let ends = self.window.close();
-        if let Some(context) = &self.context {
-            ends.into_iter().for_each(|end| commands::obey(&mut self.desk, context, end));
+        let Self { parameters, desk, window, context, .. } = self;
+        if let Some(context) = context {
+            desk::close(desk, window, &Host { context, parameters });
         }
     }
 }

@@ -241,7 +241,7 @@ impl Entries {
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        // The plugin may be unloaded after this.
+        // This code may be unloaded after this.
         self.finish();
     }
 }

@@ -1,4 +1,17 @@
-//! What a window shows of an instance.
+//! What a window shows of an instance, for [`ondes_ui`]'s panels.
+//!
+//! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does. [`monitor`]
+//! is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`presets`] that of
+//! presets. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
+//! monitor and the slots is made when the window opens and gone when it closes.
+
+pub mod commands;
+pub mod compare;
+pub mod entries;
+pub mod monitor;
+pub mod presets;
+pub mod setting;
+pub mod spectrum;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -6,19 +19,20 @@ use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
 use ondes_engine::model::Model;
-use ondes_engine::pipeline::Followed;
-use ondes_engine::realtime::{Driver, Health, Status};
-use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Slot, Sound, View};
+use ondes_engine::pipeline::{Followed, Source};
+use ondes_engine::realtime::{Health, Status};
+use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
 
-use super::compare::Compare;
-use super::entries::{Entries, Origin};
-use super::places::{GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, Place, TRANSPOSE, TUNE, VOICES};
-use super::presets::Presets;
-use super::spectrum::{SAMPLES, Spectrum};
+use self::entries::{Entries, Origin};
+use self::presets::Presets;
+use self::spectrum::{SAMPLES, Spectrum};
+use crate::board::{Board, Setter};
 use crate::library::{self, Missing};
 use crate::macros::MACROS;
-use crate::parameters::{Parameters, PlayedBy};
-use crate::preset::store;
+use crate::parameter::{
+    BYPASS, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, PARAMETERS, Parameter, TRANSPOSE, TUNE, VOICES,
+};
+use crate::preset::{Product, store};
 use crate::shared::Shared;
 use crate::state::{Look, Theme};
 
@@ -31,17 +45,16 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// An instance as it was when this was last refreshed, with all that only its window needs.
 pub struct Desk {
-    pub(super) shared: Arc<Shared>,
-    pub(super) parameters: Arc<Parameters>,
-    pub(super) entries: Entries,
-    pub(super) compare: Arc<Compare>,
-    pub(super) presets: Presets,
+    shared: Arc<Shared>,
+    board: Arc<dyn Board>,
+    entries: Entries,
+    presets: Presets,
     /// What is auditioned, and since when it is heard.
-    pub(super) auditioned: Option<(EntryId, Instant)>,
+    auditioned: Option<(EntryId, Instant)>,
     /// Readers of files that are under way.
-    pub(super) errands: Vec<JoinHandle<()>>,
+    errands: Vec<JoinHandle<()>>,
     /// What is to be counted as loaded lately, once it is read.
-    pub(super) loading: Option<Origin>,
+    loading: Option<Origin>,
     status: Status,
     missing: Option<Missing>,
     model: Option<Arc<Model>>,
@@ -77,21 +90,21 @@ impl Side {
 }
 
 impl Desk {
-    /// A desk for an instance.
+    /// A desk for an instance, whose parameters stand on that board.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, parameters: Arc<Parameters>, entries: Entries, compare: Arc<Compare>) -> Self {
-        let knob = |id| Place::of(&parameters, id).expect("it is one of them").knob(id);
+    pub fn new(shared: Arc<Shared>, board: Arc<dyn Board>, entries: Entries) -> Self {
         // A sound that plays the model has neither keys nor voices.
-        let notes = if parameters.can_play_notes() { &[MODE, GLIDE, VOICES][..] } else { &[] };
-        let voice = [TRANSPOSE, TUNE].iter().chain(notes).map(|id| knob(*id)).collect();
-        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(knob);
+        let suits = |parameter: &Parameter| shared.product == Product::Instrument || !parameter.notes_only;
+        let knob = |id| Parameter::of(id).map(|parameter| parameter.knob(id, parameter.default()));
+        let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES];
+        let voice = voice.into_iter().filter(|id| Parameter::of(*id).is_some_and(suits)).filter_map(knob).collect();
+        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(|id| PARAMETERS[id.0 as usize].knob(id, 0.0));
         let heard = (shared.monitor.heard(), Instant::now());
         let presets = Presets::new(shared.product, store::folders());
         let mut desk = Self {
             shared,
-            parameters,
+            board,
             entries,
-            compare,
             presets,
             auditioned: None,
             errands: Vec::new(),
@@ -146,19 +159,17 @@ impl Desk {
 
     fn turn(&mut self) {
         let controllers = &self.shared.controllers;
-        let midi = |knob| Place::id(knob).map_or(Midi::None, |id| controllers.binding(id));
+        let midi = |knob| Parameter::of(knob).map_or(Midi::None, |parameter| controllers.binding(parameter.id));
         for knob in self.voice.iter_mut().chain(&mut self.mixer) {
-            if let Some(place) = Place::of(&self.parameters, knob.id) {
-                knob.value = place.value();
-                knob.midi = midi(knob.id);
-            }
+            knob.value = self.board.normalized(knob.id).unwrap_or(knob.default);
+            knob.midi = midi(knob.id);
         }
         let controls = self.model.as_ref().map_or(&[][..], |model| &model.header().controls);
         self.macros.clear();
         for index in 0..MACROS {
             let id = KnobId(index as u32);
-            let Some(place) = Place::of(&self.parameters, id) else { continue };
-            let mut knob = Knob { midi: midi(id), ..place.knob(id) };
+            let Some((parameter, value)) = Parameter::of(id).zip(self.board.value(id)) else { continue };
+            let mut knob = Knob { midi: midi(id), ..parameter.knob(id, value) };
             let name = self.shared.bound(index);
             let control = name.as_ref().and_then(|name| controls.iter().position(|control| control.name == *name));
             if let Some(name) = name {
@@ -199,6 +210,7 @@ impl Desk {
 impl Owner for Desk {
     fn view(&self) -> View<'_> {
         let [input_gain, output_gain, mix] = &self.mixer;
+        let source = self.board.source();
         let model = self.model.as_deref().map(|model| {
             let header = model.header();
             ondes_ui::Model { entry: self.playing(), card: &header.card, kind: header.kind, controls: &header.controls }
@@ -213,7 +225,7 @@ impl Owner for Desk {
             embed_problem: self.model.as_ref().filter(|model| !library::may_travel(model)).map(|_| TOO_LARGE),
             presets: &self.presets.shown,
             preset: self.presets.current,
-            changed: self.presets.changed(&self.parameters),
+            changed: self.presets.changed(&*self.board),
             can_save_presets: self.presets.can_save(),
             macros: &self.macros,
             voice: &self.voice,
@@ -222,10 +234,10 @@ impl Owner for Desk {
             input_gain,
             output_gain,
             mix,
-            bypass: self.parameters.bypass.value(),
-            slot: self.slot(),
+            bypass: self.board.value(BYPASS).is_some_and(|value| value > 0.5),
+            slot: self.shared.compare.slot(),
             sample_rate_hz: self.shared.monitor.rate_hz(),
-            driver: Driver::from(self.parameters.driver.value()),
+            driver: self.board.driver(),
             health: self.health,
             qualities: &[],
             quality: 0,
@@ -237,11 +249,11 @@ impl Owner for Desk {
                 .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
             loudness_db: self.followed.map(|followed| followed.loudness_db),
             notes: &self.notes,
-            played_by: self.parameters.can_play_notes().then(|| match self.parameters.played_by.value() {
-                PlayedBy::Notes => ondes_ui::PlayedBy::Notes,
-                PlayedBy::Input => ondes_ui::PlayedBy::Input,
+            played_by: (self.shared.product == Product::Instrument).then_some(match source {
+                Source::Notes => ondes_ui::PlayedBy::Notes,
+                Source::Sound => ondes_ui::PlayedBy::Input,
             }),
-            can_play: self.parameters.played_by.value() == PlayedBy::Notes,
+            can_play: source == Source::Notes,
             keys_on_start: false,
             moving: self.moving,
             can_learn: true,
@@ -257,8 +269,7 @@ impl Owner for Desk {
     }
 
     fn text(&self, knob: KnobId, value: f32) -> String {
-        let Some(place) = Place::of(&self.parameters, knob) else { return String::new() };
-        let text = place.text(value);
+        let Some(text) = self.shared.text(knob, value) else { return String::new() };
         // The knob says already what it turns.
         let bound = self.macros.get(knob.0 as usize).filter(|one| one.knob.id == knob && one.control.is_some());
         bound
@@ -267,22 +278,38 @@ impl Owner for Desk {
     }
 
     fn parse(&self, knob: KnobId, text: &str) -> Option<f32> {
-        Place::of(&self.parameters, knob)?.parse(text)
+        self.shared.parse(knob, text)
     }
 }
 
 impl Desk {
     /// What the pad turns, across and up.
     fn pad(&self) -> (KnobId, KnobId) {
-        let chosen = self.shared.pad().and_then(|[across, up]| Some((Place::named(&across)?, Place::named(&up)?)));
+        let chosen =
+            self.shared.pad().and_then(|[across, up]| Some((Parameter::named(&across)?, Parameter::named(&up)?)));
         chosen.unwrap_or((KnobId(0), KnobId(1)))
     }
+}
 
-    /// The slot that is heard.
-    #[must_use]
-    pub fn slot(&self) -> Slot {
-        self.compare.slot()
+/// Draws one frame of a desk's window into `ui`, which is all of it, and does what the user did there. Another frame is
+/// asked for where something is under way.
+pub fn show(desk: &mut Desk, window: &mut Window, ui: &mut egui::Ui, setter: &impl Setter) {
+    let again = desk.refresh();
+    commands::tick(desk);
+    presets::tick(desk, setter);
+    let commands = window.show(ui, desk);
+    if !commands.is_empty() {
+        ui.ctx().request_repaint();
     }
+    commands.into_iter().for_each(|command| commands::obey(desk, setter, command));
+    if let Some(again) = again {
+        ui.ctx().request_repaint_after(again);
+    }
+}
+
+/// Ends what is going on in a desk's window, which goes away: gestures, and keys that are held.
+pub fn close(desk: &mut Desk, window: &mut Window, setter: &impl Setter) {
+    window.close().into_iter().for_each(|end| commands::obey(desk, setter, end));
 }
 
 impl Drop for Desk {
@@ -290,7 +317,7 @@ impl Drop for Desk {
         if self.shared.is_brief() || self.auditioned.is_some() {
             self.shared.come_back();
         }
-        // The plugin may be unloaded after this.
+        // This code may be unloaded after this.
         for errand in self.errands.drain(..) {
             let _ = errand.join();
         }

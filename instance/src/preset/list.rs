@@ -1,4 +1,4 @@
-//! The presets to choose from: the plugin's own and the user's.
+//! The presets to choose from: those that are built in and the user's.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::{Preset, Product};
 /// Where a preset is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// In the plugin, by its key.
+    /// Built in, by its key.
     Factory(String),
     /// In a file.
     File(PathBuf),
@@ -68,7 +68,7 @@ impl Listed {
         Self { id: origin.id(), origin, name, author, comment, tags, model: sound.selection.model.name }
     }
 
-    /// Whether it came with the plugin, so that it cannot be deleted.
+    /// Whether it is built in, so that it cannot be deleted.
     #[must_use]
     pub fn is_factory(&self) -> bool {
         matches!(self.origin, Origin::Factory(_))
@@ -78,7 +78,7 @@ impl Listed {
 /// A list, and what is wrong with files that should be in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// The plugin's own presets, then the user's, both by name.
+    /// The presets that are built in, then the user's, both by name.
     pub presets: Vec<Listed>,
     /// Those that cannot be loaded, in the order of their files.
     pub broken: Vec<Broken>,
@@ -105,7 +105,7 @@ impl Listing {
     }
 }
 
-/// Lists the presets for a plugin, of its own and in these folders. Reads all of them.
+/// Lists the presets for a product, built in and in these folders. Reads all of them.
 #[must_use]
 pub fn look(product: Product, folders: &[PathBuf]) -> Listing {
     let own = FACTORY.iter().map(|factory| Origin::Factory(factory.key.into()));

@@ -1,0 +1,72 @@
+//! What some parameters choose between, and what the engine calls that.
+
+use ondes_engine::pipeline::Source;
+use ondes_engine::realtime::Driver;
+
+use crate::parameter::Choices;
+
+/// Where the model runs: in the callback where it is cheap enough, else by the worker; in the callback, with no latency
+/// added; by the worker thread, a block and 10 ms late.
+pub const DRIVERS: Choices = Choices { ids: &["auto", "inline", "worker"], names: &["Auto", "Inline", "Worker"] };
+
+/// How notes that overlap are played: as the model says; each has a voice of its own; one voice, which each note
+/// strikes anew; one voice, which slurs.
+pub const MODES: Choices =
+    Choices { ids: &["model", "poly", "mono", "legato"], names: &["As made", "Poly", "Mono", "Legato"] };
+
+/// What plays the model: notes, or a sound by its pitch and loudness.
+pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["Notes", "Side-chain"] };
+
+/// The driver that one of [`DRIVERS`] means.
+#[must_use]
+pub fn driver(value: f32) -> Driver {
+    match value as usize {
+        1 => Driver::Inline,
+        2 => Driver::Worker { latency: None },
+        _ => Driver::Auto,
+    }
+}
+
+/// The one of [`DRIVERS`] that comes nearest; none for what is never chosen.
+#[must_use]
+pub fn of_driver(driver: Driver) -> Option<f32> {
+    match driver {
+        Driver::Auto => Some(0.0),
+        Driver::Inline => Some(1.0),
+        Driver::Worker { .. } => Some(2.0),
+        Driver::Offline => None,
+    }
+}
+
+/// What one of [`SOURCES`] means.
+#[must_use]
+pub fn source(value: f32) -> Source {
+    if value == 0.0 { Source::Notes } else { Source::Sound }
+}
+
+/// The one of [`SOURCES`] that means that.
+#[must_use]
+pub fn of_source(source: Source) -> f32 {
+    match source {
+        Source::Notes => 0.0,
+        Source::Sound => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_lead_to_the_engine_and_back() {
+        for place in 0..DRIVERS.ids.len() {
+            assert_eq!(of_driver(driver(place as f32)), Some(place as f32), "{}", DRIVERS.ids[place]);
+        }
+        assert_eq!((of_driver(Driver::Offline), DRIVERS.ids[2]), (None, "worker"));
+        assert_eq!(driver(2.0), Driver::Worker { latency: None });
+        for place in 0..SOURCES.ids.len() {
+            assert_eq!(of_source(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
+        }
+        assert_eq!((source(0.0), SOURCES.ids[0]), (Source::Notes, "notes"));
+    }
+}
