@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ondes::devices::command as devices;
-use ondes::{info, interrupt, render, shell, terminal};
+use ondes::{info, interrupt, play, render, shell, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +33,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Play(Box<play::PlayArguments>),
     Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
     Devices(devices::DevicesArguments),
@@ -46,6 +47,7 @@ const FAILURE: u8 = 2;
 fn main() -> ExitCode {
     let started = Instant::now();
     let result = match Arguments::parse().command {
+        Command::Play(arguments) => play::run(&arguments),
         Command::Render(arguments) => render::run(&arguments, started),
         Command::Info(arguments) => info::run(&arguments),
         Command::Devices(arguments) => devices::run(&arguments),

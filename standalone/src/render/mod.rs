@@ -21,6 +21,7 @@ use std::time::{Instant, SystemTime};
 use ondes_engine::model::file;
 
 pub use arguments::RenderArguments;
+pub(crate) use score::Score;
 pub use score::note_name;
 
 use crate::progress::Progress;

@@ -1,0 +1,271 @@
+//! `ondes play`: plays a model or a session on the sound card, without a window.
+
+mod line;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use ondes_engine::instrument::EventKind;
+use ondes_engine::model::file;
+use ondes_instance::library::{BUNDLED, Found};
+use ondes_instance::macros::MACROS;
+use ondes_instance::parameter::TRANSPOSE;
+use ondes_instance::preset::Product;
+use ondes_ui::KnobId;
+
+use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Opened, Status};
+use crate::interrupt;
+use crate::rack::saved::Input;
+use crate::rack::{Console, SessionFile};
+use crate::record::Format;
+use crate::render::Score;
+use crate::rig::{Begin, Rig};
+use crate::terminal;
+use line::Line;
+
+const EXAMPLES: &str = "\
+Examples:
+  ondes play bowed
+  ondes play wind --midi keystation --record take.wav
+  ondes play plucked --midi song.mid
+  ondes play bowed --input singing.wav --loop --host jack
+  ondes play stage.ondes-session";
+
+/// How long devices may take to open.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two looks at how things are.
+const LOOK: Duration = Duration::from_millis(100);
+/// After the last note it is listened on until it is as quiet as this, for so long.
+const QUIET: f32 = 1e-4;
+const QUIET_S: f64 = 0.5;
+/// Endings of MIDI files and of sessions.
+const MIDI_FILES: [&str; 2] = ["mid", "midi"];
+const SESSION: &str = "ondes-session";
+
+/// Plays a model or a session on the sound card. Ctrl-C ends it.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlayArguments {
+    /// A model's file, the name of a bundled one (bowed, plucked, wind), or a session
+    #[arg(value_name = "MODEL|SESSION")]
+    model: PathBuf,
+    /// What the model follows instead of notes: a device that records, or a recording
+    #[arg(long, value_name = "DEVICE|FILE")]
+    input: Option<String>,
+    /// Plays the recording again and again
+    #[arg(long = "loop", requires = "input")]
+    looped: bool,
+    /// What plays the notes: MIDI ports with this in their name, or a MIDI file; all ports where nothing is said
+    #[arg(long, value_name = "PORT|FILE")]
+    midi: Option<String>,
+    /// The sound system, such as jack or alsa
+    #[arg(long)]
+    host: Option<String>,
+    /// The device that plays
+    #[arg(long, value_name = "DEVICE")]
+    output: Option<String>,
+    /// Hz
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
+    rate: Option<u32>,
+    /// Frames in a block
+    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=8_192))]
+    block: Option<u32>,
+    /// Records what is heard; WAV, or FLAC by the ending
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Turns a control of the model, in its unit
+    #[arg(long, value_name = "NAME=VALUE")]
+    control: Vec<String>,
+    /// Shifts all pitches, semitones (-24 to 24)
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-24..=24))]
+    transpose: i32,
+    /// Ends after so many seconds
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+}
+
+/// What is to be played besides what comes from devices.
+#[derive(Clone)]
+enum Piece {
+    Notes(Arc<Score>),
+    Recording,
+}
+
+/// Plays until somebody asks to stop, or a piece is over.
+///
+/// # Errors
+/// One line with what cannot be played, or on what.
+pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
+    interrupt::listen();
+    let mut console = Console::new(|| {});
+    let mut audio = AudioChoice {
+        host: arguments.host.clone(),
+        output: arguments.output.clone(),
+        sample_rate: arguments.rate,
+        block: arguments.block,
+        ..AudioChoice::default()
+    };
+    let mut midi = MidiChoice::default();
+    let mut piece = None;
+    if arguments.model.extension().is_some_and(|ending| ending == SESSION) {
+        let session = SessionFile::read(&arguments.model)?;
+        console.restore(&session).iter().for_each(|problem| terminal::warn(problem));
+        (audio, midi) = (choice(audio, &session.audio), session.midi);
+    } else {
+        piece = single(&mut console, arguments, &mut audio)?;
+    }
+    match &arguments.midi {
+        Some(midi_file) if ends_with(Path::new(midi_file), &MIDI_FILES) => {
+            piece = Some(Piece::Notes(Arc::new(Score::read(Path::new(midi_file), None, None)?)));
+        }
+        Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
+        None => {}
+    }
+    let meter = console.meter.clone();
+    let rig = Rig::new(console, audio, midi, beginning(piece.clone(), meter.clone()));
+    let opened = match rig.settled(PATIENCE) {
+        Status::Playing(opened) => opened,
+        Status::Failed(reason) => bail!("{reason}"),
+        Status::Lost { device, reason, .. } => bail!("{device}: {reason}"),
+        Status::Opening => bail!("the sound system does not answer"),
+    };
+    if let Some(path) = &arguments.record {
+        let format = format(path)?;
+        rig.record(path, Vec::new(), format, false)?;
+    }
+    let line = Line::new(&opened);
+    let begun = Instant::now();
+    let mut quiet_since = None;
+    while !interrupt::requested() {
+        std::thread::sleep(LOOK);
+        rig.console().tick();
+        let peaks = meter.peaks();
+        line.show(&rig, peaks);
+        if arguments.seconds.is_some_and(|seconds| begun.elapsed().as_secs_f64() >= seconds) {
+            break;
+        }
+        let played_s = meter.frames() as f64 / f64::from(opened.sample_rate);
+        if piece.as_ref().is_some_and(|piece| ended(piece, &rig, played_s)) {
+            let quiet = peaks.iter().all(|peak| *peak < QUIET);
+            let since = *quiet_since.get_or_insert(played_s);
+            if !quiet {
+                quiet_since = Some(played_s);
+            } else if played_s - since > QUIET_S {
+                break;
+            }
+        }
+    }
+    drop(line);
+    let status = rig.stop();
+    if let Some(error) = status.error {
+        bail!("{error}");
+    }
+    if status.dropped > 0 {
+        terminal::warn(&format!("the disk was too slow: {} frames of the recording are silence", status.dropped));
+    }
+    Ok(())
+}
+
+/// One track with one model.
+fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioChoice) -> anyhow::Result<Option<Piece>> {
+    let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
+    let found = find(&arguments.model)?;
+    let place = console.add(product)?;
+    let track = console.track(place).context("the track is gone")?;
+    let shared = track.shared.clone();
+    // Its thread ends with what it has found, which is here already.
+    drop(shared.fetch(false, move || Ok(found)).join());
+    for turn in &arguments.control {
+        let (name, value) = turn.split_once('=').with_context(|| format!("--control {turn}: expected NAME=VALUE"))?;
+        let knobs = (0..MACROS).map(|index| (index, KnobId(index as u32)));
+        let knob = knobs.clone().find(|(index, _)| shared.bound(*index).as_deref() == Some(name));
+        let Some((_, knob)) = knob else {
+            let known: Vec<String> = knobs.filter_map(|(index, _)| shared.bound(index)).collect();
+            bail!("--control {turn}: there is no control {name:?}; there are {}", known.join(", "));
+        };
+        let position = shared.parse(knob, value).with_context(|| format!("--control {turn}: that is no value"))?;
+        track.panel.put(knob, position);
+    }
+    track.panel.put(TRANSPOSE, arguments.transpose as f32);
+    let Some(input) = &arguments.input else { return Ok(None) };
+    let path = Path::new(input);
+    if path.is_file() {
+        console.set_input(place, Input::File { path: path.into(), looped: arguments.looped })?;
+        return Ok((!arguments.looped).then_some(Piece::Recording));
+    }
+    audio.input = Some(input.clone());
+    console.set_input(place, Input::Channels { first: 0, count: 1 })?;
+    Ok(None)
+}
+
+/// The model of that file, or the bundled one of that name.
+fn find(model: &Path) -> anyhow::Result<Found> {
+    let name = model.to_string_lossy();
+    let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
+    match bundled.filter(|_| !model.is_file()) {
+        Some(bundled) => Ok((bundled.model(), None)),
+        None => {
+            let found = file::read(model).map_err(|error| anyhow::anyhow!("{error}"))?;
+            Ok((Arc::new(found), Some(model.into())))
+        }
+    }
+}
+
+/// What was said here, else what the session says.
+fn choice(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
+    let session = session.clone();
+    AudioChoice {
+        host: here.host.or(session.host),
+        output: here.output.or(session.output),
+        sample_rate: here.sample_rate.or(session.sample_rate),
+        block: here.block.or(session.block),
+        ..session
+    }
+}
+
+/// Tells the console what to play whenever the sound begins; where it has begun before, what is left of it.
+fn beginning(piece: Option<Piece>, meter: Arc<crate::rack::Meter>) -> Begin {
+    // Seconds that were played before the devices were opened last.
+    let mut before_s = 0.0;
+    let mut last_rate: Option<u32> = None;
+    Box::new(move |console: &mut Console, opened: &Opened| {
+        if let Some(rate) = last_rate.replace(opened.sample_rate) {
+            before_s += meter.frames() as f64 / f64::from(rate);
+        }
+        let Some(Piece::Notes(score)) = &piece else { return Ok(()) };
+        let rate = f64::from(opened.sample_rate);
+        let done = (before_s * rate) as u64;
+        // Wheels and pedals stand where they stood; notes that are over stay over.
+        let left = score.events(opened.sample_rate).filter(|event| {
+            event.at >= done || !matches!(event.kind, EventKind::NoteOn { .. } | EventKind::NoteOff { .. })
+        });
+        let events: Vec<(u64, EventKind)> = left.map(|event| (event.at.saturating_sub(done), event.kind)).collect();
+        console.set_score(0, events);
+        Ok(())
+    })
+}
+
+/// Whether all that was to be played has been played after so many seconds of sound.
+fn ended(piece: &Piece, rig: &Rig, played_s: f64) -> bool {
+    match piece {
+        Piece::Notes(score) => score.end(1_000) as f64 / 1e3 < played_s,
+        Piece::Recording => {
+            rig.console().track(0).and_then(|track| track.clip().cloned()).is_none_or(|clip| !clip.is_playing())
+        }
+    }
+}
+
+fn format(path: &Path) -> anyhow::Result<Format> {
+    if ends_with(path, &["flac"]) {
+        return Ok(Format::Flac);
+    }
+    ensure!(ends_with(path, &["wav"]), "{}: recordings end with .wav or .flac", path.display());
+    Ok(Format::Float32)
+}
+
+fn ends_with(path: &Path, endings: &[&str]) -> bool {
+    path.extension().is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}

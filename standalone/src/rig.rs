@@ -1,0 +1,211 @@
+//! The running app without its window: a console, the devices that it plays on, and the recorder. `ondes play` and the window are
+//! both made of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ondes_engine::realtime::Setup;
+
+use crate::devices::audio::Factory;
+use crate::devices::{Audio, AudioChoice, Callback, Midi, MidiChoice, MidiStatus, Opened, Status};
+use crate::rack::{Console, TRACKS};
+use crate::record::{self, Format, Recorder};
+
+/// Seconds of the past that can be saved afterwards.
+pub const PREROLL_S: f64 = 30.0;
+
+/// Something for the console to do each time that devices were opened, such as to be told what to play at their rate.
+pub type Begin = Box<dyn FnMut(&mut Console, &Opened) -> anyhow::Result<()> + Send>;
+
+/// What is played, and where.
+pub struct Rig {
+    /// First, so that the audio thread is gone before what it plays.
+    audio: Audio,
+    midi: Arc<Midi>,
+    console: Arc<Mutex<Console>>,
+    recorder: Arc<Mutex<Recording>>,
+}
+
+/// The recorder, which is made anew with the devices, and what was asked of it.
+#[derive(Default)]
+struct Recording {
+    recorder: Option<Recorder>,
+    /// What is recorded at the moment, to go on in another file when the devices are back.
+    wanted: Option<Wanted>,
+    problem: Option<String>,
+}
+
+#[derive(Clone)]
+struct Wanted {
+    master: PathBuf,
+    /// Files for single tracks, by their places.
+    tracks: Vec<(usize, PathBuf)>,
+    format: Format,
+}
+
+impl Wanted {
+    fn files(&self) -> Vec<(usize, PathBuf)> {
+        let tracks = self.tracks.iter().map(|(place, path)| (place + 1, path.clone()));
+        std::iter::once((0, self.master.clone())).chain(tracks).map(|(tap, path)| (tap, free(path))).collect()
+    }
+}
+
+/// The path, or with a number before its ending where there is such a file already.
+fn free(path: PathBuf) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let numbered = (2..).map(|number: u32| path.with_file_name(format!("{stem} {number}{ending}")));
+    std::iter::once(path.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(path)
+}
+
+/// Sixteen tracks and the master, all in stereo.
+fn recorder(sample_rate: u32) -> Result<(Recorder, Vec<record::Tap>), record::RecordError> {
+    let setup = record::Setup { sample_rate, channels: vec![2; TRACKS + 1], preroll_s: PREROLL_S, ring_s: 4.0 };
+    Recorder::new(&setup)
+}
+
+impl Rig {
+    /// Begins to play a console on devices; returns at once. `begin` is called whenever they were opened, before the sound begins.
+    #[must_use]
+    pub fn new(console: Console, audio: AudioChoice, midi: MidiChoice, begin: Begin) -> Self {
+        let console = Arc::new(Mutex::new(console));
+        let midi = Arc::new(Midi::open(midi));
+        let recorder = Arc::<Mutex<Recording>>::default();
+        let factory = factory(console.clone(), midi.clone(), recorder.clone(), begin);
+        Self { audio: Audio::open(audio, factory), midi, console, recorder }
+    }
+
+    /// The console, for as long as this is held. The sound does not wait for it.
+    pub fn console(&self) -> MutexGuard<'_, Console> {
+        lock(&self.console)
+    }
+
+    /// How the sound stands, once devices are no longer being opened, or after that time.
+    pub fn settled(&self, patience: Duration) -> Status {
+        self.audio.settled(patience)
+    }
+
+    /// How the sound stands.
+    pub fn status(&self) -> Status {
+        self.audio.status()
+    }
+
+    /// How often sound came too late so far, as far as the system tells.
+    pub fn xruns(&self) -> u64 {
+        self.audio.xruns()
+    }
+
+    /// Plays on other devices.
+    pub fn choose_audio(&self, choice: AudioChoice) {
+        self.audio.choose(choice);
+    }
+
+    /// Hears other ports.
+    pub fn choose_midi(&self, choice: MidiChoice) {
+        self.midi.choose(choice);
+    }
+
+    /// How MIDI ports stand.
+    pub fn midi(&self) -> MidiStatus {
+        self.midi.status()
+    }
+
+    /// Records what is heard, and single tracks by their places, until [`Rig::stop`]. Files that exist stay: others are numbered.
+    ///
+    /// # Errors
+    /// When a file cannot be made, or nothing is played yet.
+    pub fn record(
+        &self,
+        master: &Path,
+        tracks: Vec<(usize, PathBuf)>,
+        format: Format,
+        preroll: bool,
+    ) -> anyhow::Result<()> {
+        let mut recording = lock(&self.recorder);
+        let wanted = Wanted { master: master.into(), tracks, format };
+        if let Some(recorder) = &mut recording.recorder {
+            recorder.start(wanted.files(), format, preroll)?;
+        }
+        (recording.wanted, recording.problem) = (Some(wanted), None);
+        Ok(())
+    }
+
+    /// Ends the recording, and waits until its file is complete.
+    pub fn stop(&self) -> record::Status {
+        let mut recording = lock(&self.recorder);
+        recording.wanted = None;
+        match &mut recording.recorder {
+            Some(recorder) => {
+                recorder.stop();
+                recorder.wait()
+            }
+            None => record::Status::default(),
+        }
+    }
+
+    /// Writes what was heard in the last 30 s.
+    ///
+    /// # Errors
+    /// When nothing was heard yet, or the file cannot be made.
+    pub fn save_past(&self, path: &Path, format: Format) -> anyhow::Result<()> {
+        match &mut lock(&self.recorder).recorder {
+            Some(recorder) => Ok(recorder.save_preroll([(0, path.into())], format)?),
+            None => Err(record::RecordError::NoSound.into()),
+        }
+    }
+
+    /// How the recording is going.
+    #[must_use]
+    pub fn recording(&self) -> record::Status {
+        let recording = lock(&self.recorder);
+        let status = recording.recorder.as_ref().map(Recorder::status).unwrap_or_default();
+        record::Status { error: recording.problem.clone().or(status.error), ..status }
+    }
+}
+
+/// What makes the audio thread's half, whenever devices were opened.
+fn factory(
+    console: Arc<Mutex<Console>>,
+    midi: Arc<Midi>,
+    recording: Arc<Mutex<Recording>>,
+    mut begin: Begin,
+) -> Factory {
+    Box::new(move |opened: &Opened| {
+        let mut console = lock(&console);
+        let mut recording = lock(&recording);
+        // Completes what the last devices have left.
+        recording.recorder = None;
+        let (mut recorder, taps) = recorder(opened.sample_rate).map_err(|error| error.to_string())?;
+        if let Some(wanted) = recording.wanted.clone() {
+            let started = recorder.start(wanted.files(), wanted.format, false);
+            recording.problem = started.err().map(|error| error.to_string());
+        }
+        recording.recorder = Some(recorder);
+        begin(&mut console, opened).map_err(|error| format!("{error:#}"))?;
+        let setup = Setup { sample_rate: opened.sample_rate, max_block: opened.max_block };
+        let receiver = midi.receiver(opened.sample_rate, opened.max_block);
+        let rack = console.open(setup, receiver, taps).map_err(|error| format!("{error:#}"))?;
+        Ok(Box::new(rack) as Box<dyn Callback>)
+    })
+}
+
+/// Nothing that is kept here is half done when a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_exist_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("take.wav");
+        assert_eq!(free(path.clone()), path);
+        std::fs::write(&path, "x").unwrap();
+        std::fs::write(folder.path().join("take 2.wav"), "x").unwrap();
+        assert_eq!(free(path), folder.path().join("take 3.wav"));
+    }
+}
