@@ -278,6 +278,10 @@ impl Playable for CountedPlayer {
         self.playable.followed(seat)
     }
 
+    fn latents(&self, seat: usize) -> &[f32] {
+        self.playable.latents(seat)
+    }
+
     fn process(&mut self, turns: &mut [Turn<'_>]) {
         self.playable.process(turns);
     }

@@ -1,6 +1,7 @@
-//! What tests that cross crates share: small untrained instruments, and the bundled ones.
+//! What tests that cross crates share: small untrained models, and the bundled ones.
 
 pub mod doubles;
+pub mod through;
 pub mod traffic;
 
 use std::path::PathBuf;

@@ -90,8 +90,19 @@ fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
         5 => EventKind::Controller { channel, number: controller::MOD_WHEEL, value },
         6 => EventKind::Note { channel, key, expression: NoteExpression::Expression(value) },
         _ => {
-            let knobs = ["room", "brightness", "vibrato_depth", "play_mode", "glide", "voices"];
-            let most = [1.0, 1.0, 1.0, 3.0, 90.0, 6.0];
+            let knobs = [
+                "room",
+                "brightness",
+                "vibrato_depth",
+                "play_mode",
+                "glide",
+                "voices",
+                "drive",
+                "latent1.scale",
+                "latent2.offset",
+                "latent3.hold",
+            ];
+            let most = [1.0, 1.0, 1.0, 3.0, 90.0, 6.0, 2.0, 4.0, 1.0, 1.0];
             let index = random.random_range(0..knobs.len());
             let (name, most) = (knobs[index], most[index]);
             return Action::Control { id: ControlId::of(name), value: most * value };
@@ -162,6 +173,10 @@ impl Playable for MarkedPlayable {
 
     fn followed(&self, seat: usize) -> Option<Followed> {
         self.playable.followed(seat)
+    }
+
+    fn latents(&self, seat: usize) -> &[f32] {
+        self.playable.latents(seat)
     }
 
     fn process(&mut self, turns: &mut [Turn<'_>]) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Maker, Patch, Remote, Setup, gate};
+use ondes_tests::through::{sound, untrained_codec, untrained_effect};
 use ondes_tests::traffic::{Habit, Marked, Player, Poor, swap};
 use ondes_tests::{bundled_models, random_events, random_splits, untrained_instrument};
 
@@ -72,10 +73,11 @@ fn the_guard_sees_allocations() {
 fn playing_does_not_allocate() {
     let model = untrained_instrument(1);
     for source in [Source::Notes, Source::Sound] {
-        for sample_rate in [44_100, 48_000, 96_000] {
+        // 44,099 Hz takes blocks of two seconds.
+        for sample_rate in [44_099, 44_100, 48_000, 96_000] {
             let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
             let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
-            let length = 60_000;
+            let length = 100_000;
             let events = random_events(4, length as u64);
             let input: Vec<f32> = (0..length).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();
             let mut output = vec![0.0; length];
@@ -93,6 +95,31 @@ fn playing_does_not_allocate() {
                 }
             });
             assert_eq!(count, 0, "{source:?} at {sample_rate} Hz");
+        }
+    }
+}
+
+#[test]
+fn sound_goes_through_without_allocations() {
+    for (model, knob) in [(untrained_effect(1), "drive"), (untrained_codec(1), "latent2.hold")] {
+        // 44,099 Hz takes blocks of two seconds.
+        for sample_rate in [44_099, 44_100, 48_000, 96_000, 384_000] {
+            let length = if sample_rate == 44_099 { 400_000 } else { 60_000 };
+            let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+            let input = sound(length, sample_rate);
+            let mut output = vec![0.0; length];
+            let blocks = random_splits(5, length, 8192);
+            let count = allocations(|| {
+                let mut start = 0;
+                for (index, &block) in blocks.iter().enumerate() {
+                    assert!(pipeline.set_control(knob, (index % 2) as f32).is_ok());
+                    pipeline.process(&input[start..start + block], &mut output[start..start + block]);
+                    start += block;
+                }
+            });
+            assert_eq!(count, 0, "{knob} at {sample_rate} Hz");
+            assert!(output.iter().any(|sample| sample.abs() > 1e-3), "{knob} at {sample_rate} Hz: nothing sounds");
         }
     }
 }
@@ -160,8 +187,11 @@ fn allocations_while(remote: &Remote, setup: Setup, meanwhile: impl FnOnce()) ->
 #[test]
 fn sessions_do_not_allocate_while_models_come_and_go() {
     let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
-    let models: Vec<_> =
-        [untrained_instrument(1), untrained_instrument(2)].into_iter().chain(bundled).map(Arc::new).collect();
+    let models: Vec<_> = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)]
+        .into_iter()
+        .chain(bundled)
+        .map(Arc::new)
+        .collect();
     for (sample_rate, source, max_block) in [
         (48_000, Source::Notes, 256),
         (44_100, Source::Sound, 64),
@@ -169,7 +199,7 @@ fn sessions_do_not_allocate_while_models_come_and_go() {
         (22_050, Source::Sound, 500),
     ] {
         let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
-        let makers = models.iter().map(|model| Patch::new(model.clone(), options).expect("an instrument"));
+        let makers = models.iter().map(|model| Patch::new(model.clone(), options).expect("it plays"));
         let makers: Vec<Arc<dyn Maker>> = makers.map(|patch| Arc::new(Marked(patch)) as Arc<dyn Maker>).collect();
         let remote = Remote::new();
         let broken = allocations_while(&remote, Setup { sample_rate, max_block }, || {

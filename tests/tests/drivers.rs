@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use ondes_engine::model::{Model, file};
+use ondes_engine::model::{Kind, Model, file};
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source, Transport};
 use ondes_engine::realtime::{BlockCue, Driven, Driver, Maker, Patch, Remote, Setup, Status, worker_trace, workforce};
+use ondes_tests::through::{LATENTS, untrained_codec, untrained_effect};
 use ondes_tests::{bundled_models, random, random_events, random_splits, untrained_instrument};
 use rand::RngExt;
 
@@ -23,6 +24,10 @@ fn cues(seed: u64, samples: u64) -> Vec<(u64, Action)> {
         ("glide", -50.0..200.0),
         ("voices", 0.0..7.0),
         ("transpose", -3.0..3.0),
+        ("drive", 0.0..3.0),
+        ("latent1.scale", -2.0..3.0),
+        ("latent2.offset", -1.0..1.0),
+        ("latent4.hold", 0.0..1.4),
     ] {
         for _ in 0..6 {
             let action = Action::Control { id: ControlId::of(name), value: random.random_range(range.clone()) };
@@ -45,7 +50,7 @@ fn play(
     blocks: &[usize],
 ) -> (Vec<f32>, usize, Driven) {
     let remote = Remote::new();
-    let patch: Arc<dyn Maker> = Arc::new(Patch::new(model.clone(), options).expect("an instrument"));
+    let patch: Arc<dyn Maker> = Arc::new(Patch::new(model.clone(), options).expect("it plays"));
     remote.set_driver(driver);
     // The worker may be as late as it likes: this is about what it plays.
     remote.set_patient(true);
@@ -74,7 +79,12 @@ fn play(
     let health = remote.health().expect("a model plays");
     assert_eq!((health.misses, health.faults, health.cues_lost), (0, 0, 0));
     assert_eq!(health.latency_samples, session.latency_samples());
-    assert_eq!(remote.followed().is_some(), options.source == Source::Sound);
+    let kind = model.header().kind;
+    assert_eq!(remote.followed().is_some(), kind == Kind::Instrument && options.source == Source::Sound);
+    let mut latents = vec![9.0];
+    remote.latents(&mut latents);
+    assert_eq!(latents.len(), if kind == Kind::Codec { LATENTS } else { 0 });
+    assert!(latents.iter().all(|latent| *latent != 0.0), "{latents:?}");
     if let Driver::Worker { .. } = driver {
         assert!(health.steps.count > 0 && health.steps.p50 <= health.steps.worst);
         let workforce = workforce();
@@ -88,6 +98,7 @@ fn play(
 
 fn check(model: &Arc<Model>, rates: &[u32], length: usize) {
     for &sample_rate in rates {
+        // What is no instrument does not care.
         for source in [Source::Notes, Source::Sound] {
             let options = PipelineOptions { sample_rate, source, seed: 5, voices: Some(6), ..Default::default() };
             let cues = cues(u64::from(sample_rate), length as u64);
@@ -185,6 +196,18 @@ fn who_rests_in_silence_sounds_the_same() {
 fn a_small_instrument_at_many_rates() {
     let rates = [8_000, 22_050, 44_100, 48_000, 88_200, 96_000, 192_000, 384_000];
     check(&Arc::new(untrained_instrument(1)), &rates, 20_000);
+}
+
+#[test]
+fn a_small_effect_at_many_rates() {
+    let rates = [8_000, 22_050, 44_100, 48_000, 96_000, 384_000];
+    check(&Arc::new(untrained_effect(1)), &rates, 20_000);
+}
+
+#[test]
+fn a_small_codec_at_many_rates() {
+    let rates = [8_000, 22_050, 44_100, 48_000, 96_000, 384_000];
+    check(&Arc::new(untrained_codec(1)), &rates, 20_000);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use ondes_engine::model::{Control, Curve, Kind, Method, Model, Op, Tensor};
 use ondes_engine::pipeline::{Action, ControlId, PLAYING_CONTROLS, PipelineOptions, Source, Start, Transport};
 use ondes_engine::realtime::{BlockCue, Driven, Driver, Patch, Remote, Session, Setup, Status};
 use ondes_tests::doubles::{Double, Gate, Host, INJECTED, LOUDEST, Wave, hush, load, peak, steepest, wait_until};
+use ondes_tests::through::method;
 use ondes_tests::{HOP, SAMPLE_RATE, header, node, port, random, random_splits, random_weights, untrained_instrument};
 use rand::RngExt;
 
@@ -772,6 +773,52 @@ fn song_meter() -> Model {
     let mut header = header(Kind::Instrument, methods);
     header.controls.extend([control("tempo", 1_000.0), control("position", 1e6)]);
     Model::new(header, weights).expect("it fits")
+}
+
+/// An effect that lets everything through, and is loud beyond all numbers 4,800 samples after its input was above 0.1.
+fn overflowing() -> Model {
+    let methods = vec![method(
+        "forward",
+        BLOCK,
+        vec![port("in", 1, 1)],
+        vec![
+            node("past", &["in"], Op::Conv1d { outputs: 1, kernel: 2, stride: 1, dilation: 4_800, groups: 1 }),
+            node("above", &["past"], Op::Affine { scale: 1.0, offset: -0.1 }),
+            node("positive", &["above"], Op::Relu),
+            node("loud", &["positive"], Op::Affine { scale: 1e30, offset: 0.0 }),
+            node("louder", &["loud"], Op::Affine { scale: 1e30, offset: 0.0 }),
+            node("out", &["louder", "in"], Op::Add),
+        ],
+    )];
+    let mut weights = random_weights(&methods, 1);
+    weights.insert("past.weight", Tensor::new(&[1, 1, 2], vec![1.0, 0.0]));
+    weights.insert("past.bias", Tensor::new(&[1], vec![0.0]));
+    Model::new(header(Kind::Effect, methods), weights).expect("it fits")
+}
+
+#[test]
+fn an_effect_that_overflows_falls_silent_and_begins_anew() {
+    let _alone = alone();
+    let quiet = Wave { frequency: 0.0041, peak: 0.05 };
+    for driver in [Driver::Inline, WORKER] {
+        let patch = Patch::new(Arc::new(overflowing()), PipelineOptions::default()).expect("it plays");
+        let mut host = Host::new(patch, driver, BLOCK);
+        let latency = host.session.latency_samples();
+        host.input = Some(quiet);
+        host.play(40);
+        assert_eq!(host.health().faults, 0);
+        // What is loud breaks it 20 blocks later, and by beginning anew it forgets the rest.
+        host.input = Some(Wave { peak: 0.5, ..quiet });
+        host.play(21);
+        host.input = Some(quiet);
+        host.play(60);
+        let health = host.health();
+        assert!((1..4).contains(&health.faults), "{driver:?}: {health:?}");
+        let now = host.heard.len();
+        let expected = |number: usize| quiet.at((number - latency) as u64);
+        assert!((now - 20 * BLOCK..now).all(|number| host.heard[number] == expected(number)), "{driver:?}");
+        assert!(peak(&host.heard) <= 0.5, "{driver:?}: {}", peak(&host.heard));
+    }
 }
 
 #[test]

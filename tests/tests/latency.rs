@@ -2,9 +2,10 @@
 
 use ondes_engine::dsp::resample::resample;
 use ondes_engine::instrument::{Event, EventKind};
-use ondes_engine::model::{Kind, Method, Model, Op};
+use ondes_engine::model::{Kind, Method, Model, Op, Tensor};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
-use ondes_tests::{HOP, SAMPLE_RATE, model, node, port, untrained_instrument};
+use ondes_tests::through::method;
+use ondes_tests::{HOP, SAMPLE_RATE, header, model, node, port, random_weights, untrained_instrument};
 
 /// One sine whose level follows the loudness: what comes out shows when what went in was heard.
 fn follower() -> Model {
@@ -82,6 +83,60 @@ fn reported_latency_is_real() {
         for rate in [22_050, 32_000, 44_100, 88_200, 96_000, 192_000] {
             let found = shift(&view(&aligned(rate, source)), &reference);
             assert!(found.abs() <= tolerance, "{source:?} at {rate} Hz is {found} samples off");
+        }
+    }
+}
+
+/// An effect with little of its own to say: what it hears, smoothed a little.
+fn smoother() -> Model {
+    let nodes = vec![node("out", &["in"], Op::Conv1d { outputs: 1, kernel: 5, stride: 1, dilation: 1, groups: 1 })];
+    let methods = vec![method("forward", 48, vec![port("in", 1, 1)], nodes)];
+    with_weights(Kind::Effect, methods, &[("out", &[1, 1, 5], vec![0.1, 0.2, 0.4, 0.2, 0.1])])
+}
+
+/// A codec whose one latent is the mean of 64 samples, and which draws lines between them.
+fn slow_codec() -> Model {
+    let down = vec![node("mean", &["in"], Op::Conv1d { outputs: 1, kernel: 64, stride: 64, dilation: 1, groups: 1 })];
+    let up = vec![node("lines", &["z"], Op::ConvTranspose1d { outputs: 1, kernel: 128, stride: 64 })];
+    let methods =
+        vec![method("encode", 64, vec![port("in", 1, 1)], down), method("decode", 64, vec![port("z", 1, 64)], up)];
+    let lines = (0..128_usize).map(|tap| 1.0 - (tap as f32 + 0.5 - 64.0).abs() / 64.0).collect();
+    let mean = vec![1.0 / 64.0; 64];
+    with_weights(Kind::Codec, methods, &[("mean", &[1, 1, 64], mean), ("lines", &[1, 1, 128], lines)])
+}
+
+/// A model of those methods with those weights, and without biases.
+fn with_weights(kind: Kind, methods: Vec<Method>, values: &[(&str, &[usize], Vec<f32>)]) -> Model {
+    let mut weights = random_weights(&methods, 1);
+    for (name, shape, values) in values {
+        weights.insert(format!("{name}.weight"), Tensor::new(shape, values.clone()));
+        weights.insert(format!("{name}.bias"), Tensor::new(&[1], vec![0.0]));
+    }
+    Model::new(header(kind, methods), weights).expect("it fits")
+}
+
+#[test]
+fn sound_that_goes_through_is_as_late_as_reported() {
+    // Slow enough for the codec, which hears 750 frames a second.
+    let swell = |n: usize, rate: u32| {
+        let t = n as f64 / f64::from(rate);
+        (0.3 * (40.0 * t).sin() + 0.2 * (110.0 * t).sin() + 0.1 * (290.0 * t).cos()) as f32
+    };
+    for (model, tolerance) in [(smoother(), 0), (slow_codec(), 1)] {
+        let aligned = |rate: u32| -> Vec<f64> {
+            let options = PipelineOptions { sample_rate: rate, ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+            let latency = pipeline.latency_samples();
+            let input: Vec<f32> = (0..rate as usize + latency).map(|n| swell(n, rate)).collect();
+            let mut heard = vec![0.0; input.len()];
+            pipeline.process(&input, &mut heard);
+            let heard = resample(&heard[latency..], rate, SAMPLE_RATE).expect("rates that can be bridged");
+            heard.into_iter().map(f64::from).collect()
+        };
+        let reference = aligned(SAMPLE_RATE);
+        for rate in [22_050, 32_000, 44_100, 88_200, 96_000, 192_000] {
+            let found = shift(&aligned(rate), &reference);
+            assert!(found.abs() <= tolerance, "{:?} at {rate} Hz is {found} samples off", model.header().kind);
         }
     }
 }

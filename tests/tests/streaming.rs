@@ -5,6 +5,7 @@ use ondes_engine::instrument::Event;
 use ondes_engine::model::{Kind, Model, Op, Port, file};
 use ondes_engine::native::Executor;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_tests::through::{sound, untrained_codec, untrained_effect};
 use ondes_tests::{
     SAMPLE_RATE, bundled_models, model, port, random, random_events, random_splits, single, untrained_instrument,
 };
@@ -175,13 +176,40 @@ fn bundled_instruments() {
 }
 
 #[test]
+fn effects_and_codecs_at_many_rates() {
+    for model in [untrained_effect(1), untrained_codec(1)] {
+        let kind = model.header().kind;
+        // 44,099 Hz has nothing in common with the model's rate: blocks of two seconds.
+        for sample_rate in [8_000, 22_050, 44_099, 44_100, SAMPLE_RATE, 88_200, 192_000] {
+            let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
+            let length = if sample_rate == 44_099 { 400_000 } else { 20_000 };
+            let input = sound(length, sample_rate);
+            let whole = play(&model, &options, &[], &input, &[length]);
+            assert!(whole.iter().any(|sample| sample.abs() > 1e-3), "{kind:?}: nothing sounds at {sample_rate} Hz");
+            for seed in 0..3 {
+                let parts = random_splits(seed, length, 8192);
+                let split = play(&model, &options, &[], &input, &parts);
+                assert!(whole == split, "{kind:?} at {sample_rate} Hz, split {seed}");
+            }
+            let ones = vec![1; 3000];
+            assert!(
+                whole[..3000] == play(&model, &options, &[], &input, &ones),
+                "{kind:?} at {sample_rate} Hz, singly"
+            );
+        }
+    }
+}
+
+#[test]
 fn all_kernels_play_alike() {
-    let model = untrained_instrument(2);
-    let events = random_events(9, 20_000);
-    let play =
-        |kernels| play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &[], &[20_000]);
-    let scalar = play(Kernels::scalar());
-    for kernels in Kernels::available() {
-        assert!(scalar == play(kernels), "{}", kernels.name());
+    let (events, input) = (random_events(9, 20_000), sound(20_000, SAMPLE_RATE));
+    for model in [untrained_instrument(2), untrained_effect(2), untrained_codec(2)] {
+        let play = |kernels| {
+            play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &input, &[20_000])
+        };
+        let scalar = play(Kernels::scalar());
+        for kernels in Kernels::available() {
+            assert!(scalar == play(kernels), "{:?} with {}", model.header().kind, kernels.name());
+        }
     }
 }

@@ -13,6 +13,7 @@ use ondes_engine::realtime::{BlockCue, Driven, Driver, Maker, Patch, Remote, Ses
 use ondes_tests::doubles::{
     Counted, Double, Gate, Host, INJECTED, LOUDEST, Wave, hush, load, peak, steepest, wait_until,
 };
+use ondes_tests::through::{EFFECT_BLOCK, untrained_codec, untrained_effect};
 use ondes_tests::{SAMPLE_RATE, instrument_methods, model, node, random};
 use rand::RngExt;
 
@@ -171,6 +172,48 @@ fn a_cross_fade_is_as_smooth_as_it_can_be() {
         assert!(steepest(&host.heard) <= bound, "{} > {bound}", steepest(&host.heard));
         assert!(peak(&host.heard) <= 0.8);
         assert_eq!(host.health().misses, 0);
+    }
+}
+
+#[test]
+fn effects_and_codecs_take_over_as_if_they_had_always_played() {
+    let _alone = alone();
+    let through = |model: Model| Patch::new(Arc::new(model), PipelineOptions::default()).expect("it plays");
+    let input = Some(Wave { frequency: 0.0113, peak: 0.4 });
+    let alone = |patch: Patch, blocks: usize| {
+        let mut host = Host::new(patch, Driver::Offline, BLOCK);
+        host.input = input;
+        host.play(blocks);
+        let latency = host.session.latency_samples();
+        (host.heard, latency)
+    };
+    for driver in [Driver::Inline, WORKER] {
+        let mut host = Host::new(through(untrained_codec(1)), driver, BLOCK);
+        host.input = input;
+        host.play(100);
+        // Neither its knob nor its memory is where it begins: it has heard the past, and is told what is turned.
+        host.cue(&[turn("latent1.scale", 0.5)]);
+        host.swap(through(untrained_effect(1)));
+        assert_eq!(host.session.latency_samples(), EFFECT_BLOCK - 1 + latency(driver));
+        host.play(20);
+        let (expected, own) = alone(through(untrained_effect(1)), host.heard.len() / BLOCK);
+        let late = host.session.latency_samples() - own;
+        let from = host.heard.len() - 10 * BLOCK;
+        assert!(host.heard[from..] == expected[from - late..expected.len() - late], "{driver:?}");
+        // Back, by way of an instrument that nobody plays.
+        host.swap(Patch::new(calm_instrument(1), PipelineOptions::default()).expect("an instrument"));
+        host.play(20);
+        assert!(host.heard[host.heard.len() - BLOCK..].iter().all(|sample| *sample == 0.0), "{driver:?}");
+        host.swap(through(untrained_codec(1)));
+        host.play(20);
+        let (_, own) = alone(through(untrained_codec(1)), 1);
+        assert_eq!(host.session.latency_samples(), own + latency(driver));
+        // Wherever its frames begin, it is as loud as ever.
+        let level = |sound: &[f32]| sound.iter().map(|x| x * x).sum::<f32>();
+        let (before, after) = (&host.heard[50 * BLOCK..60 * BLOCK], &host.heard[host.heard.len() - 10 * BLOCK..]);
+        assert!((level(after) / level(before) - 1.0).abs() < 0.1, "{driver:?}");
+        let health = host.health();
+        assert_eq!((health.misses, health.faults, health.cues_lost), (0, 0, 0), "{driver:?}");
     }
 }
 

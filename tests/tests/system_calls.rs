@@ -24,6 +24,7 @@ mod linux {
     use ondes_engine::model::file;
     use ondes_engine::pipeline::{PipelineOptions, Source};
     use ondes_engine::realtime::{Maker, Patch, Remote, Setup};
+    use ondes_tests::through::{untrained_codec, untrained_effect};
     use ondes_tests::traffic::{Marked, Player, Poor, swap};
     use ondes_tests::{bundled_models, untrained_instrument};
     use seccompiler::{
@@ -39,7 +40,7 @@ mod linux {
     const REFUSED: i32 = 43;
     /// Blocks to play and models to swap, at least.
     const BLOCKS: usize = 10_000;
-    const SWAPS: usize = 10;
+    const SWAPS: usize = 12;
     const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 128 };
 
     /// What a thread does that may wake others and nothing else.
@@ -167,11 +168,12 @@ mod linux {
             Scene::Clock | Scene::PlayWithClock | Scene::Play => {}
         }
         let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
-        let models = [untrained_instrument(1), untrained_instrument(2)].into_iter().chain(bundled).map(Arc::new);
+        let small = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)];
+        let models = small.into_iter().chain(bundled).map(Arc::new);
         let patches = models.flat_map(|model| {
             [Source::Notes, Source::Sound].map(|source| {
                 let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
-                Patch::new(model.clone(), options).expect("an instrument")
+                Patch::new(model.clone(), options).expect("it plays")
             })
         });
         patches.map(|patch| Arc::new(Marked(patch)) as Arc<dyn Maker>).collect()

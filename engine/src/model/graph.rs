@@ -149,14 +149,32 @@ impl Method {
     /// When the method is not part of a checked model.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
+        self.longest(Op::latency_samples)
+    }
+
+    /// Samples for which sound still comes out after all that goes in has ended, latency aside, at that rate in Hz
+    /// ([`Op::tail_samples`]).
+    ///
+    /// # Panics
+    /// When the method is not part of a checked model.
+    #[must_use]
+    pub fn tail_samples(&self, sample_rate: u32) -> usize {
+        // The end may lie anywhere in a frame, and a frame is heard to its end.
         let shapes = self.infer().expect("a method of a checked model fits");
-        let mut latency = vec![0; shapes.values.len()];
+        let frame = shapes.values.iter().map(|shape| shape.ratio).max().unwrap_or(1);
+        self.longest(|op, inputs| op.tail_samples(inputs, sample_rate)) + frame - 1
+    }
+
+    /// The longest path through the network, where each op adds so many samples.
+    fn longest(&self, own: impl Fn(&Op, &[Shape]) -> usize) -> usize {
+        let shapes = self.infer().expect("a method of a checked model fits");
+        let mut length = vec![0; shapes.values.len()];
         for (node, reads) in shapes.reads.iter().enumerate() {
             let inputs: Vec<Shape> = reads.iter().map(|&value| shapes.values[value]).collect();
-            let own = self.nodes[node].op.latency_samples(&inputs);
-            latency[self.inputs.len() + node] = own + reads.iter().map(|&value| latency[value]).max().unwrap_or(0);
+            let before = reads.iter().map(|&value| length[value]).max().unwrap_or(0);
+            length[self.inputs.len() + node] = own(&self.nodes[node].op, &inputs) + before;
         }
-        shapes.shown.iter().map(|&value| latency[value]).max().unwrap_or(0)
+        shapes.shown.iter().map(|&value| length[value]).max().unwrap_or(0)
     }
 
     /// Multiply-adds per second of sound at that rate, for one stream.

@@ -18,6 +18,8 @@ pub const NODES: usize = 4096;
 pub const CONTROLS: usize = 1024;
 /// Most channels of a value.
 pub const CHANNELS: usize = 16_384;
+/// Most latents of a codec that is played: each has three controls.
+pub const LATENTS: usize = 1024;
 /// Longest block and largest ratio, samples.
 pub const BLOCK: usize = 65_536;
 /// Longest impulse response, samples: ten seconds at 192 kHz.

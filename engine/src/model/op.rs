@@ -266,6 +266,21 @@ impl Op {
         }
     }
 
+    /// Samples by which what it was fed is still heard after the frame that it was fed in; a recurrent layer, which never quite
+    /// forgets, is taken to need half a second.
+    #[must_use]
+    pub fn tail_samples(&self, inputs: &[Shape], sample_rate: u32) -> usize {
+        let ratio = inputs[0].ratio;
+        match *self {
+            Self::Conv1d { kernel, dilation, .. } => (kernel - 1) * dilation * ratio,
+            Self::ConvTranspose1d { kernel, stride, .. } => (kernel / stride - 1) * ratio,
+            Self::Gru { .. } | Self::Lstm { .. } => sample_rate as usize / 2,
+            Self::Convolve { taps } => taps - 1,
+            Self::Harmonic | Self::FilteredNoise => ratio,
+            _ => 0,
+        }
+    }
+
     /// Multiply-adds per sample of audio, counting what is proportional to weights, harmonics or taps.
     #[must_use]
     pub fn multiply_adds_per_sample(&self, inputs: &[Shape], output: Shape) -> f64 {

@@ -1,8 +1,9 @@
-//! The knobs of an instrument.
+//! The knobs of a model: those that it lists, those that every instrument may have, and those of a codec's latents.
 
+use super::codec;
 use super::cue::ControlId;
 use crate::instrument::Performance;
-use crate::model::{Control, Curve, Header};
+use crate::model::{Control, Curve, Header, Kind};
 
 /// A knob that every instrument has, whatever its network: it changes how notes are played or how the sound is put together.
 pub struct InstrumentControl {
@@ -99,19 +100,32 @@ impl InstrumentControl {
     }
 }
 
+/// The controls of a model as it is played: those that it lists and, for a codec, those of its latents ([`latent_controls`]).
+///
+/// [`latent_controls`]: super::latent_controls
+#[must_use]
+pub fn controls(header: &Header) -> Vec<Control> {
+    let mut controls = header.controls.clone();
+    if header.kind == Kind::Codec {
+        let listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
+        controls.extend(codec::latent_controls(codec::latents(header)).filter(|control| !listed(control)));
+    }
+    controls
+}
+
 /// A control of a model and what it changes.
 pub(super) struct Knob {
     pub id: ControlId,
     pub control: Control,
-    /// The further input of `synth` that it feeds.
+    /// The port that it feeds, one of those named to [`Knob::all`].
     pub port: Option<usize>,
     pub target: Option<Target>,
 }
 
 impl Knob {
-    /// The controls of a model; `ports` are the names of the further inputs of `synth`.
-    pub fn all(header: &Header, ports: &[String]) -> Vec<Self> {
-        let knobs = header.controls.iter().map(|control| Self {
+    /// For the controls of a model; `ports` are the names of those that controls feed.
+    pub fn all(controls: &[Control], ports: &[String]) -> Vec<Self> {
+        let knobs = controls.iter().map(|control| Self {
             id: ControlId::of(&control.name),
             control: control.clone(),
             port: ports.iter().position(|port| *port == control.name),
@@ -128,10 +142,16 @@ pub(super) struct Smoothed {
     target: f32,
 }
 
-/// Part of the way to the target that is left after one frame of 4 ms: the rest of a turn is gone within 50 ms.
-const LEFT_PER_FRAME: f32 = 0.75;
+/// Part of the way to the target that is left after 4 ms: the rest of a turn is gone within 50 ms.
+const LEFT: f64 = 0.75;
+const LEFT_AFTER_S: f64 = 0.004;
 /// Where what is left is no longer worth a step.
 const ARRIVED: f32 = 1e-4;
+
+/// Part of the way to the target that is left after so many seconds.
+pub(super) fn left_after(seconds: f64) -> f32 {
+    LEFT.powf(seconds / LEFT_AFTER_S) as f32
+}
 
 impl Smoothed {
     pub fn new(value: f32) -> Self {
@@ -150,10 +170,10 @@ impl Smoothed {
         self.value
     }
 
-    /// Goes one frame further.
-    pub fn step(&mut self) -> f32 {
+    /// Goes on until that part of the way is left.
+    pub fn step(&mut self, part: f32) -> f32 {
         let left = self.value - self.target;
-        self.value = if left.abs() < ARRIVED { self.target } else { self.target + LEFT_PER_FRAME * left };
+        self.value = if left.abs() < ARRIVED { self.target } else { self.target + part * left };
         self.value
     }
 }

@@ -34,6 +34,12 @@ pub trait Playable: Send {
     fn followed(&self, _seat: usize) -> Option<Followed> {
         None
     }
+
+    /// The latents that were decoded last in a seat, scaled, offset and held as its knobs stand; always as many, and none where
+    /// the model is no codec.
+    fn latents(&self, _seat: usize) -> &[f32] {
+        &[]
+    }
 }
 
 /// What a model that a sound plays hears in it, at the last instant that it has played.

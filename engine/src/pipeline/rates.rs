@@ -34,6 +34,10 @@ pub(super) struct Rates {
     pub to_host: ToHost,
     /// Host samples from an event or a sound to what it makes.
     pub latency: usize,
+    /// Host samples that the filters of the conversions ring on.
+    pub ring: usize,
+    /// The most samples at the model's rate that one chunk of input completes.
+    pub most_heard: usize,
     /// Host samples of silence that lie in front of the sound.
     wait: usize,
     /// Samples at the model's rate that are left out at the start.
@@ -72,8 +76,12 @@ impl Rates {
         let mut waiting = VecDeque::with_capacity(room);
         waiting.extend(std::iter::repeat_n(0.0, wait));
         let latency = wait + to_host.latency() + to_host_samples(delay - left_out);
+        // The filters are symmetric: what is before their middle is behind it, too.
+        let ring = to_host_samples(in_latency) + to_host.latency();
+        let (taken, given) = to_model.blocks();
+        let most_heard = (chunk / taken + 1) * given;
         let to_host = ToHost { resampler: to_host, left_out, waiting };
-        Ok(Self { to_model: ToModel(to_model), to_host, latency, wait, left_out })
+        Ok(Self { to_model: ToModel(to_model), to_host, latency, ring, most_heard, wait, left_out })
     }
 
     /// Forgets all sound, as if new.
@@ -123,6 +131,6 @@ impl ToHost {
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

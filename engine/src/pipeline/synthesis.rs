@@ -2,6 +2,7 @@
 
 use ondes_kernels::Kernels;
 
+use super::batch::Network;
 use super::part::Part;
 use crate::dsp::noise::stream_seed;
 use crate::model::{Fault, Method, Model};
@@ -81,16 +82,49 @@ impl Synthesis {
         })
     }
 
-    pub fn name(&self) -> String {
+    /// Runs the network for all active voices.
+    fn sing(&mut self, parts: &[Part]) {
+        self.synth.begin(&self.active, 1);
+        for (row, &stream) in self.active.iter().enumerate() {
+            let Part { score, ports, .. } = &parts[stream / self.slots];
+            let frame = &score.frames[stream % self.slots];
+            self.synth.input(self.inputs.pitch)[row] = frame.pitch;
+            self.synth.input(self.inputs.loudness)[row] = frame.loudness + score.brightness + frame.brightness;
+            for (port, &input) in self.inputs.further.iter().enumerate() {
+                self.synth.input(input)[row] = ports.end(port);
+            }
+        }
+        self.synth.run();
+    }
+
+    /// Adds up the voices of each seat.
+    fn mix(&mut self, parts: &mut [Part], seats: &[usize]) {
+        for &seat in seats {
+            parts[seat].stream.sound.fill(0.0);
+        }
+        if self.active.is_empty() {
+            return;
+        }
+        for (voice, &stream) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
+            let Part { stream: out, score, .. } = &mut parts[stream / self.slots];
+            let frame = &score.frames[stream % self.slots];
+            let end = frame.gain * 10.0_f32.powf((score.brightness + frame.brightness) / -20.0);
+            let start = std::mem::replace(&mut self.gains[stream], end);
+            ramp(self.kernels, &mut out.sound, voice, start, end);
+        }
+    }
+}
+
+impl Network<Part> for Synthesis {
+    fn name(&self) -> String {
         self.synth.name()
     }
 
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.synth.bytes() + self.room.as_ref().map_or(0, Executor::bytes)
     }
 
-    /// A seat is taken anew.
-    pub fn open(&mut self, seat: usize, seed: u64) {
+    fn open(&mut self, seat: usize, seed: u64) {
         for slot in 0..self.slots {
             let stream = seat * self.slots + slot;
             self.synth.seed(stream, stream_seed(seed, slot as u64));
@@ -101,8 +135,8 @@ impl Synthesis {
         }
     }
 
-    /// Fills [`Part::sound`] of each of `seats` with what leads up to the instant of its [`Part::score`].
-    pub fn hop(&mut self, parts: &mut [Part], seats: &[usize]) {
+    /// Fills the stream's hop of each of `seats` with what leads up to the instant of its [`Part::score`].
+    fn hop(&mut self, parts: &mut [Part], seats: &[usize]) {
         self.active.clear();
         for &seat in seats {
             let score = &parts[seat].score;
@@ -127,47 +161,15 @@ impl Synthesis {
         if let Some(room) = &mut self.room {
             room.begin(seats, 1);
             for (row, &seat) in seats.iter().enumerate() {
-                room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&parts[seat].sound);
+                room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&parts[seat].stream.sound);
             }
             room.run();
             for (reverberation, &seat) in room.output(0).chunks_exact(self.hop).zip(seats) {
-                let Part { sound, score, .. } = &mut parts[seat];
+                let Part { stream, score, .. } = &mut parts[seat];
                 if !score.mute {
-                    ramp(self.kernels, sound, reverberation, score.room.0, score.room.1);
+                    ramp(self.kernels, &mut stream.sound, reverberation, score.room.0, score.room.1);
                 }
             }
-        }
-    }
-
-    /// Runs the network for all active voices.
-    fn sing(&mut self, parts: &[Part]) {
-        self.synth.begin(&self.active, 1);
-        for (row, &stream) in self.active.iter().enumerate() {
-            let score = &parts[stream / self.slots].score;
-            let frame = &score.frames[stream % self.slots];
-            self.synth.input(self.inputs.pitch)[row] = frame.pitch;
-            self.synth.input(self.inputs.loudness)[row] = frame.loudness + score.brightness + frame.brightness;
-            for (&input, &value) in self.inputs.further.iter().zip(&score.ports) {
-                self.synth.input(input)[row] = value;
-            }
-        }
-        self.synth.run();
-    }
-
-    /// Adds up the voices of each seat.
-    fn mix(&mut self, parts: &mut [Part], seats: &[usize]) {
-        for &seat in seats {
-            parts[seat].sound.fill(0.0);
-        }
-        if self.active.is_empty() {
-            return;
-        }
-        for (voice, &stream) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
-            let Part { sound, score, .. } = &mut parts[stream / self.slots];
-            let frame = &score.frames[stream % self.slots];
-            let end = frame.gain * 10.0_f32.powf((score.brightness + frame.brightness) / -20.0);
-            let start = std::mem::replace(&mut self.gains[stream], end);
-            ramp(self.kernels, sound, voice, start, end);
         }
     }
 }

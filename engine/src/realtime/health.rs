@@ -54,12 +54,19 @@ pub(super) struct Meter {
     queued: AtomicU64,
     aside: AtomicBool,
     followed: LastFollowed,
+    /// The bits of each; how many there are never changes.
+    latents: Box<[AtomicU32]>,
 }
 
 /// Share of a new step in the load that is shown: about the last 30 steps count.
 const LOAD_SHARE: f32 = 0.03;
 
 impl Meter {
+    /// Of a model with so many latents.
+    pub fn new(latents: usize) -> Self {
+        Self { latents: (0..latents).map(|_| AtomicU32::new(0)).collect(), ..Self::default() }
+    }
+
     /// A step took so long, for sound of such a length.
     pub fn step(&self, taken: Duration, sound: Duration) {
         self.steps.record(taken);
@@ -103,6 +110,15 @@ impl Meter {
 
     pub fn followed(&self) -> Option<Followed> {
         self.followed.get()
+    }
+
+    /// Keeps as many as there were said to be.
+    pub fn set_latents(&self, latents: &[f32]) {
+        self.latents.iter().zip(latents).for_each(|(kept, latent)| kept.store(latent.to_bits(), Relaxed));
+    }
+
+    pub fn latents(&self) -> impl Iterator<Item = f32> {
+        self.latents.iter().map(|kept| f32::from_bits(kept.load(Relaxed)))
     }
 
     pub fn put_aside(&self) {
@@ -160,5 +176,16 @@ mod tests {
         }
         last.set(None);
         assert_eq!(last.get(), None);
+    }
+
+    #[test]
+    fn latents_come_back_as_many_as_there_are() {
+        let meter = Meter::new(3);
+        assert_eq!(meter.latents().collect::<Vec<_>>(), [0.0; 3]);
+        meter.set_latents(&[1.0, -2.5, 3.0]);
+        assert_eq!(meter.latents().collect::<Vec<_>>(), [1.0, -2.5, 3.0]);
+        meter.set_latents(&[7.0]);
+        assert_eq!(meter.latents().collect::<Vec<_>>(), [7.0, -2.5, 3.0]);
+        assert_eq!(Meter::default().latents().count(), 0);
     }
 }

@@ -204,7 +204,10 @@ impl Inline {
         }
         let begun = Instant::now();
         run(&mut *self.playable, block.input, out)?;
-        guard(|| meter.set_followed(self.playable.followed(0)))?;
+        guard(|| {
+            meter.set_followed(self.playable.followed(0));
+            meter.set_latents(self.playable.latents(0));
+        })?;
         self.position += out.len() as u64;
         let (taken, sound) = (begun.elapsed(), length(out.len(), sample_rate));
         meter.step(taken, sound);

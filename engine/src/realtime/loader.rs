@@ -113,7 +113,7 @@ fn make_with(
     if let Some(measured) = latency_measured.filter(|measured| measured.abs_diff(model_latency) > 1) {
         return Err(format!("the latency is {measured} samples, but {model_latency} are stated"));
     }
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(Meter::new(playable.latents(0).len()));
     let now = snapshot.as_ref().map_or_else(|| link.now.load(Ordering::Acquire), |snapshot| snapshot.now);
     let warm = if snapshot.is_some() { (WARM_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
     let start = Start { at: now.saturating_sub(warm), ..maker.start() };

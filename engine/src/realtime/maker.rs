@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::instrument::EventKind;
 use crate::model::Model;
-use crate::pipeline::{Action, Ensemble, PipelineError, PipelineOptions, Playable, Source, Start, measured_latency};
+use crate::pipeline::{
+    Action, Ensemble, PipelineError, PipelineOptions, Playable, Source, Start, hears, measured_latency,
+};
 
 /// Makes a model playable, as often and at whatever rate it is asked to. Called on the loader's thread.
 pub trait Maker: Send + Sync {
@@ -30,7 +32,7 @@ pub trait Maker: Send + Sync {
     fn measured_latency(&self, sample_rate: u32) -> Option<usize>;
 }
 
-/// An instrument and how it is played.
+/// A model and how it is played.
 #[derive(Clone)]
 pub struct Patch {
     model: Arc<Model>,
@@ -38,10 +40,10 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// An instrument to be played with those options; their rate and seats do not matter here.
+    /// A model to be played with those options; their rate and seats do not matter here.
     ///
     /// # Errors
-    /// [`PipelineError`] when the model is no instrument.
+    /// [`PipelineError`] when the model cannot be played.
     pub fn new(model: Arc<Model>, options: PipelineOptions) -> Result<Self, PipelineError> {
         // Made once at the model's own rate, so that what is wrong with it is known now.
         Ensemble::new(&model, &PipelineOptions { sample_rate: model.header().sample_rate, seats: 1, ..options })?;
@@ -59,12 +61,13 @@ impl Maker for Patch {
     }
 
     fn name(&self) -> Option<String> {
-        let PipelineOptions { source, voices, kernels, .. } = self.options;
+        let PipelineOptions { voices, kernels, .. } = self.options;
+        let source = if self.hears() { Source::Sound } else { Source::Notes };
         Some(format!("{} {source:?} {voices:?} {}", self.model.content_hash(), kernels.name()))
     }
 
     fn hears(&self) -> bool {
-        self.options.source == Source::Sound
+        hears(self.model.header().kind, &self.options)
     }
 
     fn start(&self) -> Start {

@@ -9,7 +9,7 @@ use ringbuf::traits::{Consumer, Observer, Split};
 use ringbuf::{HeapCons, HeapRb};
 
 use super::driver::Driver;
-use super::health::{Driven, Health};
+use super::health::{Driven, Health, Meter};
 use super::history::History;
 use super::lane::{Failure, Lane, guard};
 use super::loader::{self, LaneFacts, Order};
@@ -244,13 +244,25 @@ impl Remote {
     /// or has heard nothing yet.
     #[must_use]
     pub fn followed(&self) -> Option<Followed> {
-        let state = self.0.state();
-        let Host { link, lanes, .. } = state.host.as_ref()?;
-        lanes.get(&link.heard.load(Ordering::Relaxed))?.meter.followed()
+        self.0.state().host.as_ref()?.heard()?.followed()
+    }
+
+    /// Fills `values` with the latents that the model that is heard decoded last, scaled, offset and held as its knobs stand; with
+    /// none where it is no codec. Each is the latest, and they need not all be of one instant.
+    pub fn latents(&self, values: &mut Vec<f32>) {
+        values.clear();
+        if let Some(meter) = self.0.state().host.as_ref().and_then(Host::heard) {
+            values.extend(meter.latents());
+        }
     }
 }
 
 impl Host {
+    /// What the model that is heard counts; none while there is none.
+    fn heard(&self) -> Option<&Meter> {
+        self.lanes.get(&self.link.heard.load(Ordering::Relaxed)).map(|facts| &*facts.meter)
+    }
+
     /// Whether the newest model's code broke down. Those before it do not matter any more, even where they are still heard.
     fn has_failed(&self) -> bool {
         let (number, _) = self.newest;

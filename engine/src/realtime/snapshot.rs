@@ -4,8 +4,8 @@ use super::session::RECENT_CUES;
 use crate::instrument::Memory;
 use crate::pipeline::{ControlId, Cue, Transport};
 
-/// Controls that a session remembers having been turned.
-pub(super) const TURNED: usize = 64;
+/// Controls that a session remembers having been turned: those of more latents than codecs usually have.
+pub(super) const TURNED: usize = 512;
 
 /// A moment of a session.
 pub(super) struct Snapshot {

@@ -333,6 +333,9 @@ impl Group {
                 continue;
             }
             seat.meter.set_followed(followed.get(index).copied().flatten());
+            let (playable, meter) = (&self.playable, &seat.meter);
+            let seen = guard(|| meter.set_latents(playable.latents(place)));
+            seat.wire.failed.fetch_or(seen.is_err(), Ordering::Relaxed);
             seat.position += length as u64;
             seat.sound.push_slice(&seat.output[..length]);
             if seat.output[..length].iter().any(|sample| !sample.is_finite()) {

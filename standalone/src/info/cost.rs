@@ -33,13 +33,17 @@ pub struct Cost {
     pub latency_ms: f64,
 }
 
-/// Measures an instrument as a player would use it, any other model method by method.
+/// Measures a model as a player would use it; one that cannot be played yet, method by method.
 ///
 /// # Errors
 /// When the model cannot be played.
 pub fn measure(model: &Model) -> Result<Vec<Cost>, PipelineError> {
-    if model.header().kind == Kind::Instrument {
-        return Ok(vec![measure_note(model)?, measure_following(model)?]);
+    match model.header().kind {
+        Kind::Instrument => {
+            return Ok(vec![measure_note(model)?, measure_sound(model, "following a recording", BUDGET / 2)?]);
+        }
+        Kind::Effect | Kind::Codec => return Ok(vec![measure_sound(model, "a recording", BUDGET)?]),
+        Kind::Generator => {}
     }
     let methods = &model.header().methods;
     let budget = BUDGET / methods.len().max(1) as u32;
@@ -64,19 +68,19 @@ fn measure_note(model: &Model) -> Result<Cost, PipelineError> {
     Ok(pipeline_cost("one note", model, &pipeline, ns_per_sample))
 }
 
-/// One voice that follows a sound: a sawtooth of 220 Hz.
-fn measure_following(model: &Model) -> Result<Cost, PipelineError> {
+/// One session that hears a sound: a sawtooth of 220 Hz.
+fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<Cost, PipelineError> {
     let mut pipeline = set_up(model, Source::Sound)?;
     let step = 220.0 / model.header().sample_rate as f32;
     let (mut input, mut block, mut phase) = ([0.0; BLOCK], [0.0; BLOCK], 0.0_f32);
-    let ns_per_sample = time(BUDGET / 2, BLOCK, || {
+    let ns_per_sample = time(budget, BLOCK, || {
         for sample in &mut input {
             phase = (phase + step).fract();
             *sample = 0.4 * (phase - 0.5);
         }
         pipeline.process(&input, &mut block);
     });
-    Ok(pipeline_cost("following a recording", model, &pipeline, ns_per_sample))
+    Ok(pipeline_cost(what, model, &pipeline, ns_per_sample))
 }
 
 fn set_up(model: &Model, source: Source) -> Result<Pipeline, PipelineError> {

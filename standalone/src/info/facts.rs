@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ondes_engine::instrument::Performance;
 use ondes_engine::model::{Control, Measure, Method, Model, Port, Training};
-use ondes_engine::pipeline::PipelineError;
+use ondes_engine::pipeline::{PipelineError, controls};
 use serde::Serialize;
 
 use super::cost::{self, Cost};
@@ -34,7 +34,7 @@ pub struct Facts {
     pub parameters: usize,
     /// What it can do.
     pub methods: Vec<MethodFacts>,
-    /// What can be turned.
+    /// What can be turned, a codec's latents included.
     pub controls: Vec<Control>,
     /// How notes are played; only instruments have it.
     pub performance: Option<Performance>,
@@ -72,7 +72,7 @@ pub struct MethodFacts {
 /// Gathers the facts, measuring what can be measured in a moment.
 ///
 /// # Errors
-/// When the model says that it is an instrument and cannot be played as one.
+/// When the model cannot be played as what it says it is.
 pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<Facts, PipelineError> {
     let header = model.header();
     let card = header.card.clone();
@@ -88,7 +88,7 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<Facts, Pipe
         sample_rate: header.sample_rate,
         parameters: model.parameters(),
         methods: header.methods.iter().map(|method| describe(method, header.sample_rate)).collect(),
-        controls: header.controls.clone(),
+        controls: controls(header),
         performance: header.performance,
         cost: cost::measure(model)?,
         training: card.training,

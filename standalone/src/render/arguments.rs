@@ -18,6 +18,9 @@ Examples:
       --control room=0.3 --sample-rate 44100 --bits 16
   Re-play a recording; the result lies exactly under the recording:
     ondes render wind.ondes --input singing.flac --out whistle.wav
+  Send a recording through an effect, driven harder, or through a codec with its second latent turned over:
+    ondes render amp.ondes --input guitar.wav --control drive=2 --out amp.wav
+    ondes render voice.ondes --input speech.wav --control latent2.scale=-1
   Straight to the ears, and the figures to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
   A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
@@ -27,25 +30,25 @@ Examples:
   The third of eight parts of a batch, in a cluster's job array:
     ondes render wind.ondes --input takes --out whistles --shard 3/8
 
-The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room then
-takes to fade. Latency is compensated.
+The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room or what
+rings on then takes to fade. Latency is compensated.
 
 With a folder, several files, --jobs, --shard or --force it is a batch: --out is a folder, in which folders
 are mirrored and every file becomes NAME.wav. What is there already and newer than its source and the model
 is skipped. Files that fail are listed at the end.";
 
-/// Plays an instrument from a MIDI file, or re-plays a recording with it, into a WAV file; or many of them.
+/// Plays an instrument from a MIDI file, or a recording with an instrument, an effect or a codec, into a WAV file; or many.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("source").required(true))]
 pub struct RenderArguments {
-    /// The instrument: a model file, NAME.ondes
+    /// The model file, NAME.ondes
     pub model: PathBuf,
     /// More of what --midi or --input names first; the model comes before them
     pub more: Vec<PathBuf>,
     /// Notes to play: a Standard MIDI File, or a folder of them
     #[arg(long, value_name = "FILE|FOLDER", group = "source")]
     pub midi: Vec<PathBuf>,
-    /// Recording whose pitch and loudness the instrument follows, WAV, AIFF, FLAC, MP3, Ogg, M4A, …, or a folder of them
+    /// Recording whose pitch and loudness an instrument follows, or that goes through an effect or a codec: WAV, AIFF, FLAC, MP3, Ogg, M4A, …, or a folder of them
     #[arg(long, value_name = "FILE|FOLDER", group = "source")]
     pub input: Vec<PathBuf>,
     /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]; in a batch the folder

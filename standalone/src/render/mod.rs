@@ -1,4 +1,5 @@
-//! `ondes render`: an instrument plays a MIDI file, or re-plays a recording, into a WAV; or many of them.
+//! `ondes render`: an instrument plays a MIDI file or re-plays a recording, or a recording goes through an effect or a codec, into
+//! a WAV; or many of them.
 //!
 //! [`arguments`] is the command line. [`player`] plays one file: [`music`] is what is played, a [`score`] or a [`recording`],
 //! [`destination`] where it goes, at the [`loudness`] asked for, [`stage`] where it is played; [`report`] is what is said about

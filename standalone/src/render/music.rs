@@ -1,4 +1,4 @@
-//! What drives the instrument: notes, or a recording.
+//! What drives the model: notes, or a recording.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ impl Music {
         }
     }
 
-    /// About how many samples there will be at that rate in Hz, latency and room left out.
+    /// About how many samples there will be at that rate in Hz, latency and tail left out.
     pub fn length(&self, sample_rate: u32) -> Option<u64> {
         match self {
             Self::Score(score) => Some(score.end(sample_rate)),

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::anyhow;
-use ondes_engine::model::Model;
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use anyhow::{anyhow, bail};
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
 use super::arguments::RenderArguments;
 use super::destination::{Destination, Place};
@@ -29,7 +29,7 @@ impl Player<'_> {
     /// Looks whether the model can play like this at all.
     ///
     /// # Errors
-    /// When it is no instrument or has not the controls asked for.
+    /// When it cannot play what the command line asks for or has not the controls asked for.
     pub fn check(&self) -> anyhow::Result<()> {
         self.set_up(self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate)).map(drop)
     }
@@ -134,6 +134,11 @@ impl Player<'_> {
     /// The pipeline, with all knobs turned.
     fn set_up(&self, sample_rate: u32) -> anyhow::Result<Pipeline> {
         let Self { model, arguments } = *self;
+        let kind = model.header().kind;
+        if kind != Kind::Instrument && arguments.source() == Source::Notes {
+            let (file, kind) = (arguments.model.display(), kind.name());
+            bail!("{file}: the model is of kind {kind}; only instruments play notes, give it a sound with --input");
+        }
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),

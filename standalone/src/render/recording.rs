@@ -8,7 +8,7 @@ use ondes_engine::media::Decoder;
 /// Reads a recording block by block, in constant memory: the mean of its channels, converted to another rate and aligned:
 /// sample 0 is the recording's, and there are as many as cover its time.
 ///
-/// The rate is converted before the instrument hears the sound, not after it played: an instrument that follows a telephone
+/// The rate is converted before the model hears the sound, not after it played: an instrument that follows a telephone
 /// call at 8 kHz can then still sound up to 20 kHz.
 pub struct Recording {
     decoder: Decoder,

@@ -92,7 +92,7 @@ impl<'a> Stage<'a> {
         Ok(self.leave())
     }
 
-    /// Re-plays a recording, and lets the room fade.
+    /// Re-plays a recording, or lets it through, and lets what rings on fade.
     ///
     /// # Errors
     /// When the recording is damaged or the sound cannot be written, or somebody interrupts.

@@ -65,7 +65,7 @@ fn models_of_another_version() {
 }
 
 #[test]
-fn models_that_are_no_instrument() {
+fn models_that_play_no_notes() {
     let folder = with_score();
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     folder.refuses(&["render", "half.ondes", "--midi", "song.mid"], &["half.ondes: ", "effect", "only instruments"]);

@@ -157,7 +157,36 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     Model::new(header, weights()).expect("the model is sound")
 }
 
-/// A model that is no instrument: one linear layer on audio.
+/// A codec whose one latent is the mean of 16 samples, which is heard as long as they last.
+pub fn codec() -> Model {
+    let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
+    let method = |name: &str, ratio: (usize, usize), op| Method {
+        name: name.into(),
+        block: 16,
+        inputs: vec![port("in", ratio.0)],
+        outputs: vec![port(&format!("{name}d"), ratio.1)],
+        nodes: vec![Node { name: format!("{name}d"), inputs: vec!["in".into()], op }],
+    };
+    let down = Op::Conv1d { outputs: 1, kernel: 16, stride: 16, dilation: 1, groups: 1 };
+    let up = Op::ConvTranspose1d { outputs: 1, kernel: 16, stride: 16 };
+    let mut weights = Weights::default();
+    for (node, weight) in [("encoded", 1.0 / 16.0), ("decoded", 1.0)] {
+        weights.insert(format!("{node}.weight"), Tensor::new(&[1, 1, 16], vec![weight; 16]));
+        weights.insert(format!("{node}.bias"), Tensor::new(&[1], vec![0.0]));
+    }
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Codec,
+        sample_rate: 48_000,
+        methods: vec![method("encode", (1, 16), down), method("decode", (16, 1), up)],
+        controls: Vec::new(),
+        performance: None,
+        card: Card { name: "Mean".into(), ..Default::default() },
+    };
+    Model::new(header, weights).expect("the model is sound")
+}
+
+/// A model that is no instrument: one linear layer on audio, which makes it half as loud.
 pub fn effect() -> Model {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let method = Method {

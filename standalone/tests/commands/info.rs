@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use ondes_engine::model::{Measure, Model, Training, file};
 
-use crate::common::{Folder, effect, instrument};
+use crate::common::{Folder, codec, effect, instrument};
 
 /// The small instrument as if it had been trained and measured.
 fn with_card() -> Folder {
@@ -86,9 +86,23 @@ fn what_is_no_instrument_has_a_card_too() {
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     let card = folder.json(&["info", "half.ondes"]);
     assert_eq!(card["kind"], "effect");
-    assert_eq!(card["cost"][0]["what"], "forward");
+    assert_eq!(card["cost"][0]["what"], "a recording");
+    // The first sample of a block of 64 waits for the last.
+    assert_eq!(card["cost"][0]["latency_samples"], 63);
     assert!(card["performance"].is_null());
     assert!(folder.run(&["info", "half.ondes"]).status.success());
+}
+
+#[test]
+fn a_codec_shows_its_latents() {
+    let folder = Folder::new();
+    file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
+    let card = folder.json(&["info", "mean.ondes"]);
+    assert_eq!(card["kind"], "codec");
+    let names: Vec<&str> =
+        card["controls"].as_array().expect("a list").iter().filter_map(|control| control["name"].as_str()).collect();
+    assert_eq!(names, ["latent1.scale", "latent1.offset", "latent1.hold"]);
+    assert_eq!(card["cost"][0]["latency_samples"], 15);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::f32::consts::TAU;
 
-use crate::common::{Folder, read_wav, write_wav};
+use ondes_engine::model::file;
+
+use crate::common::{Folder, codec, effect, read_wav, write_wav};
 
 /// When the bursts begin, s.
 const ONSETS: [f64; 4] = [0.5, 1.3, 2.05, 2.9];
@@ -125,6 +127,57 @@ fn transposing_moves_the_pitch_only() {
     };
     let ratio = crossings("12") / crossings("0");
     assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
+}
+
+#[test]
+fn a_recording_goes_through_an_effect() {
+    let folder = Folder::new();
+    file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
+    for rate in [48_000, 44_100] {
+        write_wav(&folder.path("bursts.wav"), rate, 1, bursts(rate));
+        let report = folder.json(&["render", "half.ondes", "--input", "bursts.wav", "--out", "x.wav"]);
+        assert_eq!(report["sample_rate"], rate);
+        let sound = read_wav(&folder.path("x.wav"));
+        assert_aligned(&sound, rate);
+        // Sample for sample under the recording, but for what a conversion there and back cannot hold: edges of bursts.
+        let mut worst = 0.0_f32;
+        for (n, (heard, played)) in sound.iter().zip(bursts(rate)).enumerate() {
+            let at = n as f64 / f64::from(rate);
+            let edge = |instant: f64| (at - instant).abs() < 0.02;
+            if !ONSETS.iter().any(|&onset| edge(onset) || edge(onset + BURST_S)) {
+                worst = worst.max((heard - 0.5 * played).abs());
+            }
+        }
+        // 16 bits.
+        assert!(worst < 1e-4, "{worst} at {rate} Hz");
+    }
+    // Nothing rings on where nothing is converted.
+    write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
+    let report = folder.json(&["render", "half.ondes", "--input", "bursts.wav", "--out", "x.wav"]);
+    assert_eq!(report["frames"], 168_000);
+    assert_eq!(report["notes"], 0);
+}
+
+#[test]
+fn a_recording_goes_through_a_codec_whose_latents_are_turned() {
+    let folder = Folder::new();
+    file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
+    write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
+    let render = |controls: &[&str]| {
+        let arguments = ["render", "mean.ondes", "--input", "bursts.wav", "--out", "x.wav"];
+        folder.json(&[&arguments[..], controls].concat());
+        read_wav(&folder.path("x.wav"))
+    };
+    let played: Vec<f32> = bursts(48_000).map(|sample| (sample * 32_767.0) as i16 as f32 / 32_768.0).collect();
+    let sound = render(&[]);
+    let turned = render(&["--control", "latent1.scale=-2", "--control", "latent1.offset=0.25"]);
+    for ((frame, turned), played) in sound.chunks(16).zip(turned.chunks(16)).zip(played.chunks_exact(16)) {
+        let mean = played.iter().sum::<f32>() / 16.0;
+        assert!(frame.iter().all(|sample| (sample - mean).abs() < 1e-6), "{frame:?} is not {mean}");
+        assert!(turned.iter().all(|sample| (sample - 0.25 + 2.0 * mean).abs() < 1e-6), "{turned:?} at {mean}");
+    }
+    let wrong = ["render", "mean.ondes", "--input", "bursts.wav", "--control", "latent2.scale=0"];
+    folder.refuses(&wrong, &["mean.ondes: ", "no control \"latent2.scale\"", "latent1.hold"]);
 }
 
 #[test]

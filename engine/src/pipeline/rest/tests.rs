@@ -1,7 +1,9 @@
 use std::f32::consts::TAU;
 use std::path::PathBuf;
 
-use super::super::{Action, Cue, Ensemble, Followed, GLIDE, PipelineOptions, Playable, Source, TRANSPOSE, Turn};
+use super::super::batch::Inspect;
+use super::super::instrument::make;
+use super::super::{Action, Cue, Followed, GLIDE, PipelineOptions, Playable, Source, TRANSPOSE, Turn};
 use super::{Rest, Step};
 use crate::model::{Model, file};
 
@@ -73,9 +75,9 @@ struct Heard {
 
 fn play(model: &Model, input: &[f32], rests: bool, cues: &[Cue]) -> Heard {
     let options = PipelineOptions { source: Source::Sound, ..PipelineOptions::default() };
-    let mut ensemble = Ensemble::new(model, &options).expect("it plays");
+    let mut ensemble = make(model, &options).expect("it plays");
     if !rests {
-        ensemble.part_mut(0).forbid_rest();
+        ensemble.seat_mut(0).forbid_rest();
     }
     for cue in cues {
         ensemble.handle(0, *cue).expect("there is room");
@@ -84,7 +86,7 @@ fn play(model: &Model, input: &[f32], rests: bool, cues: &[Cue]) -> Heard {
     let mut heard = Heard { sound: vec![0.0; input.len()], playing: Vec::new(), followed: Vec::new(), latency };
     for (input, output) in input.chunks(HOP).zip(heard.sound.chunks_mut(HOP)) {
         ensemble.process(&mut [Turn { seat: 0, input, output, mute: false }]);
-        heard.playing.push(ensemble.part(0).sounding() > 0);
+        heard.playing.push(ensemble.sounding(0) > 0);
         heard.followed.push(ensemble.followed(0));
     }
     heard
@@ -154,7 +156,7 @@ fn what_is_followed_is_what_is_heard() {
         assert!((-20.0..-10.0).contains(&frame.loudness_db), "{frame:?}");
     }
     assert_eq!(followed.last(), Some(&Some(Followed { pitch: None, loudness_db: -100.0 })));
-    let mut ensemble = Ensemble::new(&bundled("wind"), &PipelineOptions::default()).expect("it plays");
+    let mut ensemble = make(&bundled("wind"), &PipelineOptions::default()).expect("it plays");
     ensemble.process(&mut [Turn { seat: 0, input: &[], output: &mut [0.0; 1_000], mute: false }]);
     assert_eq!(ensemble.followed(0), None, "notes play it");
 }

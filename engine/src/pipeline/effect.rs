@@ -1,0 +1,68 @@
+//! The kind `effect`: its method `forward` turns the input into what is heard.
+//!
+//! A session is mono: all channels of the method's input hear the same, and the mean of those that come out is heard.
+
+use std::sync::Arc;
+
+use super::batch::{Batch, Network};
+use super::controls::Knob;
+use super::line::{Line, Through};
+use super::options::{PipelineError, PipelineOptions};
+use super::stage::{self, Stage, awake};
+use crate::dsp::noise::stream_seed;
+use crate::model::Model;
+
+/// The method `forward` for all seats.
+pub(super) struct Forward {
+    stage: Stage,
+    /// Seats whose network plays in this hop.
+    playing: Vec<usize>,
+}
+
+/// Makes an effect playable.
+pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Forward>, PipelineError> {
+    let header = model.header();
+    let method = model.method("forward")?;
+    let (names, input) = stage::inputs(header, method)?;
+    stage::audio(method, input)?;
+    stage::audio(method, stage::output(method)?)?;
+    let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
+    let through = Through {
+        sample_rate: header.sample_rate,
+        hop: method.block,
+        delay: method.latency_samples(),
+        names: &names,
+        knobs: &knobs,
+    };
+    let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
+    let stage = Stage::new(model, method, &names, method.block, options.kernels, options.seats)?;
+    let tail = lines[0].tail_samples(method.tail_samples(header.sample_rate));
+    let forward = Forward { stage, playing: Vec::with_capacity(options.seats) };
+    Ok(Batch::new(lines, forward, options.seed, tail))
+}
+
+impl Network<Line> for Forward {
+    fn open(&mut self, seat: usize, seed: u64) {
+        self.stage.open(seat, stream_seed(seed, 0));
+    }
+
+    fn hop(&mut self, lines: &mut [Line], ready: &[usize]) {
+        let Self { stage, playing } = self;
+        awake(lines, ready, playing);
+        if playing.is_empty() {
+            return;
+        }
+        stage.begin(lines, playing);
+        stage.hear(lines, playing);
+        stage.run();
+        stage.sound(lines, playing);
+    }
+
+    fn name(&self) -> String {
+        self.stage.name()
+    }
+
+    fn bytes(&self) -> usize {
+        self.stage.bytes()
+    }
+}

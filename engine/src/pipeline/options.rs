@@ -1,0 +1,96 @@
+//! How a model is to be played, and why it cannot be.
+
+use ondes_kernels::Kernels;
+
+use super::cue::CueFull;
+use crate::dsp::resample::ResampleError;
+use crate::model::{Fault, Kind};
+
+/// What drives an instrument. Models of other kinds hear the input, whatever is said here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Notes.
+    Notes,
+    /// The pitch and loudness of the input.
+    Sound,
+}
+
+/// How a model is made playable.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineOptions {
+    /// The host's rate, Hz.
+    pub sample_rate: u32,
+    /// What drives the instrument.
+    pub source: Source,
+    /// Notes at once; by default as many as the model says.
+    pub voices: Option<usize>,
+    /// Shift of all pitches, semitones.
+    pub transpose: f32,
+    /// Seed of noise and of what varies from note to note.
+    pub seed: u64,
+    /// The arithmetic to use.
+    pub kernels: Kernels,
+    /// Sessions that there is room for.
+    pub seats: usize,
+}
+
+impl Default for PipelineOptions {
+    fn default() -> Self {
+        Self {
+            sample_rate: 48_000,
+            source: Source::Notes,
+            voices: None,
+            transpose: 0.0,
+            seed: 0,
+            kernels: Kernels::detect(),
+            seats: 1,
+        }
+    }
+}
+
+/// Why a model cannot be played like this.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// Models that run on their own are not played yet.
+    #[error("the model is of kind {0}, which cannot be played yet")]
+    Kind(&'static str),
+    /// The model's methods do not make what its kind says.
+    #[error(transparent)]
+    Model(#[from] Fault),
+    /// How it is to be played makes no sense.
+    #[error(transparent)]
+    Performance(#[from] crate::instrument::PerformanceError),
+    /// The host's rate cannot be bridged.
+    #[error(transparent)]
+    Rate(#[from] ResampleError),
+    /// Knobs are turned faster than sound is made.
+    #[error(transparent)]
+    Cue(#[from] CueFull),
+    /// There is no such knob.
+    #[error("there is no control {name:?}; this model has {known}")]
+    UnknownControl {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The knob does not go there.
+    #[error("control {name:?} goes from {min} to {max} {unit}; {value} is outside")]
+    ControlRange {
+        /// The knob.
+        name: String,
+        /// What was asked for.
+        value: f32,
+        /// Its smallest value.
+        min: f32,
+        /// Its largest value.
+        max: f32,
+        /// Its unit.
+        unit: String,
+    },
+}
+
+/// Whether a model of that kind hears the input when it is played like this.
+pub(crate) fn hears(kind: Kind, options: &PipelineOptions) -> bool {
+    kind != Kind::Instrument || options.source == Source::Sound
+}

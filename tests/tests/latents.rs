@@ -1,0 +1,202 @@
+//! A codec's latents can be seen and bent while it plays.
+
+use std::sync::Arc;
+
+use ondes_engine::model::{Control, Kind, Model};
+use ondes_engine::pipeline::{
+    Action, ControlId, Cue, Ensemble, Pipeline, PipelineError, PipelineOptions, Playable, Turn, controls, latents,
+};
+use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Setup};
+use ondes_tests::doubles::{Host, Wave};
+use ondes_tests::through::{
+    LATENTS, RATIO, codec_methods, model_with, sound, untrained_codec, untrained_effect, whole,
+};
+use ondes_tests::{SAMPLE_RATE, untrained_instrument};
+
+/// Samples after which a knob that was turned has arrived, and a codec has forgotten what it heard before.
+const SETTLED: usize = 12_000;
+const HOP: usize = 2 * RATIO;
+
+fn cue(at: usize, latent: usize, what: &str, value: f32) -> Cue {
+    let id = ControlId::of(&format!("latent{latent}.{what}"));
+    Cue { at: at as u64, action: Action::Control { id, value } }
+}
+
+/// What is heard after the latency, and the latents after each hop.
+fn play(model: &Model, input: &[f32], cues: &[Cue]) -> (Vec<f32>, Vec<Vec<f32>>) {
+    let mut ensemble = Ensemble::new(model, &PipelineOptions::default()).expect("it plays");
+    let (mut heard, mut seen) = (vec![0.0; input.len()], Vec::new());
+    assert_eq!(ensemble.latents(0), [0.0; LATENTS]);
+    for cue in cues {
+        ensemble.handle(0, *cue).expect("there is room");
+    }
+    for (input, output) in input.chunks(HOP).zip(heard.chunks_mut(HOP)) {
+        ensemble.process(&mut [Turn { seat: 0, input, output, mute: false }]);
+        seen.push(ensemble.latents(0).to_vec());
+    }
+    heard.drain(..ensemble.latency_samples());
+    (heard, seen)
+}
+
+#[test]
+fn a_codec_has_three_controls_for_each_latent() {
+    let model = untrained_codec(1);
+    assert_eq!(latents(model.header()), LATENTS);
+    let all = controls(model.header());
+    let own = model.header().controls.len();
+    assert_eq!(all[..own], model.header().controls);
+    let names: Vec<&str> = all[own..].iter().map(|control| control.name.as_str()).collect();
+    let parts = |n: usize| ["scale", "offset", "hold"].map(|part| format!("latent{n}.{part}"));
+    assert_eq!(names, (1..=LATENTS).flat_map(parts).collect::<Vec<_>>());
+    assert!(all.iter().all(Control::is_sound));
+    let ranges: Vec<_> = all[own..own + 3].iter().map(|it| (it.min, it.max, it.default)).collect();
+    assert_eq!(ranges, [(-4.0, 4.0, 1.0), (-4.0, 4.0, 0.0), (0.0, 1.0, 0.0)]);
+    // A model that lists one itself knows better.
+    let model = model_with(Kind::Codec, codec_methods(), &["latent2.scale"], 1);
+    let all = controls(model.header());
+    assert_eq!(all.len(), own + 3 * LATENTS);
+    let named: Vec<_> = all.iter().filter(|control| control.name == "latent2.scale").collect();
+    assert_eq!((named.len(), named[0].min), (1, 0.0));
+    for other in [untrained_effect(1), untrained_instrument(1)] {
+        assert_eq!(latents(other.header()), 0);
+        assert_eq!(controls(other.header()), other.header().controls);
+    }
+    let mut pipeline = Pipeline::new(&untrained_codec(1), &PipelineOptions::default()).expect("it plays");
+    assert!(pipeline.set_control("latent4.offset", -4.0).is_ok());
+    assert!(matches!(pipeline.set_control("latent4.offset", 5.0), Err(PipelineError::ControlRange { .. })));
+    assert!(matches!(pipeline.set_control("latent5.offset", 0.0), Err(PipelineError::UnknownControl { .. })));
+}
+
+#[test]
+fn what_is_decoded_is_seen() {
+    let model = untrained_codec(1);
+    let input = sound(100 * HOP, SAMPLE_RATE);
+    let (_, seen) = play(&model, &input, &[]);
+    let encoded = whole(&model, "encode", &[&input]);
+    for (hop, seen) in seen.iter().enumerate() {
+        // The second of the two frames of the hop.
+        assert_eq!(seen[..], encoded[(2 * hop + 1) * LATENTS..][..LATENTS], "hop {hop}");
+    }
+}
+
+#[test]
+fn latents_are_scaled_then_offset() {
+    let model = untrained_codec(1);
+    let input = sound(200 * HOP, SAMPLE_RATE);
+    // Turned before anything is played, they stand there at once.
+    let bends = [(1.5, 0.0), (1.0, -0.7), (-2.0, 0.25), (0.0, 0.4)];
+    let cues =
+        (1..).zip(bends).flat_map(|(n, (scale, offset))| [cue(0, n, "scale", scale), cue(0, n, "offset", offset)]);
+    let (heard, seen) = play(&model, &input, &cues.collect::<Vec<_>>());
+    let mut bent = whole(&model, "encode", &[&input]);
+    for frame in bent.chunks_exact_mut(LATENTS) {
+        for (latent, (scale, offset)) in frame.iter_mut().zip(bends) {
+            *latent = scale * *latent + offset;
+        }
+    }
+    let expected = whole(&model, "decode", &[&bent]);
+    assert!(heard == expected[..heard.len()]);
+    assert_eq!(seen.last().expect("it played")[..], bent[bent.len() - LATENTS..]);
+    assert!(heard != play(&model, &input, &[]).0);
+}
+
+#[test]
+fn a_latent_that_is_held_stays_and_comes_back() {
+    const HELD: usize = 20_000;
+    const FREE: usize = 60_000;
+    let model = untrained_codec(1);
+    let input = sound(800 * HOP, SAMPLE_RATE);
+    let hold =
+        |value| (1..=LATENTS).map(move |latent| cue(if value > 0.0 { HELD } else { FREE }, latent, "hold", value));
+    let (free, _) = play(&model, &input, &[]);
+    let (heard, seen) = play(&model, &input, &hold(1.0).chain(hold(0.0)).collect::<Vec<_>>());
+    assert!(heard[..HELD] == free[..HELD]);
+    // The last frame before it was held.
+    let begins = HELD.next_multiple_of(HOP);
+    let encoded = whole(&model, "encode", &[&input]);
+    let held = &encoded[(begins / RATIO - 1) * LATENTS..][..LATENTS];
+    for seen in &seen[(HELD + SETTLED) / HOP..FREE / HOP] {
+        assert_eq!(seen[..], *held);
+    }
+    let constant = whole(&model, "decode", &[&held.repeat(200)]);
+    let period = &constant[constant.len() - RATIO..];
+    let held_sound = &heard[(HELD + SETTLED).next_multiple_of(HOP)..FREE];
+    assert!(held_sound.chunks_exact(RATIO).all(|frame| frame == period), "what is held is not what was there");
+    // As if nothing had been.
+    assert!(heard[FREE + SETTLED..] == free[FREE + SETTLED..]);
+    // Held from the very beginning, it is the first frame.
+    let from_the_start: Vec<Cue> = hold(1.0).map(|cue| Cue { at: 0, ..cue }).collect();
+    let (_, seen) = play(&model, &input, &from_the_start);
+    assert!(seen.iter().all(|seen| seen[..] == encoded[..LATENTS]));
+}
+
+#[test]
+fn latents_are_turned_without_a_step() {
+    const AT: usize = 9_700;
+    let model = untrained_codec(1);
+    // In silence latents stand still, so that only the knob moves them.
+    let input = vec![0.0; 400 * HOP];
+    let (_, seen) = play(&model, &input, &[cue(AT, 2, "offset", 3.0), cue(AT, 3, "scale", 4.0)]);
+    let path = |latent: usize| seen.iter().map(|seen| seen[latent]).collect::<Vec<_>>();
+    let (rest, first, second) = (path(0), path(1), path(2));
+    let begins = AT.div_ceil(HOP);
+    // Past the encoder's own beginning.
+    let still = 10;
+    assert!(rest[still..].iter().all(|latent| *latent == rest[still]));
+    for (path, end) in [(&first, first[still] + 3.0), (&second, 4.0 * second[still])] {
+        assert!(path[still..begins].iter().all(|latent| *latent == path[still]));
+        let way = end - path[still];
+        let gone: Vec<f32> = path[begins..].iter().map(|latent| (latent - path[still]) / way).collect();
+        assert!(gone.is_sorted(), "{gone:?}");
+        // A hop is two thirds of 4 ms, in which a quarter of the way is gone.
+        assert!((gone[0] - 0.175).abs() < 1e-3, "{}", gone[0]);
+        let settled = path[begins + SETTLED / HOP..].iter();
+        assert!(settled.clone().all(|latent| (latent - end).abs() < 1e-5), "{:?}", path.last());
+    }
+}
+
+#[test]
+fn every_driver_shows_and_bends_latents() {
+    let wave = Wave { frequency: 0.01, peak: 0.4 };
+    for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
+        let patch = Patch::new(Arc::new(untrained_codec(1)), PipelineOptions::default()).expect("it plays");
+        let mut host = Host::new(patch, driver, 480);
+        host.input = Some(wave);
+        let mut values = vec![1.0; 9];
+        host.remote.latents(&mut values);
+        assert_eq!(values, [0.0; LATENTS], "{driver:?}: nothing was played yet");
+        host.play(50);
+        host.remote.latents(&mut values);
+        let before = values.clone();
+        assert!(before.len() == LATENTS && before.iter().all(|latent| *latent != 0.0));
+        let id = |what: &str| ControlId::of(&format!("latent2.{what}"));
+        let turn = |id, value| BlockCue { offset: 3, action: Action::Control { id, value } };
+        host.cue(&[turn(id("scale"), 0.0), turn(id("offset"), 2.5)]);
+        host.play(50);
+        host.remote.latents(&mut values);
+        assert_eq!(values[1], 2.5, "{driver:?}");
+        // Another way to drive it: what was turned stays.
+        let other = if driver == Driver::Inline { Driver::Worker { latency: None } } else { Driver::Inline };
+        host.remote.set_driver(other);
+        host.take_over();
+        host.remote.latents(&mut values);
+        assert_eq!(values[1], 2.5, "{driver:?}");
+        let instrument = Patch::new(Arc::new(untrained_instrument(1)), PipelineOptions::default()).expect("it plays");
+        host.swap(instrument);
+        host.remote.latents(&mut values);
+        assert!(values.is_empty(), "{driver:?}: an instrument has none");
+    }
+}
+
+#[test]
+fn without_a_model_there_are_no_latents() {
+    let remote = Remote::new();
+    let mut values = vec![1.0];
+    remote.latents(&mut values);
+    assert!(values.is_empty());
+    let session = remote.activate(Setup { sample_rate: 48_000, max_block: 64 }).expect("a sound setup");
+    values.push(1.0);
+    remote.latents(&mut values);
+    assert!(values.is_empty());
+    drop(session);
+}
