@@ -5,7 +5,7 @@
 //! In reading order: [`parameter`] is the table of all that can be turned, [`text`] how its values are said, [`choice`]
 //! what some of them choose between. A [`board`] is where they all stand, the holder's own or a [`panel`] of ours.
 //! [`macros`] are eight of them that turn whatever a model has, and [`player`] is what the audio thread does with them
-//! around the engine's session. [`shared`] is what a window, a state and the player have in common: [`controllers`] is
+//! around the engine's session: [`ringing`] says how long that sounds by itself, [`rest`] tells the holder. [`shared`] is what a window, a state and the player have in common: [`controllers`] is
 //! what MIDI turns, [`state`] what is saved with a project, [`preset`] what is kept of a sound, [`library`] finds
 //! models again, and [`desk`] is what a window shows.
 //!
@@ -28,6 +28,8 @@ pub mod panel;
 pub mod parameter;
 pub mod player;
 pub mod preset;
+pub mod rest;
+pub mod ringing;
 pub mod shared;
 pub mod state;
 pub mod text;

@@ -9,6 +9,9 @@ pub const MACROS: usize = 8;
 /// Where a macro leaves its control as the model's maker set it.
 pub const REST: f32 = 0.5;
 
+/// The control that says how long notes ring when their keys are up, in ms.
+pub const RELEASE: ControlId = ControlId::of("release");
+
 /// What one macro turns. At rest, in the middle, the control is at its default; from there it goes to either end, so that
 /// macros at rest suit every model.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,8 +7,9 @@ use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Tra
 use ondes_engine::realtime::{BlockCue, Session, Setup};
 use ondes_ui::KnobId;
 
-use crate::macros::{MACROS, Table};
+use crate::macros::{MACROS, RELEASE, Table};
 use crate::parameter;
+use crate::ringing::{FADE_S, Ringing};
 use crate::shared::Shared;
 use crate::text::SILENT_DB;
 
@@ -97,6 +98,7 @@ pub struct Player {
     song: Option<Transport>,
     /// Samples that were played since the song was told.
     since_song: usize,
+    ringing: Ringing,
     cues: Vec<BlockCue>,
     /// `[channel][frame]`
     input: [Vec<f32>; 2],
@@ -108,6 +110,10 @@ pub struct Player {
     input_gain: Ramp,
     wet_gain: Ramp,
     dry_gain: Ramp,
+    /// Closed after a panic, until what still rings in the room is over or somebody plays.
+    gate: Ramp,
+    /// Samples for which it stays closed.
+    closed: usize,
     latency: usize,
     sample_rate: u32,
 }
@@ -122,6 +128,7 @@ impl Player {
         let ramp = |value| Ramp::new(value, setup.sample_rate);
         let (wet, dry) = gains(knobs);
         let table = Box::new(shared.table());
+        let ringing = Ringing::new(setup.sample_rate, shared.release_ms());
         let mut player = Self {
             session,
             shared,
@@ -129,6 +136,7 @@ impl Player {
             told: *knobs,
             song: None,
             since_song: 0,
+            ringing,
             cues: Vec::with_capacity(CUES),
             input: [block(), block()],
             dry: [block(), block()],
@@ -138,6 +146,8 @@ impl Player {
             input_gain: ramp(knobs.input_gain),
             wet_gain: ramp(wet),
             dry_gain: ramp(dry),
+            gate: ramp(1.0),
+            closed: 0,
             latency,
             sample_rate: setup.sample_rate,
         };
@@ -158,16 +168,28 @@ impl Player {
         self.session.latency_samples() != self.latency
     }
 
-    /// Host samples that sound after all that drives the sound has ended.
+    /// Host samples that sound after all that drives the sound has ended, as everything stands now.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.session.tail_samples() + self.latency
+        self.ringing.samples() + self.session.tail_samples() + self.latency
+    }
+
+    /// Whether nothing sounds any more, and nothing will before something comes in.
+    #[must_use]
+    pub fn is_resting(&self) -> bool {
+        self.ringing.is_resting()
     }
 
     /// Silence at once.
     pub fn reset(&mut self, knobs: &Knobs) {
         self.session.reset();
         self.shared.monitor.silence();
+        if self.ringing.is_audible() {
+            let fade = (FADE_S * self.sample_rate as f32) as usize;
+            self.closed = fade + self.session.tail_samples() + self.latency;
+            self.gate.go(0.0);
+        }
+        self.ringing.silence();
         self.delays.iter_mut().for_each(Delay::clear);
         let (wet, dry) = gains(knobs);
         self.input_gain.jump(knobs.input_gain);
@@ -194,6 +216,13 @@ impl Player {
 
     fn turn(&mut self, knobs: &Knobs, all: bool) {
         let told = std::mem::replace(&mut self.told, *knobs);
+        if *knobs != told || all {
+            self.ringing.stir();
+        }
+        if all {
+            // Where no macro turns the release of this model, it may be the model's, or stand where one has left it.
+            self.ringing.set_release(self.ringing.release_ms().max(self.shared.release_ms()));
+        }
         for ((id, value), before) in knobs.playing.controls().into_iter().zip(told.playing.controls()) {
             if (id, value) != before || all {
                 self.cue(0, Action::Control { id, value });
@@ -202,7 +231,11 @@ impl Player {
         let Some(table) = self.table.as_deref().copied() else { return };
         for ((travel, before), position) in table.iter().zip(told.macros).zip(knobs.macros) {
             if let Some(travel) = travel.filter(|_| position != before || all) {
-                self.cue(0, Action::Control { id: travel.id, value: travel.value(position) });
+                let value = travel.value(position);
+                if travel.id == RELEASE {
+                    self.ringing.set_release(value);
+                }
+                self.cue(0, Action::Control { id: travel.id, value });
             }
         }
     }
@@ -224,6 +257,10 @@ impl Player {
     /// Something that a player does at a sample of the block. In the order of samples.
     pub fn play(&mut self, offset: usize, kind: EventKind) {
         self.shared.monitor.play(&kind);
+        self.ringing.play(&kind);
+        if matches!(kind, EventKind::NoteOn { .. }) {
+            self.closed = 0;
+        }
         self.cue(offset, Action::Play(kind));
     }
 
@@ -276,15 +313,28 @@ impl Player {
         }
         self.cues.clear();
         self.since_song += frames;
+        if self.closed == 0 {
+            self.gate.go(1.0);
+        }
+        self.closed = self.closed.saturating_sub(frames);
         for (frame, wet) in self.wet[..frames].iter().enumerate() {
-            let (wet_gain, dry_gain) = (self.wet_gain.next(), self.dry_gain.next());
+            let (wet_gain, dry_gain) = (self.wet_gain.next() * self.gate.next(), self.dry_gain.next());
             for (channel, dry) in output.iter_mut().zip([dry_left[frame], dry_right[frame]]) {
                 channel[frame] = wet_gain * wet + dry_gain * dry;
             }
         }
         let inputs = [&self.input[0][..frames], &self.input[1][..frames]];
-        self.shared.monitor.hear(&inputs[..self.channels], output);
+        let inputs = &inputs[..self.channels];
+        self.shared.monitor.hear(inputs, output);
+        let heard = output.iter().map(|channel| peak(&channel[..frames]));
+        let loudest = inputs.iter().map(|channel| peak(channel)).chain(heard).fold(0.0, f32::max);
+        let tail = self.session.tail_samples() + self.latency;
+        self.ringing.hear(frames, loudest, self.channels > 0, tail);
     }
+}
+
+fn peak(sound: &[f32]) -> f32 {
+    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
 
 /// Gains of the model's sound and of the input.

@@ -17,9 +17,10 @@ use crate::desk::compare::Compare;
 use crate::desk::monitor::Monitor;
 use crate::desk::setting::Setting;
 use crate::library::{self, BUNDLED, Found, Missing, Reference};
-use crate::macros::{MACROS, REST, Table, Travel};
+use crate::macros::{MACROS, RELEASE, REST, Table, Travel};
 use crate::parameter::Parameter;
 use crate::preset::Product;
+use crate::rest::Rest;
 use crate::state::{Look, Saved, Slots};
 
 /// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
@@ -30,6 +31,8 @@ pub struct Shared {
     pub monitor: Monitor,
     /// Which MIDI controllers turn which parameters.
     pub controllers: Controllers,
+    /// Whether there is anything to play, and how the host is woken.
+    pub rest: Rest,
     /// What this is an instance of.
     pub product: Product,
     /// The slots A and B.
@@ -38,6 +41,8 @@ pub struct Shared {
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
     retired: AtomicCell<Option<Box<Table>>>,
+    /// Release of the model's notes where nobody turns it, ms.
+    release_ms: AtomicCell<f32>,
     /// Where everything stands.
     board: OnceLock<Weak<dyn Board>>,
 }
@@ -76,6 +81,7 @@ impl Shared {
             remote: Remote::new(),
             monitor: Monitor::new(wake),
             controllers: Controllers::default(),
+            rest: Rest::default(),
             product,
             compare: Compare::default(),
             inner: Mutex::new(Inner {
@@ -90,6 +96,7 @@ impl Shared {
             }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
+            release_ms: AtomicCell::default(),
             board: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
@@ -274,6 +281,7 @@ impl Shared {
             self.send([None; MACROS]);
             return self.remote.unload();
         };
+        self.release_ms.store(release_ms(&model));
         let table = table(inner);
         let mut controls: Vec<(ControlId, f32)> = Vec::new();
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
@@ -291,6 +299,7 @@ impl Shared {
             Err(error) => Err(error.to_string()),
         };
         self.remote.load(Box::new(make), &controls);
+        self.rest.wake();
     }
 
     /// Waits until the model is ready, or that long.
@@ -342,13 +351,10 @@ impl Shared {
         self.inner().model.clone()
     }
 
-    /// For how long notes of this model sound after their keys are up, seconds.
+    /// For the audio thread: time in which notes of this model fall by 60 dB when their keys are up, ms, where nobody turns it.
     #[must_use]
-    pub fn release_s(&self) -> f32 {
-        let model = self.model();
-        let performance = model.and_then(|model| model.header().performance).unwrap_or_default();
-        // Down to −90 dB.
-        1.5 * performance.release_ms * 1e-3
+    pub fn release_ms(&self) -> f32 {
+        self.release_ms.load()
     }
 
     /// The control that a macro turns, by its name.
@@ -524,6 +530,13 @@ fn bound(inner: &Inner, index: usize) -> Option<&Control> {
         }
         None => controls.get(index),
     }
+}
+
+/// What the control begins with counts; a model without one has the release that it was made with.
+fn release_ms(model: &Model) -> f32 {
+    let header = model.header();
+    let control = header.controls.iter().find(|control| ControlId::of(&control.name) == RELEASE);
+    control.map_or_else(|| header.performance.unwrap_or_default().release_ms, |control| control.default)
 }
 
 /// The control that the knob of that number turns, where it is a macro.

@@ -33,8 +33,6 @@ pub struct Rig {
     notes: Notes,
     driver: Driver,
     source: Source,
-    /// Host samples from the last key up to silence, latency included.
-    tail: u32,
     /// The host was asked to begin anew.
     asked: bool,
     /// How the host played when the model turned out to need the worker. A new measurement would give another latency, and
@@ -59,7 +57,6 @@ impl Rig {
             notes: Notes::default(),
             driver: Driver::Auto,
             source: product.source(),
-            tail: 0,
             asked: false,
             needs_worker: None,
         }
@@ -90,8 +87,7 @@ impl Rig {
         }
         self.notes = Notes::default();
         let player = Player::new(session, self.shared.clone(), setup, &self.parameters.knobs());
-        let release = self.shared.release_s() * config.sample_rate;
-        self.tail = player.tail_samples() as u32 + release as u32;
+        self.shared.rest.tell(player.tail_samples() as u32, false);
         let latency = player.latency_samples() as u32;
         self.player = Some(player);
         Some(latency)
@@ -135,7 +131,9 @@ impl Rig {
         if changed && !std::mem::replace(&mut self.asked, true) {
             context.request_restart();
         }
-        ProcessStatus::Tail(self.tail)
+        let tail = player.tail_samples() as u32;
+        self.shared.rest.tell(tail, player.is_resting() && !changed);
+        ProcessStatus::Tail(tail)
     }
 }
 

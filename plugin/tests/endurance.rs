@@ -2,10 +2,17 @@
 
 mod host;
 
+use clack_host::events::event_types::NoteExpressionType;
 use host::{Do, EFFECT, Host, INSTRUMENT, energy, with_selection};
 use ondes_instance::library::BUNDLED;
+use ondes_instance::preset::Product;
+use ondes_instance::preset::factory::FACTORY;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+
+/// What a host may tell of one note, of those that go from 0 to 1.
+const EXPRESSIONS: [NoteExpressionType; 3] =
+    [NoteExpressionType::Expression, NoteExpressionType::Vibrato, NoteExpressionType::Brightness];
 
 /// Resident memory of this process, bytes; none where the system does not tell.
 fn resident() -> Option<usize> {
@@ -59,9 +66,17 @@ fn sixteen_play_at_once_each_its_own() {
 }
 
 /// Plays for so many seconds of sound, doing anything at any time.
-fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
-    let names: Vec<String> = host.parameters.keys().cloned().collect();
-    let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+fn play_at_random(host: &mut Host, product: Product, random: &mut StdRng, seconds: f64) {
+    let presets: Vec<&str> = FACTORY
+        .iter()
+        .filter(|factory| factory.preset().unwrap().product == product)
+        .map(|factory| factory.key)
+        .collect();
+    // All of them, through all of their ranges: how notes are played and by what, the driver and the panic too.
+    let mut turned: Vec<(&'static str, (f64, f64))> =
+        host.ranges.iter().map(|(name, range)| (&*name.clone().leak(), *range)).collect();
+    turned.sort_by_key(|(name, _)| *name);
+    assert!(["Mode", "Glide", "Voices", "Panic", "Mix"].iter().all(|name| turned.iter().any(|one| one.0 == *name)));
     // Some of the controllers turn something.
     let original = with_selection(&host.save(), |selection| {
         selection["controllers"] = serde_json::json!({ "output_gain": 7, "macro1": 1, "transpose": 1, "bypass": 64 });
@@ -80,7 +95,7 @@ fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
             times.sort_unstable();
             let what = |time: u32, random: &mut StdRng| {
                 let key = random.random_range(20..110);
-                let what = match random.random_range(0..8) {
+                let what = match random.random_range(0..9) {
                     0..2 => Do::On(key, random.random_range(0.0..1.0)),
                     2..5 => Do::Off(key),
                     5 => Do::Midi([
@@ -93,7 +108,11 @@ fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
                         random.random_range(0..128),
                         random.random_range(0..128),
                     ]),
-                    _ => Do::Turn(names[random.random_range(0..names.len())], random.random_range(0.0..1.0)),
+                    7 => Do::Express(key, EXPRESSIONS[random.random_range(0..3)], random.random_range(0.0..1.0)),
+                    _ => {
+                        let (name, (min, max)) = turned[random.random_range(0..turned.len())];
+                        Do::Turn(name, random.random_range(min..=max))
+                    }
                 };
                 (time, what)
             };
@@ -116,6 +135,7 @@ fn play_at_random(host: &mut Host, random: &mut StdRng, seconds: f64) {
                     let saved = host.save();
                     assert!(host.load(&saved));
                 }
+                3 => assert!(host.load_preset(presets[random.random_range(0..presets.len())])),
                 _ => {}
             }
         }
@@ -128,8 +148,9 @@ fn anything_at_any_time_does_no_harm() {
     let mut random = StdRng::seed_from_u64(4);
     let mut before = None;
     for part in 0..8 {
-        let mut host = Host::new(if part % 2 == 0 { INSTRUMENT } else { EFFECT });
-        play_at_random(&mut host, &mut random, 60.0 * minutes / 8.0);
+        let product = if part % 2 == 0 { Product::Instrument } else { Product::Effect };
+        let mut host = Host::new(if product == Product::Instrument { INSTRUMENT } else { EFFECT });
+        play_at_random(&mut host, product, &mut random, 60.0 * minutes / 8.0);
         drop(host);
         match (before, resident()) {
             // Everything has been of its largest size by then.

@@ -3,58 +3,17 @@
 #![cfg(target_os = "linux")]
 
 mod host;
+mod module;
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use host::{Do, EFFECT, Host, INSTRUMENT, energy};
+use host::{Do, EFFECT, Host, INSTRUMENT, content, energy, json, state};
+use module::{Application, classes, factory};
 use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
 use vst3::{Class, ComPtr, ComWrapper, Interface};
-
-/// The module as a host opens it; it stays open.
-fn factory() -> ComPtr<IPluginFactory> {
-    // SAFETY: it is our own object, and these are the entry points that VST3 names for Linux. The factory is ours to release.
-    unsafe {
-        let module = libloading::os::unix::Library::new(host::object()).unwrap();
-        let enter = *module.get::<unsafe extern "C" fn(*mut c_void) -> bool>(b"ModuleEntry").unwrap();
-        let get = *module.get::<unsafe extern "system" fn() -> *mut c_void>(b"GetPluginFactory").unwrap();
-        assert!(enter(module.into_raw()));
-        ComPtr::from_raw(get().cast()).unwrap()
-    }
-}
-
-/// The classes that process audio, by name.
-fn classes(factory: &ComPtr<IPluginFactory>) -> Vec<(String, TUID)> {
-    // SAFETY: the factory fills what it is given.
-    let all = (0..unsafe { factory.countClasses() }).map(|index| unsafe {
-        let mut info: PClassInfo = std::mem::zeroed();
-        assert_eq!(factory.getClassInfo(index, &mut info), kResultOk);
-        let text = |field: &[char8]| CStr::from_ptr(field.as_ptr()).to_str().unwrap().to_owned();
-        (text(&info.category), text(&info.name), info.cid)
-    });
-    all.filter(|(category, ..)| category == "Audio Module Class").map(|(_, name, cid)| (name, cid)).collect()
-}
-
-/// Who we are.
-struct Application;
-
-impl Class for Application {
-    type Interfaces = (IHostApplication,);
-}
-
-impl IHostApplicationTrait for Application {
-    unsafe fn getName(&self, name: *mut String128) -> tresult {
-        // SAFETY: the caller gives room for a name.
-        unsafe { (&mut (*name))[..2].copy_from_slice(&[u16::from(b'O'), 0]) };
-        kResultOk
-    }
-
-    unsafe fn createInstance(&self, _: *mut TUID, _: *mut TUID, _: *mut *mut c_void) -> tresult {
-        kNotImplemented
-    }
-}
 
 /// Events for one block.
 struct Events(RefCell<Vec<Event>>);
@@ -98,8 +57,163 @@ fn note_on(offset: i32, key: i16, velocity: f32) -> Event {
     }
 }
 
-/// Plays a sound, and a note at its beginning, through a class; gives the latency and the left channel.
-fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: usize) -> (usize, Vec<f32>) {
+/// Where a parameter goes in one block: at which sample, and to what, 0 … 1.
+struct Queue {
+    id: ParamID,
+    points: Vec<(i32, f64)>,
+}
+
+impl Class for Queue {
+    type Interfaces = (IParamValueQueue,);
+}
+
+impl IParamValueQueueTrait for Queue {
+    unsafe fn getParameterId(&self) -> ParamID {
+        self.id
+    }
+
+    unsafe fn getPointCount(&self) -> int32 {
+        self.points.len() as int32
+    }
+
+    unsafe fn getPoint(&self, index: int32, offset: *mut int32, value: *mut ParamValue) -> tresult {
+        let Some(point) = self.points.get(index as usize) else { return kInvalidArgument };
+        // SAFETY: the caller gives room for both.
+        unsafe { (*offset, *value) = *point };
+        kResultOk
+    }
+
+    unsafe fn addPoint(&self, _: int32, _: ParamValue, _: *mut int32) -> tresult {
+        kNotImplemented
+    }
+}
+
+/// What is automated in one block.
+struct Changes(Option<ComPtr<IParamValueQueue>>);
+
+impl Class for Changes {
+    type Interfaces = (IParameterChanges,);
+}
+
+impl IParameterChangesTrait for Changes {
+    unsafe fn getParameterCount(&self) -> int32 {
+        int32::from(self.0.is_some())
+    }
+
+    unsafe fn getParameterData(&self, index: int32) -> *mut IParamValueQueue {
+        self.0.as_ref().filter(|_| index == 0).map_or(null_mut(), |queue| queue.as_ptr())
+    }
+
+    unsafe fn addParameterData(&self, _: *const ParamID, _: *mut int32) -> *mut IParamValueQueue {
+        null_mut()
+    }
+}
+
+/// Who is told of what is turned in a window. The wrapper asks for one before a state is loaded.
+struct Handler;
+
+impl Class for Handler {
+    type Interfaces = (IComponentHandler,);
+}
+
+impl IComponentHandlerTrait for Handler {
+    unsafe fn beginEdit(&self, _: ParamID) -> tresult {
+        kResultOk
+    }
+
+    unsafe fn performEdit(&self, _: ParamID, _: ParamValue) -> tresult {
+        kResultOk
+    }
+
+    unsafe fn endEdit(&self, _: ParamID) -> tresult {
+        kResultOk
+    }
+
+    unsafe fn restartComponent(&self, _: int32) -> tresult {
+        kResultOk
+    }
+}
+
+/// A state on its way, and how far it was read.
+struct Stream(RefCell<(Vec<u8>, usize)>);
+
+impl Class for Stream {
+    type Interfaces = (IBStream,);
+}
+
+impl IBStreamTrait for Stream {
+    unsafe fn read(&self, to: *mut c_void, length: int32, read: *mut int32) -> tresult {
+        let (bytes, place) = &mut *self.0.borrow_mut();
+        let length = (length as usize).min(bytes.len() - *place);
+        // SAFETY: the caller gives room for that much, and for the count if it wants that.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes[*place..].as_ptr(), to.cast(), length);
+            if let Some(read) = read.as_mut() {
+                *read = length as int32;
+            }
+        }
+        *place += length;
+        kResultOk
+    }
+
+    unsafe fn write(&self, from: *mut c_void, length: int32, written: *mut int32) -> tresult {
+        // SAFETY: the caller gives that many bytes, and room for the count if it wants that.
+        unsafe {
+            self.0.borrow_mut().0.extend_from_slice(std::slice::from_raw_parts(from.cast(), length as usize));
+            if let Some(written) = written.as_mut() {
+                *written = length;
+            }
+        }
+        kResultOk
+    }
+
+    unsafe fn seek(&self, _: int64, _: int32, _: *mut int64) -> tresult {
+        kNotImplemented
+    }
+
+    unsafe fn tell(&self, _: *mut int64) -> tresult {
+        kNotImplemented
+    }
+}
+
+fn stream(bytes: Vec<u8>) -> ComWrapper<Stream> {
+    ComWrapper::new(Stream(RefCell::new((bytes, 0))))
+}
+
+/// The parameter of that name.
+///
+/// # Safety
+/// On the main thread.
+unsafe fn id_of(controller: &ComPtr<IEditController>, name: &str) -> ParamID {
+    // SAFETY: the controller fills what it is given.
+    let all = (0..unsafe { controller.getParameterCount() }).map(|index| unsafe {
+        let mut info: ParameterInfo = std::mem::zeroed();
+        assert_eq!(controller.getParameterInfo(index, &mut info), kResultOk);
+        let title: Vec<u16> = info.title.iter().copied().take_while(|unit| *unit != 0).collect();
+        (String::from_utf16(&title).unwrap(), info.id)
+    });
+    { all }.find(|(title, _)| title == name).expect("it is there").1
+}
+
+/// What came of playing.
+struct Played {
+    latency: usize,
+    tail: usize,
+    /// The left channel.
+    sound: Vec<f32>,
+    /// The state afterwards.
+    state: Vec<u8>,
+}
+
+/// Plays a sound, and a note at its beginning, through a class that begins with a state. A parameter is turned at one sample.
+fn play(
+    factory: &ComPtr<IPluginFactory>,
+    class: &TUID,
+    state: &[u8],
+    input: &[f32],
+    block: usize,
+    turn: (&str, usize, f64),
+) -> Played {
     // SAFETY: calls come in the order that VST3 asks for, on one thread; buffers outlive each call.
     unsafe {
         let mut object = null_mut();
@@ -117,6 +231,12 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
         let mapping: ComPtr<IMidiMapping> = component.cast().expect("it listens to MIDI");
         let mut parameter = 0;
         assert_eq!(mapping.getMidiControllerAssignment(0, 0, 20, &mut parameter), kResultOk);
+        let handler = ComWrapper::new(Handler).to_com_ptr::<IComponentHandler>().unwrap();
+        assert_eq!(controller.setComponentHandler(handler.as_ptr()), kResultOk);
+        let state = stream(state.to_vec());
+        assert_eq!(component.setState(state.as_com_ref::<IBStream>().unwrap().as_ptr()), kResultOk);
+        let (name, at, value) = turn;
+        let id = id_of(&controller, name);
         let processor: ComPtr<IAudioProcessor> = component.cast().unwrap();
         let mut setup = ProcessSetup {
             processMode: ProcessModes_::kOffline as i32,
@@ -131,10 +251,15 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
         }
         assert_eq!(component.setActive(1), kResultOk);
         processor.setProcessing(1);
+        let tail = processor.getTailSamples() as usize;
         let mut sound = Vec::new();
         for (index, piece) in input.chunks(block).enumerate() {
             let events = Events(RefCell::new(if index == 0 { vec![note_on(10, 60, 0.8)] } else { Vec::new() }));
             let events = ComWrapper::new(events).to_com_ptr::<IEventList>().unwrap();
+            let here = (index * block..index * block + piece.len()).contains(&at);
+            let points = vec![((at % block) as i32, value)];
+            let queue = here.then(|| ComWrapper::new(Queue { id, points }).to_com_ptr().unwrap());
+            let changes = ComWrapper::new(Changes(queue)).to_com_ptr::<IParameterChanges>().unwrap();
             let mut inputs = [piece.to_vec(), piece.to_vec()];
             let mut outputs = [vec![f32::NAN; piece.len()], vec![f32::NAN; piece.len()]];
             let mut ins = inputs.each_mut().map(|channel| channel.as_mut_ptr());
@@ -153,7 +278,7 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
                 numOutputs: 1,
                 inputs: &mut ins,
                 outputs: &mut outs,
-                inputParameterChanges: null_mut(),
+                inputParameterChanges: changes.as_ptr(),
                 outputParameterChanges: null_mut(),
                 inputEvents: events.as_ptr(),
                 outputEvents: null_mut(),
@@ -165,31 +290,45 @@ fn play(factory: &ComPtr<IPluginFactory>, class: &TUID, input: &[f32], block: us
         let latency = processor.getLatencySamples() as usize;
         processor.setProcessing(0);
         component.setActive(0);
+        let saved = stream(Vec::new());
+        assert_eq!(component.getState(saved.as_com_ref::<IBStream>().unwrap().as_ptr()), kResultOk);
         component.terminate();
-        (latency, sound)
+        let state = std::mem::take(&mut saved.0.borrow_mut().0);
+        Played { latency, tail, sound, state }
     }
 }
 
 #[test]
-fn sounds_as_the_clap_does() {
+fn sounds_as_the_clap_does_and_saves_the_same() {
     let factory = factory();
     let classes = classes(&factory);
     let names: Vec<&str> = classes.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["Ondes", "Ondes FX"]);
     let input: Vec<f32> = (0..24_000).map(|n| 0.3 * (n as f32 * 0.043).sin()).collect();
     for ((_, class), id) in classes.iter().zip([INSTRUMENT, EFFECT]) {
-        let (latency, sound) = play(&factory, class, &input, 512);
-        let mut host = Host::new(id);
-        host.set_offline(true);
-        host.activate(48_000.0, 512);
-        let todo = if id == INSTRUMENT { vec![(10, Do::On(60, f64::from(0.8_f32)))] } else { Vec::new() };
-        let expected = host.play(input.len(), 512, &todo, Some(&input));
-        assert!(energy(&expected) > 1e-6);
-        // Which driver is chosen depends on how busy the machine is; what is heard does not.
-        let (ours, theirs) = (latency, host.latency());
-        let length = input.len() - ours.max(theirs);
-        let same = sound[ours..][..length].iter().zip(&expected[theirs..][..length]);
-        let apart = same.map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
-        assert!(apart < 1e-6, "{id}: {apart} apart");
+        // First both begin with a state of the CLAP, then with one of the VST3.
+        let mut saved = json(&Host::new(id).save());
+        saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+        let mut before = state(&saved);
+        for (name, at, value) in [("Macro 2", 9_001, 0.9), ("Output gain", 7_003, 0.3)] {
+            let played = play(&factory, class, &before, &input, 512, (name, at, value));
+            let mut host = Host::new(id);
+            assert!(host.load(&before));
+            host.set_offline(true);
+            host.activate(48_000.0, 512);
+            assert_eq!((played.latency, played.tail), (host.latency(), host.tail()));
+            let mut todo = vec![(at, Do::Turn(name, value))];
+            if id == INSTRUMENT {
+                todo.insert(0, (10, Do::On(60, f64::from(0.8_f32))));
+            }
+            let expected = host.play(input.len(), 512, &todo, Some(&input));
+            assert!(energy(&expected[2 * at..]) > 1e-7);
+            let same = played.sound.iter().zip(&expected);
+            let apart = same.map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+            assert!(apart < 1e-6, "{id} {name}: {apart} apart");
+            assert_eq!(content(&played.state), content(&host.save()), "{id} {name}");
+            assert!((host.value(name) - value).abs() < 1e-6);
+            before = played.state;
+        }
     }
 }

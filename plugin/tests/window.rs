@@ -2,64 +2,16 @@
 
 #![cfg(target_os = "linux")]
 
+mod frame;
 mod host;
 
-use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clack_extensions::gui::{GuiApiType, GuiConfiguration, PluginGui, Window};
+use frame::{Frame, display};
 use host::{Do, EFFECT, Host, INSTRUMENT, with_selection};
-use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, CreateWindowAux, ImageFormat, WindowClass};
-use x11rb::rust_connection::RustConnection;
 
 const BLOCK: usize = 480;
-
-/// A host's own window.
-struct Frame {
-    connection: RustConnection,
-    id: u32,
-}
-
-impl Frame {
-    fn new(connection: RustConnection, screen: usize, [width, height]: [u16; 2]) -> Self {
-        let id = connection.generate_id().unwrap();
-        let screen = &connection.setup().roots[screen];
-        let (depth, root, visual) = (screen.root_depth, screen.root, screen.root_visual);
-        let options = CreateWindowAux::new().background_pixel(screen.black_pixel);
-        let class = WindowClass::INPUT_OUTPUT;
-        connection.create_window(depth, id, root, 0, 0, width, height, 0, class, visual, &options).unwrap();
-        connection.map_window(id).unwrap();
-        connection.flush().unwrap();
-        Self { connection, id }
-    }
-
-    fn resize(&self, [width, height]: [u16; 2]) {
-        let size = ConfigureWindowAux::new().width(u32::from(width)).height(u32::from(height));
-        self.connection.configure_window(self.id, &size).unwrap();
-        self.connection.flush().unwrap();
-    }
-
-    /// How many colours are to be seen in it.
-    fn colours(&self, [width, height]: [u16; 2]) -> usize {
-        let all = self.connection.get_image(ImageFormat::Z_PIXMAP, self.id, 0, 0, width, height, !0);
-        let pixels = all.unwrap().reply().unwrap().data;
-        pixels.chunks_exact(4).map(<[u8]>::to_vec).collect::<HashSet<_>>().len()
-    }
-}
-
-/// The display, where there is one; one test at a time, since windows cover each other.
-fn display() -> Option<(MutexGuard<'static, ()>, RustConnection, usize)> {
-    static TURN: Mutex<()> = Mutex::new(());
-    if std::env::var_os("DISPLAY").is_none() {
-        eprintln!("no display: the plugin's window is not opened");
-        return None;
-    }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (connection, screen) = x11rb::connect(None).expect("the display answers");
-    Some((turn, connection, screen))
-}
 
 /// Plays on for so long in real time, as a host with an open window.
 fn play(host: &mut Host, millis: u64, input: &[f32]) {

@@ -301,7 +301,12 @@ pub fn show(desk: &mut Desk, window: &mut Window, ui: &mut egui::Ui, setter: &im
     if !commands.is_empty() {
         ui.ctx().request_repaint();
     }
+    let asked = !commands.is_empty();
     commands.into_iter().for_each(|command| commands::obey(desk, setter, command));
+    if asked {
+        // Where the host lets the instance sleep, nobody would take the keys.
+        desk.shared.rest.wake();
+    }
     if let Some(again) = again {
         ui.ctx().request_repaint_after(again);
     }

@@ -8,16 +8,19 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null;
+use std::ptr::{from_ref, null};
 use std::sync::{Arc, mpsc};
 
 use clap_sys::ext::params::{
     CLAP_EXT_PARAMS, CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_STEPPED, clap_param_info, clap_plugin_params,
 };
+use clap_sys::ext::tail::{CLAP_EXT_TAIL, clap_plugin_tail};
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
-use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
+use clap_sys::process::{
+    CLAP_PROCESS_CONTINUE, CLAP_PROCESS_ERROR, CLAP_PROCESS_SLEEP, clap_process, clap_process_status,
+};
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
@@ -71,6 +74,8 @@ pub unsafe fn make<P: ClapPlugin<BackgroundTask = Introduce>>(host: *const clap_
     // SAFETY: the framework's plugin is whole.
     let (ids, parameters) = unsafe { turnable(&inner, &ids.collect()) };
     shared.controllers.begin(ids);
+    let holder = Holder(host);
+    shared.rest.wake_by(Some(Box::new(move || holder.wake())));
     let plugin =
         clap_plugin { destroy: Some(destroy), process: Some(process), get_extension: Some(get_extension), ..inner };
     // The framework takes it back when it is destroyed.
@@ -114,14 +119,47 @@ impl Shell {
         // SAFETY: the caller says so, and what a host sees is the first field of a shell.
         unsafe { plugin.cast::<Self>().as_ref() }
     }
+
+    /// The status of a block that was played: an instance that rests need not be called before something comes in.
+    fn rested(&self, status: clap_process_status) -> clap_process_status {
+        if status == CLAP_PROCESS_CONTINUE && self.shared.rest.is_resting() { CLAP_PROCESS_SLEEP } else { status }
+    }
+}
+
+/// The host, for those who wake it.
+struct Holder(*const clap_host);
+
+// SAFETY: only `wake` looks at it, and CLAP lets all threads call that. It is forgotten before the host may go.
+unsafe impl Send for Holder {}
+
+impl Holder {
+    fn wake(&self) {
+        // SAFETY: the host is there as long as the instance, which forgets this when it is destroyed.
+        if let Some(request) = unsafe { (*self.0).request_process } {
+            // SAFETY: as above.
+            unsafe { request(self.0) };
+        }
+    }
+}
+
+/// The framework knows a tail only between two blocks; ours is known from the beginning, and in rest too.
+static TAIL: clap_plugin_tail = clap_plugin_tail { get: Some(tail) };
+
+unsafe extern "C" fn tail(plugin: *const clap_plugin) -> u32 {
+    // SAFETY: the host gives what it got from us.
+    unsafe { Shell::of(plugin) }.map_or(0, |shell| shell.shared.rest.tail_samples())
 }
 
 unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char) -> *const c_void {
     // SAFETY: the host gives what it got from us.
     let Some(shell) = unsafe { Shell::of(plugin) }.filter(|_| !id.is_null()) else { return null() };
     // SAFETY: CLAP gives a text that ends with a zero.
-    if loading::IDS.contains(&unsafe { CStr::from_ptr(id) }) {
+    let name = unsafe { CStr::from_ptr(id) };
+    if loading::IDS.contains(&name) {
         return loading::extension();
+    }
+    if name == CLAP_EXT_TAIL {
+        return from_ref(&TAIL).cast();
     }
     // SAFETY: the framework looks only at the data, which is its own.
     shell.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
@@ -139,7 +177,7 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     let begin = || unsafe { turns.begin(&shell.shared.controllers, given.in_events, given.out_events) };
     if !assert_no_alloc(begin) {
         // SAFETY: the framework looks only at the data, which is its own.
-        return unsafe { process(plugin, block) };
+        return shell.rested(unsafe { process(plugin, block) });
     }
     let turns = &*turns;
     let (input, output) = (turns.input(), turns.output());
@@ -148,7 +186,7 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     // SAFETY: as above; our lists live longer than this call.
     let status = unsafe { process(plugin, &raw const ours) };
     assert_no_alloc(|| turns.tell(u32::MAX));
-    status
+    shell.rested(status)
 }
 
 unsafe extern "C" fn destroy(plugin: *const clap_plugin) {
@@ -157,6 +195,7 @@ unsafe extern "C" fn destroy(plugin: *const clap_plugin) {
     }
     // SAFETY: the host gives what it got from us, for the last time.
     let shell = unsafe { Box::from_raw(plugin.cast::<Shell>().cast_mut()) };
+    let _ = catch_unwind(AssertUnwindSafe(|| shell.shared.rest.wake_by(None)));
     if let Some(destroy) = shell.inner.destroy {
         // SAFETY: the framework takes back what it has made, once.
         unsafe { destroy(&raw const shell.inner) };

@@ -1,4 +1,4 @@
-//! MIDI learn, from the window's side and the host's at once: only within one process both can be seen.
+//! MIDI learn and sleep, from the window's side and the host's at once: only within one process both can be seen.
 
 #[path = "../../tests/host/mod.rs"]
 mod host;
@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use clack_host::entry::PluginEntry;
+use clack_host::process::ProcessStatus;
+use ondes_engine::instrument::EventKind;
+use ondes_instance::library::BUNDLED;
 use ondes_instance::shared::Shared;
 use ondes_ui::Midi;
 
-use self::host::{Do, EFFECT, Host, INSTRUMENT, content};
+use self::host::{Do, EFFECT, Host, INSTRUMENT, content, energy};
 use super::entry::clap_entry;
 use super::shell::Shell;
 
@@ -88,4 +91,27 @@ fn what_cannot_be_automated_is_not_turned() {
     host.activate(48_000.0, 256);
     host.block(256, &[(0, midi(20, 127))], None);
     assert!(host.told.is_empty() && !shared.controllers.is_learning());
+}
+
+#[test]
+fn a_window_wakes_a_host_that_lets_the_instance_sleep() {
+    let (mut host, shared) = open(INSTRUMENT);
+    host.set_offline(true);
+    host.activate(48_000.0, 256);
+    host.play(96_000, 256, &[], None);
+    assert_eq!(host.status, Some(ProcessStatus::Sleep));
+    host.process_wanted();
+    // As the window does with its keys.
+    shared.monitor.press(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    shared.rest.wake();
+    assert!(host.process_wanted());
+    let sound = host.play(24_000, 256, &[], None);
+    assert_eq!(host.status, Some(ProcessStatus::Continue));
+    assert!(energy(&sound) > 1e-6);
+    // Another model wants to be heard, too.
+    drop(shared.fetch(false, || Ok((BUNDLED[1].model(), None))).join());
+    assert!(host.process_wanted());
+    drop(host);
+    // Nobody is there any more.
+    shared.rest.wake();
 }

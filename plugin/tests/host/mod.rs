@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::ptr::null;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -17,9 +18,13 @@ use clack_extensions::params::{
 use clack_extensions::render::{PluginRender, RenderMode};
 use clack_extensions::state::PluginState;
 use clack_extensions::tail::PluginTail;
-use clack_host::events::event_types::{MidiEvent, NoteOffEvent, NoteOnEvent, ParamValueEvent};
+use clack_host::events::event_types::{
+    MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamValueEvent,
+};
 use clack_host::events::spaces::CoreEventSpace;
 use clack_host::prelude::*;
+use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, clap_plugin_preset_load};
+use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
 
 pub const INSTRUMENT: &str = "org.ondes.instrument";
 pub const EFFECT: &str = "org.ondes.effect";
@@ -30,6 +35,8 @@ pub enum Do {
     On(u8, f64),
     Off(u8),
     Midi([u8; 3]),
+    /// Something about one note.
+    Express(u8, NoteExpressionType, f64),
     /// A parameter by its name, to a value between 0 and 1, or to a step.
     Turn(&'static str, f64),
 }
@@ -37,6 +44,8 @@ pub enum Do {
 #[derive(Default)]
 pub struct Shared {
     pub restart: AtomicBool,
+    /// The plugin wants to be played again.
+    pub process: AtomicBool,
     callback: AtomicBool,
     /// The size that the window asked for last.
     pub size: Mutex<Option<GuiSize>>,
@@ -46,7 +55,9 @@ impl SharedHandler<'_> for Shared {
     fn request_restart(&self) {
         self.restart.store(true, Ordering::Relaxed);
     }
-    fn request_process(&self) {}
+    fn request_process(&self) {
+        self.process.store(true, Ordering::Relaxed);
+    }
     fn request_callback(&self) {
         self.callback.store(true, Ordering::Relaxed);
     }
@@ -120,9 +131,13 @@ pub fn entry() -> &'static PluginEntry {
 pub struct Host {
     processor: Option<StartedPluginAudioProcessor<Handlers>>,
     pub parameters: HashMap<String, ClapId>,
+    /// Where they begin and end, in CLAP's values.
+    pub ranges: HashMap<String, (f64, f64)>,
     ports: (AudioPorts, AudioPorts),
     /// What the plugin told in the last block: when, which parameter, and where it stands.
     pub told: Vec<(u32, ClapId, f64)>,
+    /// What the plugin said of the last block.
+    pub status: Option<ProcessStatus>,
     pub instance: PluginInstance<Handlers>,
 }
 
@@ -137,16 +152,26 @@ impl Host {
         let id = std::ffi::CString::new(id).unwrap();
         let mut instance =
             PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry, &id, &info).unwrap();
-        let mut parameters = HashMap::new();
+        let (mut parameters, mut ranges) = (HashMap::new(), HashMap::new());
         let plugin = instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
         for index in 0..params.count(&plugin) {
             let mut buffer = ParamInfoBuffer::new();
             let info = params.get_info(&plugin, index, &mut buffer).unwrap();
-            parameters.insert(String::from_utf8(info.name.to_vec()).unwrap(), info.id);
+            let name = String::from_utf8(info.name.to_vec()).unwrap();
+            ranges.insert(name.clone(), (info.min_value, info.max_value));
+            parameters.insert(name, info.id);
         }
         let ports = || AudioPorts::with_capacity(2, 1);
-        Self { processor: None, parameters, ports: (ports(), ports()), told: Vec::new(), instance }
+        Self {
+            processor: None,
+            parameters,
+            ranges,
+            ports: (ports(), ports()),
+            told: Vec::new(),
+            status: None,
+            instance,
+        }
     }
 
     pub fn active(id: &str, sample_rate: f64, max_block: u32) -> Self {
@@ -179,6 +204,9 @@ impl Host {
             Do::On(key, velocity) => events.push(&NoteOnEvent::new(time, note(key), velocity)),
             Do::Off(key) => events.push(&NoteOffEvent::new(time, note(key), 0.5)),
             Do::Midi(bytes) => events.push(&MidiEvent::new(time, 0, bytes)),
+            Do::Express(key, what, value) => {
+                events.push(&NoteExpressionEvent::new(time, note(key), what, value));
+            }
             Do::Turn(name, value) => {
                 events.push(&ParamValueEvent::new(time, self.parameters[name], Pckn::match_all(), value));
             }
@@ -202,9 +230,8 @@ impl Host {
         // With room for all: a plugin in this process must not make us allocate.
         let mut told = EventBuffer::with_capacity(4096);
         let processor = self.processor.as_mut().expect("active");
-        processor
-            .process(&input, &mut output, &events.as_input(), &mut told.as_output(), None, None)
-            .expect("the plugin plays");
+        let status = processor.process(&input, &mut output, &events.as_input(), &mut told.as_output(), None, None);
+        self.status = Some(status.expect("the plugin plays"));
         self.told.clear();
         for event in told.iter() {
             if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event() {
@@ -244,14 +271,27 @@ impl Host {
         state.load(&plugin, &mut bytes).is_ok()
     }
 
+    /// Plays one of the plugin's own presets, as a host's browser does.
+    pub fn load_preset(&mut self, key: &str) -> bool {
+        let (plugin, key) = (self.instance.raw_instance(), std::ffi::CString::new(key).unwrap());
+        // SAFETY: the plugin is alive, this is its main thread, and what it gives for an id is of that type.
+        unsafe {
+            let extension = plugin.get_extension.unwrap()(plugin, CLAP_EXT_PRESET_LOAD.as_ptr());
+            let load = (*extension.cast::<clap_plugin_preset_load>()).from_location.unwrap();
+            load(plugin, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, null(), key.as_ptr())
+        }
+    }
+
     pub fn latency(&mut self) -> usize {
         let plugin = self.instance.plugin_handle();
         let latency: PluginLatency = plugin.get_extension().unwrap();
         latency.get(&plugin) as usize
     }
 
-    pub fn has_tail(&mut self) -> bool {
-        self.instance.plugin_handle().get_extension::<PluginTail>().is_some()
+    /// Samples that sound after all that drives the sound has ended.
+    pub fn tail(&mut self) -> usize {
+        let tail: PluginTail = self.instance.plugin_handle().get_extension().unwrap();
+        tail.get(&self.processor.as_mut().expect("active").plugin_handle()).to_raw() as usize
     }
 
     pub fn set_offline(&mut self, offline: bool) {
@@ -284,6 +324,10 @@ impl Host {
 
     pub fn restart_wanted(&self) -> bool {
         self.instance.access_shared_handler(|shared| shared.restart.swap(false, Ordering::Relaxed))
+    }
+
+    pub fn process_wanted(&self) -> bool {
+        self.instance.access_shared_handler(|shared| shared.process.swap(false, Ordering::Relaxed))
     }
 
     /// Restarts the plugin as long as it asks for it, as a host does.

@@ -120,7 +120,7 @@ mod tests {
             };
             loudness * next()
         };
-        let loudness = |n: usize| if (n / 1_000).is_multiple_of(3) { 8.0 } else { 0.5 };
+        let loudness = |n: usize| if (n / 8_000).is_multiple_of(2) { 8.0 } else { 0.5 };
         let mut noise = noise;
         let sound: Vec<f32> = (0..40_000).map(|n| noise(loudness(n))).collect();
         let out = limited(&sound);

@@ -179,7 +179,7 @@ mod tests {
             ("{", "no session"),
             (r#"{"format":"song","version":1}"#, "no session"),
             (r#"{"format":"ondes-session","version":9}"#, "version 9"),
-            (r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, "mix"),
+            (r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, "Settings"),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = format!("{:#}", SessionFile::read(&path).unwrap_err());

@@ -1,0 +1,187 @@
+//! What the player hands on to the engine, as a model sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_queue::ArrayQueue;
+use ondes_engine::instrument::EventKind;
+use ondes_engine::pipeline::{Action, Cue, CueFull, Playable, Start, Transport, Turn};
+use ondes_engine::realtime::{Driver, Maker, Setup};
+use ondes_instance::board::Board;
+use ondes_instance::panel::Panel;
+use ondes_instance::player::{Knobs, Player};
+use ondes_instance::preset::Product;
+use ondes_instance::shared::Shared;
+
+const RATE: u32 = 48_000;
+const BLOCK: usize = 480;
+
+/// A model that writes down what it is told.
+struct Scribe(Arc<ArrayQueue<Cue>>);
+
+impl Playable for Scribe {
+    fn seats(&self) -> usize {
+        1
+    }
+    fn latency_samples(&self) -> usize {
+        0
+    }
+    fn tail_samples(&self) -> usize {
+        0
+    }
+    fn open(&mut self, _: usize, _: &Start) {}
+    fn handle(&mut self, _: usize, cue: Cue) -> Result<(), CueFull> {
+        self.0.push(cue).map_err(CueFull)
+    }
+    fn process(&mut self, turns: &mut [Turn<'_>]) {
+        turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
+    }
+}
+
+struct Desk(Arc<ArrayQueue<Cue>>);
+
+impl Maker for Desk {
+    fn make(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, String> {
+        Ok(Box::new(Scribe(self.0.clone())))
+    }
+    fn name(&self) -> Option<String> {
+        None
+    }
+    fn hears(&self) -> bool {
+        false
+    }
+    fn start(&self) -> Start {
+        Start::default()
+    }
+    fn hardest(&self) -> Vec<Action> {
+        Vec::new()
+    }
+    fn measured_latency(&self, _: u32) -> Option<usize> {
+        Some(0)
+    }
+}
+
+/// A player with all that it needs.
+struct Stage {
+    shared: Arc<Shared>,
+    player: Player,
+    knobs: Knobs,
+}
+
+impl Stage {
+    fn new(model: Option<Desk>) -> Self {
+        let shared = Shared::new(Product::Instrument, || {});
+        shared.remote.set_driver(Driver::Inline);
+        if let Some(model) = model {
+            shared.remote.load(Box::new(move || Ok(Arc::new(model))), &[]);
+        }
+        shared.wait(Duration::from_secs(20));
+        let panel = Panel::new(Product::Instrument);
+        let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+        let session = shared.remote.activate(setup).unwrap();
+        let knobs = panel.knobs();
+        let player = Player::new(session, shared.clone(), setup, &knobs);
+        Self { shared, player, knobs }
+    }
+
+    /// Plays a block, where the host says that it is there in its song.
+    fn block(&mut self, song: Option<Transport>) -> Vec<f32> {
+        self.player.begin(&self.knobs);
+        if let Some(song) = song {
+            self.player.follow(song);
+        }
+        let mut output = [vec![0.0; BLOCK], vec![0.0; BLOCK]];
+        let [left, right] = &mut output;
+        self.player.finish(&mut [left, right]);
+        output[0].clone()
+    }
+}
+
+/// A stage with a model that writes down what it is told, and where it does. Nothing of the beginning is left in there.
+fn recorded() -> (Stage, Arc<ArrayQueue<Cue>>) {
+    let told = Arc::new(ArrayQueue::new(1024));
+    let mut stage = Stage::new(Some(Desk(told.clone())));
+    stage.block(None);
+    while told.pop().is_some() {}
+    (stage, told)
+}
+
+fn songs(told: &ArrayQueue<Cue>) -> Vec<(u64, Transport)> {
+    let all = std::iter::from_fn(|| told.pop());
+    let song = |cue: Cue| if let Action::Transport(song) = cue.action { Some((cue.at, song)) } else { None };
+    all.filter_map(song).collect()
+}
+
+#[test]
+fn a_song_that_goes_on_is_told_once_and_a_jump_is_told() {
+    let (mut stage, told) = recorded();
+    let mut at = BLOCK as u64;
+    let beats = |blocks: f64, tempo: f64| blocks * BLOCK as f64 / f64::from(RATE) * tempo / 60.0;
+    let mut play = |stage: &mut Stage, song: Transport| {
+        stage.block(Some(song));
+        let heard = songs(&told);
+        assert!(heard.iter().all(|(time, told)| (*time, *told) == (at, song)), "{heard:?}");
+        at += BLOCK as u64;
+        heard.len()
+    };
+    let song = |position: f64| Transport { tempo: 120.0, position, playing: true };
+    assert_eq!(play(&mut stage, song(-4.0)), 1);
+    for block in 1..1000 {
+        // Hosts round.
+        let rounded = (-4.0 + beats(f64::from(block), 120.0)) + if block % 2 == 0 { 4e-4 } else { -4e-4 };
+        assert_eq!(play(&mut stage, song(rounded)), 0, "{block}");
+    }
+    let here = -4.0 + beats(1000.0, 120.0);
+    // A loop goes back.
+    assert_eq!(play(&mut stage, song(here - 2.0)), 1);
+    assert_eq!(play(&mut stage, song(here - 2.0 + beats(1.0, 120.0))), 0);
+    // Faster, stopped, moved while stopped, on again.
+    let (place, tempo) = (here - 2.0 + beats(2.0, 120.0), 90.0);
+    let faster = Transport { tempo, position: place, playing: true };
+    assert_eq!(play(&mut stage, faster), 1);
+    let stopped = Transport { position: place + beats(1.0, 90.0), playing: false, ..faster };
+    assert_eq!([play(&mut stage, stopped), play(&mut stage, stopped), play(&mut stage, stopped)], [1, 0, 0]);
+    let moved = Transport { position: 64.0, ..stopped };
+    assert_eq!([play(&mut stage, moved), play(&mut stage, moved)], [1, 0]);
+    assert_eq!(play(&mut stage, Transport { playing: true, ..moved }), 1);
+}
+
+#[test]
+fn no_song_is_no_news() {
+    let (mut stage, told) = recorded();
+    for _ in 0..10 {
+        stage.block(None);
+    }
+    assert!(told.pop().is_none());
+}
+
+#[test]
+fn the_windows_keys_reach_the_model_at_the_next_block() {
+    let (mut stage, told) = recorded();
+    let (channel, velocity) = (0, 0.6);
+    let on = EventKind::NoteOn { channel, key: 60, velocity };
+    let off = EventKind::NoteOff { channel, key: 60, velocity };
+    stage.shared.monitor.press(on);
+    stage.block(None);
+    assert_eq!(told.pop(), Some(Cue { at: BLOCK as u64, action: Action::Play(on) }));
+    assert_eq!(stage.shared.monitor.notes().collect::<Vec<_>>(), [(60, 0.6)], "the window shows it");
+    stage.shared.monitor.press(off);
+    stage.block(None);
+    assert_eq!(told.pop(), Some(Cue { at: 2 * BLOCK as u64, action: Action::Play(off) }));
+    assert_eq!((told.pop(), stage.shared.monitor.notes().count()), (None, 0));
+}
+
+#[test]
+fn the_windows_keys_sound() {
+    let mut stage = Stage::new(None);
+    let energy = |stage: &mut Stage| -> f32 {
+        (0..50).flat_map(|_| stage.block(None)).map(|sample| sample * sample).sum::<f32>() / (50 * BLOCK) as f32
+    };
+    assert_eq!(energy(&mut stage), 0.0);
+    stage.shared.monitor.press(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    assert!(energy(&mut stage) > 1e-6);
+    stage.shared.monitor.panic();
+    energy(&mut stage);
+    energy(&mut stage);
+    assert!(energy(&mut stage) < 1e-9, "and end with the window's panic");
+}

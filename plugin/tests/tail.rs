@@ -1,0 +1,208 @@
+//! For how long an instance sounds by itself, what it says of that, and that it may sleep then.
+
+mod host;
+
+use clack_host::process::ProcessStatus;
+use host::{Do, EFFECT, Host, INSTRUMENT, energy, json, state, with_selection};
+use ondes_instance::library::BUNDLED;
+
+const RATE: usize = 48_000;
+const BLOCK: usize = 480;
+/// −90 dBFS.
+const SILENT: f32 = 3.163e-5;
+
+/// An instance that plays one of the bundled models.
+fn open(id: &str, model: usize) -> Host {
+    driven(id, model, "inline")
+}
+
+fn driven(id: &str, model: usize, driver: &str) -> Host {
+    let mut host = Host::new(id);
+    let mut saved = json(&host.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": driver });
+    let hash = BUNDLED[model].model().content_hash().to_owned();
+    assert!(host.load(&with_selection(&state(&saved), |selection| selection["model"]["hash"] = hash.into())));
+    host.set_offline(true);
+    host.activate(RATE as f64, BLOCK as u32);
+    host
+}
+
+/// The place of the macro that turns the release in all bundled models, at that time.
+fn release(host: &mut Host, ms: f64) -> Do {
+    Do::Turn("Macro 5", host.read("Macro 5", &ms.to_string()).unwrap())
+}
+
+/// Long enough that an instance in which nothing sounds rests.
+fn until_it_rests(host: &mut Host) -> usize {
+    host.tail() + 2 * BLOCK
+}
+
+fn peak(sound: &[f32]) -> f32 {
+    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+}
+
+fn sine(frames: usize) -> Vec<f32> {
+    (0..frames).map(|n| 0.5 * (n as f32 * 0.043).sin()).collect()
+}
+
+#[test]
+fn notes_are_over_after_the_tail_and_not_long_before() {
+    for (model, bundled) in BUNDLED.iter().enumerate() {
+        for (ms, driver) in [
+            (None, "inline"),
+            (Some(5.0), "inline"),
+            (Some(10_000.0), "inline"),
+            (None, "worker"),
+            (Some(5.0), "worker"),
+        ] {
+            let mut host = driven(INSTRUMENT, model, driver);
+            assert!(host.tail() > 0, "it is known before anything is played");
+            let turn: Vec<_> = ms.map(|ms| (0, release(&mut host, ms))).into_iter().collect();
+            host.play(BLOCK, BLOCK, &turn, None);
+            host.play(RATE / 2, BLOCK, &[(0, Do::On(48, 1.0)), (9, Do::On(72, 1.0))], None);
+            host.play(BLOCK, BLOCK, &[(0, Do::Off(48)), (0, Do::Off(72))], None);
+            let tail = host.tail();
+            let rings = host.play(tail, BLOCK, &[], None);
+            let rest = host.play(RATE, BLOCK, &[], None);
+            assert!(peak(&rest) < SILENT, "{model} {ms:?}: {} after {tail}", peak(&rest));
+            let release = ms.unwrap_or(f64::from(bundled.model().header().performance.unwrap().release_ms));
+            // Most of a long tail is heard, and none is endless.
+            let early = (release / 1e3 * RATE as f64 / 3.0) as usize;
+            assert!(peak(&rings[early..]) > SILENT, "{model} {ms:?}");
+            let longest = 1.5 * release / 1e3 + 3.0;
+            assert!(tail < (longest * RATE as f64) as usize, "{model} {ms:?}: {tail}");
+        }
+    }
+}
+
+#[test]
+fn a_plucked_string_is_damped_within_the_tail_however_long_it_was_held() {
+    let mut host = open(INSTRUMENT, 1);
+    let held = host.play(3 * RATE, BLOCK, &[(0, Do::On(52, 0.9))], None);
+    assert!(peak(&held[2 * RATE..]) > SILENT, "it decays by itself");
+    assert_eq!(host.status, Some(ProcessStatus::Continue));
+    host.play(BLOCK, BLOCK, &[(0, Do::Off(52))], None);
+    let tail = host.tail();
+    host.play(tail, BLOCK, &[], None);
+    assert!(peak(&host.play(RATE, BLOCK, &[], None)) < SILENT);
+}
+
+#[test]
+fn the_tail_follows_what_is_turned_and_what_still_rings() {
+    let mut host = open(INSTRUMENT, 0);
+    let short = host.tail();
+    let long = release(&mut host, 10_000.0);
+    host.play(BLOCK, BLOCK, &[(100, long), (200, Do::On(60, 1.0))], None);
+    assert!(host.tail() > 10 * RATE, "{}", host.tail());
+    // The note keeps the release that it was struck with.
+    let back = release(&mut host, 320.0);
+    host.play(RATE / 2, BLOCK, &[(0, back)], None);
+    host.play(BLOCK, BLOCK, &[(0, Do::Off(60))], None);
+    let tail = host.tail();
+    assert!(tail > 10 * RATE, "{tail}");
+    let rings = host.play(tail, BLOCK, &[], None);
+    assert!(peak(&rings[5 * RATE..]) > SILENT);
+    assert!(peak(&host.play(2 * RATE, BLOCK, &[], None)) < SILENT);
+    let wait = until_it_rests(&mut host);
+    host.play(wait, BLOCK, &[], None);
+    assert_eq!(host.tail(), short, "nothing of it is left");
+}
+
+#[test]
+fn the_tail_follows_the_model() {
+    let tails: Vec<usize> = (0..3).map(|model| open(INSTRUMENT, model).tail()).collect();
+    assert!(tails[0] != tails[1] && tails[1] != tails[2], "{tails:?}");
+    let mut host = open(INSTRUMENT, 0);
+    host.play(RATE / 4, BLOCK, &[(0, Do::On(60, 0.9))], None);
+    let hash = BUNDLED[1].model().content_hash().to_owned();
+    let other = with_selection(&host.save(), |selection| selection["model"]["hash"] = hash.into());
+    assert!(host.load(&other));
+    let mut waited = 0;
+    // The one that has played may still ring: the longer of the two counts until both are silent.
+    while host.tail() == tails[0] && waited < 1000 {
+        host.play(BLOCK, BLOCK, &[], None);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        waited += 1;
+    }
+    assert!(host.tail() >= tails[1]);
+    host.play(BLOCK, BLOCK, &[(0, Do::Off(60))], None);
+    let wait = until_it_rests(&mut host);
+    host.play(wait, BLOCK, &[], None);
+    let wait = until_it_rests(&mut host);
+    host.play(wait, BLOCK, &[], None);
+    assert_eq!(host.tail(), tails[1]);
+}
+
+#[test]
+fn an_effect_is_over_after_the_tail() {
+    for model in 0..BUNDLED.len() {
+        for room in [0.5, 1.0] {
+            let mut host = open(EFFECT, model);
+            // A release, which only notes have, is none of its tail.
+            let long = release(&mut host, 20_000.0);
+            let input = sine(RATE);
+            let sound = host.play(RATE, BLOCK, &[(0, long), (0, Do::Turn("Macro 2", room))], Some(&input));
+            assert!(energy(&sound[RATE / 2..]) > 1e-6, "{model}");
+            let tail = host.tail();
+            assert!(tail < 3 * RATE, "{model}: {tail}");
+            host.play(tail, BLOCK, &[], None);
+            let rest = host.play(RATE, BLOCK, &[], None);
+            assert!(peak(&rest) < SILENT, "{model} {room}: {} after {tail}", peak(&rest));
+        }
+    }
+}
+
+#[test]
+fn an_instrument_sleeps_when_nothing_sounds_and_wakes_by_events() {
+    let mut host = open(INSTRUMENT, 0);
+    let status = |host: &mut Host, todo: &[(u32, Do)]| {
+        host.block(BLOCK, todo, None);
+        host.status.unwrap()
+    };
+    // A note that is struck softly and slowly is silent at first, but not over.
+    let slow = Do::Turn("Macro 4", 1.0);
+    let all: Vec<_> = (0..host.tail() / BLOCK + 100)
+        .map(|n| {
+            let todo = if n == 0 { vec![(0, slow.clone()), (1, Do::On(60, 0.01))] } else { Vec::new() };
+            status(&mut host, &todo)
+        })
+        .collect();
+    assert!(all.iter().all(|status| *status == ProcessStatus::Continue));
+
+    status(&mut host, &[(0, Do::Off(60)), (0, Do::Turn("Macro 4", 0.5))]);
+    let tail = host.tail();
+    let mut quiet = 0;
+    while status(&mut host, &[]) == ProcessStatus::Continue {
+        quiet += BLOCK;
+        assert!(quiet < 3 * tail + RATE, "it never sleeps");
+    }
+    assert!(quiet >= tail, "{quiet} of {tail}");
+    // An event wakes it; the host may have let any time go by.
+    assert_eq!(status(&mut host, &[(7, Do::On(64, 0.9))]), ProcessStatus::Continue);
+    let woken = host.play(RATE / 2, BLOCK, &[], None);
+    assert!(energy(&woken) > 1e-6);
+    // A parameter does so too, for no longer than it may matter.
+    status(&mut host, &[(0, Do::Off(64))]);
+    let wait = until_it_rests(&mut host) + 2 * RATE;
+    host.play(wait, BLOCK, &[], None);
+    assert_eq!(host.status, Some(ProcessStatus::Sleep));
+    assert_eq!(status(&mut host, &[(0, Do::Turn("Output gain", 0.5))]), ProcessStatus::Continue);
+    let wait = until_it_rests(&mut host);
+    host.play(wait, BLOCK, &[], None);
+    assert_eq!(host.status, Some(ProcessStatus::Sleep));
+    assert_eq!(host.tail(), tail, "the tail is known in sleep, too");
+}
+
+#[test]
+fn an_effect_sleeps_in_silence_and_wakes_by_sound() {
+    let mut host = open(EFFECT, 0);
+    let input = sine(RATE);
+    host.play(RATE, BLOCK, &[], Some(&input));
+    assert_eq!(host.status, Some(ProcessStatus::Continue));
+    let tail = host.tail();
+    host.play(tail + 2 * RATE, BLOCK, &[], None);
+    assert_eq!(host.status, Some(ProcessStatus::Sleep));
+    let again = host.play(RATE, BLOCK, &[], Some(&input));
+    assert_eq!(host.status, Some(ProcessStatus::Continue));
+    assert!(energy(&again) > 1e-6);
+}
