@@ -2,6 +2,8 @@
 //!
 //! The list is one stop for the keyboard: arrows move through it, Enter loads, Space auditions, F marks a favourite.
 
+use std::path::{Path, PathBuf};
+
 use egui::accesskit::Role;
 use egui::{
     Align2, Button, EventFilter, Id, Key, Rect, RichText, ScrollArea, Sense, Stroke, StrokeKind, TextEdit, Ui,
@@ -69,6 +71,15 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) {
     let view = desk.view;
     let into_list = search(ui, desk, browser);
     filters(ui, browser);
+    if let Some(path) = path(&browser.query) {
+        ui.add_space(GAP);
+        let wide = vec2(ui.available_width(), 26.0);
+        if ui.add_sized(wide, Button::new("Open this file")).clicked() || into_list {
+            desk.tell(Command::Open(path));
+            browser.query.clear();
+        }
+        return;
+    }
 
     let rows = rows(view.entries, browser);
     let entries: Vec<(Section, EntryId)> = rows
@@ -110,7 +121,7 @@ fn search(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) -> bool {
             && ui.input(|input| input.key_pressed(Key::ArrowDown) || input.key_pressed(Key::Enter));
         let field = TextEdit::singleline(&mut browser.query)
             .id(id)
-            .hint_text("Search models")
+            .hint_text("Search models, or a file's path")
             .margin(vec2(8.0, 5.0))
             .desired_width(ui.available_width() - 26.0 - GAP);
         let response = ui.add(field).accessible_name("Search models");
@@ -123,6 +134,16 @@ fn search(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) -> bool {
         down
     })
     .inner
+}
+
+/// The file that is meant where somebody has put a path where words are searched for.
+fn path(query: &str) -> Option<PathBuf> {
+    let text = query.trim().trim_matches(['"', '\'']);
+    if let Some(below) = text.strip_prefix("~/") {
+        return std::env::home_dir().map(|home| home.join(below));
+    }
+    let path = Path::new(text);
+    (path.is_absolute() && path.file_name().is_some()).then(|| path.into())
 }
 
 fn filters(ui: &mut Ui, browser: &mut Browser) {

@@ -37,6 +37,24 @@ fn the_browser_is_searched_filtered_and_loaded_from() {
 }
 
 #[test]
+fn a_path_in_the_search_field_is_opened() {
+    let mut test = open(Fake::playing());
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.get_by_label("Search models").type_text("/models/bell.ondes");
+    settle(&mut test);
+    press(&mut test, Key::Enter);
+    assert_eq!(test.state_mut().told(), [Command::Open("/models/bell.ondes".into())]);
+    assert!(!rows(&test).is_empty(), "the list is back");
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.get_by_label("Search models").type_text("\"/models/a b.ondes\"");
+    settle(&mut test);
+    click(&mut test, "Open this file");
+    assert_eq!(test.state_mut().told(), [Command::Open("/models/a b.ondes".into())]);
+}
+
+#[test]
 fn one_click_auditions_and_one_marks() {
     let mut test = open(Fake::playing());
     click(&mut test, "Audition Cello");
