@@ -4,10 +4,11 @@
 //!
 //! In reading order: [`parameter`] is the table of all that can be turned, [`text`] how its values are said, [`choice`]
 //! what some of them choose between. A [`board`] is where they all stand, the holder's own or a [`panel`] of ours.
-//! [`macros`] are eight of them that turn whatever a model has, and [`player`] is what the audio thread does with them
-//! around the engine's session: [`ringing`] says how long that sounds by itself, [`rest`] tells the holder. [`shared`] is what a window, a state and the player have in common: [`controllers`] is
-//! what MIDI turns, [`state`] what is saved with a project, [`preset`] what is kept of a sound, [`library`] finds
-//! models again, and [`desk`] is what a window shows.
+//! [`macros`] are eight of them that turn whatever [`controls`] a model has, and [`player`] is what the audio thread does
+//! with them around the engine's session: [`ringing`] says how long that sounds by itself, [`rest`] tells the holder.
+//! [`shared`] is what a window, a state and the player have in common: [`controllers`] is what MIDI turns, [`state`] what
+//! is saved with a project, [`preset`] what is kept of a sound, [`library`] finds models again, and [`desk`] is what a
+//! window shows.
 //!
 //! # Holding one
 //! [`Shared::new`](shared::Shared::new) begins it, and [`Shared::listen_to`](shared::Shared::listen_to) tells it of its
@@ -21,6 +22,7 @@
 pub mod board;
 pub mod choice;
 pub mod controllers;
+pub mod controls;
 pub mod desk;
 pub mod library;
 pub mod macros;
@@ -29,7 +31,10 @@ pub mod parameter;
 pub mod player;
 pub mod preset;
 pub mod rest;
+mod retold;
 pub mod ringing;
 pub mod shared;
 pub mod state;
+#[cfg(test)]
+mod tests;
 pub mod text;

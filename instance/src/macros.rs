@@ -24,8 +24,14 @@ pub struct Travel {
     curve: Curve,
 }
 
-/// What all of them turn; those without a control turn nothing.
-pub type Table = [Option<Travel>; MACROS];
+/// What is turned on a model, as its player needs to know it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the macros turn; those without a control turn nothing.
+    pub macros: [Option<Travel>; MACROS],
+    /// Where the latents' own knobs stand, as far as they were turned. A macro that turns the same control counts more.
+    pub latents: Vec<(ControlId, f32)>,
+}
 
 impl Travel {
     /// The way through a control's range.
@@ -33,6 +39,12 @@ impl Travel {
     pub fn through(control: &Control) -> Self {
         let Control { min, default, max, curve, .. } = *control;
         Self { id: ControlId::of(&control.name), min, default, max, curve }
+    }
+
+    /// The same, with another value in the middle: a control that has a knob of its own rests where that stands.
+    #[must_use]
+    pub fn resting_at(self, value: f32) -> Self {
+        Self { default: value.clamp(self.min, self.max), ..self }
     }
 
     /// The control's value where the macro stands, 0 … 1, in the control's unit.
@@ -87,6 +99,16 @@ mod tests {
             assert_eq!(travel.value(f32::NAN), travel.default);
             assert_eq!((travel.position(-1e9), travel.position(1e9)), (0.0, 1.0));
         }
+    }
+
+    #[test]
+    fn it_rests_where_another_knob_stands() {
+        let travel = travel(-4.0, 1.0, 4.0, Curve::Linear).resting_at(-2.0);
+        assert_eq!(
+            [travel.value(0.0), travel.value(REST), travel.value(0.75), travel.value(1.0)],
+            [-4.0, -2.0, 1.0, 4.0]
+        );
+        assert_eq!(travel.resting_at(9.0).value(REST), 4.0);
     }
 
     #[test]

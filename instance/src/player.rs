@@ -7,7 +7,7 @@ use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Tra
 use ondes_engine::realtime::{BlockCue, Session, Setup};
 use ondes_ui::KnobId;
 
-use crate::macros::{MACROS, RELEASE, Table};
+use crate::macros::{MACROS, RELEASE, REST, Table};
 use crate::parameter;
 use crate::ringing::{FADE_S, Ringing};
 use crate::shared::Shared;
@@ -92,7 +92,7 @@ impl Playing {
 pub struct Player {
     session: Session,
     shared: Arc<Shared>,
-    table: Option<Box<Table>>,
+    table: Box<Table>,
     /// What the session was told last.
     told: Knobs,
     song: Option<Transport>,
@@ -132,7 +132,7 @@ impl Player {
         let mut player = Self {
             session,
             shared,
-            table: Some(table),
+            table,
             told: *knobs,
             song: None,
             since_song: 0,
@@ -202,8 +202,8 @@ impl Player {
         if self.shared.monitor.panicked() || knobs.panic && !self.told.panic {
             self.reset(knobs);
         }
-        let fresh = self.shared.receive(&mut self.table);
-        self.turn(knobs, fresh);
+        let all = self.shared.receive(&mut self.table);
+        self.turn(knobs, all);
         let (wet, dry) = gains(knobs);
         self.input_gain.go(knobs.input_gain);
         self.wet_gain.go(wet);
@@ -228,14 +228,23 @@ impl Player {
                 self.cue(0, Action::Control { id, value });
             }
         }
-        let Some(table) = self.table.as_deref().copied() else { return };
-        for ((travel, before), position) in table.iter().zip(told.macros).zip(knobs.macros) {
-            if let Some(travel) = travel.filter(|_| position != before || all) {
-                let value = travel.value(position);
-                if travel.id == RELEASE {
-                    self.ringing.set_release(value);
+        if all {
+            for place in 0..self.table.latents.len() {
+                let (id, value) = self.table.latents[place];
+                self.cue(0, Action::Control { id, value });
+            }
+        }
+        // What is told last counts: macros more than the latents' own knobs, and those that were moved more than those at rest.
+        for moved in [false, true] {
+            for ((travel, before), position) in self.table.macros.into_iter().zip(told.macros).zip(knobs.macros) {
+                let is_due = (position != REST) == moved && (position != before || all);
+                if let Some(travel) = travel.filter(|_| is_due) {
+                    let value = travel.value(position);
+                    if travel.id == RELEASE {
+                        self.ringing.set_release(value);
+                    }
+                    self.cue(0, Action::Control { id: travel.id, value });
                 }
-                self.cue(0, Action::Control { id: travel.id, value });
             }
         }
     }

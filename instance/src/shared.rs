@@ -1,18 +1,20 @@
 //! What all parts of one instance share: the model, what the macros turn, what is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
-use ondes_engine::model::{Control, Model};
+use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Remote, Status};
 use ondes_ui::{KnobId, Slot};
 
 use crate::board::Board;
 use crate::controllers::Controllers;
+use crate::controls::{self, Controls};
 use crate::desk::compare::Compare;
 use crate::desk::monitor::Monitor;
 use crate::desk::setting::Setting;
@@ -20,7 +22,9 @@ use crate::library::{self, BUNDLED, Found, Missing, Reference};
 use crate::macros::{MACROS, RELEASE, REST, Table, Travel};
 use crate::parameter::Parameter;
 use crate::preset::Product;
+use crate::preset::values::{Value, Values};
 use crate::rest::Rest;
+use crate::retold::Retold;
 use crate::state::{Look, Saved, Slots};
 
 /// One instance as everybody but its audio thread sees it. Nothing here is for the audio thread, except where it says so.
@@ -41,8 +45,12 @@ pub struct Shared {
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
     retired: AtomicCell<Option<Box<Table>>>,
+    /// The audio thread is to tell everything again.
+    retell: Arc<AtomicBool>,
     /// Release of the model's notes where nobody turns it, ms.
     release_ms: AtomicCell<f32>,
+    /// Whether the model plays what comes in, whatever the source.
+    hears_input: AtomicBool,
     /// Where everything stands.
     board: OnceLock<Weak<dyn Board>>,
 }
@@ -51,6 +59,10 @@ struct Inner {
     saved: Saved,
     source: Source,
     model: Option<Arc<Model>>,
+    /// What can be turned on it.
+    controls: Arc<Controls>,
+    /// Names of those that bend latents and were turned since it was loaded, so that they may not stand at their defaults.
+    bent: BTreeSet<String>,
     /// Why there is none.
     problem: Option<Missing>,
     /// Counts what was asked for: what is found for an older question is not needed any more.
@@ -87,6 +99,8 @@ impl Shared {
             inner: Mutex::new(Inner {
                 saved,
                 source: product.source(),
+                controls: Controls::of(&model).into(),
+                bent: BTreeSet::new(),
                 model: Some(model),
                 problem: None,
                 asked: 0,
@@ -96,7 +110,9 @@ impl Shared {
             }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
+            retell: Arc::default(),
             release_ms: AtomicCell::default(),
+            hears_input: AtomicBool::default(),
             board: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
@@ -199,12 +215,17 @@ impl Shared {
             (Some(now), Some(then)) => now.content_hash() == then.content_hash(),
             _ => false,
         };
+        if same {
+            let turned: Vec<String> = (0..MACROS).filter_map(|index| Some(bound(inner, index)?.name.clone())).collect();
+            inner.bent.extend(turned);
+            inner.bent.extend(inner.saved.latents.keys().cloned());
+        }
         let Saved { look, pad, .. } = std::mem::take(&mut inner.saved);
-        (inner.saved, inner.model, inner.problem) = (Saved { look, pad, ..kept.saved }, kept.model, kept.problem);
-        inner.refused = None;
+        (inner.saved, inner.problem, inner.refused) = (Saved { look, pad, ..kept.saved }, kept.problem, None);
         if same {
             self.send(table(inner));
         } else {
+            inner.set_model(kept.model);
             self.load(inner);
         }
     }
@@ -220,10 +241,18 @@ impl Shared {
             Ok((model, path)) => {
                 let embedded = inner.saved.model.embedded.take();
                 let embedded = embedded.filter(|_| inner.saved.model.hash == model.content_hash());
+                // A bundled model may be known by its name alone.
+                if !inner.saved.model.hash.is_empty() && inner.saved.model.hash != model.content_hash() {
+                    inner.saved.latents.clear();
+                }
                 inner.saved.model = Reference { embedded, ..Reference::to(&model, path) };
-                (inner.model, inner.problem) = (Some(model), None);
+                inner.problem = None;
+                inner.set_model(Some(model));
             }
-            Err(problem) => (inner.model, inner.problem) = (None, Some(problem)),
+            Err(problem) => {
+                inner.problem = Some(problem);
+                inner.set_model(None);
+            }
         }
         self.load(inner);
     }
@@ -245,7 +274,7 @@ impl Shared {
         there
     }
 
-    /// Plays from notes or from a sound.
+    /// Plays from notes or from a sound. Only an instrument has the choice.
     pub fn set_source(&self, source: Source) {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.source, source) != source {
@@ -264,38 +293,41 @@ impl Shared {
         self.inner().saved.embed
     }
 
-    /// Ids of the parameters that the window's pad turns, if somebody chose them.
+    /// Ids of the parameters, or names of the latents' controls, that the window's pad turns, if somebody chose them.
     #[must_use]
     pub fn pad(&self) -> Option<[String; 2]> {
         self.inner().saved.pad.clone()
     }
 
-    /// Lets the window's pad turn those parameters, across and up.
-    pub fn set_pad(&self, ids: [&str; 2]) {
-        self.inner().saved.pad = Some(ids.map(str::to_owned));
+    /// Lets the window's pad turn those, across and up.
+    pub fn set_pad(&self, ids: [String; 2]) {
+        self.inner().saved.pad = Some(ids);
     }
 
-    /// Hands the model to the engine's loader, turned as the macros stand.
+    /// Hands the model to the engine's loader, turned as latents' knobs and macros stand.
     fn load(&self, inner: &mut Inner) {
+        inner.bent.clear();
+        self.hears_input.store(inner.hears_input(), Relaxed);
         let Some(model) = inner.model.clone() else {
-            self.send([None; MACROS]);
+            self.send(Table::default());
             return self.remote.unload();
         };
         self.release_ms.store(release_ms(&model));
         let table = table(inner);
-        let mut controls: Vec<(ControlId, f32)> = Vec::new();
+        let mut controls = table.latents.clone();
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
             let knobs = board.knobs();
             controls.extend(knobs.playing.controls());
-            let turned = table.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
+            let turned = table.macros.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
             controls.extend(
                 turned.filter_map(|(travel, position)| Some((travel.as_ref()?.id, travel.as_ref()?.value(position)))),
             );
         }
         let options = PipelineOptions { source: inner.source, ..PipelineOptions::default() };
+        let due = self.retell.clone();
         self.send(table);
         let make = move || match Patch::new(model, options) {
-            Ok(patch) => Ok(Arc::new(patch) as Arc<_>),
+            Ok(patch) => Ok(Arc::new(Retold { patch, due }) as Arc<_>),
             Err(error) => Err(error.to_string()),
         };
         self.remote.load(Box::new(make), &controls);
@@ -357,6 +389,49 @@ impl Shared {
         self.release_ms.load()
     }
 
+    /// Whether the model plays what comes in, whatever is to play it: an effect or a codec does. Wait-free.
+    #[must_use]
+    pub fn hears_input(&self) -> bool {
+        self.hears_input.load(Relaxed)
+    }
+
+    /// What can be turned on the model; nothing when it is missing.
+    #[must_use]
+    pub fn controls(&self) -> Arc<Controls> {
+        self.inner().controls.clone()
+    }
+
+    /// Turns the knob of that number, one that bends a latent, to a position, 0 … 1. What it says is saved at once, and heard
+    /// with the next block. A macro that turns the same control rests, in its middle, where this knob stands; moved from there
+    /// it counts more than this.
+    pub fn bend(&self, knob: KnobId, position: f32) {
+        let mut inner = self.inner();
+        let controls = inner.controls.clone();
+        let Some(control) = controls.bend(knob) else { return };
+        let value = controls::value(control, position);
+        if value == control.default {
+            inner.saved.latents.remove(&control.name);
+        } else {
+            inner.saved.latents.insert(control.name.clone(), Value::Number(value));
+        }
+        inner.bent.insert(control.name.clone());
+        self.send(table(&inner));
+    }
+
+    /// Fills `positions` with where the knobs stand that bend latents, 0 … 1, in their order.
+    pub fn bends(&self, positions: &mut Vec<f32>) {
+        let inner = self.inner();
+        let position = |(_, control)| controls::position(control, stands(&inner, control));
+        positions.clear();
+        positions.extend(inner.controls.bends().map(position));
+    }
+
+    /// Where those stand that are not at their defaults, as it is saved.
+    #[must_use]
+    pub fn bent(&self) -> Values {
+        self.inner().saved.latents.clone()
+    }
+
     /// The control that a macro turns, by its name.
     #[must_use]
     pub fn bound(&self, index: usize) -> Option<String> {
@@ -369,7 +444,9 @@ impl Shared {
         let mut names: Vec<Option<String>> =
             (0..MACROS).map(|index| bound(&inner, index).map(|control| control.name.clone())).collect();
         if let Some(place) = names.get_mut(index) {
-            *place = name.map(str::to_owned);
+            // What it turned before goes back to where its own knob stands, if it has one.
+            let before = std::mem::replace(place, name.map(str::to_owned));
+            inner.bent.extend(before);
             inner.saved.macros = Some(names);
             self.send(table(&inner));
         }
@@ -379,29 +456,29 @@ impl Shared {
     /// `attack 90.0 ms`. None where there is no such knob.
     #[must_use]
     pub fn text(&self, knob: KnobId, position: f32) -> Option<String> {
-        let parameter = Parameter::of(knob)?;
         let inner = self.inner();
+        if let Some(control) = inner.controls.bend(knob) {
+            return Some(controls::say(control, controls::value(control, position)));
+        }
+        let parameter = Parameter::of(knob)?;
         let Some(control) = turned(&inner, knob) else {
             return Some(format!("{}{}", parameter.say(parameter.value(position)), parameter.unit));
         };
-        let value = Travel::through(control).value(position);
-        // Four digits, as far as they say something.
-        let digits = (2 - value.abs().max(1.0).log10() as i32).max(0) as usize;
-        Some(format!("{} {value:.digits$} {}", control.name, control.unit).trim_end().to_owned())
+        Some(format!("{} {}", control.name, controls::say(control, travel(&inner, control).value(position))))
     }
 
     /// The position of that knob that such a text means, 0 … 1; units and what a macro turns may be left out.
     #[must_use]
     pub fn parse(&self, knob: KnobId, text: &str) -> Option<f32> {
-        let parameter = Parameter::of(knob)?;
         let inner = self.inner();
+        if let Some(control) = inner.controls.bend(knob) {
+            return controls::read(control, text).map(|value| controls::position(control, value));
+        }
+        let parameter = Parameter::of(knob)?;
         let Some(control) = turned(&inner, knob) else {
             return parameter.read(text).map(|value| parameter.position(value));
         };
-        let number = text.trim().trim_start_matches(control.name.as_str()).trim_start();
-        let end = number.find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
-        let value: f32 = number[..end.unwrap_or(number.len())].parse().ok().filter(|value: &f32| value.is_finite())?;
-        Some(Travel::through(control).position(value))
+        Some(travel(&inner, control).position(controls::read(control, text)?))
     }
 
     /// What a project saves of an instance besides its parameters.
@@ -442,11 +519,14 @@ impl Shared {
         drop(self.arrival.swap(Some(table.into())));
     }
 
-    /// For the audio thread: puts the newest table in the place of its own. Gives whether there was one.
-    pub fn receive(&self, table: &mut Option<Box<Table>>) -> bool {
-        let Some(new) = self.arrival.take() else { return false };
+    /// For the audio thread: puts the newest table in the place of its own, if there is one. Gives whether everything is to be
+    /// told to the model again.
+    pub fn receive(&self, table: &mut Box<Table>) -> bool {
+        // Reading first: most blocks need not write.
+        let retell = self.retell.load(Relaxed) && self.retell.swap(false, Relaxed);
+        let Some(new) = self.arrival.take() else { return retell };
         // Nothing is dropped here: in the rare case that the last one was not fetched yet, its few bytes stay.
-        if let Some(unfetched) = self.retired.swap(table.replace(new)) {
+        if let Some(unfetched) = self.retired.swap(Some(std::mem::replace(table, new))) {
             std::mem::forget(unfetched);
         }
         true
@@ -457,6 +537,7 @@ impl Shared {
     pub fn table(&self) -> Table {
         let inner = self.inner();
         drop(self.arrival.take());
+        self.retell.store(false, Relaxed);
         table(&inner)
     }
 
@@ -515,6 +596,15 @@ impl Kept {
 }
 
 impl Inner {
+    fn set_model(&mut self, model: Option<Arc<Model>>) {
+        self.controls = model.as_deref().map(Controls::of).unwrap_or_default().into();
+        self.model = model;
+    }
+
+    fn hears_input(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.header().kind != Kind::Instrument)
+    }
+
     fn keep(&self) -> Kept {
         Kept { saved: self.saved.clone(), model: self.model.clone(), problem: self.problem.clone() }
     }
@@ -522,7 +612,7 @@ impl Inner {
 
 /// The control that a macro turns: by default the one in its place in the model's list.
 fn bound(inner: &Inner, index: usize) -> Option<&Control> {
-    let controls = &inner.model.as_ref()?.header().controls;
+    let controls = inner.controls.all();
     match &inner.saved.macros {
         Some(names) => {
             let name = names.get(index)?.as_ref()?;
@@ -545,6 +635,24 @@ fn turned(inner: &Inner, knob: KnobId) -> Option<&Control> {
     (index < MACROS).then(|| bound(inner, index)).flatten()
 }
 
+/// Where a control's own knob stands, in the control's unit; those without one stand at their defaults.
+fn stands(inner: &Inner, control: &Control) -> f32 {
+    match inner.saved.latents.get(&control.name) {
+        Some(Value::Number(value)) if inner.controls.knob(&control.name).is_some() => control.clamp(*value),
+        _ => control.default,
+    }
+}
+
+/// The way of a macro through a control's range.
+fn travel(inner: &Inner, control: &Control) -> Travel {
+    Travel::through(control).resting_at(stands(inner, control))
+}
+
 fn table(inner: &Inner) -> Table {
-    std::array::from_fn(|index| bound(inner, index).map(Travel::through))
+    let macros = std::array::from_fn(|index| bound(inner, index).map(|control| travel(inner, control)));
+    let names = inner.saved.latents.keys().chain(&inner.bent);
+    let turned: BTreeSet<u32> = names.filter_map(|name| Some(inner.controls.knob(name)?.0)).collect();
+    let turned = turned.into_iter().filter_map(|knob| inner.controls.bend(KnobId(knob)));
+    let latents = turned.map(|control| (ControlId::of(&control.name), stands(inner, control))).collect();
+    Table { macros, latents }
 }

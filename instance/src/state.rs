@@ -10,7 +10,7 @@ use crate::preset::values::Values;
 /// Version of what is written; later versions only add fields, so that what they write can be read here too.
 pub const VERSION: u32 = 1;
 
-/// Which model, and what the macros turn on it.
+/// Which model, what the macros turn on it, and how its latents are bent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Saved {
@@ -21,6 +21,10 @@ pub struct Saved {
     /// Names of the controls that the macros turn; none for the first ones of the model's list, in their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub macros: Option<Vec<Option<String>>>,
+    /// Where the knobs of a codec's latents stand, by the names of their controls, such as `latent1.scale`, in the controls'
+    /// own units; those that are not named stand at their defaults. They are the model's: another one begins without.
+    #[serde(skip_serializing_if = "Values::is_empty")]
+    pub latents: Values,
     /// Whether the model is saved with the project.
     pub embed: bool,
     /// Ids of the parameters that the window's pad turns, across and up; none for the first two macros.
@@ -44,7 +48,7 @@ pub struct Saved {
 pub struct Sound {
     /// Where the parameters stand.
     pub parameters: Values,
-    /// The model and what macros turn; its look and its slots mean nothing.
+    /// The model, what macros turn and how latents are bent; its look and its slots mean nothing.
     pub selection: Box<Saved>,
 }
 

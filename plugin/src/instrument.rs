@@ -1,4 +1,5 @@
-//! **Ondes**: notes in, sound out. A second input may play it instead, by its pitch and loudness.
+//! **Ondes**: notes in, sound out. A second input may play it instead, by its pitch and loudness; effects and codecs play what
+//! comes in there.
 
 use std::sync::Arc;
 
@@ -83,7 +84,8 @@ impl Plugin for Ondes {
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
         let source = self.rig.parameters.source();
-        let side_chain = aux.inputs.first().filter(|_| source == Source::Sound);
+        let hears = source == Source::Sound || self.rig.shared.hears_input();
+        let side_chain = aux.inputs.first().filter(|_| hears);
         let listen = |player: &mut Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {
                 player.listen(side_chain.as_slice_immutable());

@@ -28,6 +28,8 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             setter.set(id, position.clamp(0.0, 1.0));
         }
         Command::End(id) if Parameter::of(id).is_some() => setter.end(id),
+        // What bends a latent is none of the host's parameters.
+        Command::Set(id, position) if position.is_finite() => desk.shared.bend(id, position),
         Command::Bind(index, control) => bind(desk, index, control),
         Command::Learn(id) => {
             if let Some(parameter) = Parameter::of(id) {
@@ -87,8 +89,8 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         }
         Command::Embed(on) => desk.shared.set_embedding(on),
         Command::Pad(across, up) => {
-            if let Some((across, up)) = Parameter::of(across).zip(Parameter::of(up)) {
-                desk.shared.set_pad([across.id, up.id]);
+            if let Some((across, up)) = desk.id_of(across).zip(desk.id_of(up)) {
+                desk.shared.set_pad([across, up]);
             }
         }
         Command::PlayedBy(by) => {
@@ -121,12 +123,13 @@ fn gesture(setter: &impl Setter, knob: KnobId, value: f32) {
 }
 
 fn bind(desk: &Desk, index: usize, control: Option<usize>) {
-    let Some(model) = desk.shared.model().filter(|_| index < MACROS) else { return };
-    let controls = &model.header().controls;
+    if index >= MACROS || desk.shared.model().is_none() {
+        return;
+    }
     match control {
         None => desk.shared.bind(index, None),
         Some(control) => {
-            if let Some(control) = controls.get(control) {
+            if let Some(control) = desk.shared.controls().all().get(control) {
                 desk.shared.bind(index, Some(&control.name));
             }
         }

@@ -2,12 +2,13 @@
 //!
 //! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does. [`monitor`]
 //! is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`presets`] that of
-//! presets. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
+//! presets, [`latents`] the rows of a codec's. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
 //! monitor and the slots is made when the window opens and gone when it closes.
 
 pub mod commands;
 pub mod compare;
 pub mod entries;
+pub mod latents;
 pub mod monitor;
 pub mod presets;
 pub mod setting;
@@ -18,12 +19,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
-use ondes_engine::model::Model;
+use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Followed, Source};
 use ondes_engine::realtime::{Health, Status};
 use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
 
 use self::entries::{Entries, Origin};
+use self::latents::Latents;
 use self::presets::Presets;
 use self::spectrum::{SAMPLES, Spectrum};
 use crate::board::{Board, Setter};
@@ -59,6 +61,7 @@ pub struct Desk {
     missing: Option<Missing>,
     model: Option<Arc<Model>>,
     macros: Vec<Macro>,
+    latents: Latents,
     voice: Vec<Knob>,
     mixer: [Knob; 3],
     health: Option<Health>,
@@ -113,6 +116,7 @@ impl Desk {
             missing: None,
             model: None,
             macros: Vec::new(),
+            latents: Latents::default(),
             voice,
             mixer,
             health: None,
@@ -164,7 +168,8 @@ impl Desk {
             knob.value = self.board.normalized(knob.id).unwrap_or(knob.default);
             knob.midi = midi(knob.id);
         }
-        let controls = self.model.as_ref().map_or(&[][..], |model| &model.header().controls);
+        self.latents.refresh(&self.shared);
+        let controls = self.latents.controls().all();
         self.macros.clear();
         for index in 0..MACROS {
             let id = KnobId(index as u32);
@@ -213,8 +218,11 @@ impl Owner for Desk {
         let source = self.board.source();
         let model = self.model.as_deref().map(|model| {
             let header = model.header();
-            ondes_ui::Model { entry: self.playing(), card: &header.card, kind: header.kind, controls: &header.controls }
+            let controls = self.latents.controls().all();
+            ondes_ui::Model { entry: self.playing(), card: &header.card, kind: header.kind, controls }
         });
+        // What is no instrument plays what comes in.
+        let is_played = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
         View {
             status: &self.status,
             missing: self.missing.as_ref().map(|Missing { name, looked }| ondes_ui::Missing { name, looked }),
@@ -225,11 +233,11 @@ impl Owner for Desk {
             embed_problem: self.model.as_ref().filter(|model| !library::may_travel(model)).map(|_| TOO_LARGE),
             presets: &self.presets.shown,
             preset: self.presets.current,
-            changed: self.presets.changed(&*self.board),
+            changed: self.presets.changed(&*self.board, &self.shared),
             can_save_presets: self.presets.can_save(),
             macros: &self.macros,
             voice: &self.voice,
-            latents: &[],
+            latents: &self.latents.rows,
             pad: Some(self.pad()),
             input_gain,
             output_gain,
@@ -249,11 +257,11 @@ impl Owner for Desk {
                 .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
             loudness_db: self.followed.map(|followed| followed.loudness_db),
             notes: &self.notes,
-            played_by: (self.shared.product == Product::Instrument).then_some(match source {
+            played_by: (is_played && self.shared.product == Product::Instrument).then_some(match source {
                 Source::Notes => ondes_ui::PlayedBy::Notes,
                 Source::Sound => ondes_ui::PlayedBy::Input,
             }),
-            can_play: source == Source::Notes,
+            can_play: is_played && source == Source::Notes,
             keys_on_start: false,
             moving: self.moving,
             can_learn: true,
@@ -285,9 +293,15 @@ impl Owner for Desk {
 impl Desk {
     /// What the pad turns, across and up.
     fn pad(&self) -> (KnobId, KnobId) {
-        let chosen =
-            self.shared.pad().and_then(|[across, up]| Some((Parameter::named(&across)?, Parameter::named(&up)?)));
+        let knob = |id: &str| Parameter::named(id).or_else(|| self.latents.controls().knob(id));
+        let chosen = self.shared.pad().and_then(|[across, up]| Some((knob(&across)?, knob(&up)?)));
         chosen.unwrap_or((KnobId(0), KnobId(1)))
+    }
+
+    /// What a project knows that knob by: the id of its parameter, or the name of the latent's control.
+    fn id_of(&self, knob: KnobId) -> Option<String> {
+        let bend = || Some(self.latents.controls().bend(knob)?.name.clone());
+        Parameter::of(knob).map(|parameter| parameter.id.to_owned()).or_else(bend)
     }
 }
 

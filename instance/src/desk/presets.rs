@@ -32,6 +32,8 @@ pub struct Presets {
     pub current: Option<PresetId>,
     /// Where parameters stood then.
     values: Values,
+    /// How latents were bent then; none before there was a preset.
+    bent: Option<Values>,
     /// Why the last one could not be saved or deleted. What could not be loaded is said in the instance's status.
     pub problem: Option<String>,
     product: Product,
@@ -63,6 +65,7 @@ impl Presets {
             shown: Vec::new(),
             current: None,
             values: Values::new(),
+            bent: None,
             problem: None,
             product,
             folders,
@@ -108,13 +111,14 @@ impl Presets {
 
     /// Whether something was turned since a preset was loaded or saved.
     #[must_use]
-    pub fn changed(&self, board: &dyn Board) -> bool {
+    pub fn changed(&self, board: &dyn Board, shared: &Shared) -> bool {
         let way = |id: &str, then: &Value| {
             let knob = Parameter::named(id)?;
             let parameter = Parameter::of(knob)?;
             Some((board.normalized(knob)? - parameter.position(then.read(parameter)?)).abs())
         };
-        self.values.iter().any(|(id, then)| way(id, then).is_some_and(|way| way > UNTURNED))
+        let turned = self.values.iter().any(|(id, then)| way(id, then).is_some_and(|way| way > UNTURNED));
+        turned || self.bent.as_ref().is_some_and(|bent| *bent != shared.bent())
     }
 
     /// Whether there is a folder to save to.
@@ -213,6 +217,7 @@ pub fn save(desk: &mut Desk, name: &str, overwrite: bool) {
     let (name, product) = (name.trim().to_owned(), desk.presets.product);
     let Setting { values, kept } = setting(desk);
     desk.presets.values.clone_from(&values);
+    desk.presets.bent = Some(desk.shared.bent());
     desk.presets.begin(move || {
         let before = overwrite.then(|| file::read(&folder.join(file_name(&name))).ok()).flatten();
         let (author, comment, tags) =
@@ -251,6 +256,7 @@ pub(super) fn tick(desk: &mut Desk, setter: &impl Setter) {
                 let kept = kept.in_place_of(&shared.keep());
                 desk.presets.values.clone_from(&values);
                 recall(desk, setter, Setting { values, kept });
+                desk.presets.bent = Some(desk.shared.bent());
                 desk.presets.current = Some(id);
             }
             Ok(_) => {}
@@ -365,9 +371,9 @@ mod tests {
             desk.presets.values = [("output_gain".to_owned(), Value::Number(gain_db))].into();
             let parameter = Parameter::of(OUTPUT_GAIN).unwrap();
             panel.set(OUTPUT_GAIN, parameter.position(gain_db));
-            assert!(!desk.presets.changed(&panel), "{gain_db} dB");
+            assert!(!desk.presets.changed(&panel, &desk.shared), "{gain_db} dB");
             panel.put(OUTPUT_GAIN, if gain_db < 0.0 { gain_db + 0.1 } else { gain_db - 0.1 });
-            assert!(desk.presets.changed(&panel), "{gain_db} dB");
+            assert!(desk.presets.changed(&panel, &desk.shared), "{gain_db} dB");
         }
     }
 

@@ -109,7 +109,7 @@ fn handle(
 
 /// A point on what a controller turns, or shall.
 pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Midi, palette: &Palette) {
-    if midi != Midi::None {
+    if !matches!(midi, Midi::None | Midi::Never) {
         let ink = if midi == Midi::Learning { palette.bad } else { palette.accent };
         painter.circle_filled(at, 3.0, ink);
     }
@@ -118,7 +118,7 @@ pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Midi, palette: &Palet
 /// What the point stands for.
 pub(crate) fn hint(response: Response, midi: Midi) {
     match midi {
-        Midi::None => {}
+        Midi::None | Midi::Never => {}
         Midi::Learning => drop(response.on_hover_text("Move a MIDI controller")),
         Midi::Controller(number) => drop(response.on_hover_text(format!("MIDI controller {number}"))),
     }
@@ -187,6 +187,7 @@ pub(crate) fn standard_menu(ui: &mut Ui, desk: &mut Desk<'_>, knob: &Knob, owner
     }
     let (label, command) = match knob.midi {
         Midi::None => ("MIDI learn".to_owned(), Command::Learn(knob.id)),
+        Midi::Never => return,
         Midi::Learning => ("Stop MIDI learn".to_owned(), Command::Forget(knob.id)),
         Midi::Controller(number) => (format!("Forget MIDI controller {number}"), Command::Forget(knob.id)),
     };

@@ -192,6 +192,8 @@ pub enum Midi {
     /// None.
     #[default]
     None,
+    /// None, and none can.
+    Never,
     /// The next one that is moved.
     Learning,
     /// That one, 0 … 127.

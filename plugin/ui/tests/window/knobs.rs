@@ -38,6 +38,10 @@ fn midi_is_learned_and_forgotten() {
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
     assert_eq!(test.state_mut().told(), [Command::Forget(KnobId(2))]);
+    test.state_mut().owner.macros[0].knob.midi = Midi::Never;
+    slider(&test, "Brightness").click_secondary();
+    settle(&mut test);
+    assert!(test.query_by_label("Reset").is_some() && test.query_by_label("MIDI learn").is_none());
 }
 
 #[test]
