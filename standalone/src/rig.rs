@@ -96,6 +96,13 @@ impl Rig {
         self.audio.xruns()
     }
 
+    /// How often sound came too late so far, by the system's count and by those of the tracks.
+    pub fn misses(&self) -> u64 {
+        let console = self.console();
+        let misses = console.tracks().filter_map(|(_, track)| Some(track.shared.remote.health()?.misses));
+        misses.sum::<u64>() + self.xruns()
+    }
+
     /// Plays on other devices.
     pub fn choose_audio(&self, choice: AudioChoice) {
         self.audio.choose(choice);

@@ -6,12 +6,16 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::devices::{Opened, Status};
+use crate::rack::limiter::AHEAD_S;
 use crate::rig::Rig;
+use crate::terminal;
 
-/// The line; nothing where standard error is no terminal, and gone when dropped.
+/// The line; where standard error is no terminal, only what a user must know. Gone when dropped.
 pub struct Line {
     bar: ProgressBar,
     head: String,
+    /// Whether the device was gone when this was looked at last.
+    lost: bool,
 }
 
 impl Line {
@@ -25,19 +29,29 @@ impl Line {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         let Opened { host, output, sample_rate, max_block, .. } = opened;
-        Self { bar, head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames") }
+        Self { bar, head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"), lost: false }
     }
 
     /// Says how it goes; `peaks` are the largest samples of the master since the last time.
-    pub fn show(&self, rig: &Rig, peaks: [f32; 2]) {
+    pub fn show(&mut self, rig: &Rig, status: &Status, peaks: [f32; 2]) {
         let level_db = 20.0 * peaks[0].max(peaks[1]).max(1e-5).log10();
-        let text = match rig.status() {
+        let lost = matches!(status, Status::Lost { .. });
+        if std::mem::replace(&mut self.lost, lost) != lost {
+            self.bar.suspend(|| match status {
+                Status::Lost { device, reason, .. } => {
+                    terminal::warn(&format!("{device} is gone: {reason}; it is taken again when it is back"));
+                }
+                _ => terminal::warn("the sound is back"),
+            });
+        }
+        let text = match status {
             Status::Playing(_) | Status::Opening => {
-                let console = rig.console();
-                let healths: Vec<_> = console.tracks().filter_map(|(_, track)| track.shared.remote.health()).collect();
+                let healths: Vec<_> =
+                    rig.console().tracks().filter_map(|(_, track)| track.shared.remote.health()).collect();
+                let misses = rig.misses();
                 let load: f32 = healths.iter().map(|health| health.load).sum();
-                let misses: u64 = healths.iter().map(|health| health.misses).sum::<u64>() + rig.xruns();
-                let latency_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
+                let slowest_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
+                let latency_ms = slowest_ms + 1e3 * AHEAD_S;
                 let recorded = rig.recording().recording.map(|_| "  recording").unwrap_or_default();
                 format!(
                     "{}  load {:.0} %  misses {misses}  latency {latency_ms:.1} ms  {level_db:.1} dB{recorded}",
@@ -45,10 +59,8 @@ impl Line {
                     100.0 * load
                 )
             }
-            Status::Lost { device, reason, .. } => {
-                format!("{device} is gone ({reason}); it is taken again when it is back")
-            }
-            Status::Failed(reason) => reason,
+            Status::Lost { device, .. } => format!("{device} is gone"),
+            Status::Failed(reason) => reason.clone(),
         };
         self.bar.set_message(text);
     }

@@ -1,18 +1,21 @@
 //! `ondes play`: plays a model or a session on the sound card, without a window.
 
 mod line;
+mod played;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
-use clap::Args;
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::{Args, ValueEnum};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
+use ondes_engine::realtime;
+use ondes_instance::choice;
 use ondes_instance::library::{BUNDLED, Found};
 use ondes_instance::macros::MACROS;
-use ondes_instance::parameter::TRANSPOSE;
+use ondes_instance::parameter::{DRIVER, TRANSPOSE};
 use ondes_instance::preset::Product;
 use ondes_ui::KnobId;
 
@@ -25,6 +28,7 @@ use crate::render::Score;
 use crate::rig::{Begin, Rig};
 use crate::terminal;
 use line::Line;
+use played::Played;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,8 +45,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// After the last note it is listened on until it is as quiet as this, for so long.
 const QUIET: f32 = 1e-4;
 const QUIET_S: f64 = 0.5;
-/// Endings of MIDI files and of sessions.
+/// Endings of MIDI files.
 const MIDI_FILES: [&str; 2] = ["mid", "midi"];
+/// Endings of recordings: what ends so is no device.
+const SOUND_FILES: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
+/// That of sessions.
 const SESSION: &str = "ondes-session";
 
 /// Plays a model or a session on the sound card. Ctrl-C ends it.
@@ -82,9 +89,30 @@ pub struct PlayArguments {
     /// Shifts all pitches, semitones (-24 to 24)
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-24..=24))]
     transpose: i32,
+    /// Where the model runs: in the audio callback, or on a thread of its own, which is later but bears heavy models
+    #[arg(long, value_enum, default_value_t = Driver::Auto)]
+    driver: Driver,
     /// Ends after so many seconds
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
+}
+
+/// Where a model may run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    Auto,
+    Inline,
+    Worker,
+}
+
+impl From<Driver> for realtime::Driver {
+    fn from(driver: Driver) -> Self {
+        match driver {
+            Driver::Auto => Self::Auto,
+            Driver::Inline => Self::Inline,
+            Driver::Worker => Self::Worker { latency: None },
+        }
+    }
 }
 
 /// What is to be played besides what comes from devices.
@@ -99,7 +127,13 @@ enum Piece {
 /// # Errors
 /// One line with what cannot be played, or on what.
 pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
+    // Errors are printed without the reasons behind them.
+    play(arguments).map_err(|error| anyhow!("{error:#}"))
+}
+
+fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     interrupt::listen();
+    let record = arguments.record.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?))).transpose()?;
     let mut console = Console::new(|| {});
     let mut audio = AudioChoice {
         host: arguments.host.clone(),
@@ -111,43 +145,59 @@ pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
     let mut midi = MidiChoice::default();
     let mut piece = None;
     if arguments.model.extension().is_some_and(|ending| ending == SESSION) {
+        let of_models = [
+            ("--input", arguments.input.is_some()),
+            ("--control", !arguments.control.is_empty()),
+            ("--transpose", arguments.transpose != 0),
+            ("--driver", arguments.driver != Driver::Auto),
+        ];
+        if let Some((option, _)) = of_models.iter().find(|(_, given)| *given) {
+            bail!("{option} is for a model; {} says that for each of its tracks", arguments.model.display());
+        }
         let session = SessionFile::read(&arguments.model)?;
         console.restore(&session).iter().for_each(|problem| terminal::warn(problem));
-        (audio, midi) = (choice(audio, &session.audio), session.midi);
+        (audio, midi) = (devices(audio, &session.audio), session.midi);
     } else {
         piece = single(&mut console, arguments, &mut audio)?;
     }
     match &arguments.midi {
         Some(midi_file) if ends_with(Path::new(midi_file), &MIDI_FILES) => {
+            ensure!(arguments.input.is_none(), "{midi_file}: a model that follows an input plays no notes");
             piece = Some(Piece::Notes(Arc::new(Score::read(Path::new(midi_file), None, None)?)));
         }
         Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
         None => {}
     }
     let meter = console.meter.clone();
-    let rig = Rig::new(console, audio, midi, beginning(piece.clone(), meter.clone()));
+    let played = Arc::new(Mutex::new(Played::default()));
+    let rig = Rig::new(console, audio, midi, beginning(piece.clone(), meter.clone(), played.clone()));
     let opened = match rig.settled(PATIENCE) {
         Status::Playing(opened) => opened,
         Status::Failed(reason) => bail!("{reason}"),
         Status::Lost { device, reason, .. } => bail!("{device}: {reason}"),
         Status::Opening => bail!("the sound system does not answer"),
     };
-    if let Some(path) = &arguments.record {
-        let format = format(path)?;
+    if let Some((path, format)) = record {
         rig.record(path, Vec::new(), format, false)?;
     }
-    let line = Line::new(&opened);
+    let mut line = Line::new(&opened);
     let begun = Instant::now();
     let mut quiet_since = None;
+    let mut failure = None;
     while !interrupt::requested() {
         std::thread::sleep(LOOK);
         rig.console().tick();
         let peaks = meter.peaks();
-        line.show(&rig, peaks);
+        let status = rig.status();
+        line.show(&rig, &status, peaks);
+        if let Status::Failed(reason) = status {
+            failure = Some(reason);
+            break;
+        }
         if arguments.seconds.is_some_and(|seconds| begun.elapsed().as_secs_f64() >= seconds) {
             break;
         }
-        let played_s = meter.frames() as f64 / f64::from(opened.sample_rate);
+        let played_s = lock(&played).seconds(meter.frames());
         if piece.as_ref().is_some_and(|piece| ended(piece, &rig, played_s)) {
             let quiet = peaks.iter().all(|peak| *peak < QUIET);
             let since = *quiet_since.get_or_insert(played_s);
@@ -159,7 +209,14 @@ pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
         }
     }
     drop(line);
+    match rig.misses() {
+        0 => {}
+        misses => terminal::warn(&format!("sound came too late {misses} times; a larger --block helps")),
+    }
     let status = rig.stop();
+    if let Some(reason) = failure {
+        bail!("{reason}");
+    }
     if let Some(error) = status.error {
         bail!("{error}");
     }
@@ -190,8 +247,14 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
         track.panel.put(knob, position);
     }
     track.panel.put(TRANSPOSE, arguments.transpose as f32);
+    if let Some(driver) = choice::of_driver(arguments.driver.into()) {
+        track.panel.put(DRIVER, driver);
+    }
     let Some(input) = &arguments.input else { return Ok(None) };
     let path = Path::new(input);
+    if ends_with(path, &SOUND_FILES) {
+        path.metadata().with_context(|| input.clone())?;
+    }
     if path.is_file() {
         console.set_input(place, Input::File { path: path.into(), looped: arguments.looped })?;
         return Ok((!arguments.looped).then_some(Piece::Recording));
@@ -207,6 +270,11 @@ fn find(model: &Path) -> anyhow::Result<Found> {
     let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
     match bundled.filter(|_| !model.is_file()) {
         Some(bundled) => Ok((bundled.model(), None)),
+        // No path but a name.
+        None if model.extension().is_none() && model.components().count() == 1 && !model.exists() => {
+            let known: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
+            bail!("{name}: there is no such file, and the bundled models are {}", known.join(", "))
+        }
         None => {
             let found = file::read(model).map_err(|error| anyhow::anyhow!("{error}"))?;
             Ok((Arc::new(found), Some(model.into())))
@@ -215,7 +283,7 @@ fn find(model: &Path) -> anyhow::Result<Found> {
 }
 
 /// What was said here, else what the session says.
-fn choice(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
+fn devices(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
     let session = session.clone();
     AudioChoice {
         host: here.host.or(session.host),
@@ -227,14 +295,12 @@ fn choice(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
 }
 
 /// Tells the console what to play whenever the sound begins; where it has begun before, what is left of it.
-fn beginning(piece: Option<Piece>, meter: Arc<crate::rack::Meter>) -> Begin {
-    // Seconds that were played before the devices were opened last.
-    let mut before_s = 0.0;
-    let mut last_rate: Option<u32> = None;
+fn beginning(piece: Option<Piece>, meter: Arc<crate::rack::Meter>, played: Arc<Mutex<Played>>) -> Begin {
     Box::new(move |console: &mut Console, opened: &Opened| {
-        if let Some(rate) = last_rate.replace(opened.sample_rate) {
-            before_s += meter.frames() as f64 / f64::from(rate);
-        }
+        let before_s = {
+            let mut played = lock(&played);
+            played.begin(meter.restart(), opened.sample_rate)
+        };
         let Some(Piece::Notes(score)) = &piece else { return Ok(()) };
         let rate = f64::from(opened.sample_rate);
         let done = (before_s * rate) as u64;
@@ -256,6 +322,11 @@ fn ended(piece: &Piece, rig: &Rig, played_s: f64) -> bool {
             rig.console().track(0).and_then(|track| track.clip().cloned()).is_none_or(|clip| !clip.is_playing())
         }
     }
+}
+
+/// Nothing that is kept here is half done when a thread panics.
+fn lock(played: &Mutex<Played>) -> std::sync::MutexGuard<'_, Played> {
+    played.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn format(path: &Path) -> anyhow::Result<Format> {

@@ -16,6 +16,7 @@ pub struct Clip {
     path: PathBuf,
     /// `[channel][frame]`
     channels: [Vec<f32>; 2],
+    sample_rate: u32,
     place: AtomicU64,
     playing: AtomicBool,
     looped: AtomicBool,
@@ -57,6 +58,7 @@ impl Clip {
         Ok(Self {
             path: path.into(),
             channels: [left, right],
+            sample_rate,
             place: AtomicU64::new(0),
             playing: AtomicBool::new(true),
             looped: AtomicBool::new(false),
@@ -67,6 +69,19 @@ impl Clip {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The rate at which it is played, Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// Stands where the other one, of the same recording, stands.
+    pub fn go_on_from(&self, other: &Self) {
+        self.seek((other.place() as u64 * u64::from(self.sample_rate) / u64::from(other.sample_rate)) as usize);
+        self.set_looped(other.is_looped());
+        self.playing.store(other.is_playing(), Relaxed);
     }
 
     /// The sound: `[channel][frame]`.
@@ -199,6 +214,11 @@ mod tests {
         let (folder, _) = clip();
         let clip = Clip::read(&folder.path().join("ramp.wav"), 96_000).unwrap();
         assert!(clip.frames().abs_diff(200) <= 2, "{}", clip.frames());
+        let other = Clip::read(&folder.path().join("ramp.wav"), 48_000).unwrap();
+        other.seek(50);
+        other.set_playing(false);
+        clip.go_on_from(&other);
+        assert_eq!((clip.place(), clip.is_playing()), (100, false));
         let missing = Clip::read(Path::new("/nowhere/at all.wav"), 48_000).err().unwrap().to_string();
         assert!(missing.starts_with("/nowhere/at all.wav: "), "{missing}");
     }

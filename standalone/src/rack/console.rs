@@ -51,6 +51,7 @@ pub struct Track {
     input: Input,
     clip: Option<Arc<Clip>>,
     midi_channels: u16,
+    /// All of it, also what is played already.
     score: Vec<(u64, EventKind)>,
     /// How its strip was made, and when.
     made: Option<(Made, Instant)>,
@@ -243,9 +244,12 @@ impl Console {
         let (retiring, retired) = HeapRb::new(WAITING + TRACKS).split();
         let (choosing, programs) = HeapRb::new(WAITING).split();
         self.line = Some(Line { setup, changes, retired, programs });
+        self.meter.restart();
         let mut strips = [const { None }; TRACKS];
         for (place, strip) in strips.iter_mut().enumerate() {
             *strip = self.strip(place)?;
+            // Nothing was heard before: there is nothing to be faded.
+            strip.iter_mut().for_each(|strip| strip.settle());
         }
         let block = || vec![0.0; setup.max_block];
         Ok(Rack {
@@ -278,8 +282,23 @@ impl Console {
         let session = track.shared.remote.activate(setup).with_context(|| format!("track {}", place + 1))?;
         let player = Player::new(session, track.shared.clone(), setup, &track.panel.knobs());
         track.made = Some((Made { driver, source, latency: player.latency_samples() }, Instant::now()));
-        // A recording at another rate than before is read again.
-        track.clip = clip(&track.input, setup.sample_rate)?;
+        // A recording at another rate than before is read again; where it stands it goes on.
+        let old = track.clip.take();
+        track.clip = match old {
+            Some(old) if track.input.is_file(old.path()) && old.sample_rate() == setup.sample_rate => Some(old),
+            old => {
+                let new = clip(&track.input, setup.sample_rate)?;
+                if let (Some(new), Some(old)) = (&new, old.filter(|old| track.input.is_file(old.path()))) {
+                    new.go_on_from(&old);
+                }
+                new
+            }
+        };
+        // A strip that takes over from another one does not play again what was played; wheels and pedals stand where they stood.
+        let now = self.meter.frames();
+        let to_come = |(at, kind): &&(u64, EventKind)| {
+            *at >= now || !matches!(kind, EventKind::NoteOn { .. } | EventKind::NoteOff { .. })
+        };
         let feed = match (&track.input, &track.clip) {
             (_, Some(clip)) => Feed::Clip(clip.clone()),
             (Input::Channels { first, count }, _) => Feed::Channels(*first, *count),
@@ -293,7 +312,7 @@ impl Console {
             feed,
             source,
             midi_channels: track.midi_channels,
-            score: std::mem::take(&mut track.score),
+            score: track.score.iter().filter(to_come).copied().collect(),
         };
         Ok(Some(Box::new(Strip::new(parts, setup.max_block))))
     }
@@ -411,4 +430,35 @@ fn clip(input: &Input, sample_rate: u32) -> anyhow::Result<Option<Arc<Clip>>> {
     let clip = Clip::read(Path::new(path), sample_rate)?;
     clip.set_looped(*looped);
     Ok(Some(Arc::new(clip)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ondes_instance::parameter::DRIVER;
+
+    use super::*;
+    use crate::devices::Callback;
+
+    #[test]
+    fn a_strip_is_renewed_once_for_another_driver_and_never_for_nothing() {
+        for driver in [1.0, 2.0] {
+            let mut console = Console::new(|| {});
+            console.add(Product::Instrument).unwrap();
+            let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 64 }, None, Vec::new()).unwrap();
+            console.track(0).unwrap().panel.put(DRIVER, driver);
+            let mut renewals = 0;
+            for _ in 0..20 {
+                // As if time went by.
+                let track = console.tracks[0].as_mut().unwrap();
+                let (made, when) = track.made.unwrap();
+                track.made = Some((made, when.checked_sub(2 * RENEWAL).unwrap()));
+                let before = track.made.unwrap().1;
+                console.tick();
+                renewals += usize::from(console.tracks[0].as_ref().unwrap().made.unwrap().1 != before);
+                console.track(0).unwrap().shared.wait(PATIENCE);
+                rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
+            }
+            assert_eq!(renewals, 1, "driver {driver}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::f32::consts::FRAC_1_SQRT_2;
 
 /// How far the limiter looks ahead, seconds: its latency.
-const AHEAD_S: f64 = 0.0015;
+pub const AHEAD_S: f64 = 0.0015;
 /// Time in which the gain has come back half-way (in dB, near 1) after a peak, seconds.
 const RELEASE_S: f64 = 0.060;
 /// No sample is larger than this, −0.3 dB re full scale.
@@ -35,9 +35,9 @@ impl Limiter {
         let ahead = ((AHEAD_S * f64::from(sample_rate)).round() as usize).max(1);
         let release = f64::from(FRAC_1_SQRT_2).powf(2.0 / (RELEASE_S * f64::from(sample_rate)));
         Self {
-            delay: std::iter::repeat_n([0.0; 2], ahead).collect(),
+            delay: line([0.0; 2], ahead),
             needed: VecDeque::with_capacity(ahead + 2),
-            least: std::iter::repeat_n(1.0, ahead).collect(),
+            least: line(1.0, ahead),
             sum: ahead as f64,
             held: 1.0,
             release: release as f32,
@@ -87,6 +87,13 @@ impl Limiter {
             (*left, *right) = (gain * old_left, gain * old_right);
         }
     }
+}
+
+/// So many of them, with room for the one that comes before the oldest goes.
+fn line<T: Clone>(value: T, count: usize) -> VecDeque<T> {
+    let mut line = VecDeque::with_capacity(count + 1);
+    line.resize(count, value);
+    line
 }
 
 #[cfg(test)]

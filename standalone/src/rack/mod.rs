@@ -73,9 +73,14 @@ impl Meter {
         f32::from_bits(self.reduction.swap(1.0_f32.to_bits(), Relaxed))
     }
 
-    /// Frames that were played.
+    /// Frames that were played since the sound began.
     pub fn frames(&self) -> u64 {
         self.frames.load(Relaxed)
+    }
+
+    /// A sound begins: counts its frames from 0 on, and gives how many the last one had.
+    pub fn restart(&self) -> u64 {
+        self.frames.swap(0, Relaxed)
     }
 
     /// MIDI messages that came faster than they could be taken.
@@ -144,12 +149,19 @@ impl Callback for Rack {
                 others.iter_mut().for_each(|other| other.fill(0.0));
             }
         }
+        self.messages.clear();
         self.clock += frames as u64;
         self.meter.frames.store(self.clock, Relaxed);
     }
 }
 
 impl Rack {
+    /// Samples by which the master is late, after what tracks are.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.limiter.latency_samples()
+    }
+
     /// Puts strips in their places that are ready.
     fn adopt(&mut self) {
         while let Some(Change { place, strip }) = self.changes.try_pop() {
@@ -164,22 +176,24 @@ impl Rack {
     }
 
     fn listen(&mut self, frames: usize) {
-        self.messages.clear();
-        let Self { midi, messages, clock_follower, programs, meter, clock, sample_rate, .. } = self;
-        let Some(midi) = midi else { return };
-        midi.receive(frames, |frame, message| {
-            let seconds = (*clock + frame as u64) as f64 / f64::from(*sample_rate);
-            clock_follower.hear(seconds, message.bytes());
-            if let &[status, program] = message.bytes()
-                && status & 0xF0 == PROGRAM_CHANGE
-            {
-                // Who chooses faster than anybody can load is not heard.
-                let _ = programs.try_push((status & 0x0F, program));
-            }
-            if messages.try_push((frame, *message)).is_err() {
-                meter.lost.fetch_add(1, Relaxed);
-            }
-        });
+        let Some(mut midi) = self.midi.take() else { return };
+        midi.receive(frames, |frame, message| self.hear(frame, message));
+        self.midi = Some(midi);
+    }
+
+    /// Hears a message at a frame of the block that is played next. In the order of frames.
+    pub fn hear(&mut self, frame: usize, message: &MidiMessage) {
+        let seconds = (self.clock + frame as u64) as f64 / f64::from(self.sample_rate);
+        self.clock_follower.hear(seconds, message.bytes());
+        if let &[status, program] = message.bytes()
+            && status & 0xF0 == PROGRAM_CHANGE
+        {
+            // Who chooses faster than anybody can load is not heard.
+            let _ = self.programs.try_push((status & 0x0F, program));
+        }
+        if self.messages.try_push((frame, *message)).is_err() {
+            self.meter.lost.fetch_add(1, Relaxed);
+        }
     }
 
     /// Where the song is whose clock is heard.

@@ -109,6 +109,14 @@ pub enum Input {
     },
 }
 
+impl Input {
+    /// Whether it is that recording.
+    #[must_use]
+    pub fn is_file(&self, file: &Path) -> bool {
+        matches!(self, Self::File { path, .. } if path == file)
+    }
+}
+
 impl SessionFile {
     /// Reads a session.
     ///

@@ -97,6 +97,12 @@ impl Strip {
         self.mix.get().solo
     }
 
+    /// The fader is at once where it goes to.
+    pub fn settle(&mut self) {
+        let settings = self.mix.get();
+        self.gains = if settings.mute { [0.0; 2] } else { settings.gains() };
+    }
+
     /// Plays a block of `frames`, which begins at sample `clock`: `input[channel][frame]` is what comes in, `messages` are in the
     /// order of their frames.
     pub fn play(

@@ -47,7 +47,7 @@ fn man_pages_have_the_options_and_the_examples_as_they_are_laid_out() {
 #[test]
 fn every_help_has_examples() {
     let folder = Folder::new();
-    for command in [&[][..], &["render"], &["info"], &["completions"], &["man"]] {
+    for command in [&[][..], &["render"], &["info"], &["play"], &["completions"], &["man"]] {
         let help = printed(&folder, &[command, &["--help"]].concat());
         assert!(help.contains("Examples:\n"), "{command:?}");
     }

@@ -62,11 +62,15 @@ impl Server {
     }
 
     pub fn start_at(rate: u32) -> Self {
+        Self::start_with(rate, BLOCK)
+    }
+
+    pub fn start_with(rate: u32, block: usize) -> Self {
         let name = std::env::var(SERVER).unwrap();
         let mut command = Command::new("jackd");
         // Without real-time priority, which a machine for tests may not grant, and synchronous: late clients are waited for,
         // so nothing is lost on a busy machine.
-        command.args(["-n", &name, "-r", "-S", "-d", "dummy", "-r", &rate.to_string(), "-p", &BLOCK.to_string()]);
+        command.args(["-n", &name, "-r", "-S", "-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --torch`)");
         let mut server = Self(started);

@@ -1,0 +1,57 @@
+//! What cannot be played is said in one line.
+
+use std::path::Path;
+
+use crate::program::ondes;
+use crate::server::{Server, alone};
+
+/// Exit code 2 and one line that begins with that and has that reason in it.
+fn refuses(folder: &Path, arguments: &[&str], start: &str, reason: &str) {
+    let output = ondes(folder, &[&["play"], arguments].concat()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.starts_with(&format!("ondes: {start}")), "{errors}");
+    assert!(errors.contains(reason) && errors.lines().count() == 1, "{errors}");
+}
+
+#[test]
+fn what_is_no_model_or_session_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("bad.ondes"), "x").unwrap();
+    std::fs::write(folder.join("bad.ondes-session"), "{}").unwrap();
+    let future = r#"{"format": "ondes-session", "version": 99}"#;
+    std::fs::write(folder.join("future.ondes-session"), future).unwrap();
+    std::fs::write(folder.join("bad.mid"), "x").unwrap();
+    std::fs::write(folder.join("empty.ondes-session"), future.replace("99", "1")).unwrap();
+    refuses(folder, &["trumpet"], "trumpet: ", "bowed, plucked, wind");
+    refuses(folder, &["nothing.ondes"], "nothing.ondes: ", "No such file");
+    refuses(folder, &["bad.ondes"], "bad.ondes: ", "");
+    refuses(folder, &["nothing.ondes-session"], "nothing.ondes-session: ", "No such file");
+    refuses(folder, &["bad.ondes-session"], "bad.ondes-session: ", "no session");
+    refuses(folder, &["future.ondes-session"], "future.ondes-session: ", "version 99");
+    refuses(folder, &["empty.ondes-session", "--control", "room=1"], "--control", "is for a model");
+    refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
+    refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
+    refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");
+    refuses(folder, &["bowed", "--input", "singing.wav"], "singing.wav: ", "No such file");
+    refuses(folder, &["bowed", "--host", "nothing"], "no sound system is called \"nothing\"", "JACK");
+}
+
+#[test]
+fn where_nothing_can_be_played_that_is_said() {
+    alone("errors::where_nothing_can_be_played_that_is_said", || {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let jack = |rest: &[&'static str]| [&["bowed", "--host", "jack"], rest].concat();
+        refuses(folder, &jack(&[]), "no JACK server is running", "");
+        let _server = Server::start();
+        refuses(folder, &jack(&["--output", "nothing"]), "\"nothing\" is none of the outputs of JACK", "system");
+        refuses(folder, &jack(&["--rate", "44100"]), "the JACK server runs at 48000 Hz", "44100");
+        std::fs::write(folder.join("file"), "").unwrap();
+        refuses(folder, &jack(&["--record", "nowhere/take.wav"]), "nowhere/take.wav: ", "No such file");
+        refuses(folder, &jack(&["--record", "file/take.wav"]), "file/take.wav: ", "Not a directory");
+        std::fs::write(folder.join("noise.wav"), "x").unwrap();
+        refuses(folder, &jack(&["--input", "noise.wav"]), "noise.wav: ", "");
+    });
+}

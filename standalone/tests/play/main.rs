@@ -1,0 +1,17 @@
+//! The rack, driven by hand, and `ondes play` on a JACK server that needs no hardware, beside other clients of it.
+
+#![cfg(target_os = "linux")]
+
+mod allocation;
+mod errors;
+mod losses;
+#[path = "../devices/peer.rs"]
+#[allow(dead_code, reason = "it is made for the tests of the devices")]
+mod peer;
+mod program;
+mod rack;
+mod same;
+#[path = "../devices/server.rs"]
+#[allow(dead_code, reason = "it is made for the tests of the devices")]
+mod server;
+mod session;

@@ -1,0 +1,179 @@
+//! `ondes play` as another process, and what is heard of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use ondes_engine::media::Decoder;
+
+use crate::peer::{Peer, Tape};
+use crate::server::{RATE, wait_until};
+
+/// The program, to be started in a folder.
+pub fn ondes(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ondes"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A bundled model's file.
+pub fn bundled(name: &str) -> String {
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/models");
+    assets.join(name).with_extension("ondes").display().to_string()
+}
+
+/// The program while it plays; ended with the test.
+pub struct Playing(Option<Child>);
+
+impl Playing {
+    /// Starts to play on JACK and waits until it has ports.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let child = ondes(folder, &[&["play"], arguments, &["--host", "jack"]].concat()).spawn().unwrap();
+        let playing = Self(Some(child));
+        wait_for_ports();
+        playing
+    }
+
+    /// Sends it a signal, by its name.
+    pub fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
+    /// Waits until it ends by itself.
+    pub fn end(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+
+    /// The same; it must have nothing to complain of.
+    pub fn end_well(self) -> String {
+        let output = self.end();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{errors}");
+        errors
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Waits until the program's ports are in JACK's graph.
+pub fn wait_for_ports() {
+    let (watcher, _) = Peer::keyboard("watcher");
+    wait_until("there are ports", || watcher.port_with("Ondes:out_2").is_some());
+}
+
+/// What another client hears of both channels.
+pub struct Ears {
+    peers: [(Peer, Tape); 2],
+}
+
+impl Ears {
+    pub fn open() -> Self {
+        Self { peers: ["Ondes:out_1", "Ondes:out_2"].map(Peer::recorder) }
+    }
+
+    /// `[channel][frame]` so far, from when both were heard.
+    pub fn heard(&self) -> [Vec<f32>; 2] {
+        let tapes = self.peers.each_ref().map(|(_, tape)| tape.lock().unwrap().clone());
+        let start = tapes.iter().filter_map(|tape| Some(tape.first()?.1)).max().unwrap_or(0);
+        tapes.map(|tape| tape.iter().skip_while(|(_, time)| *time < start).map(|(sample, _)| *sample).collect())
+    }
+
+    /// Frames heard so far.
+    pub fn frames(&self) -> usize {
+        self.peers[0].1.lock().unwrap().len()
+    }
+
+    /// Waits until so many seconds more were heard.
+    pub fn listen(&self, seconds: f64) {
+        let end = self.frames() + (seconds * f64::from(RATE)) as usize;
+        wait_until("it is heard", || self.frames() >= end);
+    }
+
+    /// Waits until there is any sound.
+    pub fn wait_for_sound(&self) {
+        wait_until("there is sound", || self.heard()[0].iter().any(|sample| sample.abs() > 1e-3));
+    }
+}
+
+/// Samples of a sound file, `[channel][frame]`.
+pub fn decode(path: &Path) -> Vec<Vec<f32>> {
+    let mut decoder = Decoder::open(path).unwrap();
+    let (mut all, mut block) = (Vec::<Vec<f32>>::new(), Vec::new());
+    while decoder.next(&mut block).unwrap() {
+        all.resize(block.len(), Vec::new());
+        all.iter_mut().zip(&block).for_each(|(all, channel)| all.extend_from_slice(channel));
+    }
+    all
+}
+
+/// Where `part` begins in `whole`, whose samples are the same, found by the first of it that is loud; and how many are there.
+pub fn place(part: &[f32], whole: &[f32]) -> (isize, usize) {
+    let loud = part.iter().position(|sample| sample.abs() > 1e-3).expect("it is not silent");
+    let window = &part[loud..loud + 64];
+    let at = whole.windows(64).position(|there| there == window).expect("it is not in it");
+    let shift = at as isize - loud as isize;
+    let (from, start) = ((-shift).max(0) as usize, shift.max(0) as usize);
+    let count = part.len().saturating_sub(from).min(whole.len() - start);
+    for (n, (a, b)) in part[from..from + count].iter().zip(&whole[start..start + count]).enumerate() {
+        assert!(a == b, "sample {n} of {count}: {a} and {b}");
+    }
+    (shift, count)
+}
+
+/// Renders with the same program, which must be as late as nothing; gives one channel.
+pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
+    let rest = ["--out", "rendered.wav", "--bits", "32", "--sample-rate", "48000"];
+    let output = ondes(folder, &[&["render"], arguments, &rest].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    decode(&folder.join("rendered.wav")).remove(0)
+}
+
+/// A tone that swells twice a second, after so many seconds of silence, as a file.
+pub fn tone(folder: &Path, silence_s: f64, seconds: f64) -> PathBuf {
+    let path = folder.join("tone.wav");
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: RATE,
+        bits_per_sample: 32,
+        sample_format: hound::SampleFormat::Float,
+    };
+    let mut writer = hound::WavWriter::create(&path, spec).unwrap();
+    for n in 0..((silence_s + seconds) * f64::from(RATE)) as usize {
+        let at = n as f64 / f64::from(RATE) - silence_s;
+        let wave = |hz: f64| (std::f64::consts::TAU * hz * at).sin();
+        let sample = if at < 0.0 { 0.0 } else { 0.3 * wave(1.0).abs() * (wave(330.0) + 0.5 * wave(660.0)) };
+        writer.write_sample(sample as f32).unwrap();
+    }
+    writer.finalize().unwrap();
+    path
+}
+
+/// A MIDI file of one track, 960 ticks to a second: key, start and end of each note.
+pub fn midi(folder: &Path, notes: &[(u8, u32, u32)]) -> PathBuf {
+    let mut events: Vec<(u32, [u8; 3])> =
+        notes.iter().flat_map(|&(key, start, end)| [(start, [0x90, key, 90]), (end, [0x80, key, 64])]).collect();
+    events.sort_by_key(|event| event.0);
+    let mut track = Vec::new();
+    let mut now = 0;
+    for (tick, message) in events {
+        let delta = tick - now;
+        // As many bytes as any time in these tests needs.
+        track.extend_from_slice(&[0x80 | (delta >> 7 & 0x7F) as u8, (delta & 0x7F) as u8]);
+        track.extend_from_slice(&message);
+        now = tick;
+    }
+    track.extend_from_slice(&[0, 0xFF, 0x2F, 0]);
+    let mut bytes = b"MThd\0\0\0\x06\0\0\0\x01\x01\xE0MTrk".to_vec();
+    bytes.extend_from_slice(&(track.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&track);
+    let path = folder.join("notes.mid");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}

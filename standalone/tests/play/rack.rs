@@ -1,0 +1,260 @@
+//! The rack, driven by hand: what it mixes, and how it changes while it plays.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ondes::devices::{Callback, MidiMessage};
+use ondes::rack::limiter::CEILING;
+use ondes::rack::mix::Settings;
+use ondes::rack::saved::Input;
+use ondes::rack::{Console, Rack};
+use ondes_engine::instrument::{Event, EventKind};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_engine::realtime::Setup;
+use ondes_instance::board::Board;
+use ondes_instance::library::{BUNDLED, Reference};
+use ondes_instance::parameter::{DRIVER, Parameter, TRANSPOSE};
+use ondes_instance::preset::Product;
+
+use crate::program::tone;
+use crate::server::{RATE, wait_until};
+
+const BLOCK: usize = 256;
+
+pub fn message(bytes: &[u8]) -> MidiMessage {
+    MidiMessage::new(Instant::now(), bytes).unwrap()
+}
+
+/// A console, and its rack as a host plays it.
+pub struct Hands {
+    pub console: Console,
+    rack: Option<Rack>,
+}
+
+/// A block of two channels.
+pub struct Block([Vec<f32>; 2]);
+
+impl Block {
+    pub fn play(&mut self, rack: &mut Rack) {
+        let [left, right] = &mut self.0;
+        rack.process(&[], &mut [left, right]);
+    }
+}
+
+impl Hands {
+    /// So many instruments, which play in the callback.
+    pub fn new(tracks: usize) -> Self {
+        let mut console = Console::new(|| {});
+        for place in 0..tracks {
+            assert_eq!(console.add(Product::Instrument).unwrap(), place);
+            console.track(place).unwrap().panel.put(DRIVER, 1.0);
+        }
+        Self { console, rack: None }
+    }
+
+    pub fn open(&mut self) {
+        let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+        self.rack = Some(self.console.open(setup, None, Vec::new()).unwrap());
+    }
+
+    pub fn rack(&mut self) -> &mut Rack {
+        self.rack.as_mut().unwrap()
+    }
+
+    pub fn block(&self) -> Block {
+        Block([vec![0.0; BLOCK], vec![0.0; BLOCK]])
+    }
+
+    /// Plays so many blocks: `[channel][frame]`.
+    pub fn play(&mut self, blocks: usize) -> [Vec<f32>; 2] {
+        let mut block = self.block();
+        let mut all = [Vec::new(), Vec::new()];
+        for _ in 0..blocks {
+            block.play(self.rack());
+            all.iter_mut().zip(&block.0).for_each(|(all, channel)| all.extend_from_slice(channel));
+        }
+        all
+    }
+
+    fn mix(&mut self, place: usize, settings: Settings) {
+        self.console.track(place).unwrap().mix.set(settings);
+    }
+}
+
+fn note(at: u64, key: u8) -> (u64, EventKind) {
+    (at, EventKind::NoteOn { channel: 0, key, velocity: 0.7 })
+}
+
+/// What tracks that hold a note each play in half a second, mixed like this.
+fn chord(keys: &[u8], settings: &[Settings]) -> [Vec<f32>; 2] {
+    let mut hands = Hands::new(keys.len());
+    for (place, (key, settings)) in keys.iter().zip(settings).enumerate() {
+        hands.mix(place, *settings);
+        hands.console.set_score(place, vec![note(1_000, *key)]);
+    }
+    hands.open();
+    hands.play(94)
+}
+
+fn peak(sound: &[f32]) -> f32 {
+    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+}
+
+fn assert_near(found: &[f32], wanted: impl Iterator<Item = f32>) {
+    let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-6, "{worst}");
+}
+
+#[test]
+fn it_plays_what_the_pipeline_plays_as_late_as_it_says() {
+    let model = BUNDLED[0].model();
+    let options = PipelineOptions { sample_rate: RATE, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&model, &options).unwrap();
+    // From the very first sample on.
+    let score = [note(0, 57), (9_001, EventKind::NoteOff { channel: 0, key: 57, velocity: 0.0 }), note(9_100, 62)];
+    for (at, kind) in score {
+        pipeline.handle(Event { at, kind }).unwrap();
+    }
+    let mut wanted = vec![0.0; 94 * BLOCK];
+    wanted.chunks_mut(100).for_each(|block| pipeline.process(&[], block));
+    let mut hands = Hands::new(1);
+    hands.console.set_score(0, score.to_vec());
+    hands.open();
+    let [left, right] = hands.play(94);
+    let late = hands.rack().latency_samples();
+    assert!(late > 0 && peak(&wanted) > 0.05 && peak(&wanted) < CEILING);
+    assert_eq!((peak(&left[..late]), &left[late..]), (0.0, &wanted[..wanted.len() - late]));
+    assert_eq!(left, right);
+    let health = hands.console.track(0).unwrap().shared.remote.health().unwrap();
+    assert_eq!(health.latency_samples, pipeline.latency_samples());
+}
+
+#[test]
+fn tracks_are_added_by_their_faders() {
+    let plain = Settings { level_db: -6.0, ..Settings::default() };
+    let (a, b) = (chord(&[57], &[plain]), chord(&[64], &[plain]));
+    assert!(peak(&a[0]) > 0.02 && a[0] == a[1]);
+    let settings = [plain, Settings { level_db: -12.0, pan: 0.5, ..plain }];
+    let both = chord(&[57, 64], &settings);
+    let half = 10.0_f32.powf(-6.0 / 20.0);
+    let sides = [(0.75 * std::f32::consts::FRAC_PI_2).cos(), (0.75 * std::f32::consts::FRAC_PI_2).sin()];
+    for ((both, a), (b, side)) in both.iter().zip(&a).zip(b.iter().zip(sides)) {
+        let gain = half * std::f32::consts::SQRT_2 * side;
+        assert_near(both, a.iter().zip(b).map(|(a, b)| a + gain * b));
+    }
+}
+
+#[test]
+fn mute_silences_and_solo_silences_the_others() {
+    let plain = Settings { level_db: -6.0, ..Settings::default() };
+    let (mute, solo) = (Settings { mute: true, ..plain }, Settings { solo: true, ..plain });
+    let (a, b) = (chord(&[57], &[plain]), chord(&[64], &[plain]));
+    assert_near(&chord(&[57, 64], &[mute, plain])[0], b[0].iter().copied());
+    assert_near(&chord(&[57, 64], &[solo, plain])[1], a[1].iter().copied());
+    assert_eq!(peak(&chord(&[57, 64], &[plain, Settings { mute: true, ..solo }])[0]), 0.0);
+    let all = chord(&[57, 64], &[solo, solo]);
+    assert_near(&all[0], a[0].iter().zip(&b[0]).map(|(a, b)| a + b));
+}
+
+#[test]
+fn too_loud_a_mix_stays_below_the_ceiling() {
+    let loud = Settings { level_db: 12.0, ..Settings::default() };
+    let [left, _] = chord(&[45, 45, 45, 45], &[loud; 4]);
+    assert!(peak(&left) <= 1.0001 * CEILING && peak(&left) > 0.9 * CEILING, "{}", peak(&left));
+}
+
+#[test]
+fn tracks_come_and_go_while_it_plays() {
+    let mut hands = Hands::new(1);
+    hands.open();
+    hands.rack().hear(0, &message(&[0x90, 57, 90]));
+    assert!(peak(&hands.play(50)[0]) > 0.02);
+    let place = hands.console.add(Product::Instrument).unwrap();
+    hands.play(1);
+    hands.rack().hear(7, &message(&[0x90, 64, 90]));
+    hands.play(50);
+    let gone = Arc::downgrade(&hands.console.track(0).unwrap().shared);
+    hands.console.remove(0);
+    assert!(peak(&hands.play(50)[0]) > 0.02, "the other one plays on");
+    hands.console.tick();
+    assert!(gone.upgrade().is_none(), "nothing is left of what was removed");
+    hands.console.remove(place);
+    hands.play(2);
+    assert_eq!(peak(&hands.play(50)[0]), 0.0);
+    // As many as there may be, and one more; then all over again.
+    for _ in 0..3 {
+        (0..16).for_each(|place| assert_eq!(hands.console.add(Product::Instrument).unwrap(), place));
+        assert!(hands.console.add(Product::Instrument).unwrap_err().to_string().contains("16"));
+        hands.play(1);
+        (0..16).for_each(|place| hands.console.remove(place));
+        hands.play(1);
+        hands.console.tick();
+    }
+    assert_eq!(hands.console.tracks().count(), 0);
+}
+
+#[test]
+fn a_strip_that_is_made_anew_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hands = Hands::new(2);
+    hands.console.set_score(0, vec![note(0, 57), note(30_000, 60)]);
+    let path = tone(folder.path(), 0.0, 2.0);
+    hands.console.set_input(1, Input::File { path, looped: false }).unwrap();
+    hands.open();
+    hands.play(50);
+    let place = hands.console.track(1).unwrap().clip().unwrap().place();
+    assert_eq!(place, 50 * BLOCK);
+    (0..2).for_each(|place| hands.console.set_midi_channels(place, 1).unwrap());
+    hands.play(60);
+    assert_eq!(hands.console.track(1).unwrap().clip().unwrap().place(), 110 * BLOCK);
+    // The first note is over with the old strip; the second comes in its time.
+    assert!(peak(&hands.play(1)[0]) < 0.02);
+    assert!(peak(&hands.play(60)[0]) > 0.02);
+}
+
+#[test]
+fn programs_choose_from_the_set_list() {
+    let mut hands = Hands::new(2);
+    let references = BUNDLED.iter().map(|bundled| Reference::to(&bundled.model(), None));
+    hands.console.set_list = references.collect();
+    hands.open();
+    (0..2).for_each(|place| hands.console.set_midi_channels(place, 1 << place).unwrap());
+    let hash = |hands: &Hands, place: usize| {
+        hands.console.track(place).unwrap().shared.model().unwrap().content_hash().to_owned()
+    };
+    let bundled = |number: usize| BUNDLED[number].model().content_hash().to_owned();
+    // The second has no number 99 either.
+    hands.rack().hear(0, &message(&[0xC0, 99]));
+    hands.rack().hear(0, &message(&[0xC0, 2]));
+    hands.play(1);
+    hands.console.tick();
+    wait_until("it is chosen", || hash(&hands, 0) == bundled(2));
+    assert_eq!(hash(&hands, 1), bundled(0), "it hears another channel");
+    hands.rack().hear(0, &message(&[0xC1, 1]));
+    hands.play(1);
+    hands.console.tick();
+    wait_until("it is chosen", || hash(&hands, 1) == bundled(1));
+    assert_eq!(hash(&hands, 0), bundled(2));
+}
+
+#[test]
+fn a_parameter_learns_the_controller_that_is_moved() {
+    let mut hands = Hands::new(2);
+    hands.open();
+    let track = |hands: &Hands, place: usize| {
+        let track = hands.console.track(place).unwrap();
+        (track.shared.clone(), track.panel.clone())
+    };
+    let (shared, panel) = track(&hands, 0);
+    let id = Parameter::of(TRANSPOSE).unwrap().id;
+    assert!(shared.controllers.learn(id));
+    for (value, wanted) in [(127, 24.0), (0, -24.0)] {
+        hands.rack().hear(0, &message(&[0xB3, 20, value]));
+        hands.play(1);
+        assert_eq!(panel.value(TRANSPOSE), Some(wanted));
+    }
+    hands.rack().hear(0, &message(&[0xB3, 21, 64]));
+    hands.play(1);
+    assert_eq!(panel.value(TRANSPOSE), Some(-24.0));
+    assert_eq!(track(&hands, 1).1.value(TRANSPOSE), Some(0.0), "the other one has learnt nothing");
+}

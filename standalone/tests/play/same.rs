@@ -1,0 +1,109 @@
+//! What is played is what is rendered.
+
+use ondes::rack::limiter::CEILING;
+
+use crate::peer::Peer;
+use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone};
+use crate::server::{RATE, Server, alone, wait_until};
+
+/// Time before the first sound, in which others connect, seconds.
+const SILENCE_S: u32 = 3;
+
+fn peak(sound: &[f32]) -> f32 {
+    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+}
+
+/// Plays with those arguments until it ends by itself; what was heard, and recorded, is what is rendered with `arguments`.
+fn assert_same(play: &[&str], arguments: &[&str], folder: &std::path::Path) {
+    let rendered = render(folder, arguments);
+    assert!(peak(&rendered) > 0.05 && peak(&rendered) < CEILING);
+    let _server = Server::start();
+    let playing = Playing::start(folder, &[play, &["--driver", "inline", "--record", "take.wav"]].concat());
+    let ears = Ears::open();
+    print!("{}", playing.end_well());
+    let recorded = decode(&folder.join("take.wav"));
+    for (heard, recorded) in ears.heard().iter().zip(&recorded) {
+        // Others connect, and the recording begins, after the first sample.
+        for (sound, late) in [(heard, "heard"), (recorded, "recorded")] {
+            let (shift, count) = place(&rendered, sound);
+            let missing = (-shift).max(0) as usize;
+            assert!(missing < (SILENCE_S * RATE) as usize, "{late}: {missing}");
+            assert!(peak(&rendered[missing + count..]) < 1e-4, "all of it is {late}");
+        }
+    }
+    assert_eq!(recorded.len(), 2);
+}
+
+#[test]
+fn a_midi_file_is_played_as_it_is_rendered() {
+    alone("same::a_midi_file_is_played_as_it_is_rendered", || {
+        let folder = tempfile::tempdir().unwrap();
+        let start = SILENCE_S * 960;
+        midi(
+            folder.path(),
+            &[(57, start, start + 700), (64, start + 500, start + 1_300), (60, start + 1_300, start + 1_700)],
+        );
+        let model = bundled("bowed");
+        assert_same(&["bowed", "--midi", "notes.mid"], &[&model, "--midi", "notes.mid"], folder.path());
+    });
+}
+
+#[test]
+fn a_recording_is_followed_as_it_is_rendered() {
+    alone("same::a_recording_is_followed_as_it_is_rendered", || {
+        let folder = tempfile::tempdir().unwrap();
+        tone(folder.path(), f64::from(SILENCE_S), 2.0);
+        let model = bundled("wind");
+        assert_same(&["wind", "--input", "tone.wav"], &[&model, "--input", "tone.wav"], folder.path());
+    });
+}
+
+/// Levels below this, dB, do not count.
+const SOFT_DB: f32 = -45.0;
+
+/// Level of every 50 ms, dB.
+fn levels(sound: &[f32]) -> Vec<f32> {
+    let window = RATE as usize / 20;
+    let level =
+        |window: &[f32]| 10.0 * (window.iter().map(|x| x * x).sum::<f32>() / window.len() as f32 + 1e-12).log10();
+    sound.chunks_exact(window).map(level).collect()
+}
+
+#[test]
+fn a_keyboard_is_played_as_its_notes_are_rendered() {
+    alone("same::a_keyboard_is_played_as_its_notes_are_rendered", || {
+        let folder = tempfile::tempdir().unwrap();
+        midi(folder.path(), &[(57, 0, 768), (64, 768, 1_536)]);
+        let rendered = render(folder.path(), &[&bundled("bowed"), "--midi", "notes.mid"]);
+        let _server = Server::start();
+        let playing = Playing::start(folder.path(), &["bowed", "--midi", "keyboard", "--driver", "inline"]);
+        let ears = Ears::open();
+        let (keyboard, queue) = Peer::keyboard("keyboard");
+        wait_until("it is heard", || !keyboard.connections("keyboard:keys").is_empty());
+        let begin = |sound: &[f32]| sound.iter().position(|sample| sample.abs() > 1e-3).unwrap();
+        let wanted = levels(&rendered[begin(&rendered)..]);
+        assert!(wanted.iter().filter(|level| **level > SOFT_DB).count() > 28);
+        // Messages are placed by the time at which they come: where the machine is held up the rhythm is, too.
+        let same = (0..5).any(|_| {
+            ears.listen(0.5);
+            let mark = ears.heard()[0].len();
+            // Three messages a cycle; in between they mean nothing, so that a note lasts 150 cycles, which is 0.8 s.
+            let pause = || std::iter::repeat_n(vec![0xFE], 3 * 150 - 2);
+            let first = [vec![0x90, 57, 90], vec![0xFE]].into_iter().chain(pause());
+            let second = [vec![0x80, 57, 64], vec![0x90, 64, 90]].into_iter().chain(pause());
+            queue.lock().unwrap().extend(first.chain(second).chain([vec![0x80, 64, 64]]));
+            wait_until("all is played", || queue.lock().unwrap().is_empty());
+            ears.listen(2.0);
+            let [left, right] = ears.heard();
+            assert!(left.iter().zip(&right).all(|(left, right)| left == right), "both sides are alike");
+            let heard = levels(&left[mark + begin(&left[mark..])..]);
+            let windows = wanted.iter().zip(&heard).filter(|(wanted, _)| **wanted > SOFT_DB);
+            let worst = windows.map(|(wanted, heard)| (wanted - heard).abs()).fold(0.0, f32::max);
+            println!("{worst} dB");
+            worst < 1.5
+        });
+        assert!(same, "no attempt sounds as it is rendered");
+        playing.signal("INT");
+        playing.end_well();
+    });
+}

@@ -1,0 +1,60 @@
+//! A session of eight tracks, and how it ends.
+
+use std::path::Path;
+
+use ondes::rack::Console;
+use ondes_instance::library::{BUNDLED, Reference};
+use ondes_instance::preset::Product;
+
+use crate::peer::Peer;
+use crate::program::{Ears, Playing, decode};
+use crate::server::{RATE, Server, alone, wait_until};
+
+/// Eight tracks of all bundled models, as a file.
+fn eight(folder: &Path) {
+    let mut console = Console::new(|| {});
+    for place in 0..8 {
+        assert_eq!(console.add(Product::Instrument).unwrap(), place);
+        let model = BUNDLED[place % BUNDLED.len()].model();
+        let reference = Reference::to(&model, None);
+        let track = console.track(place).unwrap();
+        track.shared.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        let mut settings = track.mix.get();
+        (settings.level_db, settings.pan) = (-12.0, place as f32 / 7.0 - 0.5);
+        track.mix.set(settings);
+    }
+    console.saved().write(&folder.join("stage.ondes-session")).unwrap();
+}
+
+/// Plays the session for some seconds until a signal ends it.
+fn play(signal: &str, seconds: f64) {
+    let folder = tempfile::tempdir().unwrap();
+    eight(folder.path());
+    let _server = Server::start_with(RATE, 128);
+    let playing = Playing::start(folder.path(), &["stage.ondes-session", "--record", "take.wav"]);
+    let ears = Ears::open();
+    let (keyboard, queue) = Peer::keyboard("keyboard");
+    wait_until("it is heard", || !keyboard.connections("keyboard:keys").is_empty());
+    queue.lock().unwrap().extend([vec![0x90, 57, 90], vec![0x91, 64, 80]]);
+    ears.wait_for_sound();
+    ears.listen(seconds);
+    playing.signal(signal);
+    // How often it came too late depends on what else this machine does.
+    print!("{}", playing.end_well());
+    let recorded = decode(&folder.path().join("take.wav"));
+    assert_eq!(recorded.len(), 2);
+    assert!(recorded[0].len() as f64 > seconds * f64::from(RATE));
+    let tail = &recorded[0][recorded[0].len() - RATE as usize / 2..];
+    assert!(tail.iter().any(|sample| sample.abs() > 1e-3), "it sounds until its end");
+    assert_ne!(recorded[0], recorded[1], "tracks are panned");
+}
+
+#[test]
+fn eight_tracks_play_until_they_are_interrupted() {
+    alone("session::eight_tracks_play_until_they_are_interrupted", || play("INT", 10.0));
+}
+
+#[test]
+fn eight_tracks_play_until_they_are_terminated() {
+    alone("session::eight_tracks_play_until_they_are_terminated", || play("TERM", 1.0));
+}
