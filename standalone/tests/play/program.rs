@@ -10,7 +10,9 @@ use crate::server::{RATE, wait_until};
 
 /// The program, to be started in a folder.
 pub fn ondes(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ondes"));
+    // A test that runs in the background of a shell has inherited that SIGINT means nothing; so would the program.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_ondes")]);
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
