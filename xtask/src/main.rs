@@ -37,7 +37,8 @@ struct Arguments {
 enum Command {
     /// Installs what building needs and this machine lacks.
     Setup {
-        /// Prepares what only training and the tests need too: Xvfb, and libtorch, which downloads 0.55 GB once and keeps 0.5 GB.
+        /// Prepares what only training and the tests need too: Xvfb, Ardour, jackd, and libtorch, which downloads 0.55 GB once
+        /// and keeps 0.5 GB.
         #[arg(long)]
         torch: bool,
     },
