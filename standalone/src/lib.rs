@@ -2,7 +2,7 @@
 //!
 //! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`devices`]
 //! (sound cards and MIDI ports, as they come and go), [`record`] (what is played becomes a file), [`rack`] (tracks and their mixer), [`rig`] (all of these
-//! at work), [`play`] (that without a window), [`shell`] (completions and man
+//! at work), [`play`] (that without a window), [`window`] (that with one), [`shell`] (completions and man
 //! pages), then what they use: [`terminal`], [`progress`], [`interrupt`] and [`memory`].
 
 #![deny(unsafe_code)]
@@ -21,3 +21,4 @@ pub mod render;
 pub mod rig;
 pub mod shell;
 pub mod terminal;
+pub mod window;

@@ -12,10 +12,11 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ondes::devices::command as devices;
-use ondes::{info, interrupt, play, render, shell, terminal};
+use ondes::{info, interrupt, play, render, shell, terminal, window};
 
 const EXAMPLES: &str = "\
 Examples:
+  ondes
   ondes info bowed.ondes
   ondes render bowed.ondes --midi song.mid
   ondes render bowed.ondes --input singing.flac --transpose -12 --out cello.wav
@@ -23,12 +24,12 @@ Examples:
   ondes render wind.ondes --input takes --out whistles --normalize -16
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
-/// Plays neural instruments.
+/// Plays neural instruments. Without a command it opens its window.
 #[derive(Parser)]
 #[command(name = "ondes", version, about, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -47,12 +48,13 @@ const FAILURE: u8 = 2;
 fn main() -> ExitCode {
     let started = Instant::now();
     let result = match Arguments::parse().command {
-        Command::Play(arguments) => play::run(&arguments),
-        Command::Render(arguments) => render::run(&arguments, started),
-        Command::Info(arguments) => info::run(&arguments),
-        Command::Devices(arguments) => devices::run(&arguments),
-        Command::Completions(arguments) => shell::complete(&arguments, Arguments::command()),
-        Command::Man(arguments) => shell::explain(&arguments, Arguments::command()),
+        None => window::run(),
+        Some(Command::Play(arguments)) => play::run(&arguments),
+        Some(Command::Render(arguments)) => render::run(&arguments, started),
+        Some(Command::Info(arguments)) => info::run(&arguments),
+        Some(Command::Devices(arguments)) => devices::run(&arguments),
+        Some(Command::Completions(arguments)) => shell::complete(&arguments, Arguments::command()),
+        Some(Command::Man(arguments)) => shell::explain(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -59,6 +59,7 @@ use egui::{Align2, Color32, FontId, ScrollArea, Ui};
 
 pub use command::Command;
 pub use scale::{SCALES, clamp_scale};
+pub use theme::install as install_style;
 pub use view::{
     Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy, Preset, PresetId,
     Slot, Sound, Source, View,

@@ -72,7 +72,7 @@ impl Palette {
 }
 
 /// Gives both themes their styles, once: a window that is opened again may come with another context.
-pub(crate) fn install(ctx: &Context) {
+pub fn install(ctx: &Context) {
     let done = Id::unique("ondes style");
     if ctx.data(|data| data.get_temp(done) == Some(true)) {
         return;

@@ -12,3 +12,4 @@ mod command;
 mod midi;
 mod peer;
 mod server;
+mod window;

@@ -1,0 +1,185 @@
+//! What is played on, and what MIDI is heard.
+
+use egui::{Align, ComboBox, Layout, ScrollArea, Ui};
+
+use super::fader::named;
+use super::tracks::channels;
+use super::view::{Command, View};
+use crate::devices::catalogue::{Device, Side};
+use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Status};
+
+/// Block lengths that are offered, frames.
+const BLOCKS: [u32; 7] = [32, 64, 128, 256, 512, 1024, 2048];
+/// Rates that are offered where a device does not tell, Hz.
+const RATES: [u32; 4] = [44_100, 48_000, 88_200, 96_000];
+
+/// The whole panel.
+pub(super) fn show(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+    ui.horizontal(|ui| {
+        ui.heading("Devices");
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if ui.button("Look again").clicked() {
+                commands.push(Command::Rescan);
+            }
+            if view.inventory.looking {
+                ui.weak("Looking …");
+            }
+        });
+    });
+    ScrollArea::vertical().id_salt("devices").auto_shrink(false).show(ui, |ui| {
+        audio(ui, view, commands);
+        ui.add_space(12.0);
+        midi(ui, view, commands);
+        for trouble in &view.inventory.troubles {
+            ui.small(trouble);
+        }
+    });
+}
+
+fn audio(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+    let now = &view.audio;
+    let mut choice = now.clone();
+    let found = &view.inventory;
+    ui.strong("Sound");
+    let hosts = found.hosts.iter().map(|host| {
+        let note = if host.available { "" } else { " (not running)" };
+        (Some(host.name.clone()), format!("{}{note}", host.name))
+    });
+    if pick(ui, "System", &mut choice.host, hosts) {
+        // Another system has other devices.
+        choice = AudioChoice { host: choice.host, block: choice.block, ..AudioChoice::default() };
+    }
+    let devices = |side: fn(&Device) -> Option<&Side>| {
+        found.devices.iter().filter(move |device| side(device).is_some()).map(|device| {
+            let name =
+                if device.name == device.id { device.name.clone() } else { format!("{} ({})", device.name, device.id) };
+            (Some(device.id.clone()), name)
+        })
+    };
+    pick(ui, "Output", &mut choice.output, devices(|device| device.output.as_ref()));
+    let mut input = if now.input_channels == Some(0) { None } else { Some(now.input.clone()) };
+    let inputs = devices(|device| device.input.as_ref()).map(|(id, name)| (Some(id), name));
+    let inputs = std::iter::once((Some(None), "Automatic".to_owned())).chain(inputs);
+    let none = now.input.is_none() && now.input_channels.is_none();
+    if none {
+        input = None;
+    }
+    if pick_named(ui, "Recorded", "None", &mut input, inputs) {
+        (choice.input, choice.input_channels) = match input {
+            None => (None, Some(0)),
+            Some(None) => (None, Some(2)),
+            Some(Some(id)) => (Some(id), None),
+        };
+    }
+    let known = found.devices.iter().filter(|device| now.output.as_ref().is_none_or(|id| *id == device.id));
+    let known = known.filter_map(|device| device.output.as_ref()).filter(|side| now.output.is_some() || side.default);
+    let mut rates: Vec<u32> = known.flat_map(|side| side.sample_rates.iter().copied()).collect();
+    if rates.is_empty() {
+        rates = RATES.into();
+    }
+    pick(ui, "Rate", &mut choice.sample_rate, rates.into_iter().map(|rate| (Some(rate), format!("{rate} Hz"))));
+    pick(ui, "Block", &mut choice.block, BLOCKS.into_iter().map(|block| (Some(block), format!("{block} frames"))));
+    if choice != *now {
+        commands.push(Command::Audio(choice));
+    }
+    if let Status::Playing(opened) = &view.sound {
+        let ms = |frames: usize| 1e3 * frames as f64 / f64::from(opened.sample_rate);
+        ui.small(format!(
+            "{} {}: {} in, {} out, block {:.1} ms, latency in {:.1} ms, out {:.1} ms",
+            opened.host,
+            opened.output,
+            opened.inputs,
+            opened.outputs,
+            ms(opened.max_block),
+            ms(opened.input_latency_frames),
+            ms(opened.output_latency_frames)
+        ));
+    }
+}
+
+fn midi(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+    let now = &view.midi;
+    let mut choice = now.clone();
+    ui.strong("MIDI");
+    let mut all = now.ports == MidiPorts::All;
+    if ui.checkbox(&mut all, "All ports").changed() {
+        choice.ports = if all { MidiPorts::All } else { MidiPorts::Names(view.ports.connected.clone()) };
+    }
+    let mut names: Vec<&str> = view.inventory.ports.iter().map(|port| port.name.as_str()).collect();
+    if let MidiPorts::Names(chosen) = &now.ports {
+        names.extend(
+            chosen
+                .iter()
+                .map(String::as_str)
+                .filter(|chosen| !view.inventory.ports.iter().any(|port| port.name == *chosen)),
+        );
+    }
+    for name in &names {
+        let chosen = match &now.ports {
+            MidiPorts::All => view.ports.connected.iter().any(|port| port == name),
+            MidiPorts::Names(chosen) => chosen.iter().any(|port| port == name),
+        };
+        let mut heard = chosen;
+        if ui.add_enabled(!all, egui::Checkbox::new(&mut heard, *name)).changed()
+            && let MidiPorts::Names(chosen) = &mut choice.ports
+        {
+            chosen.retain(|port| port != name);
+            if heard {
+                chosen.push((*name).to_owned());
+            }
+        }
+    }
+    if names.is_empty() {
+        ui.weak("No ports");
+    }
+    for missing in &view.ports.missing {
+        ui.small(format!("{missing} is not there; it is heard when it comes"));
+    }
+    ui.add_space(4.0);
+    ui.label("Channels");
+    ui.with_layout(Layout::right_to_left(Align::Min).with_main_wrap(true), |ui| {
+        ui.spacing_mut().item_spacing.x = 1.0;
+        if let Some(heard) = channels(ui, now.channels, "everything") {
+            choice.channels = heard;
+        }
+    });
+    if choice != *now {
+        commands.push(Command::Midi(MidiChoice { ..choice }));
+    }
+}
+
+/// A list to choose from, where nothing chosen is left to the system. Gives whether another was chosen.
+fn pick<T: PartialEq + Clone>(
+    ui: &mut Ui,
+    label: &str,
+    chosen: &mut Option<T>,
+    choices: impl Iterator<Item = (Option<T>, String)>,
+) -> bool {
+    pick_named(ui, label, "Automatic", chosen, choices)
+}
+
+fn pick_named<T: PartialEq + Clone>(
+    ui: &mut Ui,
+    label: &str,
+    none: &str,
+    chosen: &mut Option<T>,
+    choices: impl Iterator<Item = (Option<T>, String)>,
+) -> bool {
+    let choices: Vec<(Option<T>, String)> = std::iter::once((None, none.to_owned())).chain(choices).collect();
+    // What was chosen may not be there at the moment.
+    let said = choices.iter().find(|(choice, _)| choice == chosen).map_or("not there", |(_, name)| name.as_str());
+    let before = chosen.clone();
+    ui.horizontal(|ui| {
+        ui.add_sized([64.0, 24.0], egui::Label::new(label).halign(Align::Min));
+        let width = ui.available_width();
+        let combo = ComboBox::from_id_salt(label).width(width).truncate().selected_text(said).show_ui(ui, |ui| {
+            for (choice, name) in &choices {
+                if ui.selectable_label(choice == chosen, name).clicked() {
+                    *chosen = choice.clone();
+                }
+            }
+        });
+        named(ui, combo.response, label);
+    });
+    *chosen != before
+}

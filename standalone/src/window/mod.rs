@@ -1,0 +1,82 @@
+//! The app's window: tracks, their instruments, devices and recordings.
+//!
+//! [`view`] is what passes between the window and the app behind it: plain data to draw, and what the user did. [`Window`] draws,
+//! in `panels` with `tracks`, `devices` and `fader`, and knows nothing else. `studio` holds what plays and does what the user wants,
+//! with [`settings`] that are remembered, `unsaved` work that survives a crash, and the [`inventory`] of what there is to play
+//! on.
+
+mod devices;
+mod fader;
+pub mod inventory;
+mod panels;
+pub mod settings;
+mod studio;
+mod tracks;
+mod unsaved;
+pub mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eframe::{App, CreationContext, NativeOptions};
+use egui::{Ui, ViewportBuilder, vec2};
+
+pub use panels::Window;
+pub use view::{Command, View};
+
+use studio::Studio;
+
+/// Size of the window when it opens, points.
+const SIZE: [f32; 2] = [1180.0, 680.0];
+/// Between two frames while sound moves, and while nothing does.
+const FRAME: Duration = Duration::from_millis(33);
+const REST: Duration = Duration::from_millis(100);
+/// A peak below this, dB, is silence.
+const SILENCE_DB: f32 = -100.0;
+
+/// Opens the window, and plays until it is closed.
+///
+/// # Errors
+/// When there is no display, in one line.
+pub fn run() -> anyhow::Result<()> {
+    let viewport = ViewportBuilder::default()
+        .with_title("Ondes")
+        .with_app_id("ondes")
+        .with_inner_size(vec2(SIZE[0], SIZE[1]))
+        .with_min_inner_size(vec2(760.0, 480.0));
+    let options = NativeOptions { viewport, ..NativeOptions::default() };
+    eframe::run_native("ondes", options, Box::new(|context| Ok(Box::new(Ondes::new(context)))))
+        .map_err(|error| anyhow::anyhow!("the window cannot be opened: {error}"))
+}
+
+struct Ondes {
+    studio: Studio,
+    window: Window,
+}
+
+impl Ondes {
+    fn new(context: &CreationContext<'_>) -> Self {
+        let context = context.egui_ctx.clone();
+        Self { studio: Studio::open(Arc::new(move || context.request_repaint())), window: Window::new() }
+    }
+}
+
+impl App for Ondes {
+    fn logic(&mut self, context: &egui::Context, _: &mut eframe::Frame) {
+        self.studio.tick();
+        context.request_repaint_after(REST);
+    }
+
+    fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {
+        ui.ctx().set_theme(self.studio.theme());
+        let view = self.studio.view();
+        let commands = self.window.show(ui, &view, |ui| self.studio.show(ui));
+        if view.peaks_db.iter().any(|peak| *peak > SILENCE_DB) {
+            ui.ctx().request_repaint_after(FRAME);
+        }
+        if !commands.is_empty() {
+            ui.ctx().request_repaint();
+        }
+        commands.into_iter().for_each(|command| self.studio.obey(command));
+    }
+}

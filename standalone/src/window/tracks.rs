@@ -1,0 +1,318 @@
+//! The tracks, the set list, and what the track that is chosen listens to.
+
+use std::path::PathBuf;
+
+use egui::{Align, Button, ComboBox, Label, Layout, Rect, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2};
+use ondes_instance::preset::Product;
+
+use super::fader::{self, named, sign, toggle};
+use super::view::{ClipView, Command, TrackView, View};
+use crate::rack::console::ALL_CHANNELS;
+use crate::rack::saved::Input;
+
+/// What is being typed.
+#[derive(Default)]
+pub(super) struct Tracks {
+    renamed: Option<(usize, String)>,
+    /// Path of a recording, and the track that is to listen to it.
+    file: Option<(usize, String)>,
+}
+
+impl Tracks {
+    /// The list of all tracks, and the set list below.
+    pub fn list(&mut self, ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+        ui.horizontal(|ui| {
+            ui.heading("Tracks");
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                for (product, text, label) in [
+                    (Product::Effect, "+ Effect", "Add an effect"),
+                    (Product::Instrument, "+ Instrument", "Add an instrument"),
+                ] {
+                    let response = ui.button(text).on_hover_text(label);
+                    if named(ui, response, label).clicked() {
+                        commands.push(Command::Add(product));
+                    }
+                }
+            });
+        });
+        let below = 62.0 + 25.0 * view.set_list.len().min(6) as f32;
+        let height = (ui.available_height() - below).max(80.0);
+        ScrollArea::vertical()
+            .id_salt("tracks")
+            .max_height(height)
+            .min_scrolled_height(height)
+            .auto_shrink([false, false])
+            .show(ui, |ui| {
+                for track in &view.tracks {
+                    self.row(ui, view, track, commands);
+                }
+                if view.tracks.is_empty() {
+                    ui.weak("Nothing plays yet. Add an instrument.");
+                }
+            });
+        ui.separator();
+        set_list(ui, view, commands);
+    }
+
+    fn row(&mut self, ui: &mut Ui, view: &View, track: &TrackView, commands: &mut Vec<Command>) {
+        let TrackView { place, title, mix, .. } = track;
+        let (place, chosen) = (*place, view.selected == Some(track.place));
+        let fill = if chosen { ui.visuals().faint_bg_color } else { ui.visuals().panel_fill };
+        let frame = egui::Frame::new().fill(fill).corner_radius(5).inner_margin(6);
+        let frame = frame.show(ui, |ui| {
+            ui.push_id(("track", place), |ui| {
+                ui.set_width(ui.available_width());
+                ui.horizontal(|ui| {
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                        if sign(ui, "×", &format!("Remove {title}")) {
+                            commands.push(Command::Remove(place));
+                        }
+                        let mut moved = *mix;
+                        if toggle(ui, mix.solo, "S", &format!("Solo {title}")) {
+                            moved.solo = !mix.solo;
+                        }
+                        if toggle(ui, mix.mute, "M", &format!("Mute {title}")) {
+                            moved.mute = !mix.mute;
+                        }
+                        if moved != *mix {
+                            commands.push(Command::Mix(place, moved));
+                        }
+                        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                            self.title(ui, track, chosen, commands)
+                        });
+                    });
+                });
+                ui.horizontal(|ui| {
+                    let moved = fader::level(ui, *mix, 104.0, &format!("Level of {title}"));
+                    let moved = fader::pan(ui, moved.unwrap_or(*mix), 48.0, &format!("Pan of {title}")).or(moved);
+                    commands.extend(moved.map(|moved| Command::Mix(place, moved)));
+                    fader::figure(ui, &fader::decibels(mix.level_db), 62.0, true);
+                });
+                fader::meter(ui, &[track.peak_db], ui.available_width(), 4.0, &format!("Meter of {title}"));
+                if let Some(fault) = &track.fault {
+                    let ink = ui.visuals().error_fg_color;
+                    ui.add(Label::new(egui::RichText::new(fault).small().color(ink)).truncate()).on_hover_text(fault);
+                }
+            });
+        });
+        if chosen {
+            let rect = frame.response.rect;
+            ui.painter().vline(
+                rect.left() + 1.5,
+                rect.y_range().shrink(3.0),
+                Stroke::new(3.0, ui.visuals().selection.bg_fill),
+            );
+        }
+    }
+
+    fn title(&mut self, ui: &mut Ui, track: &TrackView, chosen: bool, commands: &mut Vec<Command>) {
+        if let Some((place, text)) = self.renamed.as_mut().filter(|(place, _)| *place == track.place) {
+            let response =
+                ui.add(TextEdit::singleline(text).desired_width(f32::INFINITY).hint_text("the model's name"));
+            let response = named(ui, response, "Name of the track");
+            if response.lost_focus() {
+                commands.push(Command::Rename(*place, text.clone()));
+                self.renamed = None;
+            } else {
+                response.request_focus();
+            }
+            return;
+        }
+        let text = if track.title.is_empty() { "Loading …" } else { &track.title };
+        let text = egui::RichText::new(format!("{}  {text}", track.place + 1));
+        let text = if chosen { text.strong() } else { text };
+        let button = Button::new(text).frame(false).truncate().min_size(vec2(ui.available_width(), 22.0));
+        // Aligns the name to the left.
+        let button = button.right_text("");
+        let response = ui.add(button).on_hover_text("Double-click to rename");
+        let response = named(ui, response, &format!("Track {}", track.place + 1));
+        if response.double_clicked() {
+            self.renamed = Some((track.place, track.title.clone()));
+        } else if response.clicked() {
+            commands.push(Command::Select(track.place));
+        }
+    }
+
+    /// What the track that is chosen listens to, in one line, and its recording.
+    pub fn source(&mut self, ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+        let Some(track) = view.tracks.iter().find(|track| view.selected == Some(track.place)) else { return };
+        ui.horizontal(|ui| {
+            self.input(ui, view, track, commands);
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                ui.spacing_mut().item_spacing.x = 2.0;
+                if let Some(channels) = channels(ui, track.midi_channels, "the track") {
+                    commands.push(Command::Channels(track.place, channels));
+                }
+                ui.label("MIDI ");
+            });
+        });
+        if let (Input::File { path, looped }, Some(clip)) = (&track.input, &track.clip) {
+            recording(ui, track.place, path, *looped, clip, commands);
+        }
+    }
+
+    fn input(&mut self, ui: &mut Ui, view: &View, track: &TrackView, commands: &mut Vec<Command>) {
+        let place = track.place;
+        ui.label("Input");
+        if let Some((_, text)) = self.file.as_mut().filter(|(typed, _)| *typed == place) {
+            let field = TextEdit::singleline(text).desired_width(230.0).hint_text("path of a recording");
+            let field = ui.add(field);
+            let field = named(ui, field, "Path of the recording");
+            let done = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+            let play = ui.button("Play").clicked();
+            if (done || play) && !text.trim().is_empty() {
+                let looped = matches!(track.input, Input::File { looped: true, .. });
+                commands.push(Command::Listen(place, Input::File { path: PathBuf::from(text.trim()), looped }));
+                self.file = None;
+            } else if ui.button("Cancel").clicked() {
+                self.file = None;
+            }
+            return;
+        }
+        let said = said(&track.input);
+        let inputs = match &view.sound {
+            crate::devices::Status::Playing(opened) => opened.inputs.max(2),
+            _ => 2,
+        };
+        let mut choices = vec![Input::Nothing];
+        choices.extend((0..inputs.min(16)).map(|first| Input::Channels { first, count: 1 }));
+        choices.extend((0..inputs.min(16) / 2).map(|pair| Input::Channels { first: 2 * pair, count: 2 }));
+        let combo = ComboBox::from_id_salt("input").width(130.0).selected_text(&said).show_ui(ui, |ui| {
+            for choice in choices {
+                let name = self::said(&choice);
+                if ui.selectable_label(track.input == choice, name).clicked() && track.input != choice {
+                    commands.push(Command::Listen(place, choice));
+                }
+            }
+            if ui.selectable_label(matches!(track.input, Input::File { .. }), "Recording…").clicked() {
+                let path = if let Input::File { path, .. } = &track.input {
+                    path.display().to_string()
+                } else {
+                    String::new()
+                };
+                self.file = Some((place, path));
+            }
+        });
+        named(ui, combo.response, "Input of the track");
+    }
+}
+
+fn said(input: &Input) -> String {
+    match input {
+        Input::Nothing => "None".into(),
+        Input::Channels { first, count: 1 } => format!("Input {}", first + 1),
+        Input::Channels { first, count } => format!("Inputs {}–{}", first + 1, first + count),
+        Input::File { path, .. } => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+/// All sixteen MIDI channels, drawn from right to left. Gives which are heard from now on.
+pub(super) fn channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
+    let mut now = heard;
+    for channel in (0..16).rev() {
+        let on = heard >> channel & 1 == 1;
+        let text = egui::RichText::new((channel + 1).to_string()).small();
+        let button =
+            Button::selectable(on && heard != ALL_CHANNELS, text).frame_when_inactive(true).min_size(vec2(19.0, 20.0));
+        let button = ui.scope(|ui| {
+            ui.spacing_mut().button_padding.x = 2.0;
+            ui.add(button)
+        });
+        let label = format!("MIDI channel {} for {owner}", channel + 1);
+        if named(ui, button.inner, &label).clicked() {
+            // Out of all, one is chosen; then more, or fewer.
+            now = if heard == ALL_CHANNELS { 1 << channel } else { heard ^ 1 << channel };
+        }
+    }
+    let label = format!("All MIDI channels for {owner}");
+    if toggle(ui, heard == ALL_CHANNELS, "All", &label) || now == 0 {
+        now = ALL_CHANNELS;
+    }
+    (now != heard).then_some(now)
+}
+
+fn recording(
+    ui: &mut Ui,
+    place: usize,
+    path: &std::path::Path,
+    looped: bool,
+    clip: &ClipView,
+    commands: &mut Vec<Command>,
+) {
+    ui.horizontal(|ui| {
+        if toggle(ui, clip.playing, if clip.playing { "Pause" } else { "Play" }, "Play the recording") {
+            commands.push(Command::Roll(place, !clip.playing));
+        }
+        if toggle(ui, looped, "Loop", "Loop the recording") {
+            commands.push(Command::Listen(place, Input::File { path: path.into(), looped: !looped }));
+        }
+        let (at, end) = (clip.place * clip.length_s, clip.length_s);
+        fader::figure(ui, &format!("{} / {}", clock(at), clock(end)), 96.0, true);
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 34.0), Sense::click_and_drag());
+        let response = named(ui, response, "Waveform").on_hover_text(path.display().to_string());
+        let visuals = ui.visuals();
+        ui.painter().rect_filled(rect, 4.0, visuals.extreme_bg_color);
+        let inner = rect.shrink(3.0);
+        let step = inner.width() / clip.outline.len().max(1) as f32;
+        for (index, largest) in clip.outline.iter().enumerate() {
+            let x = inner.left() + (index as f32 + 0.5) * step;
+            let half = (largest * 0.5 * inner.height()).max(0.5);
+            let bar = Rect::from_min_max(
+                pos2(x - 0.5 * step, inner.center().y - half),
+                pos2(x + 0.5 * step, inner.center().y + half),
+            );
+            let played = (index as f32) < clip.place * clip.outline.len() as f32;
+            let ink = if played { visuals.selection.bg_fill } else { visuals.weak_text_color() };
+            ui.painter().rect_filled(bar, 0.0, ink);
+        }
+        let x = inner.left() + clip.place.clamp(0.0, 1.0) * inner.width();
+        ui.painter().vline(x, rect.y_range(), Stroke::new(1.5, visuals.text_color()));
+        if (response.clicked() || response.dragged())
+            && let Some(pointer) = response.interact_pointer_pos()
+        {
+            let part = ((pointer.x - inner.left()) / inner.width()).clamp(0.0, 1.0);
+            commands.push(Command::Seek(place, part));
+        }
+    });
+}
+
+fn clock(seconds: f32) -> String {
+    format!("{}:{:04.1}", (seconds / 60.0) as u32, seconds % 60.0)
+}
+
+fn set_list(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+    ui.horizontal(|ui| {
+        ui.label("Set list")
+            .on_hover_text("MIDI program changes choose these models, on the tracks that hear their channel");
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let response = ui.add_enabled(view.selected.is_some(), Button::new("+ Model"));
+            if named(ui, response, "Add the model to the set list").clicked() {
+                commands.push(Command::Keep);
+            }
+        });
+    });
+    ScrollArea::vertical().id_salt("set list").auto_shrink([false, true]).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 2.0;
+        for (index, name) in view.set_list.iter().enumerate() {
+            ui.push_id(index, |ui| {
+                ui.horizontal(|ui| {
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                        if sign(ui, "×", &format!("Take {name} out of the set list")) {
+                            commands.push(Command::Forget(index));
+                        }
+                        if sign(ui, "Up", &format!("{name} comes earlier")) {
+                            commands.push(Command::Raise(index));
+                        }
+                        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                            let response =
+                                ui.add(Button::new(format!("{}  {name}", index + 1)).frame(false).truncate());
+                            if named(ui, response, &format!("Play {name}")).clicked() {
+                                commands.push(Command::Call(index));
+                            }
+                        });
+                    });
+                });
+            });
+        }
+    });
+}

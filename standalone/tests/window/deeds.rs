@@ -1,0 +1,200 @@
+//! What a user does, and what becomes of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+use ondes::devices::{AudioChoice, MidiChoice, MidiPorts, Status};
+use ondes::rack::mix::Settings;
+use ondes::rack::saved::Input;
+use ondes::record;
+use ondes::window::view::{ClipView, Question};
+use ondes::window::{Command, View};
+use ondes_instance::preset::Product;
+
+use super::fake::{choose, click, open, playing, sees, told, type_in};
+
+#[test]
+fn tracks_are_added_chosen_mixed_and_removed() {
+    let mut test = open(playing());
+    for label in ["Add an instrument", "Add an effect", "Track 2", "Mute Bowed", "Solo Wind", "Remove Wind", "Panic"] {
+        click(&mut test, label);
+    }
+    let mix = Settings { level_db: -3.0, ..Settings::default() };
+    let expected = [
+        Command::Add(Product::Instrument),
+        Command::Add(Product::Effect),
+        Command::Select(1),
+        Command::Mix(0, Settings { mute: true, ..mix }),
+        Command::Mix(1, Settings { solo: true, ..mix }),
+        Command::Remove(1),
+        Command::Panic,
+    ];
+    assert_eq!(told(&mut test), expected);
+    for label in ["Level of Wind", "Pan of Wind", "Master level"] {
+        test.get_by_label(label).focus();
+        test.run_steps(2);
+        test.key_press(Key::ArrowRight);
+        test.run_steps(2);
+    }
+    let moved = told(&mut test);
+    assert!(matches!(moved[0], Command::Mix(1, moved) if moved.level_db > -3.0 && moved.pan == 0.0), "{moved:?}");
+    assert!(matches!(moved[1], Command::Mix(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0), "{moved:?}");
+    assert!(matches!(moved[2], Command::Master(moved) if moved.level_db > 0.0), "{moved:?}");
+}
+
+#[test]
+fn devices_and_ports_are_chosen() {
+    let mut test = open(playing());
+    click(&mut test, "Devices");
+    assert_eq!(told(&mut test), [Command::Rescan]);
+    choose(&mut test, "Output", "hw:Babyface");
+    choose(&mut test, "Rate", "44100 Hz");
+    choose(&mut test, "Block", "64 frames");
+    choose(&mut test, "Recorded", "hw:Babyface");
+    let audio = AudioChoice::default();
+    let expected = [
+        Command::Audio(AudioChoice { output: Some("hw:Babyface".into()), ..audio.clone() }),
+        Command::Audio(AudioChoice { sample_rate: Some(44_100), ..audio.clone() }),
+        Command::Audio(AudioChoice { block: Some(64), ..audio.clone() }),
+        Command::Audio(AudioChoice { input: Some("hw:Babyface".into()), ..audio.clone() }),
+    ];
+    assert_eq!(told(&mut test), expected);
+    // Another system has other devices, and other rates.
+    test.state_mut().view.audio = AudioChoice { output: Some("hw:Babyface".into()), block: Some(64), ..audio.clone() };
+    choose(&mut test, "System", "ALSA");
+    assert_eq!(told(&mut test), [Command::Audio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]);
+
+    click(&mut test, "All ports");
+    let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
+    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
+    test.state_mut().view.midi.ports = both;
+    test.run_steps(2);
+    click(&mut test, "Faders");
+    let one = MidiPorts::Names(vec!["Keystation".into()]);
+    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: one, channels: u16::MAX })]);
+}
+
+#[test]
+fn a_track_listens_to_channels_or_to_a_recording() {
+    let mut test = open(playing());
+    choose(&mut test, "Input of the track", "Inputs 1–2");
+    assert_eq!(told(&mut test), [Command::Listen(0, Input::Channels { first: 0, count: 2 })]);
+    choose(&mut test, "Input of the track", "Recording…");
+    type_in(&mut test, "Path of the recording", "/songs/voice.wav");
+    click(&mut test, "Play");
+    let file = |looped| Input::File { path: "/songs/voice.wav".into(), looped };
+    assert_eq!(told(&mut test), [Command::Listen(0, file(false))]);
+    click(&mut test, "MIDI channel 3 for the track");
+    assert_eq!(told(&mut test), [Command::Channels(0, 0b100)]);
+
+    let track = &mut test.state_mut().view.tracks[0];
+    (track.input, track.midi_channels) = (file(false), 0b100);
+    let outline = Arc::from(vec![0.5; 64]);
+    track.clip = Some(ClipView { outline, place: 0.25, length_s: 8.0, playing: true });
+    test.run_steps(4);
+    click(&mut test, "Loop the recording");
+    click(&mut test, "Play the recording");
+    click(&mut test, "Waveform");
+    click(&mut test, "MIDI channel 5 for the track");
+    click(&mut test, "MIDI channel 3 for the track");
+    let did = told(&mut test);
+    assert_eq!(did[..2], [Command::Listen(0, file(true)), Command::Roll(0, false)]);
+    assert!(matches!(did[2], Command::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
+    // Without any channel a track would be mute for no reason to be seen.
+    assert_eq!(did[did.len() - 2..], [Command::Channels(0, 0b10100), Command::Channels(0, u16::MAX)]);
+}
+
+#[test]
+fn the_set_list_is_ordered_by_hand() {
+    let mut test = open(playing());
+    let labels =
+        ["Add the model to the set list", "Play Plucked", "Plucked comes earlier", "Take Bowed out of the set list"];
+    labels.into_iter().for_each(|label| click(&mut test, label));
+    assert_eq!(told(&mut test), [Command::Keep, Command::Call(1), Command::Raise(1), Command::Forget(0)]);
+}
+
+#[test]
+fn what_is_heard_is_recorded() {
+    let mut test = open(playing());
+    click(&mut test, "Record");
+    click(&mut test, "Save last 30 s");
+    assert_eq!(told(&mut test), [Command::Record(true), Command::SavePast]);
+    test.state_mut().view.recording = record::Status { recording: Some(48_000 * 75), ..record::Status::default() };
+    test.state_mut().view.news = Some("Saved the last 30 s to /music/a.wav".into());
+    test.run_steps(2);
+    assert!(sees(&test, "/music/a.wav"));
+    click(&mut test, "End the recording");
+    click(&mut test, "Dismiss");
+    assert_eq!(told(&mut test), [Command::Record(false), Command::Dismiss]);
+}
+
+#[test]
+fn sessions_are_opened_and_saved() {
+    let mut test = open(playing());
+    click(&mut test, "Save");
+    click(&mut test, "Open…");
+    click(&mut test, "Night");
+    click(&mut test, "Save as…");
+    type_in(&mut test, "Path of the session", "/songs/two");
+    click(&mut test, "OK");
+    let expected =
+        [Command::Save, Command::Open("/songs/Night.ondes-session".into()), Command::SaveAs("/songs/two".into())];
+    assert_eq!(told(&mut test), expected);
+    // Without a name there is one to be given first.
+    test.state_mut().view.path = None;
+    click(&mut test, "Save");
+    type_in(&mut test, "Path of the session", "Dawn");
+    test.key_press(Key::Enter);
+    test.run_steps(4);
+    assert_eq!(told(&mut test), [Command::SaveAs("Dawn".into())]);
+    assert!(test.query_by_label("Path of the session").is_none());
+}
+
+#[test]
+fn nothing_is_lost_unasked() {
+    let mut test = open(View { question: Some(Question::Unsaved), ..playing() });
+    assert!(sees(&test, "“Stage” has changes that are not saved"));
+    ["Stay", "Save it", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
+    assert_eq!(told(&mut test), [Command::Cancel, Command::Save, Command::Discard]);
+    test.state_mut().view.question = Some(Question::Recover);
+    test.run_steps(2);
+    click(&mut test, "Bring it back");
+    assert_eq!(told(&mut test), [Command::Recover]);
+}
+
+#[test]
+fn what_went_wrong_is_said() {
+    let lost = Status::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
+    let problems = vec!["first".to_owned(), "/a.wav: no such file".to_owned()];
+    let mut test = open(View { sound: lost, problems, ..playing() });
+    assert!(sees(&test, "Babyface is gone (it was unplugged)"));
+    assert!(sees(&test, "/a.wav: no such file (and 1 more)"));
+    test.state_mut().view.sound = Status::Failed("no JACK server is running".into());
+    test.state_mut().view.tracks[1].fault = Some("Old Bell is missing".into());
+    test.run_steps(2);
+    assert!(!sees(&test, "Babyface") && sees(&test, "No sound: no JACK server is running"));
+    assert!(sees(&test, "Old Bell is missing"));
+    click(&mut test, "Dismiss");
+    assert_eq!(told(&mut test), [Command::Dismiss]);
+}
+
+#[test]
+fn no_data_break_the_window() {
+    let nan = f32::NAN;
+    let mut view = playing();
+    view.peaks_db = [nan, f32::INFINITY];
+    (view.limiter_db, view.load) = (nan, nan);
+    view.master = Settings { level_db: nan, pan: nan, ..Settings::default() };
+    view.tracks[0].peak_db = nan;
+    view.tracks[0].input = Input::File { path: "/a.wav".into(), looped: true };
+    view.tracks[0].clip = Some(ClipView { outline: Arc::from([]), place: nan, length_s: nan, playing: true });
+    let mut test = open(view);
+    test.render().expect("a picture");
+    let mut test = open(View { tracks: Vec::new(), selected: None, ..playing() });
+    assert!(sees(&test, "Add a track to play"));
+    test.set_size(egui::vec2(200.0, 120.0));
+    test.run_steps(2);
+    test.render().expect("a picture");
+}

@@ -1,0 +1,151 @@
+//! Data for a window, and hands to use it.
+
+use egui::Role;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use ondes::devices::catalogue::{Device, Host, Side};
+use ondes::devices::midi::MidiPort;
+use ondes::devices::{AudioChoice, MidiChoice, MidiStatus, Opened, Status};
+use ondes::rack::console::ALL_CHANNELS;
+use ondes::rack::mix::Settings;
+use ondes::rack::saved::Input;
+use ondes::record;
+use ondes::window::inventory::Inventory;
+use ondes::window::view::TrackView;
+use ondes::window::{Command, View, Window};
+use ondes_instance::preset::Product;
+
+use super::raster::Raster;
+
+pub struct Desktop {
+    pub window: Window,
+    pub view: View,
+    told: Vec<Command>,
+}
+
+pub type Test = Harness<'static, Desktop>;
+
+/// Two tracks that play on JACK.
+pub fn playing() -> View {
+    let side = |default| Some(Side { channels: 2, sample_rates: vec![44_100, 48_000], default });
+    let host = |name: &str, default| Host { name: name.into(), available: true, default };
+    let device =
+        |id: &str, default| Device { id: id.into(), name: id.into(), output: side(default), input: side(default) };
+    let port = |name: &str| MidiPort { system: "ALSA".into(), name: name.into() };
+    View {
+        session: "Stage".into(),
+        path: Some("/songs/Stage.ondes-session".into()),
+        changed: true,
+        recent: vec!["/songs/Stage.ondes-session".into(), "/songs/Night.ondes-session".into()],
+        tracks: vec![track(0, "Bowed", Product::Instrument), track(1, "Wind", Product::Effect)],
+        selected: Some(0),
+        set_list: vec!["Bowed".into(), "Plucked".into()],
+        master: Settings::default(),
+        peaks_db: [-12.0, -15.0],
+        limiter_db: -1.5,
+        sound: Status::Playing(opened()),
+        load: 0.23,
+        misses: 1,
+        recording: record::Status::default(),
+        inventory: Inventory {
+            hosts: vec![host("ALSA", false), host("JACK", true)],
+            devices: vec![device("system", true), device("hw:Babyface", false)],
+            ports: vec![port("Keystation"), port("Faders")],
+            troubles: Vec::new(),
+            looking: false,
+        },
+        audio: AudioChoice::default(),
+        midi: MidiChoice::default(),
+        ports: MidiStatus { connected: vec!["Keystation".into(), "Faders".into()], ..MidiStatus::default() },
+        problems: Vec::new(),
+        news: None,
+        question: None,
+    }
+}
+
+pub fn opened() -> Opened {
+    Opened {
+        host: "JACK".into(),
+        output: "system".into(),
+        input: None,
+        sample_rate: 48_000,
+        max_block: 256,
+        inputs: 2,
+        outputs: 2,
+        output_latency_frames: 512,
+        input_latency_frames: 256,
+        bridge_frames: 0,
+    }
+}
+
+pub fn track(place: usize, title: &str, product: Product) -> TrackView {
+    TrackView {
+        place,
+        title: title.into(),
+        product,
+        mix: Settings { level_db: -3.0, ..Settings::default() },
+        peak_db: -9.0,
+        fault: None,
+        input: Input::Nothing,
+        clip: None,
+        midi_channels: ALL_CHANNELS,
+    }
+}
+
+pub fn open(view: View) -> Test {
+    let desktop = Desktop { window: Window::new(), view, told: Vec::new() };
+    let mut test = Harness::builder()
+        .with_size([1180.0, 680.0])
+        .with_max_steps(16)
+        .with_step_dt(1.0 / 60.0)
+        .with_render_cursor(false)
+        .renderer(Raster::default())
+        .build_ui_state(
+            |ui, desktop: &mut Desktop| {
+                ui.ctx().set_theme(egui::Theme::Dark);
+                // The harness leaves a margin, the app's window has none.
+                let all = egui::UiBuilder::new().max_rect(ui.ctx().content_rect());
+                let mut ui = ui.new_child(all);
+                let view = desktop.view.clone();
+                let told = desktop.window.show(&mut ui, &view, |ui| {
+                    ui.heading("The instrument");
+                });
+                desktop.told.extend(told);
+            },
+            desktop,
+        );
+    test.run_steps(4);
+    test
+}
+
+/// What was told since this was last asked.
+pub fn told(test: &mut Test) -> Vec<Command> {
+    std::mem::take(&mut test.state_mut().told)
+}
+
+pub fn click(test: &mut Test, label: &str) {
+    test.get_by_label(label).click();
+    test.run_steps(4);
+}
+
+/// Takes something from a list.
+pub fn choose(test: &mut Test, list: &str, choice: &str) {
+    test.get_by_role_and_label(Role::ComboBox, list).click();
+    test.run_steps(4);
+    test.get_by_label(choice).click();
+    test.run_steps(4);
+}
+
+pub fn type_in(test: &mut Test, field: &str, text: &str) {
+    test.get_by_label(field).focus();
+    test.run_steps(2);
+    // What is there gives way.
+    test.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::A);
+    test.run_steps(2);
+    test.get_by_label(field).type_text(text);
+    test.run_steps(2);
+}
+
+pub fn sees(test: &Test, part: &str) -> bool {
+    test.query_by_label_contains(part).is_some()
+}

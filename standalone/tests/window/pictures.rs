@@ -1,0 +1,34 @@
+//! How it looks. `UPDATE_SNAPSHOTS=1 cargo test -p ondes --test window` makes the pictures anew.
+
+use std::sync::Arc;
+
+use egui_kittest::SnapshotOptions;
+use ondes::rack::saved::Input;
+use ondes::window::view::{ClipView, Question};
+
+use super::fake::{Test, click, open, playing};
+
+fn picture(test: &mut Test, name: &str) {
+    test.remove_cursor();
+    test.run_steps(2);
+    // Another machine's sine may be off by a bit, and with it a pixel on the edge of a curve.
+    test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
+}
+
+#[test]
+fn devices_are_open() {
+    let mut test = open(playing());
+    click(&mut test, "Devices");
+    picture(&mut test, "devices");
+}
+
+#[test]
+fn a_recording_plays_and_there_is_something_to_decide() {
+    let mut view = playing();
+    view.question = Some(Question::Recover);
+    view.problems.push("/songs/old.wav: no such file".into());
+    view.tracks[0].input = Input::File { path: "/songs/voice.wav".into(), looped: true };
+    let outline: Arc<[f32]> = (0..512).map(|n| (n * n % 97) as f32 / 97.0).collect();
+    view.tracks[0].clip = Some(ClipView { outline, place: 0.4, length_s: 92.5, playing: true });
+    picture(&mut open(view), "recording");
+}
