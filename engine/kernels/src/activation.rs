@@ -7,7 +7,7 @@ use crate::simd::{Array, Kernel, LANES, Simd};
 
 macro_rules! functions {
     ($($operation:ident = |$s:ident, $x:ident| $body:expr;)*) => {$(
-        struct $operation;
+        pub(crate) struct $operation;
 
         impl Lanewise<0, 1> for $operation {
             #[inline(always)]
@@ -27,8 +27,8 @@ functions! {
     Exp = |s, x| elementary::exp(s, x);
 }
 
-struct LeakyRelu {
-    slope: f32,
+pub(crate) struct LeakyRelu {
+    pub slope: f32,
 }
 
 impl Lanewise<0, 1> for LeakyRelu {

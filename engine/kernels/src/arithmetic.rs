@@ -4,11 +4,11 @@ use crate::Kernels;
 use crate::lanewise::{Lanewise, Over};
 use crate::simd::{Array, Kernel, LANES, Simd};
 
-struct Add;
-struct Multiply;
-struct ScaleOffset {
-    scale: f32,
-    offset: f32,
+pub(crate) struct Add;
+pub(crate) struct Multiply;
+pub(crate) struct ScaleOffset {
+    pub scale: f32,
+    pub offset: f32,
 }
 struct MultiplyAdd {
     gain: f32,

@@ -22,7 +22,9 @@
 //! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
 //! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
 //! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, `oscillator`
-//! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. Unsafe code exists only in the per-CPU files of `simd` and in `flush`.
+//! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `timewise` is for networks of few
+//! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd` and
+//! in `flush`.
 
 #![deny(unsafe_code)]
 // Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.
@@ -30,6 +32,7 @@
 
 mod activation;
 mod arithmetic;
+mod cells;
 mod conditioning;
 mod elementary;
 mod flush;
@@ -40,12 +43,16 @@ mod matrix;
 mod noise;
 mod norm;
 mod oscillator;
+mod peak;
 mod recurrent;
 mod simd;
+mod timewise;
 
+pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
+pub use timewise::{Binary, Convolution, FRAMES_OF_A_VECTOR, Rows, TapWeights, Unary};
 
 use simd::{Kernel, Level};
 

@@ -3,6 +3,7 @@
 use ondes_kernels::Kernels;
 
 use super::layers::{self, Build, Layer};
+use super::timewise::Timewise;
 use crate::model::graph::Shapes;
 use crate::model::{Fault, Model, Op, limits};
 
@@ -61,6 +62,12 @@ impl Plan {
         };
         let (input_shapes, node_shapes) = shapes.values.split_at(method.inputs.len());
         places.extend(input_shapes.iter().map(|&shape| place(shape)));
+        if let Some(network) = Timewise::new(method, &shapes, model.weights(), streams) {
+            let makes = place(shapes.values[shapes.shown[0]]);
+            let name = method.name.clone();
+            let steps = vec![Step { layer: Box::new(network), reads: places.clone(), makes, copies: false, name }];
+            return Ok(Self { steps, inputs: places, outputs: vec![makes], arena });
+        }
         let mut steps = Vec::new();
         for (index, node) in method.nodes.iter().enumerate() {
             let reads: Vec<Place> = shapes.reads[index].iter().map(|&value| places[value]).collect();

@@ -1,5 +1,6 @@
 //! The layers of the native executor: one file for each family of ops.
 
+mod cells;
 mod conv;
 mod elementwise;
 mod join;
@@ -7,7 +8,7 @@ mod matrix;
 mod recurrent;
 mod synthesis;
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{Cell, Kernels};
 
 use super::plan::Place;
 use crate::model::{Op, Shape, Tensor, Weights};
@@ -92,6 +93,9 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::ConvTranspose1d { outputs, kernel, stride } => {
             Box::new(conv::ConvTranspose1d::new(build, outputs, kernel, stride))
         }
+        // At the rate of sound a step has many frames and few streams; at that of control it is the other way round.
+        Op::Gru { hidden } if build.inputs[0].ratio == 1 => Box::new(cells::Cells::new(build, Cell::Gru, hidden)),
+        Op::Lstm { hidden } if build.inputs[0].ratio == 1 => Box::new(cells::Cells::new(build, Cell::Lstm, hidden)),
         Op::Gru { hidden } => Box::new(recurrent::Gru::new(build, hidden)),
         Op::Lstm { hidden } => Box::new(recurrent::Lstm::new(build, hidden)),
         Op::LayerNorm => Box::new(elementwise::LayerNorm::new(build)),

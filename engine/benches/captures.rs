@@ -1,0 +1,209 @@
+//! What captures of the common sizes cost: nanoseconds per sample at 48 kHz on one core, times real time, and the share of
+//! what the core's multiply-adds could do at most, measured in the same run.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use ondes_engine::Kernels;
+use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::native::Executor;
+
+/// A graph in the making.
+#[derive(Default)]
+struct Graph {
+    nodes: Vec<Node>,
+}
+
+impl Graph {
+    fn add(&mut self, name: impl Into<String>, op: Op, inputs: &[&str]) -> String {
+        let name = name.into();
+        self.nodes.push(Node { name: name.clone(), inputs: inputs.iter().map(|&i| i.to_owned()).collect(), op });
+        name
+    }
+
+    fn conv(&mut self, name: impl Into<String>, input: &str, outputs: usize, kernel: usize, dilation: usize) -> String {
+        self.add(name, Op::Conv1d { outputs, kernel, stride: 1, dilation, groups: 1 }, &[input])
+    }
+
+    /// A layer array of a WaveNet: returns what it passes on and its head.
+    fn array(
+        &mut self,
+        name: &str,
+        input: &str,
+        head: Option<String>,
+        channels: usize,
+        layers: &[(usize, usize)],
+        act: &Op,
+    ) -> (String, String) {
+        let mut x = self.conv(format!("{name}.rechannel"), input, channels, 1, 1);
+        let mut head = head;
+        for (index, &(kernel, dilation)) in layers.iter().enumerate() {
+            let layer = format!("{name}.{index}");
+            let conv = self.conv(format!("{layer}.conv"), &x, channels, kernel, dilation);
+            let mixin = self.conv(format!("{layer}.mixin"), "audio", channels, 1, 1);
+            let sum = self.add(format!("{layer}.sum"), Op::Add, &[&conv, &mixin]);
+            let z = self.add(format!("{layer}.act"), act.clone(), &[&sum]);
+            head = Some(match head {
+                Some(head) => self.add(format!("{layer}.head"), Op::Add, &[&head, &z]),
+                None => z.clone(),
+            });
+            let out = self.conv(format!("{layer}.out"), &z, channels, 1, 1);
+            x = self.add(format!("{layer}.residual"), Op::Add, &[&x, &out]);
+        }
+        (x, head.expect("there are layers"))
+    }
+
+    fn model(self, output: &str) -> Model {
+        let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+        let method = Method {
+            name: "forward".into(),
+            block: 1,
+            inputs: vec![port("audio")],
+            outputs: vec![port(output)],
+            nodes: self.nodes,
+        };
+        let mut weights = Weights::default();
+        let mut random = 1_u32;
+        let shapes = method.infer().expect("it fits");
+        for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
+            for spec in node.op.weights(&inputs) {
+                let count: usize = spec.shape.iter().product();
+                let scale = 1.0 / (count as f32 / spec.shape[0] as f32).sqrt();
+                let data = (0..count).map(|_| {
+                    random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * scale
+                });
+                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
+            }
+        }
+        let header = Header {
+            format: FORMAT,
+            kind: Kind::Effect,
+            sample_rate: 48_000,
+            methods: vec![method],
+            controls: Vec::new(),
+            performance: None,
+            card: Card::default(),
+        };
+        Model::new(header, weights).expect("it is sound")
+    }
+}
+
+const LONG: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+fn layers(dilations: &[usize]) -> Vec<(usize, usize)> {
+    dilations.iter().map(|&dilation| (3, dilation)).collect()
+}
+
+fn classic(first: usize, second: usize, dilations: [&[usize]; 2]) -> Model {
+    let mut graph = Graph::default();
+    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), &Op::Tanh);
+    let head = graph.conv("array0.rechannel_head", &head, second, 1, 1);
+    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), &Op::Tanh);
+    let y = graph.conv("array1.rechannel_head", &head, 1, 1, 1);
+    graph.model(&y)
+}
+
+fn standard() -> Model {
+    classic(16, 8, [&LONG, &LONG])
+}
+
+fn short(first: usize, second: usize) -> Model {
+    classic(first, second, [&LONG[..7], &[128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]])
+}
+
+fn a2(channels: usize) -> Model {
+    let seven = [1, 3, 7, 17, 41, 101, 239];
+    let dilations: Vec<usize> = [&seven[..], &seven, &[1, 13], &seven].concat();
+    let kernel = |index: usize| if index == 14 || index == 15 { 15 } else { 6 };
+    let layers: Vec<_> = dilations.iter().enumerate().map(|(index, &dilation)| (kernel(index), dilation)).collect();
+    let mut graph = Graph::default();
+    let (_, head) = graph.array("array0", "audio", None, channels, &layers, &Op::LeakyRelu { slope: 0.01 });
+    let y = graph.conv("array0.head", &head, 1, 16, 1);
+    graph.model(&y)
+}
+
+fn stack() -> Model {
+    let mut graph = Graph::default();
+    let mut x = "audio".to_owned();
+    for (index, dilation) in LONG.into_iter().enumerate() {
+        let conv = graph.conv(format!("{index}.conv"), &x, 16, 3, dilation);
+        x = graph.add(format!("{index}.act"), Op::Tanh, &[&conv]);
+    }
+    let y = graph.conv("head", &x, 1, 1, 1);
+    graph.model(&y)
+}
+
+fn lstm(hidden: usize) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.add("lstm", Op::Lstm { hidden }, &["audio"]);
+    let y = graph.add("head", Op::Linear { outputs: 1 }, &[&x]);
+    graph.model(&y)
+}
+
+/// Multiply-adds per nanosecond of 24 chains in vectors: what this core can do at most.
+fn peak() -> f64 {
+    let kernels = Kernels::detect();
+    let runs = 200_000;
+    let mut best = f64::MAX;
+    for _ in 0..20 {
+        let start = Instant::now();
+        let count = black_box(kernels.multiply_adds(black_box(runs)));
+        best = best.min(start.elapsed().as_nanos() as f64 / count as f64);
+    }
+    1.0 / best
+}
+
+fn main() {
+    let peak = peak();
+    println!("one core: {:.0} GFLOPS of multiply-adds, kernels {}", 2.0 * peak, Kernels::detect().name());
+    println!(
+        "{:>12} {:>8} {:>6} {:>9} {:>9} {:>9} {:>7}",
+        "model", "weights", "block", "ns/sample", "worst", "x real", "peak"
+    );
+    type Make = fn() -> Model;
+    let models: [(&str, Make); 9] = [
+        ("standard", standard),
+        ("lite", || short(12, 6)),
+        ("feather", || short(8, 4)),
+        ("nano", || short(4, 2)),
+        ("a2 full", || a2(8)),
+        ("a2 lite", || a2(3)),
+        ("lstm 1x16", || lstm(16)),
+        ("lstm 1x40", || lstm(40)),
+        ("conv stack", stack),
+    ];
+    // Names, or parts of them, pick models.
+    let picked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for (name, make) in
+        models.into_iter().filter(|(name, _)| picked.is_empty() || picked.iter().any(|p| name.contains(p)))
+    {
+        let model = make();
+        let work = model.method("forward").expect("it has one").multiply_adds_per_second(1);
+        for block in [32, 64, 128, 512] {
+            let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, block).expect("it fits");
+            let mut times = Vec::new();
+            let mut phase = 0.0_f32;
+            for _ in 0..48_000 * 4 / block {
+                executor.begin(&[0], block);
+                for x in executor.input(0) {
+                    phase = (phase + 0.011) % 1.0;
+                    *x = 0.5 * (phase * std::f32::consts::TAU).sin();
+                }
+                let start = Instant::now();
+                executor.run();
+                times.push(start.elapsed().as_nanos() as f64 / block as f64);
+            }
+            black_box(executor.output(0));
+            let mut times = times.split_off(times.len() / 10);
+            times.sort_by(f64::total_cmp);
+            let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+            println!(
+                "{name:>12} {:>8} {block:>6} {median:>9.1} {worst:>9.1} {:>9.0} {:>6.0}%",
+                model.parameters(),
+                1e9 / 48_000.0 / median,
+                100.0 * work / median / peak
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What happens at each frame alone.
+
+use super::Rows;
+use crate::lanewise::Lanewise;
+use crate::simd::{Kernel, LANES, Simd};
+use crate::{Kernels, activation, arithmetic};
+
+/// An operation on one value; as the method of [`Kernels`] of that name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unary {
+    /// [`Kernels::tanh`]
+    Tanh,
+    /// [`Kernels::sigmoid`]
+    Sigmoid,
+    /// [`Kernels::relu`]
+    Relu,
+    /// [`Kernels::leaky_relu`]
+    LeakyRelu {
+        /// Slope below zero.
+        slope: f32,
+    },
+    /// [`Kernels::softplus`]
+    Softplus,
+    /// [`Kernels::exp_sigmoid`]
+    ExpSigmoid,
+    /// [`Kernels::scale_offset`]
+    ScaleOffset {
+        /// Factor.
+        scale: f32,
+        /// Summand.
+        offset: f32,
+    },
+}
+
+/// An operation on two values that takes the place of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    /// The second alone.
+    Copy,
+    /// [`Kernels::add`]
+    Add,
+    /// [`Kernels::multiply`]
+    Multiply,
+}
+
+struct Copy;
+
+impl Lanewise<1, 1> for Copy {
+    #[inline(always)]
+    fn apply<S: Simd>(&self, _: S, [x]: [S::V; 1], _: [S::V; 1]) -> [S::V; 1] {
+        [x]
+    }
+}
+
+/// At each frame of rows: from what lies in `inputs` and in `held`, what lies in `held` next.
+#[inline(always)]
+pub(super) fn over<S: Simd, Op: Lanewise<I, 1>, const I: usize>(
+    s: S,
+    op: &Op,
+    signals: &mut [f32],
+    inputs: [Rows; I],
+    held: Rows,
+    frames: usize,
+) {
+    for channel in 0..held.channels {
+        let row = |rows: Rows| rows.start + channel * rows.stride;
+        for vector in 0..frames.div_ceil(LANES) {
+            let at = vector * LANES;
+            let mut x = [s.splat(0.0); I];
+            for k in 0..I {
+                x[k] = s.load(&signals[row(inputs[k]) + at..].as_chunks().0[0]);
+            }
+            let held = &mut signals[row(held) + at..].as_chunks_mut().0[0];
+            let [y] = op.apply(s, x, [s.load(held)]);
+            s.store(y, held);
+        }
+    }
+}
+
+/// Applies an operation where rows lie, and adds what comes out to others.
+#[inline(always)]
+pub(super) fn then<S: Simd>(
+    s: S,
+    operation: Unary,
+    signals: &mut [f32],
+    held: Rows,
+    onto: Option<Rows>,
+    frames: usize,
+) {
+    match operation {
+        Unary::Tanh => over(s, &activation::Tanh, signals, [], held, frames),
+        Unary::Sigmoid => over(s, &activation::Sigmoid, signals, [], held, frames),
+        Unary::Relu => over(s, &activation::Relu, signals, [], held, frames),
+        Unary::LeakyRelu { slope } => over(s, &activation::LeakyRelu { slope }, signals, [], held, frames),
+        Unary::Softplus => over(s, &activation::Softplus, signals, [], held, frames),
+        Unary::ExpSigmoid => over(s, &activation::ExpSigmoid, signals, [], held, frames),
+        Unary::ScaleOffset { scale, offset } => {
+            over(s, &arithmetic::ScaleOffset { scale, offset }, signals, [], held, frames);
+        }
+    }
+    if let Some(onto) = onto {
+        over(s, &arithmetic::Add, signals, [held], onto, frames);
+    }
+}
+
+struct UnaryRows<'a> {
+    operation: Unary,
+    signals: &'a mut [f32],
+    held: Rows,
+    frames: usize,
+}
+
+impl Kernel for UnaryRows<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        then(s, self.operation, self.signals, self.held, None, self.frames);
+    }
+}
+
+struct BinaryRows<'a> {
+    operation: Binary,
+    signals: &'a mut [f32],
+    x: Rows,
+    held: Rows,
+    frames: usize,
+}
+
+impl Kernel for BinaryRows<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self { operation, signals, x, held, frames } = self;
+        match operation {
+            Binary::Copy => over(s, &Copy, signals, [x], held, frames),
+            Binary::Add => over(s, &arithmetic::Add, signals, [x], held, frames),
+            Binary::Multiply => over(s, &arithmetic::Multiply, signals, [x], held, frames),
+        }
+    }
+}
+
+/// Operations where the rows lie, `frames` frames of each channel.
+impl Kernels {
+    /// `held[c][t] = operation(held[c][t])`
+    ///
+    /// # Panics
+    /// When whole vectors of the frames of a row lie outside the slice.
+    pub fn unary_rows(self, operation: Unary, signals: &mut [f32], held: Rows, frames: usize) {
+        self.run(UnaryRows { operation, signals, held, frames });
+    }
+
+    /// `held[c][t] = operation(held[c][t], x[c][t])`
+    ///
+    /// # Panics
+    /// When whole vectors of the frames of a row lie outside the slice.
+    pub fn binary_rows(self, operation: Binary, signals: &mut [f32], x: Rows, held: Rows, frames: usize) {
+        self.run(BinaryRows { operation, signals, x, held, frames });
+    }
+}

@@ -1,0 +1,30 @@
+//! Convolutions over `[channel][frame]`, with time across the lanes.
+//!
+//! A network of few channels at the rate of sound would leave most lanes of a vector that holds channels empty, so here a
+//! vector holds 16 frames of one channel and each weight is spread over all lanes. A *tile* is O outputs by F vectors of
+//! sums, held in registers while all taps are walked through once; each sum is one chain in the order of the weights.
+//!
+//! All signals of a network lie in one slice. What lies in the lanes beyond the last frame is computed along and never
+//! looked at, so a row has room for whole vectors ([`FRAMES_OF_A_VECTOR`]).
+
+mod convolve;
+mod each;
+
+pub use convolve::{Convolution, TapWeights};
+pub use each::{Binary, Unary};
+
+use crate::simd::LANES;
+
+/// Frames are computed in whole vectors of so many: a row has to have room for the next multiple of it.
+pub const FRAMES_OF_A_VECTOR: usize = LANES;
+
+/// Rows of one length, a fixed distance apart, in the slice that holds all signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Where the first frame of the first channel lies.
+    pub start: usize,
+    /// From one channel to the next.
+    pub stride: usize,
+    /// How many channels.
+    pub channels: usize,
+}

@@ -1,0 +1,70 @@
+//! Recurrent layers at the rate of sound, one stream after another.
+
+use ondes_kernels::{Cell, CellWeights, Kernels};
+
+use super::{Build, Io, Layer};
+
+pub(super) struct Cells {
+    cell: Cell,
+    weights: CellWeights,
+    streams: Vec<State>,
+}
+
+/// `[unit]`, in whole vectors.
+#[derive(Clone)]
+struct State {
+    /// That of now, and room for the next.
+    h: Vec<f32>,
+    c: Vec<f32>,
+}
+
+impl Cells {
+    pub fn new(build: &Build<'_>, cell: Cell, hidden: usize) -> Self {
+        let inputs = build.channels();
+        let data = |parameter: &str| &build.weight(parameter).data;
+        let (from_input, from_state) = (data("weight_ih"), data("weight_hh"));
+        let (input_bias, state_bias) = (data("bias_ih"), data("bias_hh"));
+        // A GRU's last gate comes in two sums: only that of the state is multiplied by the reset gate.
+        let heard = |gate: usize| cell == Cell::Lstm || gate < 3;
+        let remembered = |gate: usize| cell == Cell::Lstm || gate != 2;
+        let row = |gate: usize, unit: usize| gate.min(if cell == Cell::Lstm { 3 } else { 2 }) * hidden + unit;
+        let weights = CellWeights::new(
+            inputs,
+            hidden,
+            |gate, unit, input| match input.checked_sub(inputs) {
+                None if heard(gate) => from_input[row(gate, unit) * inputs + input],
+                Some(state) if remembered(gate) => from_state[row(gate, unit) * hidden + state],
+                _ => 0.0,
+            },
+            |gate, unit| {
+                let from_input = if heard(gate) { input_bias[row(gate, unit)] } else { 0.0 };
+                from_input + if remembered(gate) { state_bias[row(gate, unit)] } else { 0.0 }
+            },
+        );
+        let state = State { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
+        Self { cell, weights, streams: vec![state; build.streams] }
+    }
+}
+
+impl Layer for Cells {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        let x = io.input(0);
+        let rows = x.len() / io.streams.len();
+        let outputs = io.output.len() / io.streams.len();
+        for ((x, y), &stream) in x.chunks_exact(rows).zip(io.output.chunks_exact_mut(outputs)).zip(io.streams) {
+            let State { h, c } = &mut self.streams[stream];
+            kernels.run_cells(self.cell, &self.weights, x, h, c, y);
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        let State { h, c } = &mut self.streams[stream];
+        h.fill(0.0);
+        c.fill(0.0);
+    }
+
+    fn bytes(&self) -> usize {
+        let states = self.streams.iter().map(|state| size_of_val(&*state.h) + size_of_val(&*state.c));
+        self.weights.bytes() + states.sum::<usize>()
+    }
+}

@@ -1,0 +1,141 @@
+//! Networks at the rate of sound, such as captures of amplifiers: run as a whole, with time across the lanes.
+//!
+//! [`network`] turns a method into passes, [`home`] is where a signal and its past lie. What node by node would be computed
+//! frame by frame with channels across the lanes is computed here channel by channel in chunks of frames.
+
+mod home;
+mod network;
+
+use home::CHUNK;
+use network::{Network, Pass, Tap, View};
+use ondes_kernels::{Convolution, Kernels};
+
+use super::layers::{Io, Layer};
+use crate::model::graph::Shapes;
+use crate::model::{Method, Weights};
+
+/// A method at work, with a state for each stream.
+pub struct Timewise {
+    network: Network,
+    streams: Vec<Stream>,
+    /// Where the rows that one convolution reads start.
+    inputs: Vec<usize>,
+}
+
+/// All signals of one stream.
+struct Stream {
+    signals: Vec<f32>,
+    /// Where the signals begin: on a cache line.
+    start: usize,
+    /// For each home the frame where the next chunk goes.
+    now: Vec<usize>,
+}
+
+/// Values of a cache line.
+const LINE: usize = 16;
+
+impl Stream {
+    fn new(network: &Network) -> Self {
+        let signals = vec![0.0; network.length + LINE];
+        let start = signals.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        let mut stream = Self { signals, start, now: vec![0; network.homes.len()] };
+        stream.reset(network);
+        stream
+    }
+
+    fn reset(&mut self, network: &Network) {
+        self.signals.fill(0.0);
+        self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.first());
+    }
+
+    /// Computes up to [`CHUNK`] frames of what was written to the inputs.
+    fn run(&mut self, kernels: Kernels, network: &Network, inputs: &mut [usize], frames: usize) {
+        let signals = &mut self.signals[self.start..];
+        let rows = |view: View| view.rows(&network.homes, &self.now);
+        let close = |signals: &mut [f32], view: View| {
+            network.homes[view.home].close(signals, self.now[view.home], frames);
+        };
+        network.inputs.iter().for_each(|&view| close(signals, view));
+        for pass in &network.passes {
+            match pass {
+                Pass::Convolve { weights, taps, add, to, then, onto } => {
+                    let mut starts = &mut inputs[..];
+                    for Tap { home, delay, rows } in taps {
+                        let frame = network.homes[*home].frame(self.now[*home], *delay);
+                        let (starts_here, rest) = starts.split_at_mut(rows.len());
+                        starts_here.iter_mut().zip(rows).for_each(|(start, row)| *start = row + frame);
+                        starts = rest;
+                    }
+                    let inputs = &inputs[..weights.inputs()];
+                    let [add, onto] = [add, onto].map(|view| view.map(|view| rows(view)));
+                    let to = rows(*to);
+                    let convolution = Convolution { weights, inputs, add, to, then: *then, onto };
+                    kernels.convolve_rows(convolution, signals, frames);
+                }
+                Pass::Unary { operation, at } => kernels.unary_rows(*operation, signals, rows(*at), frames),
+                Pass::Binary { operation, x, at } => {
+                    kernels.binary_rows(*operation, signals, rows(*x), rows(*at), frames);
+                }
+            }
+            pass.targets().for_each(|view| close(signals, view));
+        }
+    }
+
+    fn advance(&mut self, network: &Network, frames: usize) {
+        let signals = &mut self.signals[self.start..];
+        for (now, home) in self.now.iter_mut().zip(&network.homes) {
+            *now = home.advance(signals, *now, frames);
+        }
+    }
+}
+
+impl Timewise {
+    /// None where some of the method is not at the rate of sound, or has ops that are not made for this.
+    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize) -> Option<Self> {
+        let network = Network::new(method, shapes, weights)?;
+        let inputs = vec![0; network.most_inputs()];
+        let streams = (0..streams).map(|_| Stream::new(&network)).collect();
+        Some(Self { network, streams, inputs })
+    }
+}
+
+impl Layer for Timewise {
+    fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
+        let Self { network, streams, inputs } = self;
+        let output = network.output;
+        let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
+        for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
+            let stream = &mut streams[stream];
+            for (chunk, out) in out.chunks_mut(CHUNK * output.channels).enumerate() {
+                let frames = out.len() / output.channels;
+                for (port, view) in network.inputs.iter().enumerate() {
+                    let first = (row * io.frames + chunk * CHUNK) * view.channels;
+                    let to = view.rows(&network.homes, &stream.now);
+                    let input = &io.input(port)[first..first + frames * view.channels];
+                    for channel in 0..view.channels {
+                        let to = &mut stream.signals[stream.start + to.start + channel * to.stride..][..frames];
+                        let frames = input.iter().skip(channel).step_by(view.channels);
+                        to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
+                    }
+                }
+                stream.run(kernels, network, inputs, frames);
+                let from = output.rows(&network.homes, &stream.now);
+                for channel in 0..output.channels {
+                    let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];
+                    let frames = out.iter_mut().skip(channel).step_by(output.channels);
+                    frames.zip(from).for_each(|(out, &value)| *out = value);
+                }
+                stream.advance(network, frames);
+            }
+        }
+    }
+
+    fn reset(&mut self, stream: usize) {
+        self.streams[stream].reset(&self.network);
+    }
+
+    fn bytes(&self) -> usize {
+        let states: usize = self.streams.iter().map(|stream| size_of_val(stream.signals.as_slice())).sum();
+        states + self.network.bytes()
+    }
+}

@@ -1,0 +1,438 @@
+//! From the nodes of a method to passes over rows.
+//!
+//! What can be one pass becomes one: a convolution sums other convolutions into the same registers and adds a residual at
+//! its end; activations and sums happen where their input lies.
+
+use ondes_kernels::{Binary, Rows, TapWeights, Unary};
+
+use super::home::Home;
+use crate::model::graph::Shapes;
+use crate::model::{Method, Op, Weights};
+
+/// Part of a home: all of its channels, or some from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    pub home: usize,
+    pub first: usize,
+    pub channels: usize,
+}
+
+impl View {
+    /// Where it lies in the chunk at hand.
+    pub fn rows(self, homes: &[Home], now: &[usize]) -> Rows {
+        let home = &homes[self.home];
+        Rows { start: home.row(self.first) + now[self.home], stride: home.stride, channels: self.channels }
+    }
+}
+
+/// The channels of a home that are read together, so many frames late.
+#[derive(Clone, Debug)]
+pub struct Tap {
+    pub home: usize,
+    pub delay: usize,
+    /// Where the row of each channel begins.
+    pub rows: Vec<usize>,
+}
+
+/// One pass over a chunk.
+pub enum Pass {
+    Convolve {
+        weights: TapWeights,
+        /// What is read, in the order of the weights.
+        taps: Vec<Tap>,
+        add: Option<View>,
+        to: View,
+        /// An activation of what comes out.
+        then: Option<Unary>,
+        /// Where what comes out is added as well.
+        onto: Option<View>,
+    },
+    Unary {
+        operation: Unary,
+        at: View,
+    },
+    Binary {
+        operation: Binary,
+        x: View,
+        at: View,
+    },
+}
+
+impl Pass {
+    /// What it changes.
+    pub fn targets(&self) -> impl Iterator<Item = View> {
+        let (first, second) = match *self {
+            Self::Convolve { to, onto, .. } => (to, onto),
+            Self::Unary { at, .. } | Self::Binary { at, .. } => (at, None),
+        };
+        [Some(first), second].into_iter().flatten()
+    }
+
+    /// Whether it looks at a home or changes it.
+    fn touches(&self, home: usize) -> bool {
+        let taps: &[Tap] = if let Self::Convolve { taps, .. } = self { taps } else { &[] };
+        let other = match *self {
+            Self::Convolve { add, .. } => add,
+            Self::Binary { x, .. } => Some(x),
+            Self::Unary { .. } => None,
+        };
+        taps.iter()
+            .map(|tap| tap.home)
+            .chain(other.into_iter().chain(self.targets()).map(|view| view.home))
+            .any(|h| h == home)
+    }
+}
+
+/// A method as passes.
+pub struct Network {
+    pub passes: Vec<Pass>,
+    pub homes: Vec<Home>,
+    /// For each input port.
+    pub inputs: Vec<View>,
+    pub output: View,
+    /// Values of all homes.
+    pub length: usize,
+}
+
+/// A convolution before it has a place.
+struct Convolved<'a> {
+    /// The value that it reads.
+    value: usize,
+    inputs: usize,
+    kernel: usize,
+    dilation: usize,
+    groups: usize,
+    weight: &'a [f32],
+    bias: &'a [f32],
+}
+
+/// What makes a value, before it has a place.
+enum Work<'a> {
+    Convolve {
+        parts: Vec<Convolved<'a>>,
+        add: Option<usize>,
+        to: usize,
+    },
+    Unary {
+        operation: Unary,
+        x: usize,
+        to: usize,
+    },
+    /// All of `x` in their order.
+    Fold {
+        operation: Binary,
+        x: Vec<usize>,
+        to: usize,
+    },
+}
+
+impl Work<'_> {
+    fn reads(&self) -> Vec<usize> {
+        match self {
+            Self::Convolve { parts, add, .. } => parts.iter().map(|part| part.value).chain(*add).collect(),
+            Self::Unary { x, .. } => vec![*x],
+            Self::Fold { x, .. } => x.clone(),
+        }
+    }
+
+    fn makes(&self) -> usize {
+        match *self {
+            Self::Convolve { to, .. } | Self::Unary { to, .. } | Self::Fold { to, .. } => to,
+        }
+    }
+}
+
+/// More multiply-adds by zero than this, and a grouped convolution is not worth being run as a whole one.
+const DENSE: usize = 4096;
+
+fn unary(op: &Op) -> Option<Unary> {
+    Some(match *op {
+        Op::Tanh => Unary::Tanh,
+        Op::Sigmoid => Unary::Sigmoid,
+        Op::Relu => Unary::Relu,
+        Op::LeakyRelu { slope } => Unary::LeakyRelu { slope },
+        Op::Softplus => Unary::Softplus,
+        Op::ExpSigmoid => Unary::ExpSigmoid,
+        Op::Affine { scale, offset } => Unary::ScaleOffset { scale, offset },
+        _ => return None,
+    })
+}
+
+impl Network {
+    /// The passes of a method, where all of it is at the rate of sound and made of ops that have one.
+    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights) -> Option<Self> {
+        if method.outputs.len() != 1 || method.nodes.is_empty() || shapes.values.iter().any(|shape| shape.ratio != 1) {
+            return None;
+        }
+        let (works, views) = lower(method, shapes, weights)?;
+        Some(place(works, &views, method.inputs.len(), shapes))
+    }
+
+    /// Inputs of the convolution that has most.
+    pub fn most_inputs(&self) -> usize {
+        let inputs = |pass: &Pass| if let Pass::Convolve { weights, .. } = pass { weights.inputs() } else { 0 };
+        self.passes.iter().map(inputs).max().unwrap_or(0)
+    }
+
+    /// Bytes of the weights.
+    pub fn bytes(&self) -> usize {
+        let weights = |pass: &Pass| if let Pass::Convolve { weights, .. } = pass { weights.bytes() } else { 0 };
+        self.passes.iter().map(weights).sum()
+    }
+}
+
+/// How often each value is looked at, by nodes and from outside.
+fn readers(shapes: &Shapes) -> Vec<usize> {
+    let mut readers = vec![0; shapes.values.len()];
+    shapes.reads.iter().flatten().chain(&shapes.shown).for_each(|&value| readers[value] += 1);
+    readers
+}
+
+/// What makes each value, and the values that are part of another: `(whole, first channel)`.
+fn lower<'a>(
+    method: &'a Method,
+    shapes: &Shapes,
+    weights: &'a Weights,
+) -> Option<(Vec<Work<'a>>, Vec<Option<(usize, usize)>>)> {
+    let readers = readers(shapes);
+    let ports = method.inputs.len();
+    let mut works: Vec<Work<'a>> = Vec::new();
+    let mut parts_of = vec![None; shapes.values.len()];
+    for (index, node) in method.nodes.iter().enumerate() {
+        let (reads, to) = (&shapes.reads[index], ports + index);
+        let inputs = shapes.values[reads[0]].channels;
+        let weight = |parameter: &str| weights.get(&node.name, parameter).data.as_slice();
+        let part = |kernel, dilation, groups| Convolved {
+            value: reads[0],
+            inputs,
+            kernel,
+            dilation,
+            groups,
+            weight: weight("weight"),
+            bias: weight("bias"),
+        };
+        match node.op {
+            Op::Conv1d { outputs, kernel, stride: 1, dilation, groups } => {
+                if groups > 1 && inputs * outputs * kernel > DENSE {
+                    return None;
+                }
+                works.push(Work::Convolve { parts: vec![part(kernel, dilation, groups)], add: None, to });
+            }
+            Op::Linear { .. } => works.push(Work::Convolve { parts: vec![part(1, 1, 1)], add: None, to }),
+            Op::Add => {
+                let mut parts = Vec::new();
+                let mut others = Vec::new();
+                for &value in reads {
+                    // A convolution that is only read here is summed here.
+                    let own = works.iter().position(
+                        |work| matches!(work, Work::Convolve { add: None, to, .. } if *to == value && readers[value] == 1),
+                    );
+                    match own.map(|own| works.remove(own)) {
+                        Some(Work::Convolve { parts: own, .. }) => parts.extend(own),
+                        _ => others.push(value),
+                    }
+                }
+                match (parts.is_empty(), others.len()) {
+                    (true, _) => works.push(Work::Fold { operation: Binary::Add, x: others, to }),
+                    (false, 0 | 1) => works.push(Work::Convolve { parts, add: others.pop(), to }),
+                    // Two values or more beside a convolution: not worth a pass of its own kind.
+                    (false, _) => return None,
+                }
+            }
+            Op::Multiply if shapes.values[reads[1]].channels == inputs => {
+                works.push(Work::Fold { operation: Binary::Multiply, x: reads.clone(), to });
+            }
+            Op::Split { start, .. } => parts_of[to] = Some((reads[0], start)),
+            ref op => works.push(Work::Unary { operation: unary(op)?, x: reads[0], to }),
+        }
+    }
+    Some((works, parts_of))
+}
+
+/// Gives each value a home and turns works into passes.
+fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize, shapes: &Shapes) -> Network {
+    let count = shapes.values.len();
+    // A part lies where its whole lies.
+    let whole = |mut value: usize| {
+        let mut first = 0;
+        while let Some((of, start)) = parts_of[value] {
+            first += start;
+            value = of;
+        }
+        (value, first)
+    };
+    let mut reach = vec![0; count];
+    // When each value is looked at for the last time: the index of a work, or none that there is.
+    let mut last = vec![0; count];
+    for (index, work) in works.iter().enumerate() {
+        work.reads().into_iter().for_each(|value| last[whole(value).0] = index);
+        if let Work::Convolve { parts, .. } = work {
+            for part in parts {
+                let value = whole(part.value).0;
+                reach[value] = reach[value].max((part.kernel - 1) * part.dilation);
+            }
+        }
+    }
+    shapes.shown.iter().for_each(|&value| last[whole(value).0] = usize::MAX);
+
+    // Where a work changes what it reads, both values share a home, if nobody looks at the old one later.
+    let mut shares: Vec<usize> = (0..count).collect();
+    let mut firsts: Vec<usize> = vec![0; works.len()];
+    for (index, work) in works.iter().enumerate().rev() {
+        let candidates = match work {
+            Work::Convolve { .. } => continue,
+            Work::Unary { x, .. } => vec![*x],
+            Work::Fold { x, .. } => x.clone(),
+        };
+        let free = |&value: &usize| {
+            parts_of[value].is_none()
+                && value >= ports
+                && reach[value] == 0
+                && last[value] == index
+                && shares[value] == value
+                && candidates.iter().filter(|&&other| whole(other).0 == value).count() == 1
+        };
+        if let Some(position) = candidates.iter().position(free) {
+            shares[candidates[position]] = shares[work.makes()];
+            firsts[index] = position;
+        }
+    }
+    let owner = |value: usize| {
+        let (value, first) = whole(value);
+        (shares[value], first)
+    };
+
+    // Homes with a past are kept for good; the others are handed on when nobody looks at them any more.
+    let mut ends = vec![0; count];
+    (0..count).for_each(|value| ends[shares[value]] = ends[shares[value]].max(last[value]));
+    let mut homes: Vec<Home> = Vec::new();
+    let mut length = 0;
+    let mut home_of = vec![usize::MAX; count];
+    let mut idle: Vec<usize> = Vec::new();
+    let mut busy: Vec<(usize, usize)> = Vec::new();
+    let mut settle = |owner: usize, now: usize, home_of: &mut Vec<usize>| {
+        if home_of[owner] != usize::MAX {
+            return;
+        }
+        let channels = shapes.values[owner].channels;
+        busy.retain(|&(home, end)| {
+            let over = end < now;
+            if over {
+                idle.push(home);
+            }
+            !over
+        });
+        let reused = (reach[owner] == 0)
+            .then(|| idle.iter().rposition(|&home: &usize| homes[home].channels == channels))
+            .flatten()
+            .map(|position| idle.remove(position));
+        let home = reused.unwrap_or_else(|| {
+            let home = Home::new(length, channels, reach[owner]);
+            length += home.length();
+            homes.push(home);
+            homes.len() - 1
+        });
+        if reach[owner] == 0 {
+            busy.push((home, ends[owner]));
+        }
+        home_of[owner] = home;
+    };
+    // Ports are filled before anything runs.
+    (0..ports).for_each(|port| settle(shares[port], 0, &mut home_of));
+    for (index, work) in works.iter().enumerate() {
+        settle(owner(work.makes()).0, index, &mut home_of);
+    }
+
+    let view = |value: usize| {
+        let (owner, first) = owner(value);
+        View { home: home_of[owner], first, channels: shapes.values[value].channels }
+    };
+    let mut passes = Vec::new();
+    for (work, first) in works.into_iter().zip(firsts) {
+        match work {
+            Work::Convolve { parts, add, to } => {
+                passes.push(convolution(&parts, add.map(view), view(to), &homes, &view))
+            }
+            Work::Unary { operation, x, to } => {
+                if shares[x] != shares[to] {
+                    passes.push(Pass::Binary { operation: Binary::Copy, x: view(x), at: view(to) });
+                }
+                passes.push(Pass::Unary { operation, at: view(to) });
+            }
+            Work::Fold { operation, x, to } => {
+                if shares[x[first]] != shares[to] {
+                    passes.push(Pass::Binary { operation: Binary::Copy, x: view(x[first]), at: view(to) });
+                }
+                for (_, &other) in x.iter().enumerate().filter(|&(position, _)| position != first) {
+                    passes.push(Pass::Binary { operation, x: view(other), at: view(to) });
+                }
+            }
+        }
+    }
+    let passes = passes.into_iter().fold(Vec::new(), |mut joined, pass| {
+        if let Some(pass) = join(&mut joined, pass) {
+            joined.push(pass);
+        }
+        joined
+    });
+    let inputs = (0..ports).map(view).collect();
+    Network { passes, inputs, output: view(shapes.shown[0]), length, homes }
+}
+
+/// Makes a pass part of the convolution whose result it takes, if nothing between them is in the way; else gives it back.
+fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
+    let mut way = before.iter_mut().rev();
+    let is_of = |pass: &Pass, view: View| matches!(pass, Pass::Convolve { to, .. } if *to == view);
+    match pass {
+        Pass::Unary { operation, at } => {
+            if let Some(Pass::Convolve { to, then: then @ None, onto: None, .. }) = way.next()
+                && *to == at
+            {
+                *then = Some(operation);
+                return None;
+            }
+        }
+        Pass::Binary { operation: Binary::Add, x, at } => {
+            let made = way.find(|pass| is_of(pass, x) || pass.touches(at.home));
+            if let Some(Pass::Convolve { to, onto: onto @ None, taps, .. }) = made
+                && *to == x
+                && taps.iter().all(|tap| tap.home != at.home)
+            {
+                *onto = Some(at);
+                return None;
+            }
+        }
+        _ => {}
+    }
+    Some(pass)
+}
+
+fn convolution(
+    parts: &[Convolved<'_>],
+    add: Option<View>,
+    to: View,
+    homes: &[Home],
+    view: &impl Fn(usize) -> View,
+) -> Pass {
+    let mut taps = Vec::new();
+    // Of each input of the sum: its part, its tap and its channel.
+    let mut inputs = Vec::new();
+    for part in parts {
+        let view = view(part.value);
+        let rows: Vec<usize> = (0..part.inputs).map(|channel| homes[view.home].row(view.first + channel)).collect();
+        for tap in 0..part.kernel {
+            let delay = (part.kernel - 1 - tap) * part.dilation;
+            taps.push(Tap { home: view.home, delay, rows: rows.clone() });
+            inputs.extend((0..part.inputs).map(|channel| (part, tap, channel)));
+        }
+    }
+    let bias: Vec<f32> = (0..to.channels).map(|output| parts.iter().map(|part| part.bias[output]).sum()).collect();
+    let weights = TapWeights::new(inputs.len(), &bias, |output, input| {
+        let (part, tap, channel) = inputs[input];
+        let (group_inputs, group_outputs) = (part.inputs / part.groups, to.channels / part.groups);
+        let inside = output / group_outputs == channel / group_inputs;
+        let at = (output * group_inputs + channel % group_inputs) * part.kernel + tap;
+        if inside { part.weight[at] } else { 0.0 }
+    });
+    Pass::Convolve { weights, taps, add, to, then: None, onto: None }
+}
