@@ -1,15 +1,21 @@
 //! The running app without its window: a console, the devices that it plays on, and the recorder. `ondes play` and the window are
 //! both made of it.
+//!
+//! What may take its time ([`Rig::add`], [`Rig::listen`], [`Rig::restore`]) is done by the [`loader`](crate::loader), in that order.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ondes_engine::realtime::Setup;
+use ondes_instance::preset::Product;
 
 use crate::devices::audio::Factory;
 use crate::devices::{Audio, AudioChoice, Callback, Midi, MidiChoice, MidiStatus, Opened, Status};
-use crate::rack::{Console, TRACKS};
+use crate::loader::{Loader, Loading, Order, Outcome};
+use crate::rack::plan::Plan;
+use crate::rack::saved::Input;
+use crate::rack::{Console, SessionFile, TRACKS};
 use crate::record::{self, Format, Recorder};
 
 /// Seconds of the past that can be saved afterwards.
@@ -25,6 +31,7 @@ pub struct Rig {
     midi: Arc<Midi>,
     console: Arc<Mutex<Console>>,
     recorder: Arc<Mutex<Recording>>,
+    loader: Loader,
 }
 
 /// The recorder, which is made anew with the devices, and what was asked of it.
@@ -73,7 +80,44 @@ impl Rig {
         let midi = Arc::new(Midi::open(midi));
         let recorder = Arc::<Mutex<Recording>>::default();
         let factory = factory(console.clone(), midi.clone(), recorder.clone(), begin);
-        Self { audio: Audio::open(audio, factory), midi, console, recorder }
+        let loader = Loader::start(console.clone());
+        Self { audio: Audio::open(audio, factory), midi, console, recorder, loader }
+    }
+
+    /// Adds a track, which plays by and by. Gives its place.
+    ///
+    /// # Errors
+    /// When there is no place left.
+    pub fn add(&self, product: Product) -> anyhow::Result<usize> {
+        let place = self.console().place(product)?;
+        self.loader.begin(Order::Renew(place));
+        Ok(place)
+    }
+
+    /// Lets a track listen to something else by and by. Where the recording cannot be read everything stays as it is.
+    pub fn listen(&self, place: usize, input: Input) {
+        self.loader.begin(Order::Listen(place, input));
+    }
+
+    /// Lets a track hear those MIDI channels by and by, one bit each.
+    pub fn set_midi_channels(&self, place: usize, channels: u16) {
+        self.console().take_midi_channels(place, channels);
+        self.loader.begin(Order::Renew(place));
+    }
+
+    /// Goes to a session by and by; [`Rig::outcome`] says when it is there.
+    pub fn restore(&self, session: SessionFile) {
+        self.loader.begin(Order::Restore(Box::new(session)));
+    }
+
+    /// What is being loaded for tracks and sessions, in order. Models that tracks load say so themselves.
+    pub fn loading(&self) -> Vec<Loading> {
+        self.loader.loading()
+    }
+
+    /// What was loaded since, if anything.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.loader.outcome()
     }
 
     /// The console, for as long as this is held. The sound does not wait for it.
@@ -151,13 +195,23 @@ impl Rig {
         }
     }
 
-    /// Writes what was heard in the last 30 s.
+    /// Ends the recording; its files become complete by and by.
+    pub fn end(&self) {
+        let mut recording = lock(&self.recorder);
+        recording.wanted = None;
+        if let Some(recorder) = &mut recording.recorder {
+            recorder.stop();
+        }
+    }
+
+    /// Writes what was heard in the last 30 s, by and by, and of single tracks by their places.
     ///
     /// # Errors
-    /// When nothing was heard yet, or the file cannot be made.
-    pub fn save_past(&self, path: &Path, format: Format) -> anyhow::Result<()> {
+    /// When nothing was heard yet, or a file cannot be made.
+    pub fn save_past(&self, master: &Path, tracks: Vec<(usize, PathBuf)>, format: Format) -> anyhow::Result<()> {
+        let wanted = Wanted { master: master.into(), tracks, format };
         match &mut lock(&self.recorder).recorder {
-            Some(recorder) => Ok(recorder.save_preroll([(0, path.into())], format)?),
+            Some(recorder) => Ok(recorder.save_preroll(wanted.files(), format)?),
             None => Err(record::RecordError::NoSound.into()),
         }
     }
@@ -179,26 +233,36 @@ fn factory(
     mut begin: Begin,
 ) -> Factory {
     Box::new(move |opened: &Opened| {
-        let mut console = lock(&console);
-        let mut recording = lock(&recording);
-        // Completes what the last devices have left.
-        recording.recorder = None;
+        // Completes what the last devices have left, while nobody has to wait for it.
+        let last = lock(&recording).recorder.take();
+        drop(last);
         let (mut recorder, taps) = recorder(opened.sample_rate).map_err(|error| error.to_string())?;
-        if let Some(wanted) = recording.wanted.clone() {
-            let started = recorder.start(wanted.files(), wanted.format, false);
-            recording.problem = started.err().map(|error| error.to_string());
+        {
+            let mut recording = lock(&recording);
+            if let Some(wanted) = recording.wanted.clone() {
+                let started = recorder.start(wanted.files(), wanted.format, false);
+                recording.problem = started.err().map(|error| error.to_string());
+            }
+            recording.recorder = Some(recorder);
         }
-        recording.recorder = Some(recorder);
-        begin(&mut console, opened).map_err(|error| format!("{error:#}"))?;
         let setup = Setup { sample_rate: opened.sample_rate, max_block: opened.max_block };
         let receiver = midi.receiver(opened.sample_rate, opened.max_block);
-        let rack = console.open(setup, receiver, taps).map_err(|error| format!("{error:#}"))?;
+        let (mut rack, plans) = {
+            let mut console = lock(&console);
+            begin(&mut console, opened).map_err(|error| format!("{error:#}"))?;
+            console.begin(setup, receiver, taps)
+        };
+        // Without the console: models and recordings take their time.
+        let made: anyhow::Result<Vec<_>> = plans.into_iter().map(Plan::make).collect();
+        let made = made.map_err(|error| format!("{error:#}"))?;
+        let mut console = lock(&console);
+        made.into_iter().flatten().for_each(|finished| console.seat(&mut rack, finished));
         Ok(Box::new(rack) as Box<dyn Callback>)
     })
 }
 
 /// Nothing that is kept here is half done when a thread panics.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,8 +1,8 @@
 //! JACK, as a client of our own: input and output run in one cycle, so nothing has to be bridged.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
@@ -22,6 +22,9 @@ pub(super) const HOST: &str = "JACK";
 /// What our clients are called in JACK's graph; the server adds a number when there are several.
 pub(super) const CLIENT: &str = "Ondes";
 
+/// The name of a client that only looks.
+const LOOKER: &str = "Ondes looks";
+
 /// The type of ports that carry sound, as JACK names it.
 const AUDIO: &str = "32 bit float mono audio";
 
@@ -35,27 +38,39 @@ const ATTEMPTS: usize = 4;
 /// How long to wait before the next attempt.
 const PAUSE: Duration = Duration::from_millis(30);
 
+/// What is said where there is no server.
+const NO_SERVER: &str = "no JACK server is running";
+/// What is said where JACK is not installed.
+const NO_LIBRARY: &str = "JACK's library is not installed";
+
 /// A client of the server that runs; none is started.
 pub(super) fn client(name: &str) -> Result<Client, String> {
+    // Who looks for devices while the sound begins would be in the way of that, and the server would seem not to be there.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for attempt in 1..=ATTEMPTS {
         match Client::new(name, ClientOptions::NO_START_SERVER) {
             Ok((client, _)) => return Ok(client),
-            Err(jack::Error::LibraryError(_)) => return Err("JACK's library is not installed".into()),
+            Err(jack::Error::LibraryError(_)) => return Err(NO_LIBRARY.into()),
             Err(jack::Error::ClientError(status)) if status.contains(ClientStatus::SERVER_FAILED) => break,
             Err(_) if attempt == ATTEMPTS => return Err("the JACK server refuses us".into()),
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
-    Err("no JACK server is running".into())
+    Err(NO_SERVER.into())
 }
 
+/// Whether there is a server; one that refuses us for the moment has the sound card all the same.
 pub(super) fn is_running() -> bool {
-    client(CLIENT).is_ok()
+    match client(LOOKER) {
+        Ok(_) => true,
+        Err(reason) => reason != NO_SERVER && reason != NO_LIBRARY,
+    }
 }
 
 /// What JACK has as devices: the clients that stand for hardware.
 pub(super) fn devices() -> Result<Vec<Device>, String> {
-    let client = client(CLIENT)?;
+    let client = client(LOOKER)?;
     let side = |ports: &BTreeMap<String, Vec<String>>, name: &String, default: &Option<String>| {
         let ports = ports.get(name)?;
         let channels = ports.len().try_into().unwrap_or(u16::MAX);

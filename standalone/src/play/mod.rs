@@ -177,6 +177,9 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
         Status::Lost { device, reason, .. } => bail!("{device}: {reason}"),
         Status::Opening => bail!("the sound system does not answer"),
     };
+    if let Some(fault) = rig.console().tracks().find_map(|(_, track)| track.fault()) {
+        bail!("{fault}");
+    }
     if let Some((path, format)) = record {
         rig.record(path, Vec::new(), format, false)?;
     }
@@ -186,7 +189,6 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let mut failure = None;
     while !interrupt::requested() {
         std::thread::sleep(LOOK);
-        rig.console().tick();
         let peaks = meter.peaks();
         let status = rig.status();
         line.show(&rig, &status, peaks);

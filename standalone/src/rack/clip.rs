@@ -1,7 +1,7 @@
 //! A recording that plays as an input.
 
 use std::path::{Path, PathBuf};
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use anyhow::ensure;
@@ -10,12 +10,15 @@ use ondes_engine::media::Decoder;
 
 /// The longest recording that is played so, seconds: it is kept in memory.
 const LONGEST_S: u64 = 3600;
+/// Places of an outline.
+const OUTLINE: usize = 512;
 
 /// A recording in memory, at the rate at which it is played, with where it stands.
 pub struct Clip {
     path: PathBuf,
     /// `[channel][frame]`
     channels: [Vec<f32>; 2],
+    outline: Arc<[f32]>,
     sample_rate: u32,
     place: AtomicU64,
     playing: AtomicBool,
@@ -57,6 +60,7 @@ impl Clip {
         let right = sounds.next().unwrap_or_else(|| left.clone());
         Ok(Self {
             path: path.into(),
+            outline: outline(&left, &right),
             channels: [left, right],
             sample_rate,
             place: AtomicU64::new(0),
@@ -84,10 +88,10 @@ impl Clip {
         self.playing.store(other.is_playing(), Relaxed);
     }
 
-    /// The sound: `[channel][frame]`.
+    /// The largest samples along it, evenly spread, 0 … 1.
     #[must_use]
-    pub fn channels(&self) -> &[Vec<f32>; 2] {
-        &self.channels
+    pub fn outline(&self) -> &Arc<[f32]> {
+        &self.outline
     }
 
     /// How many frames it has.
@@ -155,6 +159,13 @@ impl Clip {
         // Somebody who has sought meanwhile has the last word.
         let _ = self.place.compare_exchange(start as u64, place as u64, Relaxed, Relaxed);
     }
+}
+
+fn outline(left: &[f32], right: &[f32]) -> Arc<[f32]> {
+    let length = left.len().div_ceil(OUTLINE).max(1);
+    let largest = |samples: &[f32]| samples.iter().fold(0.0_f32, |top, sample| top.max(sample.abs()));
+    let parts = left.chunks(length).zip(right.chunks(length));
+    parts.map(|(left, right)| largest(left).max(largest(right)).min(1.0)).collect()
 }
 
 /// Keeps what comes after the samples that the conversion puts in front.

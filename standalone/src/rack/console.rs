@@ -1,128 +1,37 @@
 //! The rack as everybody but its audio thread sees it: tracks are made, loaded, saved and removed here.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use arrayvec::ArrayVec;
 use ondes_engine::instrument::EventKind;
-use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::{Driver, Setup, Status};
+use ondes_engine::model::file;
+use ondes_engine::realtime::{Setup, Status};
 use ondes_instance::board::Board;
 use ondes_instance::library::Reference;
-use ondes_instance::panel::Panel;
-use ondes_instance::player::Player;
 use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use super::clip::Clip;
 use super::limiter::Limiter;
-use super::mix::Mix;
-use super::saved::{Input, SavedTrack, SessionFile};
-use super::strip::{Feed, Parts, Strip};
+use super::mix::{Mix, Settings};
+use super::plan::{self, Finished, Made, Plan};
+use super::saved::{Input, SessionFile};
+use super::strip::Strip;
+use super::track::Track;
 use super::{Change, Meter, Rack, TRACKS};
 use crate::devices::{ClockFollower, MidiReceiver};
 use crate::record::Tap;
 
-/// How long a model that is being read may hold up the start of the sound.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// A strip is not made anew more often: a latency that is never the same must not keep it from playing.
 const RENEWAL: Duration = Duration::from_secs(2);
 /// Changes and programs that may wait for the other half.
 const WAITING: usize = 64;
-/// All sixteen MIDI channels.
-pub const ALL_CHANNELS: u16 = u16::MAX;
-
-/// One track.
-pub struct Track {
-    /// Its name; its model's where nobody has given it one.
-    pub name: String,
-    /// Its instance.
-    pub shared: Arc<Shared>,
-    /// Its parameters.
-    pub panel: Arc<Panel>,
-    /// Its fader.
-    pub mix: Arc<Mix>,
-    /// What it listens to.
-    input: Input,
-    clip: Option<Arc<Clip>>,
-    midi_channels: u16,
-    /// All of it, also what is played already.
-    score: Vec<(u64, EventKind)>,
-    /// How its strip was made, and when.
-    made: Option<(Made, Instant)>,
-}
-
-/// What makes another strip necessary when it changes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Made {
-    driver: Driver,
-    source: Source,
-    latency: usize,
-}
-
-impl Track {
-    fn new(product: Product, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
-        let wake = wake.clone();
-        let shared = Shared::new(product, move || wake());
-        let panel = Arc::new(Panel::new(product));
-        panel.offer(&shared.controllers);
-        shared.listen_to(&panel);
-        Self {
-            name: String::new(),
-            shared,
-            panel,
-            mix: Arc::default(),
-            input: Input::default(),
-            clip: None,
-            midi_channels: ALL_CHANNELS,
-            score: Vec::new(),
-            made: None,
-        }
-    }
-
-    /// What it listens to.
-    #[must_use]
-    pub fn input(&self) -> &Input {
-        &self.input
-    }
-
-    /// The recording that it listens to.
-    #[must_use]
-    pub fn clip(&self) -> Option<&Arc<Clip>> {
-        self.clip.as_ref()
-    }
-
-    /// MIDI channels that it hears, one bit each.
-    #[must_use]
-    pub fn midi_channels(&self) -> u16 {
-        self.midi_channels
-    }
-
-    /// The name to show.
-    #[must_use]
-    pub fn title(&self) -> String {
-        let model = || self.shared.model().map(|model| model.header().card.name.clone());
-        if self.name.is_empty() { model().unwrap_or_default() } else { self.name.clone() }
-    }
-
-    fn saved(&self) -> SavedTrack {
-        SavedTrack {
-            name: self.name.clone(),
-            product: self.shared.product,
-            parameters: self.panel.saved(),
-            selection: self.shared.saved(),
-            mix: self.mix.get(),
-            input: self.input.clone(),
-            midi_channels: self.midi_channels,
-        }
-    }
-}
-
 /// What joins the two halves while the sound is open.
 struct Line {
     setup: Setup,
@@ -143,6 +52,8 @@ pub struct Console {
     line: Option<Line>,
     wake: Arc<dyn Fn() + Send + Sync>,
     errands: Vec<JoinHandle<()>>,
+    /// Plans so far.
+    plans: u64,
 }
 
 impl Console {
@@ -157,6 +68,7 @@ impl Console {
             line: None,
             wake: Arc::new(wake),
             errands: Vec::new(),
+            plans: 0,
         }
     }
 
@@ -183,15 +95,20 @@ impl Console {
     /// # Errors
     /// When there is no place left, or the model cannot be played.
     pub fn add(&mut self, product: Product) -> anyhow::Result<usize> {
+        let place = self.place(product)?;
+        self.renew(place)?;
+        Ok(place)
+    }
+
+    /// Adds a track that is silent until its strip is made. Gives its place.
+    ///
+    /// # Errors
+    /// When there is no place left.
+    pub fn place(&mut self, product: Product) -> anyhow::Result<usize> {
         let Some(place) = self.tracks.iter().position(Option::is_none) else {
             bail!("there are no more than {TRACKS} tracks");
         };
-        let mut track = Track::new(product, &self.wake);
-        if product == Product::Effect {
-            track.input = Input::Channels { first: 0, count: 1 };
-        }
-        self.tracks[place] = Some(track);
-        self.renew(place)?;
+        self.tracks[place] = Some(Track::new(product, &self.wake));
         Ok(place)
     }
 
@@ -208,12 +125,27 @@ impl Console {
     /// # Errors
     /// When the recording cannot be read; then everything stays as it is.
     pub fn set_input(&mut self, place: usize, input: Input) -> anyhow::Result<()> {
-        let rate = self.line.as_ref().map(|line| line.setup.sample_rate);
-        let clip = rate.map(|rate| clip(&input, rate)).transpose()?.flatten();
-        if let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) {
-            (track.input, track.clip) = (input, clip);
-        }
+        let clip = self.sample_rate().map(|rate| plan::read(&input, rate)).transpose()?.flatten();
+        self.take_input(place, input, clip);
         self.renew(place)
+    }
+
+    /// The same with the recording already read, for a strip that is made later.
+    pub(crate) fn take_input(&mut self, place: usize, input: Input, clip: Option<Arc<Clip>>) {
+        if let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) {
+            (track.input, track.clip, track.fault) = (input, clip, None);
+        }
+    }
+
+    /// Lets a track's recording begin again at its end, or not; it plays on where it is.
+    pub fn set_looped(&mut self, place: usize, again: bool) {
+        let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) else { return };
+        if let Input::File { looped, .. } = &mut track.input {
+            *looped = again;
+        }
+        if let Some(clip) = &track.clip {
+            clip.set_looped(again);
+        }
     }
 
     /// Lets a track hear those MIDI channels, one bit each.
@@ -221,10 +153,21 @@ impl Console {
     /// # Errors
     /// When the model cannot be played.
     pub fn set_midi_channels(&mut self, place: usize, channels: u16) -> anyhow::Result<()> {
+        self.take_midi_channels(place, channels);
+        self.renew(place)
+    }
+
+    /// The same for a strip that is made later.
+    pub(crate) fn take_midi_channels(&mut self, place: usize, channels: u16) {
         if let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) {
             track.midi_channels = channels;
         }
-        self.renew(place)
+    }
+
+    /// Hz; none while the sound is not open.
+    #[must_use]
+    pub fn sample_rate(&self) -> Option<u32> {
+        self.line.as_ref().map(|line| line.setup.sample_rate)
     }
 
     /// Things for a track to play, in order, at samples from the start of the sound.
@@ -237,23 +180,28 @@ impl Console {
     /// Begins the sound: makes the audio thread's half for that host. `taps` are the master's and those of the tracks.
     ///
     /// # Errors
-    /// When a track's model or recording cannot be played for that host.
+    /// When a track's model cannot be played for that host.
     pub fn open(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> anyhow::Result<Rack> {
+        let (mut rack, plans) = self.begin(setup, midi, taps);
+        for plan in plans {
+            if let Some(finished) = plan.make()? {
+                self.seat(&mut rack, finished);
+            }
+        }
+        Ok(rack)
+    }
+
+    /// The audio thread's half without any strip, and plans for those. [`Console::seat`] puts them in before the sound begins.
+    pub fn begin(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> (Rack, Vec<Plan>) {
         let (changes, incoming) = HeapRb::new(WAITING).split();
         // Room for all strips that there can be at a time.
         let (retiring, retired) = HeapRb::new(WAITING + TRACKS).split();
         let (choosing, programs) = HeapRb::new(WAITING).split();
         self.line = Some(Line { setup, changes, retired, programs });
         self.meter.restart();
-        let mut strips = [const { None }; TRACKS];
-        for (place, strip) in strips.iter_mut().enumerate() {
-            *strip = self.strip(place)?;
-            // Nothing was heard before: there is nothing to be faded.
-            strip.iter_mut().for_each(|strip| strip.settle());
-        }
         let block = || vec![0.0; setup.max_block];
-        Ok(Rack {
-            strips,
+        let rack = Rack {
+            strips: [const { None }; TRACKS],
             changes: incoming,
             retired: retiring,
             midi,
@@ -268,60 +216,64 @@ impl Console {
             taps,
             clock: 0,
             sample_rate: setup.sample_rate,
-        })
+        };
+        let plans = (0..TRACKS).filter_map(|place| self.plan(place)).collect();
+        (rack, plans)
     }
 
-    /// Makes the strip of a track for the sound that is open.
-    fn strip(&mut self, place: usize) -> anyhow::Result<Option<Box<Strip>>> {
-        let Some(setup) = self.line.as_ref().map(|line| line.setup) else { return Ok(None) };
-        let Some(track) = self.tracks[place].as_mut() else { return Ok(None) };
-        let (driver, source) = (track.panel.driver(), track.panel.source());
-        track.shared.set_source(source);
-        track.shared.remote.set_driver(driver);
-        track.shared.wait(PATIENCE);
-        let session = track.shared.remote.activate(setup).with_context(|| format!("track {}", place + 1))?;
-        let player = Player::new(session, track.shared.clone(), setup, &track.panel.knobs());
-        track.made = Some((Made { driver, source, latency: player.latency_samples() }, Instant::now()));
-        // A recording at another rate than before is read again; where it stands it goes on.
-        let old = track.clip.take();
-        track.clip = match old {
-            Some(old) if track.input.is_file(old.path()) && old.sample_rate() == setup.sample_rate => Some(old),
-            old => {
-                let new = clip(&track.input, setup.sample_rate)?;
-                if let (Some(new), Some(old)) = (&new, old.filter(|old| track.input.is_file(old.path()))) {
-                    new.go_on_from(&old);
-                }
-                new
-            }
-        };
-        // A strip that takes over from another one does not play again what was played; wheels and pedals stand where they stood.
-        let now = self.meter.frames();
-        let to_come = |(at, kind): &&(u64, EventKind)| {
-            *at >= now || !matches!(kind, EventKind::NoteOn { .. } | EventKind::NoteOff { .. })
-        };
-        let feed = match (&track.input, &track.clip) {
-            (_, Some(clip)) => Feed::Clip(clip.clone()),
-            (Input::Channels { first, count }, _) => Feed::Channels(*first, *count),
-            _ => Feed::Nothing,
-        };
-        let parts = Parts {
-            player,
+    /// Puts a strip into a rack that does not play yet.
+    pub fn seat(&mut self, rack: &mut Rack, finished: Finished) {
+        if let Some((place, mut strip)) = self.accept(finished) {
+            // Nothing was heard before: there is nothing to be faded.
+            strip.settle();
+            rack.strips[place] = Some(strip);
+        }
+    }
+
+    /// Puts a strip into the sound, where no other one was planned meanwhile.
+    pub fn install(&mut self, finished: Finished) {
+        if let Some((place, strip)) = self.accept(finished) {
+            self.send(place, Some(strip));
+        }
+    }
+
+    fn accept(&mut self, finished: Finished) -> Option<(usize, Box<Strip>)> {
+        let Finished { place, number, made, clip, fault, strip } = finished;
+        let track = self.tracks.get_mut(place).and_then(Option::as_mut)?;
+        if track.latest.load(Relaxed) != number {
+            return None;
+        }
+        (track.made, track.clip, track.fault) = (Some((made, Instant::now())), clip, fault);
+        Some((place, strip))
+    }
+
+    /// What a track's strip is to be for the sound that is open; none where there is no track or no sound.
+    pub fn plan(&mut self, place: usize) -> Option<Plan> {
+        let setup = self.line.as_ref()?.setup;
+        let track = self.tracks.get_mut(place)?.as_mut()?;
+        self.plans += 1;
+        track.latest.store(self.plans, Relaxed);
+        Some(Plan {
+            place,
+            number: self.plans,
+            latest: track.latest.clone(),
+            turn: track.turn.clone(),
+            setup,
             shared: track.shared.clone(),
             panel: track.panel.clone(),
             mix: track.mix.clone(),
-            feed,
-            source,
+            input: track.input.clone(),
+            clip: track.clip.clone(),
             midi_channels: track.midi_channels,
-            score: track.score.iter().filter(to_come).copied().collect(),
-        };
-        Ok(Some(Box::new(Strip::new(parts, setup.max_block))))
+            score: track.score.clone(),
+            meter: self.meter.clone(),
+        })
     }
 
     /// Makes a track's strip anew.
     fn renew(&mut self, place: usize) -> anyhow::Result<()> {
-        let strip = self.strip(place)?;
-        if strip.is_some() {
-            self.send(place, strip);
+        if let Some(finished) = self.plan(place).map(Plan::make).transpose()?.flatten() {
+            self.install(finished);
         }
         Ok(())
     }
@@ -333,44 +285,73 @@ impl Console {
         }
     }
 
-    /// Does what has to be done now and then, best ten times a second: drops what is not played any more, renews strips whose driver
-    /// or latency has changed, loads what MIDI programs chose.
+    /// Does what has to be done now and then, best ten times a second, and renews the strips that [`Console::due`] names.
     pub fn tick(&mut self) {
+        for place in self.due() {
+            // What cannot be played says so in its status; the old strip plays on.
+            drop(self.renew(place));
+        }
+    }
+
+    /// Drops what is not played any more, loads what MIDI programs chose, and gives the places of tracks whose driver or latency
+    /// has changed: their strips are to be renewed.
+    pub fn due(&mut self) -> Vec<usize> {
         self.errands.retain(|errand| !errand.is_finished());
         let mut programs = ArrayVec::<(u8, u8), WAITING>::new();
-        if let Some(line) = &mut self.line {
-            while line.retired.try_pop().is_some() {}
-            programs.extend(std::iter::from_fn(|| line.programs.try_pop()).take(WAITING));
-        }
+        let Some(line) = &mut self.line else { return Vec::new() };
+        while line.retired.try_pop().is_some() {}
+        programs.extend(std::iter::from_fn(|| line.programs.try_pop()).take(WAITING));
         for (channel, program) in programs {
             self.choose(channel, usize::from(program));
         }
-        for place in 0..TRACKS {
-            let Some(track) = self.track(place) else { continue };
-            let Some((made, when)) = track.made.filter(|_| self.line.is_some()) else { continue };
+        let mut due = Vec::new();
+        for (place, track) in self.tracks.iter_mut().enumerate() {
+            let Some((track, (made, when))) = track.as_mut().and_then(|track| Some((&*track, track.made?))) else {
+                continue;
+            };
             let latency = match (track.shared.remote.status(), track.shared.remote.health()) {
                 (Status::Ready, Some(health)) => health.latency_samples,
                 _ => made.latency,
             };
             let wanted = Made { driver: track.panel.driver(), source: track.panel.source(), latency };
             if wanted != made && when.elapsed() > RENEWAL {
-                // What cannot be played says so in its status; the old strip plays on.
-                drop(self.renew(place));
+                due.push(place);
             }
         }
+        for place in &due {
+            if let Some((_, when)) = self.tracks[*place].as_mut().and_then(|track| track.made.as_mut()) {
+                // It is not due again while it is being renewed.
+                *when = Instant::now();
+            }
+        }
+        due
+    }
+
+    /// Begins to load a model on a track; its name is what those read who wait for it.
+    pub fn fetch(&mut self, place: usize, reference: Reference) {
+        let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) else { return };
+        track.coming.clone_from(&reference.name);
+        let find = move || reference.find().map_err(|missing| missing.to_string());
+        self.errands.push(track.shared.fetch(false, find));
+    }
+
+    /// Begins to load the model of a file on a track.
+    pub fn fetch_file(&mut self, place: usize, path: PathBuf) {
+        let Some(track) = self.tracks.get_mut(place).and_then(Option::as_mut) else { return };
+        track.coming = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let find = move || match file::read(&path) {
+            Ok(model) => Ok((Arc::new(model), Some(path))),
+            Err(error) => Err(error.to_string()),
+        };
+        self.errands.push(track.shared.fetch(false, find));
     }
 
     /// Plays the model of that number in the set list on all tracks that hear that MIDI channel.
     fn choose(&mut self, channel: u8, program: usize) {
         let Some(reference) = self.set_list.get(program).cloned() else { return };
-        let heard = |track: &&Track| track.midi_channels >> channel & 1 == 1;
-        let errands: Vec<JoinHandle<()>> = (self.tracks.iter().flatten().filter(heard))
-            .map(|track| {
-                let reference = reference.clone();
-                track.shared.fetch(false, move || reference.find().map_err(|missing| missing.to_string()))
-            })
-            .collect();
-        self.errands.extend(errands);
+        let heard = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
+        let places: Vec<usize> = self.tracks().filter(heard).map(|(place, _)| place).collect();
+        places.into_iter().for_each(|place| self.fetch(place, reference.clone()));
     }
 
     /// Everything that a session file keeps of it.
@@ -386,32 +367,49 @@ impl Console {
     /// Goes to what a session file has kept. A model or recording that is missing leaves its track silent, and is named in what
     /// this gives: one line each.
     pub fn restore(&mut self, session: &SessionFile) -> Vec<String> {
-        let mut problems = Vec::new();
-        (0..TRACKS).for_each(|place| self.remove(place));
-        self.master.set(session.master);
-        self.set_list.clone_from(&session.set_list);
-        for (place, saved) in session.tracks.iter().take(TRACKS).enumerate() {
-            let mut track = Track::new(saved.product, &self.wake);
-            track.name.clone_from(&saved.name);
-            track.panel.restore(&saved.parameters);
-            track.shared.restore(saved.selection.clone());
-            track.mix.set(saved.mix);
-            (track.input, track.midi_channels) = (saved.input.clone(), saved.midi_channels);
-            problems.extend(track.shared.missing().map(|missing| missing.to_string()));
-            self.tracks[place] = Some(track);
-            if let Err(error) = self.renew(place) {
-                problems.push(format!("{error:#}"));
-                if let Some(track) = &mut self.tracks[place] {
-                    // A recording that cannot be read is not tried again and again.
-                    track.input = Input::Nothing;
-                }
-                problems.extend(self.renew(place).err().map(|error| format!("{error:#}")));
-            }
+        let mut problems = self.replace(Restored::read(session, &self.waker()));
+        for place in 0..TRACKS {
+            problems.extend(self.renew(place).err().map(|error| format!("{error:#}")));
+            problems.extend(self.track(place).and_then(|track| track.fault.clone()));
         }
+        problems
+    }
+
+    /// Goes to what was read of a session, without strips yet. Gives what is wrong with it, one line each.
+    pub fn replace(&mut self, restored: Restored) -> Vec<String> {
+        (0..TRACKS).for_each(|place| self.remove(place));
+        self.master.set(restored.master);
+        self.set_list = restored.set_list;
+        self.tracks.iter_mut().zip(restored.tracks).for_each(|(place, track)| *place = Some(track));
+        restored.problems
+    }
+
+    /// What is called when there is something new to be seen.
+    #[must_use]
+    pub fn waker(&self) -> Arc<dyn Fn() + Send + Sync> {
+        self.wake.clone()
+    }
+}
+
+/// A session that was read: tracks that wait for their places.
+pub struct Restored {
+    tracks: Vec<Track>,
+    master: Settings,
+    set_list: Vec<Reference>,
+    problems: Vec<String>,
+}
+
+impl Restored {
+    /// Finds what a session file has kept: reads its models, which may take its time.
+    #[must_use]
+    pub fn read(session: &SessionFile, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
+        let tracks: Vec<Track> = session.tracks.iter().take(TRACKS).map(|saved| Track::restored(saved, wake)).collect();
+        let missing = tracks.iter().filter_map(|track| track.shared.missing());
+        let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
         if session.tracks.len() > TRACKS {
             problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
         }
-        problems
+        Self { tracks, master: session.master, set_list: session.set_list.clone(), problems }
     }
 }
 
@@ -424,20 +422,14 @@ impl Drop for Console {
     }
 }
 
-/// The recording of an input that has one.
-fn clip(input: &Input, sample_rate: u32) -> anyhow::Result<Option<Arc<Clip>>> {
-    let Input::File { path, looped } = input else { return Ok(None) };
-    let clip = Clip::read(Path::new(path), sample_rate)?;
-    clip.set_looped(*looped);
-    Ok(Some(Arc::new(clip)))
-}
-
 #[cfg(test)]
 mod tests {
     use ondes_instance::parameter::DRIVER;
 
     use super::*;
     use crate::devices::Callback;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     #[test]
     fn a_strip_is_renewed_once_for_another_driver_and_never_for_nothing() {

@@ -1,15 +1,17 @@
 //! Up to sixteen tracks, mixed: what the app plays, wherever the sound goes.
 //!
 //! [`Console`] is the half for everybody but the audio thread: it makes tracks, loads and saves them. [`Rack`] is the audio
-//! thread's: a [`strip`] for each track with its own instance, then the master with its [`limiter`]. In between pass strips that
-//! are ready and those that are done with, what [`mix`] says, and meters.
+//! thread's: a [`strip`] for each [`track`] with its own instance, then the master with its [`limiter`]. In between pass strips that
+//! are ready (a [`plan`] is made into one) and those that are done with, what [`mix`] says, and meters.
 
 pub mod clip;
 pub mod console;
 pub mod limiter;
 pub mod mix;
+pub mod plan;
 pub mod saved;
 pub mod strip;
+pub mod track;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -19,8 +21,9 @@ use ondes_engine::pipeline::Transport;
 use ringbuf::traits::{Consumer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
-pub use console::{Console, Track};
+pub use console::Console;
 pub use saved::SessionFile;
+pub use track::Track;
 
 use crate::devices::{Callback, ClockFollower, MidiMessage, MidiReceiver};
 use crate::record::Tap;

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use ondes_engine::media::{GrowingWav, MediaError, WavBits};
+use serde::{Deserialize, Serialize};
 
 use super::flac::GrowingFlac;
 
 /// What a recording is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// WAV of 32-bit floating point: exactly what was played. Up to 64 channels, and RF64 beyond 4 GiB.
     #[default]

@@ -1,9 +1,9 @@
 //! What is played on, and what MIDI is heard.
 
-use egui::{Align, ComboBox, Layout, ScrollArea, Ui};
+use egui::{Align, ComboBox, Layout, ScrollArea, Ui, vec2};
 
 use super::fader::named;
-use super::tracks::channels;
+use super::tracks::{all_channels, channel};
 use super::view::{Command, View};
 use crate::devices::catalogue::{Device, Side};
 use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Status};
@@ -101,9 +101,9 @@ fn midi(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
     let now = &view.midi;
     let mut choice = now.clone();
     ui.strong("MIDI");
-    let mut all = now.ports == MidiPorts::All;
-    if ui.checkbox(&mut all, "All ports").changed() {
-        choice.ports = if all { MidiPorts::All } else { MidiPorts::Names(view.ports.connected.clone()) };
+    let mut every = now.ports == MidiPorts::All;
+    if ui.checkbox(&mut every, "All ports").changed() {
+        choice.ports = if every { MidiPorts::All } else { MidiPorts::Names(view.ports.connected.clone()) };
     }
     let mut names: Vec<&str> = view.inventory.ports.iter().map(|port| port.name.as_str()).collect();
     if let MidiPorts::Names(chosen) = &now.ports {
@@ -120,7 +120,7 @@ fn midi(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
             MidiPorts::Names(chosen) => chosen.iter().any(|port| port == name),
         };
         let mut heard = chosen;
-        if ui.add_enabled(!all, egui::Checkbox::new(&mut heard, *name)).changed()
+        if ui.add_enabled(!every, egui::Checkbox::new(&mut heard, *name)).changed()
             && let MidiPorts::Names(chosen) = &mut choice.ports
         {
             chosen.retain(|port| port != name);
@@ -136,13 +136,22 @@ fn midi(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
         ui.small(format!("{missing} is not there; it is heard when it comes"));
     }
     ui.add_space(4.0);
-    ui.label("Channels");
-    ui.with_layout(Layout::right_to_left(Align::Min).with_main_wrap(true), |ui| {
-        ui.spacing_mut().item_spacing.x = 1.0;
-        if let Some(heard) = channels(ui, now.channels, "everything") {
-            choice.channels = heard;
-        }
+    let all = ui.horizontal(|ui| {
+        ui.label("Channels");
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| all_channels(ui, now.channels, "everything")).inner
     });
+    let all = all.inner;
+    let mut heard = None;
+    // Two rows: sixteen in a line are wider than the panel.
+    for row in [0..8, 8..16] {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = 3.0;
+            for number in row {
+                heard = heard.or(channel(ui, now.channels, number, 32.0, "everything"));
+            }
+        });
+    }
+    choice.channels = heard.or(all).unwrap_or(now.channels);
     if choice != *now {
         commands.push(Command::Midi(MidiChoice { ..choice }));
     }
@@ -170,7 +179,10 @@ fn pick_named<T: PartialEq + Clone>(
     let said = choices.iter().find(|(choice, _)| choice == chosen).map_or("not there", |(_, name)| name.as_str());
     let before = chosen.clone();
     ui.horizontal(|ui| {
-        ui.add_sized([64.0, 24.0], egui::Label::new(label).halign(Align::Min));
+        ui.allocate_ui_with_layout(vec2(72.0, 24.0), Layout::left_to_right(Align::Center), |ui| {
+            ui.set_min_width(72.0);
+            ui.label(label);
+        });
         let width = ui.available_width();
         let combo = ComboBox::from_id_salt(label).width(width).truncate().selected_text(said).show_ui(ui, |ui| {
             for (choice, name) in &choices {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use egui::{Align, Button, CentralPanel, Frame, Key, Label, Layout, Margin, Panel, RichText, TextEdit, Ui, vec2};
+use egui::{
+    Align, Align2, Button, CentralPanel, ComboBox, FontId, Frame, Id, Key, Label, LayerId, Layout, Margin, Order,
+    Panel, RichText, TextEdit, Ui, vec2,
+};
 
 use super::devices;
 use super::fader::{self, named, toggle};
@@ -10,6 +13,7 @@ use super::tracks::Tracks;
 use super::view::{Command, Question, View};
 use crate::devices::Status;
 use crate::rack::saved::Input;
+use crate::record::Format;
 
 /// What only the window cares for: what is being typed and which panels are open.
 #[derive(Default)]
@@ -17,6 +21,8 @@ pub struct Window {
     tracks: Tracks,
     devices: bool,
     path: Option<Typed>,
+    /// Where recordings go, as it is being typed; none while that is not shown.
+    takes: Option<String>,
 }
 
 /// A path that is being typed.
@@ -47,12 +53,15 @@ impl Window {
         if self.path.is_some() {
             Panel::top("path").frame(bar).resizable(false).show(ui, |ui| self.path(ui, view, &mut commands));
         }
+        if self.takes.is_some() {
+            Panel::top("takes").frame(bar).resizable(false).show(ui, |ui| self.takes(ui, view, &mut commands));
+        }
         messages(ui, view, &mut commands, &mut self.path);
         Panel::left("tracks").frame(bar).resizable(false).exact_size(272.0).show(ui, |ui| {
             self.tracks.list(ui, view, &mut commands);
         });
         if self.devices {
-            Panel::right("devices").frame(bar).resizable(false).exact_size(330.0).show(ui, |ui| {
+            Panel::right("devices").frame(bar).resizable(false).exact_size(312.0).show(ui, |ui| {
                 devices::show(ui, view, &mut commands);
             });
         }
@@ -65,10 +74,49 @@ impl Window {
         CentralPanel::default().frame(Frame::new().fill(fill)).show(ui, |ui| match view.selected {
             Some(_) => instrument(ui),
             None => {
-                ui.centered_and_justified(|ui| ui.weak("Add a track to play"));
+                let text = match &view.loading {
+                    Some(name) => format!("Loading {name} …"),
+                    None => "Add a track to play, or drop a model here".into(),
+                };
+                ui.centered_and_justified(|ui| ui.weak(text));
             }
         });
+        dropped(ui, &mut commands);
         commands
+    }
+
+    /// Where recordings go, as what, and of what.
+    fn takes(&mut self, ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
+        let Some(text) = &mut self.takes else { return };
+        let mut takes = view.takes.clone();
+        let mut over = false;
+        ui.horizontal(|ui| {
+            ui.label("Record to");
+            let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes among your music"));
+            let field = named(ui, field, "Folder for recordings");
+            if field.lost_focus() && *text != folder(view) {
+                takes.folder = Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
+            }
+            ui.label("as");
+            let combo = ComboBox::from_id_salt("format").width(150.0).selected_text(format(takes.format));
+            let combo = combo.show_ui(ui, |ui| {
+                for choice in [Format::Float32, Format::Int24, Format::Int16, Format::Flac] {
+                    if ui.selectable_label(takes.format == choice, format(choice)).clicked() {
+                        takes.format = choice;
+                    }
+                }
+            });
+            named(ui, combo.response, "Format of recordings");
+            ui.checkbox(&mut takes.tracks, "Each track to its own file")
+                .on_hover_text("Besides the master: each track as it is before its fader");
+            over = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close").clicked()).inner;
+        });
+        if takes != view.takes {
+            commands.push(Command::Takes(takes));
+        }
+        if over {
+            self.takes = None;
+        }
     }
 
     fn keys(&mut self, ui: &Ui, view: &View, commands: &mut Vec<Command>) {
@@ -131,6 +179,12 @@ impl Window {
                 if past.clicked() {
                     commands.push(Command::SavePast);
                 }
+                if toggle(ui, self.takes.is_some(), "…", "How recordings are made") {
+                    self.takes = match self.takes {
+                        Some(_) => None,
+                        None => Some(folder(view)),
+                    };
+                }
                 record(ui, view, commands);
                 ui.separator();
                 fader::figure(ui, &limiter(view.limiter_db), 66.0, view.limiter_db > -0.05);
@@ -187,6 +241,34 @@ impl Window {
     }
 }
 
+/// Where recordings go.
+fn folder(view: &View) -> String {
+    view.takes.folder().map(|folder| folder.display().to_string()).unwrap_or_default()
+}
+
+/// A format in words.
+fn format(format: Format) -> &'static str {
+    match format {
+        Format::Float32 => "WAV, 32-bit float",
+        Format::Int24 => "WAV, 24 bits",
+        Format::Int16 => "WAV, 16 bits",
+        Format::Flac => "FLAC, 24 bits",
+    }
+}
+
+/// Files that are dropped on the window; while they hover, that they can be.
+fn dropped(ui: &Ui, commands: &mut Vec<Command>) {
+    let (hovering, dropped) = ui.input(|input| (!input.raw.hovered_files.is_empty(), input.raw.dropped_files.clone()));
+    commands.extend(dropped.iter().map(|file| Command::Drop(file.path().into())));
+    if hovering {
+        let all = ui.ctx().content_rect();
+        let painter = ui.ctx().layer_painter(LayerId::new(Order::Foreground, Id::unique("dropped")));
+        painter.rect_filled(all, 0.0, ui.visuals().panel_fill.gamma_multiply(0.85));
+        let text = "Drop a model, a recording, a preset or a session";
+        painter.text(all.center(), Align2::CENTER_CENTER, text, FontId::proportional(20.0), ui.visuals().text_color());
+    }
+}
+
 /// A line for the input, and one more for a recording.
 fn source_height(view: &View) -> f32 {
     let chosen = view.tracks.iter().find(|track| view.selected == Some(track.place));
@@ -216,21 +298,24 @@ fn limiter(db: f32) -> String {
     if db > -0.05 || db.is_nan() { "Limit 0.0".into() } else { format!("Limit {db:.1}") }
 }
 
-/// How the sound stands, in a line.
+/// How the sound stands, in two short lines.
 fn status(ui: &mut Ui, view: &View) {
-    let text = match &view.sound {
-        Status::Opening => "Opening devices …".into(),
-        Status::Playing(opened) => format!(
-            "{} · {} kHz · {} frames · load {:.0} % · late {}",
-            opened.host,
-            f64::from(opened.sample_rate) / 1e3,
-            opened.max_block,
-            100.0 * view.load,
-            view.misses
+    let (device, figures) = match &view.sound {
+        Status::Opening => ("Opening devices …".into(), String::new()),
+        Status::Playing(opened) => (
+            format!("{} · {} kHz · {} frames", opened.host, f64::from(opened.sample_rate) / 1e3, opened.max_block),
+            format!("load {:.0} % · late {}", 100.0 * view.load, view.misses),
         ),
-        Status::Lost { .. } | Status::Failed(_) => "No sound".into(),
+        Status::Lost { .. } | Status::Failed(_) => ("No sound".into(), String::new()),
     };
-    ui.add(Label::new(RichText::new(text).weak()).truncate());
+    ui.vertical(|ui| {
+        ui.spacing_mut().item_spacing.y = 1.0;
+        let lines = if figures.is_empty() { 1.0 } else { 2.0 };
+        ui.add_space((0.5 * (ui.available_height() - lines * 14.0)).max(0.0));
+        for line in [device, figures].into_iter().filter(|line| !line.is_empty()) {
+            ui.add(Label::new(RichText::new(line).small().weak()).truncate());
+        }
+    });
 }
 
 /// What has to be decided, what went wrong, and what went well: a line each.
@@ -256,6 +341,9 @@ fn messages(ui: &mut Ui, view: &View, commands: &mut Vec<Command>, path: &mut Op
                 "There is work from last time that was not saved".into()
             }
         });
+    }
+    if let Some(name) = view.loading.as_ref().filter(|_| view.selected.is_some()) {
+        message(ui, "loading", calm, |_| format!("Loading {name} …"));
     }
     let lost = match &view.sound {
         Status::Lost { device, reason, .. } => {

@@ -8,6 +8,7 @@ use anyhow::Context;
 use ondes_instance::state::Look;
 use serde::{Deserialize, Serialize};
 
+use super::takes::Takes;
 use crate::devices::{AudioChoice, MidiChoice};
 
 /// Sessions that are offered again.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub session: Option<PathBuf>,
     /// Sessions of late, the latest first.
     pub recent: Vec<PathBuf>,
+    /// How recordings are made.
+    pub takes: Takes,
     /// How the window looks.
     pub look: Look,
 }

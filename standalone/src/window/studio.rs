@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ondes_engine::realtime::Status as ModelStatus;
 use ondes_instance::desk::entries::{Entries, marks_file};
+use ondes_instance::desk::setting::recall;
 use ondes_instance::desk::{self, Desk};
 use ondes_instance::library::Reference;
 use ondes_instance::panel::Panel;
@@ -17,27 +17,22 @@ use ondes_instance::shared::Shared;
 use ondes_instance::state::Look;
 use ondes_ui::{Level, Owner};
 
+use super::dropped::{Arrival, Kind, SESSION};
 use super::inventory::Scan;
-use super::settings::{Settings, folder};
+use super::settings::Settings;
+use super::takes::Files;
 use super::unsaved::Unsaved;
 use super::view::{ClipView, Command, Question, TrackView, View};
-use crate::devices::Status;
+use crate::loader::Outcome;
 use crate::rack::clip::Clip;
 use crate::rack::saved::Input;
 use crate::rack::{Console, Meter, SessionFile};
-use crate::record::{Format, take_name};
 use crate::rig::Rig;
 
-/// Ending of sessions.
-const ENDING: &str = "ondes-session";
 /// How often it is seen whether there is something to be saved.
 const COMPARE: Duration = Duration::from_secs(2);
 /// How often a copy is kept of what is not saved.
 const KEEP: Duration = Duration::from_secs(30);
-/// How often rings are emptied and strips renewed.
-const TICK: Duration = Duration::from_millis(100);
-/// Places of a recording's outline.
-const OUTLINE: usize = 512;
 
 /// The app behind its window.
 pub(super) struct Studio {
@@ -53,17 +48,37 @@ pub(super) struct Studio {
     changed: bool,
     compared: Instant,
     kept: Instant,
-    ticked: Instant,
     selected: Option<Selected>,
-    /// Outlines of recordings, by what they are outlines of.
-    outlines: Vec<(Arc<Clip>, Arc<[f32]>)>,
-    errands: Vec<JoinHandle<()>>,
+    /// The session that is being loaded.
+    coming: Option<Coming>,
+    /// Presets that are being read.
+    arrivals: Vec<Arrival>,
     problems: Vec<String>,
     news: Option<String>,
     question: Option<Question>,
     /// What is done when the question is answered.
     pending: Option<Command>,
     recording: Option<PathBuf>,
+    /// What is said when the files of a recording are complete.
+    writing: Option<String>,
+    /// What the recorder said and the user has read.
+    read: Read,
+}
+
+/// What of the recorder's troubles was dismissed.
+#[derive(Default)]
+struct Read {
+    error: Option<String>,
+    dropped: u64,
+}
+
+/// A session that is being loaded.
+struct Coming {
+    path: Option<PathBuf>,
+    /// It is not what the file has: until it is saved, it is to be kept.
+    recovered: bool,
+    /// It begins with an instrument.
+    fresh: bool,
 }
 
 /// The track that is chosen, and its panels.
@@ -82,27 +97,13 @@ impl Selected {
 }
 
 impl Studio {
-    /// Goes on where the app ended last. `wake` is called, from any thread, when there is something new to be seen.
-    pub fn open(wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        let folder = folder();
+    /// Goes on where the app ended last, by what is remembered in that folder. `wake` is called, from any thread, when there is
+    /// something new to be seen.
+    pub fn open(folder: Option<PathBuf>, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let settings = folder.as_deref().map(Settings::read).unwrap_or_default();
         let unsaved = folder.as_deref().and_then(Unsaved::open);
         let waker = wake.clone();
-        let mut console = Console::new(move || waker());
-        let mut problems = Vec::new();
-        let mut session = settings.session.clone();
-        match session.as_deref().map(SessionFile::read) {
-            Some(Ok(file)) => problems.extend(console.restore(&file)),
-            Some(Err(error)) => {
-                problems.push(format!("{error:#}"));
-                session = None;
-            }
-            None => {}
-        }
-        if session.is_none() {
-            problems.extend(console.add(Product::Instrument).err().map(|error| format!("{error:#}")));
-        }
-        let first = console.tracks().next().map(|(place, _)| place);
+        let console = Console::new(move || waker());
         let meter = console.meter.clone();
         let rig = Rig::new(console, settings.audio.clone(), settings.midi.clone(), Box::new(|_, _| Ok(())));
         let question = unsaved.as_ref().filter(|unsaved| unsaved.is_there()).map(|_| Question::Recover);
@@ -111,7 +112,7 @@ impl Studio {
             rig,
             meter,
             folder,
-            settings: Settings { session, ..settings },
+            settings,
             scan: Scan::default(),
             unsaved,
             wake,
@@ -119,18 +120,26 @@ impl Studio {
             changed: false,
             compared: now,
             kept: now,
-            ticked: now,
             selected: None,
-            outlines: Vec::new(),
-            errands: Vec::new(),
-            problems,
+            coming: None,
+            arrivals: Vec::new(),
+            problems: Vec::new(),
             news: None,
             question,
             pending: None,
             recording: None,
+            writing: None,
+            read: Read::default(),
         };
-        studio.watch_tracks();
-        studio.select(first);
+        let last = studio.settings.session.clone();
+        match last.as_deref().map(SessionFile::read) {
+            Some(Ok(session)) => studio.restore(session, Coming { path: last, recovered: false, fresh: false }),
+            failed => {
+                studio.problems.extend(failed.and_then(Result::err).map(|error| format!("{error:#}")));
+                studio.settings.session = None;
+                studio.obey(Command::Add(Product::Instrument));
+            }
+        }
         studio.rescan();
         studio
     }
@@ -138,11 +147,14 @@ impl Studio {
     /// Does what has to be done now and then, seen or not.
     pub fn tick(&mut self) {
         self.scan.poll();
-        self.errands.retain(|errand| !errand.is_finished());
-        if self.ticked.elapsed() >= TICK {
-            self.ticked = Instant::now();
-            self.rig.console().tick();
+        while let Some(outcome) = self.rig.outcome() {
+            match outcome {
+                Outcome::Restored(problems) => self.arrive(problems),
+                Outcome::Failed(problem) => self.problems.push(problem),
+            }
         }
+        self.take_presets();
+        self.follow_recording();
         if self.compared.elapsed() >= COMPARE {
             self.compare();
         }
@@ -155,6 +167,9 @@ impl Studio {
     /// Sees whether the session is as it was saved.
     fn compare(&mut self) {
         self.compared = Instant::now();
+        if self.coming.is_some() || !self.rig.loading().is_empty() {
+            return;
+        }
         let console = self.rig.console();
         let loading = console.tracks().any(|(_, track)| track.shared.progress() == ModelStatus::Loading);
         if loading {
@@ -190,11 +205,9 @@ impl Studio {
     /// Everything to draw, as it is now.
     pub fn view(&mut self) -> View {
         let sound = self.rig.status();
-        let rate = if let Status::Playing(opened) = &sound { opened.sample_rate } else { 48_000 };
+        let loading = self.rig.loading();
         let console = self.rig.console();
         let healths: Vec<_> = console.tracks().filter_map(|(_, track)| track.shared.remote.health()).collect();
-        self.outlines
-            .retain(|(clip, _)| console.tracks().any(|(_, track)| track.clip().is_some_and(|c| Arc::ptr_eq(c, clip))));
         let mut tracks = Vec::new();
         for (place, track) in console.tracks() {
             let peak_db = match self.selected.as_ref().filter(|selected| selected.place == place) {
@@ -207,15 +220,20 @@ impl Studio {
                 }
             };
             let clip = track.clip().map(|clip| ClipView {
-                outline: outline(&mut self.outlines, clip),
+                outline: clip.outline().clone(),
                 place: clip.place() as f32 / clip.frames().max(1) as f32,
-                length_s: clip.frames() as f32 / rate as f32,
+                length_s: clip.frames() as f32 / clip.sample_rate() as f32,
                 playing: clip.is_playing(),
             });
+            let progress = track.shared.progress();
+            let read = loading.iter().find(|loading| loading.place == Some(place)).map(|loading| loading.name.clone());
+            let preset = self.arrivals.iter().find(|arrival| Arc::ptr_eq(&arrival.shared, &track.shared));
+            let preset = preset.map(|arrival| arrival.name.clone());
+            let model = (progress == ModelStatus::Loading).then(|| track.coming().to_owned());
             let missing = track.shared.missing().map(|missing| missing.to_string());
-            let fault = missing.or(match track.shared.progress() {
+            let fault = missing.or(match progress {
                 ModelStatus::Failed(reason) => Some(reason),
-                _ => None,
+                _ => track.fault().map(str::to_owned),
             });
             tracks.push(TrackView {
                 place,
@@ -223,6 +241,7 @@ impl Studio {
                 product: track.shared.product,
                 mix: track.mix.get(),
                 peak_db,
+                loading: read.or(preset).or(model),
                 fault,
                 input: track.input().clone(),
                 clip,
@@ -232,8 +251,8 @@ impl Studio {
         let recording = self.rig.recording();
         let path = self.settings.session.clone();
         let mut problems = self.problems.clone();
-        problems.extend(recording.error.clone());
-        if recording.dropped > 0 {
+        problems.extend(recording.error.clone().filter(|error| self.read.error.as_ref() != Some(error)));
+        if recording.dropped > self.read.dropped {
             problems.push(format!("The disk is too slow: {} frames of the recording are silence", recording.dropped));
         }
         View {
@@ -251,6 +270,8 @@ impl Studio {
             load: healths.iter().map(|health| health.load).sum(),
             misses: healths.iter().map(|health| health.misses).sum::<u64>() + self.rig.xruns(),
             recording,
+            takes: self.settings.takes.clone(),
+            loading: self.coming.as_ref().map(|coming| coming.path.as_deref().map_or("the session".into(), name)),
             inventory: self.scan.found.clone(),
             audio: self.settings.audio.clone(),
             midi: self.settings.midi.clone(),
@@ -285,6 +306,18 @@ impl Studio {
     }
 
     fn attempt(&mut self, command: Command) -> anyhow::Result<()> {
+        let touches = matches!(
+            command,
+            Command::New
+                | Command::Open(_)
+                | Command::Save
+                | Command::SaveAs(_)
+                | Command::Recover
+                | Command::Add(_)
+                | Command::Listen(..)
+                | Command::Drop(_)
+        );
+        anyhow::ensure!(!touches || self.coming.is_none(), "the session is still being loaded");
         match command {
             Command::New | Command::Open(_) => return self.leave(command),
             Command::Save => match self.settings.session.clone() {
@@ -307,17 +340,17 @@ impl Studio {
                 self.question = None;
                 let unsaved = self.unsaved.as_ref().context("another window has it")?;
                 let (session, path) = unsaved.read()?;
-                self.restore(&session, path);
-                // It is not what the file has: until it is saved, it is to be kept.
-                (self.baseline, self.changed) = (Some(SessionFile::default()), true);
+                self.restore(session, Coming { path, recovered: true, fresh: false });
             }
             Command::Cancel => (self.question, self.pending) = (None, None),
             Command::Dismiss => {
                 self.problems.clear();
                 self.news = None;
+                let status = self.rig.recording();
+                self.read = Read { error: status.error, dropped: status.dropped };
             }
             Command::Add(product) => {
-                let place = self.rig.console().add(product)?;
+                let place = self.rig.add(product)?;
                 self.watch_tracks();
                 self.select(Some(place));
             }
@@ -336,7 +369,7 @@ impl Studio {
                 }
             }
             Command::Listen(place, input) => self.listen(place, input)?,
-            Command::Channels(place, channels) => self.rig.console().set_midi_channels(place, channels)?,
+            Command::Channels(place, channels) => self.rig.set_midi_channels(place, channels),
             Command::Seek(place, part) => {
                 if let Some(clip) = self.clip(place) {
                     clip.seek((f64::from(part.clamp(0.0, 1.0)) * clip.frames() as f64) as usize);
@@ -356,14 +389,19 @@ impl Studio {
             Command::Call(index) => {
                 let reference = self.rig.console().set_list.get(index).cloned();
                 if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
-                    let find = move || reference.find().map_err(|missing| missing.to_string());
-                    self.errands.push(selected.shared.fetch(false, find));
+                    self.rig.console().fetch(selected.place, reference);
                 }
             }
             Command::Raise(index) => {
                 let list = &mut self.rig.console().set_list;
                 if (1..list.len()).contains(&index) {
                     list.swap(index - 1, index);
+                }
+            }
+            Command::Lower(index) => {
+                let list = &mut self.rig.console().set_list;
+                if index + 1 < list.len() {
+                    list.swap(index, index + 1);
                 }
             }
             Command::Forget(index) => {
@@ -374,20 +412,25 @@ impl Studio {
             }
             Command::Master(settings) => self.rig.console().master.set(settings),
             Command::Record(true) => {
-                let path = self.take()?;
-                self.rig.record(&path, Vec::new(), Format::Float32, false)?;
-                (self.recording, self.news) = (Some(path), None);
+                let Files { master, tracks } = self.files()?;
+                self.rig.record(&master, tracks, self.settings.takes.format, false)?;
+                (self.recording, self.news, self.read) = (Some(master), None, Read::default());
             }
             Command::Record(false) => {
-                let status = self.rig.stop();
-                let path = self.recording.take().filter(|_| status.error.is_none());
-                self.news = path.map(|path| format!("Recorded to {}", path.display()));
+                self.rig.end();
+                self.writing = self.recording.take().map(|path| format!("Recorded to {}", path.display()));
             }
             Command::SavePast => {
-                let path = self.take()?;
-                self.rig.save_past(&path, Format::Float32)?;
-                self.news = Some(format!("Saved the last 30 s to {}", path.display()));
+                let Files { master, tracks } = self.files()?;
+                self.rig.save_past(&master, tracks, self.settings.takes.format)?;
+                self.read.error = None;
+                self.writing = Some(format!("Saved the last 30 s to {}", master.display()));
             }
+            Command::Takes(takes) => {
+                self.settings.takes = takes;
+                self.remember();
+            }
+            Command::Drop(path) => self.drop_file(path)?,
             Command::Panic => {
                 self.rig.console().tracks().for_each(|(_, track)| track.shared.monitor.panic());
             }
@@ -424,12 +467,9 @@ impl Studio {
             Command::Open(path) => {
                 let path = named(&path);
                 let session = SessionFile::read(&path)?;
-                self.restore(&session, Some(path));
+                self.restore(session, Coming { path: Some(path), recovered: false, fresh: false });
             }
-            _ => {
-                self.restore(&SessionFile::default(), None);
-                self.attempt(Command::Add(Product::Instrument))?;
-            }
+            _ => self.restore(SessionFile::default(), Coming { path: None, recovered: false, fresh: true }),
         }
         if let Some(unsaved) = &mut self.unsaved {
             unsaved.clear();
@@ -437,17 +477,29 @@ impl Studio {
         Ok(())
     }
 
-    /// Goes to a session; devices stay as they are, since it may be of another machine.
-    fn restore(&mut self, session: &SessionFile, path: Option<PathBuf>) {
+    /// Goes to a session by and by; devices stay as they are, since it may be of another machine.
+    fn restore(&mut self, session: SessionFile, coming: Coming) {
         self.release();
-        let problems = self.rig.console().restore(session);
+        self.coming = Some(coming);
+        self.rig.restore(session);
+    }
+
+    /// The session is there.
+    fn arrive(&mut self, problems: Vec<String>) {
+        let Some(Coming { path, recovered, fresh }) = self.coming.take() else { return };
+        self.release();
         self.problems.extend(problems);
-        (self.baseline, self.changed) = (None, false);
-        self.settings.opened(path.as_deref());
-        self.remember();
+        (self.baseline, self.changed) = (recovered.then(SessionFile::default), recovered);
+        if self.settings.session != path || path.is_none() {
+            self.settings.opened(path.as_deref());
+            self.remember();
+        }
         self.watch_tracks();
         let first = self.rig.console().tracks().next().map(|(place, _)| place);
         self.select(first);
+        if fresh {
+            self.obey(Command::Add(Product::Instrument));
+        }
     }
 
     fn save(&mut self, path: &Path) -> anyhow::Result<()> {
@@ -483,22 +535,72 @@ impl Studio {
             }
         }
         let mut console = self.rig.console();
-        if let (Some(clip), Input::File { path, looped }) =
-            (console.track(place).and_then(|track| track.clip()), &input)
-            && clip.path() == path
+        let before = console.track(place).map(|track| track.input().clone());
+        if let (Some(Input::File { path: before, looped: was }), Input::File { path, looped }) = (&before, &input)
+            && (before, !was) == (path, *looped)
         {
-            // It plays on where it is.
-            let (at, playing) = (clip.place(), clip.is_playing());
-            let looped = *looped;
-            console.set_input(place, input)?;
-            if let Some(clip) = console.track(place).and_then(|track| track.clip()) {
-                clip.seek(at);
-                clip.set_looped(looped);
-                clip.set_playing(playing);
-            }
+            console.set_looped(place, *looped);
             return Ok(());
         }
-        console.set_input(place, input)
+        drop(console);
+        self.rig.listen(place, input);
+        Ok(())
+    }
+
+    /// Opens a file for the track that is chosen, or for a new one.
+    fn drop_file(&mut self, path: PathBuf) -> anyhow::Result<()> {
+        fs::metadata(&path).with_context(|| path.display().to_string())?;
+        let kind = Kind::of(&path);
+        if kind == Kind::Session {
+            return self.leave(Command::Open(path));
+        }
+        if self.selected.is_none() {
+            let product = if kind == Kind::Sound { Product::Effect } else { Product::Instrument };
+            self.attempt(Command::Add(product))?;
+        }
+        let Some(selected) = &self.selected else { return Ok(()) };
+        let place = selected.place;
+        match kind {
+            Kind::Sound => self.listen(place, Input::File { path, looped: false })?,
+            Kind::Preset => {
+                let arrival = Arrival::begin(selected.shared.clone(), &path, waker(&self.wake));
+                self.arrivals.push(arrival);
+            }
+            Kind::Session | Kind::Model => self.rig.console().fetch_file(place, path),
+        }
+        Ok(())
+    }
+
+    /// Plays presets that were read since.
+    fn take_presets(&mut self) {
+        for arrival in self.arrivals.extract_if(.., |arrival| arrival.is_there()) {
+            match self.selected.as_mut().filter(|selected| Arc::ptr_eq(&selected.shared, &arrival.shared)) {
+                Some(selected) => {
+                    if let Some(setting) = arrival.take() {
+                        recall(&mut selected.desk, &*selected.panel, setting);
+                    }
+                }
+                // Another track was chosen meanwhile: that was the user's last word.
+                None => arrival.give_up(),
+            }
+        }
+    }
+
+    /// Says that a recording is complete, and ends one that has failed.
+    fn follow_recording(&mut self) {
+        if self.recording.is_none() && self.writing.is_none() {
+            return;
+        }
+        let status = self.rig.recording();
+        if self.recording.is_some() && status.recording.is_none() && status.error.is_some() {
+            self.rig.end();
+            self.recording = None;
+        }
+        if status.finishing == 0
+            && let Some(news) = self.writing.take()
+        {
+            self.news = Some(news).filter(|_| status.error.is_none());
+        }
     }
 
     fn clip(&self, place: usize) -> Option<Arc<Clip>> {
@@ -541,13 +643,11 @@ impl Studio {
         }
     }
 
-    /// A path for a recording that begins now.
-    fn take(&self) -> anyhow::Result<PathBuf> {
-        let folder =
-            dirs::audio_dir().or_else(dirs::home_dir).context("there is no folder for recordings")?.join("Ondes");
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    /// Files for a recording that begins now.
+    fn files(&self) -> anyhow::Result<Files> {
         let title = self.settings.session.as_deref().map_or("Ondes".into(), name);
-        Ok(take_name(&folder, &title, Format::Float32))
+        let tracks: Vec<_> = self.rig.console().tracks().map(|(place, track)| (place, track.title())).collect();
+        self.settings.takes.files(&title, &tracks)
     }
 }
 
@@ -560,10 +660,7 @@ impl Drop for Studio {
         if let Some(unsaved) = &mut self.unsaved {
             drop(unsaved.finish());
         }
-        for errand in self.errands.drain(..) {
-            // It has said what there is to be said.
-            drop(errand.join());
-        }
+        self.arrivals.drain(..).for_each(Arrival::give_up);
     }
 }
 
@@ -587,8 +684,8 @@ fn name(path: &Path) -> String {
 /// The path that was typed: with the ending of sessions, and among the user's documents where no folder is named.
 fn named(typed: &Path) -> PathBuf {
     let mut path = typed.to_owned();
-    if path.extension().is_none_or(|ending| ending != ENDING) {
-        path.as_mut_os_string().push(format!(".{ENDING}"));
+    if path.extension().is_none_or(|ending| ending != SESSION) {
+        path.as_mut_os_string().push(format!(".{SESSION}"));
     }
     match dirs::document_dir().or_else(dirs::home_dir) {
         Some(documents) if path.is_relative() => documents.join("Ondes").join(path),
@@ -604,30 +701,5 @@ fn loudest(levels: &[Level]) -> f32 {
     levels.iter().map(|level| level.peak_db).fold(f32::NEG_INFINITY, f32::max)
 }
 
-/// The largest samples along a recording; found once.
-fn outline(known: &mut Vec<(Arc<Clip>, Arc<[f32]>)>, clip: &Arc<Clip>) -> Arc<[f32]> {
-    if let Some((_, outline)) = known.iter().find(|(other, _)| Arc::ptr_eq(other, clip)) {
-        return outline.clone();
-    }
-    let [left, right] = clip.channels();
-    let length = left.len().div_ceil(OUTLINE).max(1);
-    let largest = |samples: &[f32]| samples.iter().fold(0.0_f32, |top, sample| top.max(sample.abs()));
-    let parts = left.chunks(length).zip(right.chunks(length));
-    let outline: Arc<[f32]> = parts.map(|(left, right)| largest(left).max(largest(right)).min(1.0)).collect();
-    known.push((clip.clone(), outline.clone()));
-    outline
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_becomes_a_file_among_the_documents() {
-        assert_eq!(named(Path::new("/stage/one")), Path::new("/stage/one.ondes-session"));
-        assert_eq!(named(Path::new("/stage/v1.2")), Path::new("/stage/v1.2.ondes-session"));
-        assert_eq!(named(Path::new("/stage/a.ondes-session")), Path::new("/stage/a.ondes-session"));
-        assert!(named(Path::new("one")).ends_with("Ondes/one.ondes-session"));
-        assert_eq!(name(Path::new("/stage/a.ondes-session")), "a");
-    }
-}
+mod tests;

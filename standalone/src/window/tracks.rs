@@ -7,8 +7,8 @@ use ondes_instance::preset::Product;
 
 use super::fader::{self, named, sign, toggle};
 use super::view::{ClipView, Command, TrackView, View};
-use crate::rack::console::ALL_CHANNELS;
 use crate::rack::saved::Input;
+use crate::rack::track::ALL_CHANNELS;
 
 /// What is being typed.
 #[derive(Default)]
@@ -89,7 +89,9 @@ impl Tracks {
                     fader::figure(ui, &fader::decibels(mix.level_db), 62.0, true);
                 });
                 fader::meter(ui, &[track.peak_db], ui.available_width(), 4.0, &format!("Meter of {title}"));
-                if let Some(fault) = &track.fault {
+                if let Some(name) = &track.loading {
+                    ui.add(Label::new(egui::RichText::new(loading(name)).small().weak()).truncate());
+                } else if let Some(fault) = &track.fault {
                     let ink = ui.visuals().error_fg_color;
                     ui.add(Label::new(egui::RichText::new(fault).small().color(ink)).truncate()).on_hover_text(fault);
                 }
@@ -197,6 +199,11 @@ impl Tracks {
     }
 }
 
+/// What those read who wait.
+fn loading(name: &str) -> String {
+    if name.is_empty() { "Loading …".into() } else { format!("Loading {name} …") }
+}
+
 fn said(input: &Input) -> String {
     match input {
         Input::Nothing => "None".into(),
@@ -207,28 +214,31 @@ fn said(input: &Input) -> String {
 }
 
 /// All sixteen MIDI channels, drawn from right to left. Gives which are heard from now on.
-pub(super) fn channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
-    let mut now = heard;
-    for channel in (0..16).rev() {
-        let on = heard >> channel & 1 == 1;
-        let text = egui::RichText::new((channel + 1).to_string()).small();
-        let button =
-            Button::selectable(on && heard != ALL_CHANNELS, text).frame_when_inactive(true).min_size(vec2(19.0, 20.0));
-        let button = ui.scope(|ui| {
-            ui.spacing_mut().button_padding.x = 2.0;
-            ui.add(button)
-        });
-        let label = format!("MIDI channel {} for {owner}", channel + 1);
-        if named(ui, button.inner, &label).clicked() {
-            // Out of all, one is chosen; then more, or fewer.
-            now = if heard == ALL_CHANNELS { 1 << channel } else { heard ^ 1 << channel };
-        }
-    }
+fn channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
+    let chosen = (0..16).rev().filter_map(|channel| self::channel(ui, heard, channel, 19.0, owner)).last();
+    all_channels(ui, heard, owner).or(chosen)
+}
+
+/// One MIDI channel, counted from 0. Gives which are heard from now on.
+pub(super) fn channel(ui: &mut Ui, heard: u16, channel: u16, width: f32, owner: &str) -> Option<u16> {
+    let on = heard >> channel & 1 == 1 && heard != ALL_CHANNELS;
+    let text = egui::RichText::new((channel + 1).to_string()).small();
+    let button = Button::selectable(on, text).frame_when_inactive(true).min_size(vec2(width, 20.0));
+    let button = ui.scope(|ui| {
+        ui.spacing_mut().button_padding.x = 2.0;
+        ui.add(button)
+    });
+    let label = format!("MIDI channel {} for {owner}", channel + 1);
+    let clicked = named(ui, button.inner, &label).clicked();
+    // Out of all, one is chosen; then more, or fewer. Without any, nothing would be heard for no reason to be seen.
+    let now = if heard == ALL_CHANNELS { 1 << channel } else { heard ^ 1 << channel };
+    clicked.then_some(if now == 0 { ALL_CHANNELS } else { now })
+}
+
+/// The choice to hear all MIDI channels.
+pub(super) fn all_channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
     let label = format!("All MIDI channels for {owner}");
-    if toggle(ui, heard == ALL_CHANNELS, "All", &label) || now == 0 {
-        now = ALL_CHANNELS;
-    }
-    (now != heard).then_some(now)
+    toggle(ui, heard == ALL_CHANNELS, "All", &label).then_some(ALL_CHANNELS)
 }
 
 fn recording(
@@ -300,7 +310,11 @@ fn set_list(ui: &mut Ui, view: &View, commands: &mut Vec<Command>) {
                         if sign(ui, "×", &format!("Take {name} out of the set list")) {
                             commands.push(Command::Forget(index));
                         }
-                        if sign(ui, "Up", &format!("{name} comes earlier")) {
+                        let last = index + 1 == view.set_list.len();
+                        if ui.add_enabled_ui(!last, |ui| sign(ui, "Down", &format!("{name} comes later"))).inner {
+                            commands.push(Command::Lower(index));
+                        }
+                        if ui.add_enabled_ui(index > 0, |ui| sign(ui, "Up", &format!("{name} comes earlier"))).inner {
                             commands.push(Command::Raise(index));
                         }
                         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {

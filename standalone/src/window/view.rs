@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ondes_instance::preset::Product;
 
 use super::inventory::Inventory;
+use super::takes::Takes;
 use crate::devices::{AudioChoice, MidiChoice, MidiStatus, Status};
 use crate::rack::mix::Settings;
 use crate::rack::saved::Input;
@@ -42,6 +43,10 @@ pub struct View {
     pub misses: u64,
     /// How the recording is going.
     pub recording: record::Status,
+    /// How recordings are made.
+    pub takes: Takes,
+    /// The session that is being loaded, by its name.
+    pub loading: Option<String>,
     /// What can be chosen to play on.
     pub inventory: Inventory,
     /// What is chosen.
@@ -71,6 +76,8 @@ pub struct TrackView {
     pub mix: Settings,
     /// Its largest sample before the fader since the last frame, dB; -∞ for silence.
     pub peak_db: f32,
+    /// What it is about to play, by its name; empty where that is not known.
+    pub loading: Option<String>,
     /// Why it does not play.
     pub fault: Option<String>,
     /// What it listens to.
@@ -148,6 +155,8 @@ pub enum Command {
     Call(usize),
     /// That of the set list comes earlier by one.
     Raise(usize),
+    /// That of the set list comes later by one.
+    Lower(usize),
     /// Takes that out of the set list.
     Forget(usize),
 
@@ -157,8 +166,12 @@ pub enum Command {
     Record(bool),
     /// Writes what was heard in the last 30 s.
     SavePast,
+    /// Makes recordings so from now on.
+    Takes(Takes),
     /// Silences everything.
     Panic,
+    /// Opens a file that was dropped on the window: a session, or a model, a recording or a preset for the track that is chosen.
+    Drop(PathBuf),
 
     /// Plays on other devices.
     Audio(AudioChoice),

@@ -1,5 +1,6 @@
 //! What a user does, and what becomes of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,12 +9,13 @@ use egui_kittest::kittest::Queryable;
 use ondes::devices::{AudioChoice, MidiChoice, MidiPorts, Status};
 use ondes::rack::mix::Settings;
 use ondes::rack::saved::Input;
-use ondes::record;
+use ondes::record::{self, Format};
+use ondes::window::takes::Takes;
 use ondes::window::view::{ClipView, Question};
 use ondes::window::{Command, View};
 use ondes_instance::preset::Product;
 
-use super::fake::{choose, click, open, playing, sees, told, type_in};
+use super::fake::{choose, click, drop_file, open, playing, sees, told, type_in};
 
 #[test]
 fn tracks_are_added_chosen_mixed_and_removed() {
@@ -69,8 +71,10 @@ fn devices_and_ports_are_chosen() {
     click(&mut test, "All ports");
     let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
     assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
-    test.state_mut().view.midi.ports = both;
+    test.state_mut().view.midi.ports = both.clone();
     test.run_steps(2);
+    click(&mut test, "MIDI channel 1 for everything");
+    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: both.clone(), channels: 1 })]);
     click(&mut test, "Faders");
     let one = MidiPorts::Names(vec!["Keystation".into()]);
     assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: one, channels: u16::MAX })]);
@@ -101,6 +105,7 @@ fn a_track_listens_to_channels_or_to_a_recording() {
     click(&mut test, "MIDI channel 3 for the track");
     let did = told(&mut test);
     assert_eq!(did[..2], [Command::Listen(0, file(true)), Command::Roll(0, false)]);
+    // A click on the waveform goes there.
     assert!(matches!(did[2], Command::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
     // Without any channel a track would be mute for no reason to be seen.
     assert_eq!(did[did.len() - 2..], [Command::Channels(0, 0b10100), Command::Channels(0, u16::MAX)]);
@@ -109,10 +114,19 @@ fn a_track_listens_to_channels_or_to_a_recording() {
 #[test]
 fn the_set_list_is_ordered_by_hand() {
     let mut test = open(playing());
-    let labels =
-        ["Add the model to the set list", "Play Plucked", "Plucked comes earlier", "Take Bowed out of the set list"];
+    let labels = [
+        "Add the model to the set list",
+        "Play Plucked",
+        "Plucked comes earlier",
+        "Bowed comes later",
+        // The first and the last one can go no further.
+        "Bowed comes earlier",
+        "Plucked comes later",
+        "Take Bowed out of the set list",
+    ];
     labels.into_iter().for_each(|label| click(&mut test, label));
-    assert_eq!(told(&mut test), [Command::Keep, Command::Call(1), Command::Raise(1), Command::Forget(0)]);
+    let expected = [Command::Keep, Command::Call(1), Command::Raise(1), Command::Lower(0), Command::Forget(0)];
+    assert_eq!(told(&mut test), expected);
 }
 
 #[test]
@@ -128,6 +142,55 @@ fn what_is_heard_is_recorded() {
     click(&mut test, "End the recording");
     click(&mut test, "Dismiss");
     assert_eq!(told(&mut test), [Command::Record(false), Command::Dismiss]);
+}
+
+#[test]
+fn recordings_go_where_and_as_what_is_wanted() {
+    let mut test = open(playing());
+    click(&mut test, "How recordings are made");
+    choose(&mut test, "Format of recordings", "FLAC, 24 bits");
+    click(&mut test, "Each track to its own file");
+    type_in(&mut test, "Folder for recordings", "/stage/takes");
+    test.key_press(Key::Enter);
+    test.run_steps(2);
+    let before = playing().takes;
+    let expected = [
+        Command::Takes(Takes { format: Format::Flac, ..before.clone() }),
+        Command::Takes(Takes { tracks: true, ..before.clone() }),
+        Command::Takes(Takes { folder: Some("/stage/takes".into()), ..before }),
+    ];
+    let mut did = told(&mut test);
+    // What is not answered is told again.
+    did.dedup();
+    assert_eq!(did, expected);
+    click(&mut test, "Close");
+    assert!(test.query_by_label("Folder for recordings").is_none());
+    test.state_mut().view.problems.push("/stage/takes/a.wav: No space left on device".into());
+    test.run_steps(2);
+    assert!(sees(&test, "No space left on device"));
+}
+
+#[test]
+fn files_are_dropped() {
+    let mut test = open(playing());
+    drop_file(&mut test, "/models/bell.ondes");
+    drop_file(&mut test, "/songs/Night.ondes-session");
+    let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| Command::Drop(PathBuf::from(path)));
+    assert_eq!(told(&mut test), expected);
+}
+
+#[test]
+fn what_is_loading_is_said_and_nobody_waits() {
+    let mut test = open(playing());
+    test.state_mut().view.tracks[1].loading = Some("voice.wav".into());
+    test.state_mut().view.loading = Some("Night".into());
+    test.run_steps(2);
+    assert!(sees(&test, "Loading voice.wav …") && sees(&test, "Loading Night …"));
+    click(&mut test, "Mute Wind");
+    assert!(matches!(told(&mut test)[..], [Command::Mix(1, moved)] if moved.mute));
+    (test.state_mut().view.tracks, test.state_mut().view.selected) = (Vec::new(), None);
+    test.run_steps(2);
+    assert!(sees(&test, "Loading Night …"));
 }
 
 #[test]

@@ -1,16 +1,20 @@
 //! Data for a window, and hands to use it.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use egui::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 use ondes::devices::catalogue::{Device, Host, Side};
 use ondes::devices::midi::MidiPort;
 use ondes::devices::{AudioChoice, MidiChoice, MidiStatus, Opened, Status};
-use ondes::rack::console::ALL_CHANNELS;
 use ondes::rack::mix::Settings;
 use ondes::rack::saved::Input;
+use ondes::rack::track::ALL_CHANNELS;
 use ondes::record;
 use ondes::window::inventory::Inventory;
+use ondes::window::takes::Takes;
 use ondes::window::view::TrackView;
 use ondes::window::{Command, View, Window};
 use ondes_instance::preset::Product;
@@ -47,6 +51,8 @@ pub fn playing() -> View {
         load: 0.23,
         misses: 1,
         recording: record::Status::default(),
+        takes: Takes { folder: Some("/music/Ondes".into()), ..Takes::default() },
+        loading: None,
         inventory: Inventory {
             hosts: vec![host("ALSA", false), host("JACK", true)],
             devices: vec![device("system", true), device("hw:Babyface", false)],
@@ -85,6 +91,7 @@ pub fn track(place: usize, title: &str, product: Product) -> TrackView {
         product,
         mix: Settings { level_db: -3.0, ..Settings::default() },
         peak_db: -9.0,
+        loading: None,
         fault: None,
         input: Input::Nothing,
         clip: None,
@@ -148,4 +155,24 @@ pub fn type_in(test: &mut Test, field: &str, text: &str) {
 
 pub fn sees(test: &Test, part: &str) -> bool {
     test.query_by_label_contains(part).is_some()
+}
+
+/// A file of that path, as a desktop drops it.
+#[derive(Debug)]
+struct Dropped(PathBuf);
+
+impl egui::DroppedFile for Dropped {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Err("nobody asks".into())
+    }
+}
+
+/// Drops a file on the window.
+pub fn drop_file(test: &mut Test, path: &str) {
+    test.input_mut().dropped_files.push(Arc::new(Dropped(path.into())));
+    test.run_steps(2);
 }

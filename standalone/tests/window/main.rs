@@ -2,6 +2,7 @@
 
 mod deeds;
 mod fake;
+mod learn;
 mod pictures;
 #[path = "../../../plugin/ui/tests/window/raster.rs"]
 mod raster;

@@ -30,5 +30,8 @@ fn a_recording_plays_and_there_is_something_to_decide() {
     view.tracks[0].input = Input::File { path: "/songs/voice.wav".into(), looped: true };
     let outline: Arc<[f32]> = (0..512).map(|n| (n * n % 97) as f32 / 97.0).collect();
     view.tracks[0].clip = Some(ClipView { outline, place: 0.4, length_s: 92.5, playing: true });
-    picture(&mut open(view), "recording");
+    view.tracks[1].loading = Some("choir.ondes".into());
+    let mut test = open(view);
+    click(&mut test, "How recordings are made");
+    picture(&mut test, "recording");
 }

@@ -1,0 +1,44 @@
+//! MIDI learn, from the knob of a track's instrument to the rack that hears the controller.
+
+use std::time::Instant;
+
+use egui::Role;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use ondes::devices::{Callback, MidiMessage};
+use ondes::rack::Console;
+use ondes_engine::realtime::Setup;
+use ondes_instance::board::Board;
+use ondes_instance::desk::entries::Entries;
+use ondes_instance::desk::{self, Desk};
+use ondes_instance::preset::Product;
+use ondes_ui::KnobId;
+
+#[test]
+fn a_knob_learns_the_controller_that_is_moved() {
+    let mut console = Console::new(|| {});
+    let place = console.add(Product::Instrument).unwrap();
+    let mut rack = console.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
+    let track = console.track(place).unwrap();
+    let (shared, panel) = (track.shared.clone(), track.panel.clone());
+    let name = shared.bound(0).unwrap();
+    let desk = Desk::new(shared, panel.clone(), Entries::new(None));
+    let setter = panel.clone();
+    let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
+        move |ui, (desk, window): &mut (Desk, ondes_ui::Window)| desk::show(desk, window, ui, &*setter),
+        (desk, ondes_ui::Window::new()),
+    );
+    test.run_steps(4);
+    test.get_by_role_and_label(Role::Slider, &name).click_secondary();
+    test.run_steps(4);
+    test.get_by_label("MIDI learn").click();
+    test.run_steps(4);
+    for (value, wanted) in [(127, 1.0), (0, 0.0)] {
+        rack.hear(0, &MidiMessage::new(Instant::now(), &[0xB0, 20, value]).unwrap());
+        rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
+        assert_eq!(panel.normalized(KnobId(0)), Some(wanted));
+    }
+    test.get_by_role_and_label(Role::Slider, &name).click_secondary();
+    test.run_steps(4);
+    assert!(test.query_by_label("Forget MIDI controller 20").is_some());
+}
