@@ -87,14 +87,13 @@ impl Kernel for Run<'_> {
             for (panel, bias) in bias.iter().enumerate() {
                 let rows = &rows[panel * (inputs + hidden)..][..inputs + hidden];
                 let (from_input, from_state) = rows.split_at(*inputs);
-                let mut gates = [s.splat(0.0); GATES];
-                if S::MANY_REGISTERS {
-                    gates = sums::<S, GATES>(s, bias, from_input, x, from_state, h, 0);
+                let gates: [S::V; GATES] = if S::MANY_REGISTERS {
+                    sums(s, bias, from_input, x, from_state, h, 0)
                 } else {
                     let [a, b] = sums::<S, 2>(s, bias, from_input, x, from_state, h, 0);
                     let [c, d] = sums::<S, 2>(s, bias, from_input, x, from_state, h, 2);
-                    gates = [a, b, c, d];
-                }
+                    [a, b, c, d]
+                };
                 let units = panel * LANES..(panel + 1) * LANES;
                 let now = &h.as_chunks::<LANES>().0[panel];
                 let held = &mut c[units.clone()].as_chunks_mut::<LANES>().0[0];

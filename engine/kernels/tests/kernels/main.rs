@@ -7,6 +7,7 @@ mod frames;
 mod harmonics;
 mod matmul;
 mod sound;
+mod timewise;
 
 /// Instantiates the suite for a variant; where the CPU lacks it, its tests have nothing to do.
 macro_rules! suite {

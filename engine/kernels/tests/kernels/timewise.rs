@@ -1,0 +1,198 @@
+//! Signals with time across the lanes, and recurrent layers at the rate of sound.
+
+use ondes_kernels::{Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Rows, TapWeights, Unary};
+
+use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
+
+/// Room for so many frames and what lies beside them in the last vector.
+fn room(frames: usize) -> usize {
+    frames.next_multiple_of(FRAMES_OF_A_VECTOR)
+}
+
+/// A convolution of `inputs` rows, with a residual, an activation and a sum that it is added to.
+fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (Vec<f32>, Vec<f64>) {
+    let mut noise = Noise::new((inputs * 31 + outputs) as u64);
+    let stride = room(frames) + 5;
+    let mut signals = noise.vec((inputs + 2 * outputs) * stride, 1.0);
+    let weights = noise.vec(inputs * outputs, 0.3);
+    let bias = noise.vec(outputs, 0.2);
+    let packed = TapWeights::new(inputs, &bias, |output, input| weights[output * inputs + input]);
+    assert_eq!((packed.inputs(), packed.outputs()), (inputs, outputs));
+    let rows = |first: usize| Rows { start: first * stride, stride, channels: outputs };
+    let (to, onto) = (rows(inputs), rows(inputs + outputs));
+    let before = signals.clone();
+    let starts: Vec<usize> = (0..inputs).map(|input| input * stride).collect();
+    // The residual lies where the result goes, as in a network that needs it no more.
+    let convolution =
+        Convolution { weights: &packed, inputs: &starts, add: Some(to), to, then: Some(Unary::Tanh), onto: Some(onto) };
+    kernels.convolve_rows(convolution, &mut signals, frames);
+    let mut found = Vec::new();
+    let mut expected = Vec::new();
+    for output in 0..outputs {
+        for frame in 0..frames {
+            let x = |row: usize| f64::from(before[row * stride + frame]);
+            let sum: f64 = (0..inputs).map(|input| f64::from(weights[output * inputs + input]) * x(input)).sum();
+            let y = (f64::from(bias[output]) + sum + x(inputs + output)).tanh();
+            found.push(signals[to.start + output * stride + frame]);
+            expected.push(y);
+            found.push(signals[onto.start + output * stride + frame]);
+            expected.push(y + x(inputs + outputs + output));
+        }
+    }
+    (found, expected)
+}
+
+#[test]
+fn a_convolution_is_the_sum_in_every_variant() {
+    check((1_usize..40, 1_usize..20, 1_usize..100), |(inputs, outputs, frames)| {
+        let (reference, expected) = convolve(Kernels::scalar(), inputs, outputs, frames);
+        assert_close(&reference, &expected, 1e-5, 1e-5);
+        for kernels in Kernels::available() {
+            assert_same_bits(&convolve(kernels, inputs, outputs, frames).0, &reference);
+        }
+    });
+}
+
+#[test]
+fn operations_at_each_frame_are_those_of_slices() {
+    let operations = [
+        (Unary::Tanh, Kernels::tanh as fn(Kernels, &mut [f32])),
+        (Unary::Sigmoid, Kernels::sigmoid),
+        (Unary::Relu, Kernels::relu),
+        (Unary::LeakyRelu { slope: 0.2 }, |kernels, x| kernels.leaky_relu(x, 0.2)),
+        (Unary::Softplus, Kernels::softplus),
+        (Unary::ExpSigmoid, Kernels::exp_sigmoid),
+        (Unary::ScaleOffset { scale: 3.0, offset: -0.5 }, |kernels, x| kernels.scale_offset(x, 3.0, -0.5)),
+    ];
+    let (channels, frames) = (3, 37);
+    let stride = room(frames);
+    let rows = Rows { start: 2, stride, channels };
+    for kernels in Kernels::available() {
+        for (operation, slice) in operations {
+            let mut signals = Noise::new(3).vec(2 + channels * stride, 4.0);
+            let mut expected = signals.clone();
+            kernels.unary_rows(operation, &mut signals, rows, frames);
+            for channel in 0..channels {
+                let row = 2 + channel * stride..2 + channel * stride + frames;
+                slice(kernels, &mut expected[row.clone()]);
+                assert_same_bits(&signals[row.clone()], &expected[row]);
+            }
+        }
+        for (operation, result) in [
+            (Binary::Copy, (|_, x| x) as fn(f32, f32) -> f32),
+            (Binary::Add, |held, x| held + x),
+            (Binary::Multiply, |held, x| held * x),
+        ] {
+            let mut signals = Noise::new(4).vec(2 + 2 * channels * stride, 4.0);
+            let before = signals.clone();
+            let x = Rows { start: 2 + channels * stride, ..rows };
+            kernels.binary_rows(operation, &mut signals, x, rows, frames);
+            for channel in 0..channels {
+                for frame in 0..frames {
+                    let at = |rows: Rows| rows.start + channel * stride + frame;
+                    let expected = result(before[at(rows)], before[at(x)]);
+                    assert_same_bits(&signals[at(rows)..][..1], &[expected]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic = "range end index"]
+fn rows_beyond_the_slice() {
+    let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
+    let to = Rows { start: 0, stride: 16, channels: 1 };
+    let convolution = Convolution { weights: &weights, inputs: &[1], add: None, to, then: None, onto: None };
+    Kernels::detect().convolve_rows(convolution, &mut [0.0; 16], 16);
+}
+
+/// A layer of cells: its weights as PyTorch has them, for four gates.
+struct Layer {
+    cell: Cell,
+    inputs: usize,
+    hidden: usize,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Layer {
+    fn new(cell: Cell, inputs: usize, hidden: usize) -> Self {
+        let mut noise = Noise::new((inputs * 100 + hidden) as u64);
+        let mut weights = noise.vec(4 * hidden * (inputs + hidden), 0.4);
+        if cell == Cell::Gru {
+            // Of the last two gates one hears the inputs only, the other the state only.
+            for unit in 0..hidden {
+                weights[(2 * hidden + unit) * (inputs + hidden) + inputs..][..hidden].fill(0.0);
+                weights[(3 * hidden + unit) * (inputs + hidden)..][..inputs].fill(0.0);
+            }
+        }
+        Self { cell, inputs, hidden, weights, bias: noise.vec(4 * hidden, 0.5) }
+    }
+
+    fn run(&self, kernels: Kernels, x: &[f32], block: usize) -> Vec<f32> {
+        let row = |gate: usize, unit: usize| gate * self.hidden + unit;
+        let width = self.inputs + self.hidden;
+        let weight = |gate, unit, input| self.weights[row(gate, unit) * width + input];
+        let packed = CellWeights::new(self.inputs, self.hidden, weight, |gate, unit| self.bias[row(gate, unit)]);
+        let (mut h, mut c) = (vec![0.0; 2 * packed.state_len()], vec![0.0; packed.state_len()]);
+        let mut y = vec![0.0; x.len() / self.inputs * self.hidden];
+        for (x, y) in x.chunks(block * self.inputs).zip(y.chunks_mut(block * self.hidden)) {
+            kernels.run_cells(self.cell, &packed, x, &mut h, &mut c, y);
+        }
+        y
+    }
+
+    fn reference(&self, x: &[f32]) -> Vec<f64> {
+        let (mut h, mut c) = (vec![0.0; self.hidden], vec![0.0; self.hidden]);
+        let mut y = Vec::new();
+        for x in x.chunks_exact(self.inputs) {
+            let seen: Vec<f64> = x.iter().map(|&x| f64::from(x)).chain(h.iter().copied()).collect();
+            let gate = |gate: usize, unit: usize| {
+                let row = gate * self.hidden + unit;
+                let weights = &self.weights[row * seen.len()..][..seen.len()];
+                let sum: f64 = weights.iter().zip(&seen).map(|(&weight, value)| f64::from(weight) * value).sum();
+                sum + f64::from(self.bias[row])
+            };
+            for unit in 0..self.hidden {
+                let [a, b, n, o] = [0, 1, 2, 3].map(|index| gate(index, unit));
+                h[unit] = match self.cell {
+                    Cell::Lstm => {
+                        c[unit] = sigmoid(b) * c[unit] + sigmoid(a) * n.tanh();
+                        sigmoid(o) * c[unit].tanh()
+                    }
+                    Cell::Gru => (1.0 - sigmoid(b)) * (n + sigmoid(a) * o).tanh() + sigmoid(b) * h[unit],
+                };
+            }
+            y.extend(&h);
+        }
+        y
+    }
+}
+
+#[test]
+fn cells_remember_as_they_should_in_every_variant_and_block() {
+    for cell in [Cell::Lstm, Cell::Gru] {
+        for (inputs, hidden) in [(1, 16), (3, 40), (2, 7), (1, 1)] {
+            let layer = Layer::new(cell, inputs, hidden);
+            let x = Noise::new(9).vec(300 * inputs, 1.5);
+            let reference = layer.run(Kernels::scalar(), &x, 300);
+            assert_close(&reference, &layer.reference(&x), 0.0, 3e-6);
+            for kernels in Kernels::available() {
+                for block in [1, 7, 64, 300] {
+                    assert_same_bits(&layer.run(kernels, &x, block), &reference);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn far_from_zero_cells_stay_bounded_and_what_is_no_number_stays_seen() {
+    let layer = Layer::new(Cell::Lstm, 1, 16);
+    let loud = layer.run(Kernels::detect(), &[1e30, -1e30, f32::INFINITY, 5.0, 0.0, 1.0], 6);
+    assert!(loud.iter().all(|value| value.abs() <= 1.000_001), "{loud:?}");
+    let nan = layer.run(Kernels::detect(), &[0.5, f32::NAN, 0.5], 3);
+    assert!(nan[..16].iter().all(|value| value.is_finite()));
+    assert!(nan[16..].iter().all(|value| value.is_nan()));
+}
