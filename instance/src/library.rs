@@ -73,7 +73,8 @@ impl Reference {
         Self { hash: model.content_hash().into(), name, path, embedded: None }
     }
 
-    /// Finds the model: among the bundled ones, in its file, in the user's folders, in the project.
+    /// Finds the model: among the bundled ones, in its file, in the user's folders, in the project. Where a bundled model was
+    /// meant that has been trained anew since, its successor is found; [`Reference::replaced`] tells.
     ///
     /// # Errors
     /// What is missing, and where it was looked for.
@@ -104,10 +105,20 @@ impl Reference {
             }
             looked.push(folder.display().to_string());
         }
-        match self.unpack() {
-            Some(model) => Ok((model.into(), self.path.clone())),
-            None => Err(Missing { name: self.name.clone(), looked }),
+        if let Some(model) = self.unpack() {
+            return Ok((model.into(), self.path.clone()));
         }
+        // What was read from a file is the user's own, whatever its name.
+        let successor = BUNDLED.iter().find(|bundled| self.path.is_none() && bundled.name == self.name);
+        let missing = || Missing { name: self.name.clone(), looked };
+        successor.map(|bundled| (bundled.model(), None)).ok_or_else(missing)
+    }
+
+    /// What the user is told where the model that was found is not the one that was meant, but its successor.
+    #[must_use]
+    pub fn replaced(&self, found: &Model) -> Option<String> {
+        let other = !self.hash.is_empty() && self.hash != found.content_hash();
+        other.then(|| format!("“{}” was trained anew since this was saved: it may sound different", self.name))
     }
 
     fn unpack(&self) -> Option<Model> {
@@ -221,8 +232,18 @@ mod tests {
         }
         let other = Reference { name: "Old Bell".into(), ..Reference::default() };
         assert_eq!(other.find().unwrap_err().looked, ["the bundled models"]);
-        // A hash is a promise that a name does not keep.
-        let older = Reference { hash: "0".repeat(64), name: BUNDLED[0].name.into(), ..Reference::default() };
-        assert!(older.find().is_err());
+    }
+
+    #[test]
+    fn a_bundled_model_that_was_trained_anew_is_followed_by_its_successor() {
+        let older = Reference { hash: "0".repeat(64), name: BUNDLED[1].name.into(), ..Reference::default() };
+        let (model, path) = older.find().unwrap();
+        assert_eq!((model.content_hash(), path), (BUNDLED[1].model().content_hash(), None));
+        assert!(older.replaced(&model).is_some_and(|told| told.contains(BUNDLED[1].name)));
+        for same in [Reference::to(&model, None), Reference { hash: String::new(), ..older.clone() }] {
+            assert_eq!(same.replaced(&same.find().unwrap().0), None);
+        }
+        // A file is the user's, and its hash a promise that a name does not keep.
+        assert!(Reference { path: Some("/nowhere/mine.ondes".into()), ..older }.find().is_err());
     }
 }

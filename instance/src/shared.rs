@@ -71,6 +71,8 @@ struct Inner {
     reading: bool,
     /// Why the file that was asked for last cannot be played; what played plays on.
     refused: Option<String>,
+    /// What the user should know of the model that plays.
+    notice: Option<String>,
     /// What is played again after a model that is only auditioned, and what a project saves meanwhile.
     before: Option<Kept>,
 }
@@ -81,6 +83,7 @@ pub struct Kept {
     saved: Saved,
     model: Option<Arc<Model>>,
     problem: Option<Missing>,
+    notice: Option<String>,
 }
 
 impl Shared {
@@ -106,6 +109,7 @@ impl Shared {
                 asked: 0,
                 reading: false,
                 refused: None,
+                notice: None,
                 before: None,
             }),
             arrival: AtomicCell::new(None),
@@ -222,6 +226,7 @@ impl Shared {
         }
         let Saved { look, pad, .. } = std::mem::take(&mut inner.saved);
         (inner.saved, inner.problem, inner.refused) = (Saved { look, pad, ..kept.saved }, kept.problem, None);
+        inner.notice = kept.notice;
         if same {
             self.send(table(inner));
         } else {
@@ -231,17 +236,20 @@ impl Shared {
     }
 
     fn adopt(&self, found: Result<Found, Missing>) {
-        self.put(&mut self.inner(), found);
+        let mut inner = self.inner();
+        let notice = found.as_ref().ok().and_then(|(model, _)| inner.saved.model.replaced(model));
+        self.put(&mut inner, found);
+        inner.notice = notice;
     }
 
     fn put(&self, inner: &mut Inner, found: Result<Found, Missing>) {
         inner.asked += 1;
-        (inner.reading, inner.refused, inner.before) = (false, None, None);
+        (inner.reading, inner.refused, inner.notice, inner.before) = (false, None, None, None);
         match found {
             Ok((model, path)) => {
                 let embedded = inner.saved.model.embedded.take();
                 let embedded = embedded.filter(|_| inner.saved.model.hash == model.content_hash());
-                // A bundled model may be known by its name alone.
+                // They are another model's, unless a bundled one was known by its name alone.
                 if !inner.saved.model.hash.is_empty() && inner.saved.model.hash != model.content_hash() {
                     inner.saved.latents.clear();
                 }
@@ -357,6 +365,17 @@ impl Shared {
     #[must_use]
     pub fn missing(&self) -> Option<Missing> {
         self.inner().problem.clone()
+    }
+
+    /// What the user should know of the model that plays, until it is dismissed.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        self.inner().notice.clone()
+    }
+
+    /// The user knows.
+    pub fn dismiss(&self) {
+        self.inner().notice = None;
     }
 
     /// Hands the model that plays to the engine once more.
@@ -565,11 +584,15 @@ impl Kept {
         let known = known.filter(|(model, _)| model.content_hash() == saved.model.hash);
         match known.map_or_else(|| saved.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {
-                let embedded = saved.model.embedded.take();
+                let notice = saved.model.replaced(&model);
+                let embedded = saved.model.embedded.take().filter(|_| notice.is_none());
+                if notice.is_some() {
+                    saved.latents.clear();
+                }
                 saved.model = Reference { embedded, ..Reference::to(&model, path) };
-                Self { saved, model: Some(model), problem: None }
+                Self { saved, model: Some(model), problem: None, notice }
             }
-            Err(problem) => Self { saved, model: None, problem: Some(problem) },
+            Err(problem) => Self { saved, model: None, problem: Some(problem), notice: None },
         }
     }
 
@@ -606,7 +629,8 @@ impl Inner {
     }
 
     fn keep(&self) -> Kept {
-        Kept { saved: self.saved.clone(), model: self.model.clone(), problem: self.problem.clone() }
+        let Self { saved, model, problem, notice, .. } = self;
+        Kept { saved: saved.clone(), model: model.clone(), problem: problem.clone(), notice: notice.clone() }
     }
 }
 

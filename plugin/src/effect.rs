@@ -8,6 +8,7 @@ use ondes_instance::preset::Product;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;
+use crate::preset::state;
 use crate::rig::Rig;
 
 /// The effect.
@@ -53,6 +54,10 @@ impl Plugin for OndesFx {
 
     fn params(&self) -> Arc<dyn Params> {
         self.rig.parameters.clone()
+    }
+
+    fn filter_state(state: &mut PluginState) {
+        state::tidy(state);
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nice_plug::prelude::*;
-use nice_plug_egui::RepaintNotifier;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::{Driven, Driver, Setup};
 use ondes_instance::board::Board;
@@ -12,6 +11,7 @@ use ondes_instance::player::Player;
 use ondes_instance::preset::Product;
 use ondes_instance::shared::Shared;
 
+use crate::editor::wake::Wake;
 use crate::notes::Notes;
 use crate::parameters::Parameters;
 
@@ -28,7 +28,7 @@ pub struct Rig {
     /// What the host automates.
     pub parameters: Arc<Parameters>,
     /// Wakes the window where it sleeps because nothing sounds.
-    pub wake: RepaintNotifier,
+    pub wake: Wake,
     player: Option<Player>,
     notes: Notes,
     driver: Driver,
@@ -44,9 +44,9 @@ impl Rig {
     /// A new instance.
     #[must_use]
     pub fn new(product: Product) -> Self {
-        let wake = RepaintNotifier::new();
+        let wake = Wake::default();
         let waking = wake.clone();
-        let shared = Shared::new(product, move || waking.request_repaint());
+        let shared = Shared::new(product, move || waking.request());
         let parameters = Arc::new(Parameters::new(&shared));
         shared.listen_to(&parameters);
         Self {

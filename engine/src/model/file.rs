@@ -56,6 +56,10 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
         return Err(not_a_model(&"shorter than a header"));
     };
     let header_bytes = usize::try_from(u64::from_le_bytes(*prefix)).unwrap_or(usize::MAX);
+    if header_bytes > bytes.len() {
+        // Most files of other kinds look like this.
+        return Err(not_a_model(&"it does not begin with a header"));
+    }
     Fault::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(&error))?;
     let texts =

@@ -15,6 +15,7 @@ use crate::board::Setter;
 use crate::choice;
 use crate::macros::MACROS;
 use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter};
+use crate::preset::store;
 use crate::state::{Look, Theme};
 
 /// How long an audition lasts.
@@ -51,6 +52,7 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::Rescan => desk.entries.rescan(),
         Command::Open(path) => open(desk, path),
         Command::Retry => retry(desk),
+        Command::Dismiss => desk.shared.dismiss(),
 
         Command::LoadPreset(id) => presets::load(desk, id),
         Command::NextPreset => presets::step(desk, 1),
@@ -161,8 +163,9 @@ fn step(desk: &mut Desk, steps: isize) {
     }
 }
 
+/// A preset is known by its ending; all else should be a model.
 fn open(desk: &mut Desk, path: PathBuf) {
-    play(desk, Origin::File(path));
+    if store::is_preset(&path) { presets::open(desk, path) } else { play(desk, Origin::File(path)) }
 }
 
 fn audition(desk: &mut Desk, id: EntryId) {
@@ -373,6 +376,52 @@ mod tests {
         obey(&mut desk, &host, Command::Retry);
         settle(&mut desk);
         assert_eq!(desk.view().status, &Status::Ready);
+    }
+
+    #[test]
+    fn what_is_dropped_is_a_model_or_a_preset_or_is_refused() {
+        let (mut desk, host) = desk();
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let drop = |desk: &mut Desk, path: PathBuf| {
+            obey(desk, &host, Command::Open(path));
+            while matches!(desk.shared.progress(), Status::Loading) || desk.presets.poll() {
+                presets::tick(desk, &host);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            settle(desk);
+        };
+        std::fs::write(at("song.wav"), [7; 100]).unwrap();
+        std::fs::create_dir(at("folder.ondes-preset")).unwrap();
+        std::fs::write(at("odd.ondes-preset"), "{}").unwrap();
+        let before = name(&desk);
+        for (path, reason) in [
+            (at("song.wav"), "not an Ondes model"),
+            (folder.path().into(), "a folder, not a model"),
+            (at("folder.ondes-preset"), "invalid"),
+            (at("odd.ondes-preset"), "not a preset"),
+            (at("none.ondes-preset"), "none.ondes-preset"),
+        ] {
+            drop(&mut desk, path);
+            let said = match desk.view().status {
+                Status::Failed(said) => said.clone(),
+                other => panic!("{reason}: {other:?}"),
+            };
+            assert!(said.contains(reason), "{said}");
+            assert_eq!(name(&desk), before);
+        }
+
+        let preset = crate::preset::factory::Factory::of("harp").unwrap().preset().unwrap();
+        let path = store::save(folder.path(), &preset, false).unwrap();
+        drop(&mut desk, path);
+        assert_eq!((name(&desk), desk.view().status), ("Plucked".to_owned(), &Status::Ready));
+        let other = crate::preset::Preset { name: "Other".into(), product: Product::Effect, ..preset };
+        drop(&mut desk, store::save(folder.path(), &other, false).unwrap());
+        assert!(matches!(desk.view().status, Status::Failed(said) if said.contains("Ondes FX")));
+
+        ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my wind.ondes")).unwrap();
+        drop(&mut desk, at("my wind.ondes"));
+        assert_eq!((name(&desk), desk.view().status), ("Wind".to_owned(), &Status::Ready));
     }
 
     #[test]

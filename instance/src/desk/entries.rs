@@ -51,6 +51,11 @@ impl Origin {
         match self {
             Self::Bundled(index) => Ok((BUNDLED.get(*index).ok_or("no such model")?.model(), None)),
             Self::File(path) => {
+                // Opening a pipe would wait for its other end.
+                if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+                    let what = if path.is_dir() { "a folder" } else { "no file" };
+                    return Err(format!("{}: {what}, not a model", path.display()));
+                }
                 let model = file::read(path).map_err(|error| error.to_string())?;
                 Ok((model.into(), Some(path.clone())))
             }

@@ -59,6 +59,7 @@ pub struct Desk {
     loading: Option<Origin>,
     status: Status,
     missing: Option<Missing>,
+    notice: Option<String>,
     model: Option<Arc<Model>>,
     macros: Vec<Macro>,
     latents: Latents,
@@ -114,6 +115,7 @@ impl Desk {
             loading: None,
             status: Status::Empty,
             missing: None,
+            notice: None,
             model: None,
             macros: Vec::new(),
             latents: Latents::default(),
@@ -143,6 +145,7 @@ impl Desk {
             None => shared.progress(),
         };
         (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
+        self.notice = shared.notice();
         (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
         if !shared.is_brief() && self.errands.is_empty() {
             self.auditioned = None;
@@ -226,6 +229,7 @@ impl Owner for Desk {
         View {
             status: &self.status,
             missing: self.missing.as_ref().map(|Missing { name, looked }| ondes_ui::Missing { name, looked }),
+            notice: self.notice.as_deref(),
             model,
             entries: &self.entries.list,
             auditioned: self.auditioned.map(|(id, _)| id),

@@ -187,12 +187,26 @@ impl Drop for Presets {
 /// asked for in short order the last one counts. What cannot be read, or has no model, is said in the status; what
 /// played plays on.
 pub fn load(desk: &mut Desk, id: PresetId) {
-    let Some(origin) = desk.presets.origin(id) else { return };
+    if let Some(origin) = desk.presets.origin(id) {
+        read(desk, origin);
+    }
+}
+
+/// The same with a file that need not be in the list.
+pub fn open(desk: &mut Desk, path: PathBuf) {
+    read(desk, Origin::File(path));
+}
+
+fn read(desk: &mut Desk, origin: Origin) {
     // What is only auditioned ends when this is read.
     (desk.auditioned, desk.loading) = (None, None);
     let (shared, ticket) = (desk.shared.clone(), desk.shared.ask());
+    let (id, own) = (origin.id(), desk.presets.product);
     let reader = std::thread::spawn(move || {
-        let Preset { sound, .. } = origin.read().map_err(|refused| refused.to_string())?;
+        let Preset { sound, name, product, .. } = origin.read().map_err(|refused| refused.to_string())?;
+        if product != own {
+            return Err(format!("{name}: {}", file::Fault::Elsewhere(product)));
+        }
         let kept = Kept::find(*sound.selection).map_err(|missing| missing.to_string())?;
         Ok(Setting { values: sound.parameters, kept })
     });
@@ -277,7 +291,7 @@ mod tests {
     use super::super::compare::Compare;
     use super::super::entries::Entries;
     use super::*;
-    use crate::library::{BUNDLED, Bundled};
+    use crate::library::{BUNDLED, Bundled, Reference};
     use crate::panel::Panel;
     use crate::parameter::OUTPUT_GAIN;
     use crate::state::Saved;
@@ -455,7 +469,9 @@ mod tests {
     fn what_cannot_be_loaded_says_why_and_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut lost = Origin::Factory("harp".into()).read().unwrap();
-        (lost.name, lost.sound.selection.model.hash) = ("Lost".into(), "0".repeat(64));
+        lost.name = "Lost".into();
+        lost.sound.selection.model =
+            Reference { hash: "0".repeat(64), name: "Old Bell".into(), ..Reference::default() };
         store::save(folder.path(), &lost, false).unwrap();
         let gone = Preset { name: "Gone".into(), ..lost.clone() };
         let path = store::save(folder.path(), &gone, false).unwrap();

@@ -29,7 +29,9 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn is_preset(path: &Path) -> bool {
+/// Whether a file of that name should be a preset.
+#[must_use]
+pub fn is_preset(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == EXTENSION)
 }
 

@@ -329,7 +329,8 @@ mod tests {
         refused(file, Some("/nowhere/x.ondes-preset"), None, "true /nowhere/x.ondes-preset: ");
         refused(plugin, None, Some("shadow-bow"), "made for Ondes FX");
         let mut lost = mine;
-        lost.sound.selection.model.hash = "0".repeat(64);
+        let model = &mut lost.sound.selection.model;
+        (model.hash, model.name) = ("0".repeat(64), "Old Bell".into());
         let path = store::save(folder.path(), &lost, true).unwrap();
         refused(file, path.to_str(), None, "is missing");
         assert_eq!(instance.state(), state, "what cannot be played changes nothing");

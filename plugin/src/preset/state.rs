@@ -1,7 +1,7 @@
-//! A preset put into what the plugin saves for a host.
+//! What the plugin saves for a host: made fit to be loaded, and with a preset put into it.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-use ondes_instance::parameter::Kind;
+use ondes_instance::parameter::{Kind, Parameter};
 use ondes_instance::preset::Preset;
 use ondes_instance::preset::values::{Value, parts};
 use ondes_instance::state::Saved;
@@ -11,6 +11,19 @@ const HEAD: usize = 8;
 
 /// The field that a [`Saved`] is in.
 const FIELD: &str = "ondes";
+
+/// Brings what a project says of parameters into their ranges: the framework takes any number for a value. What is no parameter,
+/// or of another type, it leaves alone, and so does this.
+pub fn tidy(state: &mut PluginState) {
+    for (id, value) in &mut state.params {
+        let Some(parameter) = Parameter::named(id).and_then(Parameter::of) else { continue };
+        match value {
+            ParamValue::F32(number) => *number = parameter.nearest(*number),
+            ParamValue::I32(number) => *number = parameter.nearest(*number as f32) as i32,
+            ParamValue::Bool(_) | ParamValue::String(_) => {}
+        }
+    }
+}
 
 /// A state that the plugin has saved, with a preset's sound in it. All that makes no sound stays as it is: bypass, driver, what
 /// plays the instrument, controllers, the slots A and B and how the window looks.
@@ -50,6 +63,31 @@ mod tests {
     use ondes_instance::state::{Look, Theme};
 
     use super::*;
+
+    #[test]
+    fn values_are_brought_into_their_ranges() {
+        let params = [
+            ("output_gain", ParamValue::F32(1e9)),
+            ("mix", ParamValue::F32(f32::NEG_INFINITY)),
+            ("tune", ParamValue::F32(12.5)),
+            ("transpose", ParamValue::I32(i32::MIN)),
+            ("voices", ParamValue::I32(i32::MAX)),
+            ("mode", ParamValue::I32(99)),
+            ("driver", ParamValue::String("loud".into())),
+            ("later", ParamValue::F32(1e9)),
+        ];
+        let params = params.map(|(id, value)| (id.to_owned(), value)).into();
+        let mut state = PluginState { version: "x".into(), params, fields: Default::default() };
+        tidy(&mut state);
+        let number = |id: &str| match state.params[id] {
+            ParamValue::F32(number) => number,
+            ParamValue::I32(number) => number as f32,
+            _ => f32::NAN,
+        };
+        let all = ["output_gain", "mix", "tune", "transpose", "voices", "mode", "later"].map(number);
+        assert_eq!(all, [24.0, 0.0, 12.5, -24.0, 16.0, 3.0, 1e9]);
+        assert!(matches!(&state.params["driver"], ParamValue::String(id) if id == "loud"));
+    }
 
     #[test]
     fn only_what_is_heard_becomes_another() {

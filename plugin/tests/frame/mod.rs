@@ -35,10 +35,21 @@ impl Frame {
     }
 
     /// How many colours are to be seen in it.
-    pub fn colours(&self, [width, height]: [u16; 2]) -> usize {
+    pub fn colours(&self, size: [u16; 2]) -> usize {
+        self.pixels(size).into_iter().collect::<HashSet<_>>().len()
+    }
+
+    /// How many pixels of it have that colour, as near as one can see: red, green and blue.
+    pub fn pixels_of(&self, size: [u16; 2], colour: [u8; 3]) -> usize {
+        let near = |pixel: &[u8; 3]| pixel.iter().zip(colour).all(|(one, other)| one.abs_diff(other) <= 4);
+        self.pixels(size).iter().filter(|pixel| near(pixel)).count()
+    }
+
+    /// `[pixel]`, row by row: red, green and blue.
+    fn pixels(&self, [width, height]: [u16; 2]) -> Vec<[u8; 3]> {
         let all = self.connection.get_image(ImageFormat::Z_PIXMAP, self.id, 0, 0, width, height, !0);
-        let pixels = all.unwrap().reply().unwrap().data;
-        pixels.chunks_exact(4).map(<[u8]>::to_vec).collect::<HashSet<_>>().len()
+        let bytes = all.unwrap().reply().unwrap().data;
+        bytes.chunks_exact(4).map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect()
     }
 
     /// The windows in it.

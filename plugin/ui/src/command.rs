@@ -35,12 +35,14 @@ pub enum Command {
     Favourite(EntryId, bool),
     /// Look for models again.
     Rescan,
-    /// Play the model in a file that was dropped on the window.
+    /// Play what is in a file that was dropped on the window, a model or a preset.
     Open(PathBuf),
     /// Ask where the missing file is.
     Locate,
     /// Try again what failed.
     Retry,
+    /// The notice has been read.
+    Dismiss,
 
     /// Keep the model in the project itself, or only its place.
     Embed(bool),

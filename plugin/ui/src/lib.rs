@@ -9,7 +9,7 @@
 //! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it looks and reads;
 //! - `hand`, `knob`, `choice`: what is turned, and how;
 //! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents` and `pad`, `scope`, `mixer`, `play` with
-//!   `keyboard` and `fingers`, `engine`: the panels.
+//!   `keyboard` and `fingers`, `engine`: the panels; `dropped`: files that are dropped on all of them.
 //!
 //! # Work
 //! A frame is asked for only while [`View::moving`] says that sound moves, while a peak's mark falls, and when the user does
@@ -32,6 +32,7 @@ mod card;
 mod choice;
 mod command;
 mod desk;
+mod dropped;
 mod engine;
 mod fingers;
 mod hand;
@@ -55,7 +56,7 @@ mod words;
 
 use std::time::Duration;
 
-use egui::{Align2, Color32, FontId, ScrollArea, Ui};
+use egui::{ScrollArea, Ui};
 
 pub use command::Command;
 pub use scale::{SCALES, clamp_scale};
@@ -103,7 +104,7 @@ impl Window {
         let style = ui.ctx().global_style();
         ui.set_style(style);
         scale::apply(ui, &mut desk);
-        take_files(ui, &mut desk);
+        dropped::take(ui, &mut desk);
         self.fingers.listen(ui, &mut desk);
 
         // Panels are drawn in the order in which one reads, since Tab leads through them so.
@@ -147,31 +148,5 @@ impl Window {
         self.pad.let_go(&mut commands);
         self.fingers.let_go(&mut commands);
         commands
-    }
-}
-
-/// Files that are dropped, and a sign that they may be.
-fn take_files(ui: &Ui, desk: &mut desk::Desk<'_>) {
-    let (dropped, hovering) = ui.input(|input| {
-        let paths = input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect::<Vec<_>>();
-        (paths, !input.raw.hovered_files.is_empty())
-    });
-    // One model plays: of several files the first is opened.
-    if let Some(path) = dropped.into_iter().find(|path| !path.as_os_str().is_empty()) {
-        desk.tell(Command::Open(path));
-    }
-    if hovering {
-        let palette = theme::Palette::of(ui);
-        let all = ui.ctx().content_rect();
-        let layer = egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("drop"));
-        let painter = ui.ctx().layer_painter(layer);
-        painter.rect_filled(all, 0.0, Color32::from_black_alpha(160));
-        painter.text(
-            all.center(),
-            Align2::CENTER_CENTER,
-            "Drop to play this model",
-            FontId::proportional(22.0),
-            palette.accent,
-        );
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in the way of playing, in one line, and what can be done about it.
+//! What stands in the way of playing, or should be known of it, in one line, and what can be done about it.
 
 use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::Status;
@@ -9,6 +9,7 @@ use super::theme::Palette;
 use super::view::View;
 
 /// Room for the buttons, points.
+const DISMISS: f32 = 40.0;
 const LOCATE: f32 = 80.0;
 const RETRY: f32 = 52.0;
 
@@ -24,6 +25,7 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Means {
     Wait,
+    Dismiss,
     Retry,
     LocateOrRetry,
 }
@@ -47,7 +49,10 @@ pub(crate) fn of(view: &View<'_>) -> Option<Message> {
             Message { text, more: reason.clone(), means: Means::Retry }
         }
         (None, Status::Loading) => Message { text: "Loading …".into(), more: String::new(), means: Means::Wait },
-        (None, Status::Empty | Status::Ready) => return None,
+        (None, Status::Empty | Status::Ready) => {
+            let notice = view.notice?.to_owned();
+            Message { text: notice.clone(), more: notice, means: Means::Dismiss }
+        }
     };
     Some(message)
 }
@@ -56,14 +61,16 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, message: Message) {
     let Message { text, more, means } = message;
     let palette = Palette::of(ui);
     let bar = ui.clip_rect();
-    let edge = if means == Means::Wait { palette.accent } else { palette.bad };
-    if means != Means::Wait {
+    let failed = matches!(means, Means::Retry | Means::LocateOrRetry);
+    let edge = if failed { palette.bad } else { palette.accent };
+    if failed {
         ui.painter().rect_filled(bar, 0.0, palette.panel.lerp_to_gamma(palette.bad, 0.16));
     }
     ui.painter().vline(bar.left() + 1.5, bar.y_range(), Stroke::new(3.0, edge));
     ui.horizontal_centered(|ui| {
         let actions = match means {
             Means::Wait => 0.0,
+            Means::Dismiss => DISMISS,
             Means::Retry => RETRY,
             Means::LocateOrRetry => LOCATE + RETRY,
         };
@@ -78,8 +85,11 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, message: Message) {
         if means == Means::LocateOrRetry && ui.button("Locate…").clicked() {
             desk.tell(Command::Locate);
         }
-        if means != Means::Wait && ui.button("Retry").clicked() {
+        if failed && ui.button("Retry").clicked() {
             desk.tell(Command::Retry);
+        }
+        if means == Means::Dismiss && ui.button("OK").clicked() {
+            desk.tell(Command::Dismiss);
         }
     });
 }

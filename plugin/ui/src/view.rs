@@ -25,6 +25,8 @@ pub struct View<'a> {
     pub status: &'a Status,
     /// The file that the project wants and nobody can find; it is said in place of the status.
     pub missing: Option<Missing<'a>>,
+    /// What the user should know of the model that plays; it plays all the same.
+    pub notice: Option<&'a str>,
     /// What is played.
     pub model: Option<Model<'a>>,
     /// The models that can be chosen, in the order to show them.

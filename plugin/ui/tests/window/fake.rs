@@ -18,6 +18,7 @@ pub const MIX: KnobId = KnobId(102);
 pub struct Fake {
     pub status: Status,
     pub missing: Option<(String, Vec<String>)>,
+    pub notice: Option<String>,
     pub card: Option<Card>,
     pub playing: Option<EntryId>,
     pub controls: Vec<Control>,
@@ -101,6 +102,7 @@ impl Fake {
             Command::Scale(scale) => self.scale = *scale,
             Command::Theme(theme) => self.theme = *theme,
             Command::Retry => self.missing = None,
+            Command::Dismiss => self.notice = None,
             _ => {}
         }
         self.told.push(command);
@@ -112,6 +114,7 @@ impl Owner for Fake {
         View {
             status: &self.status,
             missing: self.missing.as_ref().map(|(name, looked)| Missing { name, looked }),
+            notice: self.notice.as_deref(),
             model: self.card.as_ref().map(|card| Model {
                 entry: self.playing,
                 card,

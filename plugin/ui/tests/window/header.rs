@@ -48,6 +48,16 @@ fn a_model_that_failed_says_why() {
 }
 
 #[test]
+fn a_notice_is_read_and_gone() {
+    let mut test = open(Fake { notice: Some("“Old Bell” was trained anew".into()), ..Fake::playing() });
+    assert!(test.query_by_label("“Old Bell” was trained anew").is_some());
+    assert!(test.query_by_label("Retry").is_none(), "nothing failed");
+    click(&mut test, "OK");
+    assert!(test.query_by_label("“Old Bell” was trained anew").is_none());
+    assert_eq!(test.state_mut().told(), [Command::Dismiss]);
+}
+
+#[test]
 fn settings_are_compared() {
     let mut test = open(Fake::playing());
     click(&mut test, "A");

@@ -79,6 +79,7 @@ impl Fake {
         Self {
             status: Status::Empty,
             missing: None,
+            notice: None,
             card: None,
             playing: None,
             controls: Vec::new(),

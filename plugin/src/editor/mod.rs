@@ -1,23 +1,36 @@
 //! The window: the desk of one instance, in a host's window.
+//!
+//! In reading order: an [`Editor`] opens windows for the framework, which holds each by a [`handle`]. A [`window`] is what the
+//! system knows: it hears [`events`], paints on a [`canvas`], and is asked by a [`wake`] for new pictures. [`cursor`] and
+//! [`clipboard`] are the system's too.
+
+#[allow(unsafe_code, reason = "a context of OpenGL is only promised to be there; each block says why it is")]
+mod canvas;
+mod clipboard;
+mod cursor;
+mod events;
+pub mod handle;
+pub mod wake;
+mod window;
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use baseview::gl::GlConfig;
+use baseview::{Window as SystemWindow, WindowSettings, WindowSize};
 use nice_plug::context::gui::GuiContext;
 use nice_plug::editor::dpi::{LogicalSize, NativeSize};
 use nice_plug::editor::{HostMethods, ParentWindowHandle, ResizeHint, SpawnedEditor};
 use nice_plug::prelude::Param;
-use nice_plug_egui::{
-    EguiEditorHandle, EguiEditorState, EguiNiceSettings, Frame, NiceEguiApp, RepaintNotifier,
-    baseview::{HandlerError, WindowSize},
-    create_egui_editor,
-};
 use ondes_instance::board::Setter;
 use ondes_instance::desk::entries::{Entries, marks_file};
 use ondes_instance::desk::{self, Desk};
 use ondes_instance::shared::Shared;
 use ondes_ui::{KnobId, SCALES, SIZE, Window, clamp_scale};
 
+use self::handle::{Handle, host};
+use self::wake::Wake;
+use self::window::Pane;
 use crate::parameters::Parameters;
 use crate::places::{Place, with};
 use crate::rig::Rig;
@@ -26,7 +39,7 @@ use crate::rig::Rig;
 pub struct Editor {
     shared: Arc<Shared>,
     parameters: Arc<Parameters>,
-    wake: RepaintNotifier,
+    wake: Wake,
     extent: Arc<Extent>,
 }
 
@@ -58,7 +71,7 @@ impl Editor {
 }
 
 impl nice_plug::editor::Editor for Editor {
-    type Handle = EguiEditorHandle;
+    type Handle = Handle;
 
     fn spawn(
         &self,
@@ -68,21 +81,28 @@ impl nice_plug::editor::Editor for Editor {
         gui_context: GuiContext,
         host: Option<HostMethods>,
     ) -> Result<SpawnedEditor<Self::Handle>, Box<dyn Error>> {
-        // Anew for each window: the toolkit's own editor is bound to one scale, which a project may change before it opens.
-        let [width, height] = SIZE;
-        let state = EguiEditorState::from_size(LogicalSize::new(width, height), self.scale());
         let (shared, parameters) = (self.shared.clone(), self.parameters.clone());
         let app = App {
             desk: Desk::new(shared.clone(), parameters.clone(), Entries::new(marks_file())),
             shared,
             parameters,
             window: Window::new(),
-            context: None,
+            context: gui_context,
             extent: self.extent.clone(),
         };
-        let settings = EguiNiceSettings::new().with_tile("Ondes").with_resize_hint(self.resize_hint());
-        let editor = create_egui_editor(state, self.wake.clone(), settings, app).ok_or("there is no editor")?;
-        editor.spawn(parent, wait_for_parent, fallback_scale_factor, gui_context, host)
+        let (scale, wake, resize_hint) = (self.scale(), self.wake.clone(), self.resize_hint());
+        let [width, height] = SIZE.map(|side| f64::from(side * scale));
+        let settings = WindowSettings::new()
+            .with_title("Ondes")
+            .with_size(LogicalSize::new(width, height))
+            .with_min_size(smallest())
+            .with_parent(parent.as_ref())
+            .with_wait_for_parent(wait_for_parent)
+            .with_fallback_scale_factor(fallback_scale_factor)
+            .with_gl_config(GlConfig::default());
+        let pane = move |window| Pane::new(window, scale, wake, app);
+        let window = SystemWindow::create_with_host(settings, pane, host.map(self::host))?;
+        Ok(SpawnedEditor { handle: Handle { wake: self.wake.clone(), resize_hint }, window })
     }
 
     fn size(&self) -> NativeSize<u32> {
@@ -97,11 +117,16 @@ impl nice_plug::editor::Editor for Editor {
     }
 
     fn resize_hint(&self) -> ResizeHint {
-        // Without this the toolkit does not let the window choose its size either. What a user drags gives room; the window's
+        // Without this the framework does not let the window choose its size either. What a user drags gives room; the window's
         // menu makes things larger.
-        let [width, height] = SIZE.map(|side| side * SCALES[0]);
-        ResizeHint::resizable().with_min_logical_size(LogicalSize::new(width, height))
+        ResizeHint::resizable().with_min_logical_size(smallest())
     }
+}
+
+/// The smallest window that all panels can be reached in.
+fn smallest() -> LogicalSize<f32> {
+    let [width, height] = SIZE.map(|side| side * SCALES[0]);
+    LogicalSize::new(width, height)
 }
 
 /// Turns parameters so that the host learns of it.
@@ -135,30 +160,27 @@ impl Setter for Host<'_> {
     }
 }
 
-/// One open window.
+/// What an open window shows, and who learns of it.
 struct App {
     shared: Arc<Shared>,
     parameters: Arc<Parameters>,
     desk: Desk,
     window: Window,
-    context: Option<GuiContext>,
+    context: GuiContext,
     extent: Arc<Extent>,
 }
 
-impl NiceEguiApp for App {
-    fn build(&mut self, _: egui::Context, context: GuiContext, frame: &mut Frame) -> Result<(), HandlerError> {
-        self.context = Some(context);
+impl App {
+    /// The window is there.
+    fn open(&mut self, size: WindowSize) {
         self.shared.monitor.set_open(true);
-        self.extent.set(Some(frame.baseview_window().size()), true);
-        Ok(())
+        self.extent.set(Some(size), true);
     }
 
-    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut Frame) {
+    fn ui(&mut self, ui: &mut egui::Ui, size: WindowSize) {
         let Self { parameters, desk, window, context, extent, .. } = self;
-        extent.set(Some(frame.baseview_window().size()), true);
-        if let Some(context) = context {
-            desk::show(desk, window, ui, &Host { context, parameters });
-        }
+        extent.set(Some(size), true);
+        desk::show(desk, window, ui, &Host { context, parameters });
     }
 }
 
@@ -167,8 +189,6 @@ impl Drop for App {
         self.shared.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
         let Self { parameters, desk, window, context, .. } = self;
-        if let Some(context) = context {
-            desk::close(desk, window, &Host { context, parameters });
-        }
+        desk::close(desk, window, &Host { context, parameters });
     }
 }
