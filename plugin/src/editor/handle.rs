@@ -3,12 +3,13 @@
 use std::error::Error;
 
 use baseview::host::{self, Host};
-use baseview::{HandlerError, Window, WindowSize};
+use baseview::{HandlerError, WindowSize};
 use nice_plug::editor::dpi::NativeSize;
 use nice_plug::editor::{
     EditorHandle, HostCallbacks, HostMainThreadCaller, HostMethods, ParentWindowHandle, ResizeHint,
 };
 
+use super::opened::Opened;
 use super::wake::Wake;
 
 /// Through this the host moves, sizes and shows the window.
@@ -20,42 +21,42 @@ pub struct Handle {
 }
 
 impl EditorHandle for Handle {
-    type Window = Window;
+    type Window = Opened;
     type Error = baseview::Error;
 
-    fn run_until_closed(window: Window) -> Result<(), Self::Error> {
+    fn run_until_closed(window: Opened) -> Result<(), Self::Error> {
         window.run_until_closed()
     }
 
-    fn set_parent(&self, parent: ParentWindowHandle, window: &Window) -> Result<(), Self::Error> {
+    fn set_parent(&self, parent: ParentWindowHandle, window: &Opened) -> Result<(), Self::Error> {
         window.set_parent(&parent)
     }
 
-    fn show(&self, window: &Window) -> Result<(), Self::Error> {
+    fn show(&self, window: &Opened) -> Result<(), Self::Error> {
         let shown = window.show();
         // Not all systems ask for a picture by themselves.
         self.wake.request();
         shown
     }
 
-    fn hide(&self, window: &Window) -> Result<(), Self::Error> {
+    fn hide(&self, window: &Opened) -> Result<(), Self::Error> {
         window.hide()
     }
 
-    fn set_size(&self, size: NativeSize<u32>, window: &Window) -> Result<(), Self::Error> {
+    fn set_size(&self, size: NativeSize<u32>, window: &Opened) -> Result<(), Self::Error> {
         window.resize(size)
     }
 
-    fn host_main_thread_callback(&self, window: &Window) {
+    fn host_main_thread_callback(&self, window: &Opened) {
         window.host_main_thread_callback();
     }
 
-    fn adjust_size(&self, size: NativeSize<u32>, window: &Window) -> Option<NativeSize<u32>> {
+    fn adjust_size(&self, size: NativeSize<u32>, window: &Opened) -> Option<NativeSize<u32>> {
         let WindowSize { logical, physical, scale_factor } = window.size();
         Some(self.resize_hint.adjust_size(size, NativeSize::from_logical_or_physical(logical, physical), scale_factor))
     }
 
-    fn set_fallback_scale_factor(&self, scale_factor: f64, window: &Window) -> Result<(), Self::Error> {
+    fn set_fallback_scale_factor(&self, scale_factor: f64, window: &Opened) -> Result<(), Self::Error> {
         window.suggest_fallback_scale_factor(scale_factor)
     }
 

@@ -1,6 +1,6 @@
 //! The window: the desk of one instance, in a host's window.
 //!
-//! In reading order: an [`Editor`] opens windows for the framework, which holds each by a [`handle`]. A [`window`] is what the
+//! In reading order: an [`Editor`] opens windows for the framework, which holds each as [`opened`], by a [`handle`]. A [`window`] is what the
 //! system knows: it hears [`events`], paints on a [`canvas`], and is asked by a [`wake`] for new pictures. [`cursor`] and
 //! [`clipboard`] are the system's too.
 
@@ -10,6 +10,7 @@ mod clipboard;
 mod cursor;
 mod events;
 pub mod handle;
+pub mod opened;
 pub mod wake;
 mod window;
 
@@ -29,6 +30,7 @@ use ondes_instance::shared::Shared;
 use ondes_ui::{KnobId, SCALES, SIZE, Window, clamp_scale};
 
 use self::handle::{Handle, host};
+use self::opened::{Ending, Opened};
 use self::wake::Wake;
 use self::window::Pane;
 use crate::parameters::Parameters;
@@ -100,8 +102,13 @@ impl nice_plug::editor::Editor for Editor {
             .with_wait_for_parent(wait_for_parent)
             .with_fallback_scale_factor(fallback_scale_factor)
             .with_gl_config(GlConfig::default());
-        let pane = move |window| Pane::new(window, scale, wake, app);
+        let (ending, ended) = Ending::new();
+        let pane = move |window| {
+            ending.keep();
+            Pane::new(window, scale, wake, app)
+        };
         let window = SystemWindow::create_with_host(settings, pane, host.map(self::host))?;
+        let window = Opened::new(window, ended);
         Ok(SpawnedEditor { handle: Handle { wake: self.wake.clone(), resize_hint }, window })
     }
 
