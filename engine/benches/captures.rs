@@ -58,6 +58,7 @@ impl Graph {
         let method = Method {
             name: "forward".into(),
             block: 1,
+            warm_up: 0,
             inputs: vec![port("audio")],
             outputs: vec![port(output)],
             nodes: self.nodes,
@@ -84,6 +85,7 @@ impl Graph {
             controls: Vec::new(),
             performance: None,
             card: Card::default(),
+            variants: Vec::new(),
         };
         Model::new(header, weights).expect("it is sound")
     }
@@ -136,7 +138,7 @@ fn stack() -> Model {
 
 fn lstm(hidden: usize) -> Model {
     let mut graph = Graph::default();
-    let x = graph.add("lstm", Op::Lstm { hidden }, &["audio"]);
+    let x = graph.add("lstm", Op::Lstm { hidden, initial_state: false }, &["audio"]);
     let y = graph.add("head", Op::Linear { outputs: 1 }, &[&x]);
     graph.model(&y)
 }

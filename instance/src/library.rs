@@ -1,6 +1,7 @@
 //! Where models are: built in, in files, in the user's folders.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -168,12 +169,14 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("models")).into_iter().collect()
 }
 
-/// The model files in a folder, in the order of their names.
+/// The files in a folder that may be models, by their endings, in the order of their names; of those of other programs not all
+/// are, which [`facts`] tells.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "ondes")).collect();
+    let is_known = |end: &OsStr| file::EXTENSIONS.iter().any(|known| end.eq_ignore_ascii_case(known));
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(is_known)).collect();
     paths.sort();
     paths
 }
@@ -222,6 +225,29 @@ pub fn facts(path: &Path) -> Option<Arc<Facts>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn captures_are_found_among_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let capture = r#"{ "version": "0.5.4", "architecture": "Linear", "weights": [1.0],
+            "config": { "receptive_field": 1, "bias": false } }"#;
+        for (name, text) in [
+            ("a.NAM", capture),
+            ("b.json", capture),
+            ("c.json", "{ \"theme\": 1 }"),
+            ("d.txt", capture),
+            ("e.nam", "{"),
+        ] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let found = files(folder.path()).into_iter().filter_map(|path| Some((facts(&path)?.card.name.clone(), path)));
+        let found: Vec<_> = found.map(|(name, path)| (name, path.file_name().unwrap().to_owned())).collect();
+        assert_eq!(found, [("a".into(), "a.NAM".into()), ("b".into(), "b.json".into())]);
+        // A project finds it again by what it is.
+        let path = folder.path().join("b.json");
+        let reference = Reference::to(&file::read(&path).unwrap(), Some(path.clone()));
+        assert_eq!(reference.find().unwrap().1, Some(path));
+    }
 
     #[test]
     fn a_bundled_model_is_found_by_its_name_alone() {

@@ -20,6 +20,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
     let encode = Method {
         name: "encode".into(),
         block: RATIO,
+        warm_up: 0,
         inputs: vec![port("in", 1, 1)],
         outputs: vec![port("latents", 2, RATIO)],
         nodes: vec![node(
@@ -31,6 +32,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
     let decode = Method {
         name: "decode".into(),
         block: RATIO,
+        warm_up: 0,
         inputs: vec![port("z", 2, RATIO)],
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![node("audio", "z", Op::ConvTranspose1d { outputs: 1, kernel: RATIO, stride: RATIO })],
@@ -55,6 +57,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
         sample_rate: 48_000,
         methods: vec![encode, decode],
         controls: controls.to_vec(),
+        variants: Vec::new(),
         performance: None,
         card: Card { name: "Mean".into(), ..Card::default() },
     };

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ondes::devices::command as devices;
-use ondes::{info, interrupt, play, render, shell, terminal, window};
+use ondes::{import, info, interrupt, play, render, shell, terminal, window};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +22,7 @@ Examples:
   ondes render bowed.ondes --input singing.flac --transpose -12 --out cello.wav
   ondes render wind.ondes --midi song.mid --track Melody --control room=0.5 --out - | aplay
   ondes render wind.ondes --input takes --out whistles --normalize -16
+  ondes import amp.nam
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
 /// Plays neural instruments. Without a command it opens its window.
@@ -37,6 +38,7 @@ enum Command {
     Play(Box<play::PlayArguments>),
     Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
+    Import(import::ImportArguments),
     Devices(devices::DevicesArguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Some(Command::Play(arguments)) => play::run(&arguments),
         Some(Command::Render(arguments)) => render::run(&arguments, started),
         Some(Command::Info(arguments)) => info::run(&arguments),
+        Some(Command::Import(arguments)) => import::run(&arguments),
         Some(Command::Devices(arguments)) => devices::run(&arguments),
         Some(Command::Completions(arguments)) => shell::complete(&arguments, Arguments::command()),
         Some(Command::Man(arguments)) => shell::explain(&arguments, Arguments::command()),

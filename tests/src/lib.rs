@@ -43,7 +43,8 @@ pub fn node(name: &str, inputs: &[&str], op: Op) -> Node {
 pub fn single(op: Op, inputs: &[Port], block: usize) -> Method {
     let names: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
     let nodes = vec![node("y", &names, op)];
-    let mut method = Method { name: "forward".into(), block, inputs: inputs.to_vec(), outputs: Vec::new(), nodes };
+    let mut method =
+        Method { name: "forward".into(), block, warm_up: 0, inputs: inputs.to_vec(), outputs: Vec::new(), nodes };
     let shape = *method.infer().expect("the node fits").values.last().expect("there is a node");
     method.outputs.push(port("y", shape.channels, shape.ratio));
     method
@@ -91,7 +92,16 @@ pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
     let controls = INSTRUMENT_CONTROLS.iter().map(|control| control.control(&performance)).collect();
     let card = Card { name: "Untrained".into(), ..Card::default() };
     let performance = (kind == Kind::Instrument).then_some(performance);
-    Header { format: FORMAT, kind, sample_rate: SAMPLE_RATE, methods, controls, performance, card }
+    Header {
+        format: FORMAT,
+        kind,
+        sample_rate: SAMPLE_RATE,
+        methods,
+        controls,
+        variants: Vec::new(),
+        performance,
+        card,
+    }
 }
 
 /// The methods of a small instrument: a decoder with memory, harmonics, noise and a room.
@@ -100,13 +110,14 @@ pub fn instrument_methods() -> Vec<Method> {
     let synth = Method {
         name: "synth".into(),
         block: HOP,
+        warm_up: 0,
         inputs: vec![port("pitch", 1, HOP), port("loudness", 1, HOP)],
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![
             node("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -2.6 }),
             node("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 1.8 }),
             node("conditions", &["pitch_scaled", "loudness_scaled"], Op::Concat),
-            node("memory", &["conditions"], Op::Gru { hidden: 24 }),
+            node("memory", &["conditions"], Op::Gru { hidden: 24, initial_state: false }),
             node("heads", &["memory"], Op::Linear { outputs: 1 + 20 + 9 }),
             node("shaped", &["heads"], Op::ExpSigmoid),
             node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
@@ -120,6 +131,7 @@ pub fn instrument_methods() -> Vec<Method> {
     let room = Method {
         name: "room".into(),
         block: HOP,
+        warm_up: 0,
         inputs: vec![port("dry", 1, 1)],
         outputs: vec![port("room", 1, 1)],
         nodes: vec![node("room", &["dry"], Op::Convolve { taps: 2000 })],

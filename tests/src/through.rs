@@ -19,7 +19,7 @@ pub const RATIO: usize = 64;
 /// When they do not fit.
 #[must_use]
 pub fn method(name: &str, block: usize, inputs: Vec<Port>, nodes: Vec<Node>) -> Method {
-    let mut method = Method { name: name.into(), block, inputs, outputs: Vec::new(), nodes };
+    let mut method = Method { name: name.into(), block, warm_up: 0, inputs, outputs: Vec::new(), nodes };
     let shape = *method.infer().expect("the nodes fit").values.last().expect("there are nodes");
     let last = method.nodes.last().map(|node| node.name.clone()).unwrap_or_default();
     method.outputs.push(port(&last, shape.channels, shape.ratio));

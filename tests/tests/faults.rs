@@ -756,6 +756,7 @@ fn song_meter() -> Model {
     let methods = vec![Method {
         name: "synth".into(),
         block: HOP,
+        warm_up: 0,
         inputs: ["pitch", "loudness", "tempo", "position"].map(|name| port(name, 1, HOP)).to_vec(),
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![

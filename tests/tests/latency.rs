@@ -12,6 +12,7 @@ fn follower() -> Model {
     let synth = Method {
         name: "synth".into(),
         block: HOP,
+        warm_up: 0,
         inputs: vec![port("pitch", 1, HOP), port("loudness", 1, HOP)],
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![

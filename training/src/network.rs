@@ -41,6 +41,7 @@ pub fn untrained(config: &Config) -> Result<Model, Fault> {
         sample_rate: config.network.sample_rate,
         methods,
         controls: controls(&config.performance),
+        variants: Vec::new(),
         performance: Some(config.performance),
         card: ondes_engine::model::Card {
             name: config.name.clone(),
@@ -69,7 +70,7 @@ fn synth(network: &NetworkConfig) -> Method {
     let loudness = nodes.dense("loudness_1", &["loudness_scaled"], units);
     let loudness = nodes.dense("loudness_2", &[&loudness], units);
     nodes.add("conditions", &[&pitch, &loudness], Op::Concat);
-    nodes.add("memory", &["conditions"], Op::Gru { hidden: network.recurrent_units });
+    nodes.add("memory", &["conditions"], Op::Gru { hidden: network.recurrent_units, initial_state: false });
     nodes.add("remembered", &["memory", "pitch_scaled", "loudness_scaled"], Op::Concat);
     let decoded = nodes.dense("decoded", &["remembered"], network.output_units);
     let (harmonics, bands) = (network.harmonics, network.noise_bands);
@@ -92,6 +93,7 @@ fn synth(network: &NetworkConfig) -> Method {
     Method {
         name: "synth".into(),
         block: network.hop,
+        warm_up: 0,
         inputs: ["pitch", "loudness", "noise"].map(|name| port(name, network.hop)).into(),
         outputs: vec![port("audio", 1)],
         nodes: nodes.0,
@@ -105,6 +107,7 @@ fn room(network: &NetworkConfig) -> Method {
     Method {
         name: "room".into(),
         block: network.hop,
+        warm_up: 0,
         inputs: vec![port("dry")],
         outputs: vec![port("room")],
         nodes: vec![Node { name: "room".into(), inputs: vec!["dry".into()], op: Op::Convolve { taps } }],
@@ -162,7 +165,7 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let specs = node.op.weights(&inputs);
             let fan_in = match node.op {
-                Op::Gru { hidden } | Op::Lstm { hidden } => hidden,
+                Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => hidden,
                 _ => specs.first().map_or(1, |spec| spec.shape[1..].iter().product()),
             };
             let bound = 1.0 / (fan_in.max(1) as f32).sqrt();

@@ -46,7 +46,10 @@ impl Trainer {
         let dataset = Dataset::open(&config)?;
         let untrained = network::untrained(&config)?;
         let header = untrained.header();
-        let graph = |name: &str| TorchGraph::new(untrained.method(name)?, header.sample_rate);
+        let graph = |name: &str| {
+            let graph = TorchGraph::new(untrained.method(name)?, header.sample_rate);
+            graph.map(|graph| graph.with_rest(&header.controls))
+        };
         let (synth, room) = (graph("synth")?, graph("room")?);
         let weights = TorchWeights::new(untrained.weights(), device);
         let best = TorchWeights::new(untrained.weights(), device);

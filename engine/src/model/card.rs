@@ -47,9 +47,55 @@ pub struct Card {
     /// Where it comes from; none for a model that was not trained by Ondes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
+    /// What it is a capture of, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gear: Option<Gear>,
+    /// What its samples were in volts, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Levels>,
     /// Measured on data that training never saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality: Vec<Measure>,
+}
+
+/// What a capture is one of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gear {
+    /// Who builds it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub make: String,
+    /// What they call it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// What sort of thing it is, such as `amp` or `pedal`.
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// How it sounds, such as `clean` or `hi_gain`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tone: String,
+}
+
+/// What a capture's samples were in volts, and how loud it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Levels {
+    /// Level that a sine of 1 kHz with a peak of 1 at the model's input had at the gear's, dBu.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_dbu: Option<f64>,
+    /// The same at the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_dbu: Option<f64>,
+    /// Level of what it makes of a standard signal, dB RMS of full scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loudness_db: Option<f64>,
+}
+
+impl Levels {
+    /// Those that are known.
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> {
+        [self.input_dbu, self.output_dbu, self.loudness_db].into_iter().flatten()
+    }
 }
 
 /// How a model was trained.

@@ -1,5 +1,6 @@
 //! Model files: `NAME.ondes`, a safetensors file whose metadata holds the JSON header and a checksum.
 //!
+//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named.
 //! Any safetensors reader sees the weights; Ondes also checks that header and weights are those that were written.
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use memmap2::Mmap;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::import::{self, Imported};
 use super::{FORMAT, Fault, Header, Model, ModelError, Tensor, Weights, limits};
 
 /// Key of the JSON header in the metadata.
@@ -17,11 +19,22 @@ const HEADER_KEY: &str = "ondes";
 /// Key of the checksum in the metadata.
 const CHECKSUM_KEY: &str = "blake3";
 
+/// Endings of files that may be models, without the dot: ours, and those of captures.
+pub const EXTENSIONS: [&str; 3] = ["ondes", "nam", "json"];
+
 /// Reads and checks a model file.
 ///
 /// # Errors
 /// [`ModelError`] names the file and what is wrong with it.
 pub fn read(path: &Path) -> Result<Model, ModelError> {
+    Ok(open(path)?.model)
+}
+
+/// Reads and checks a model file; tells what was noticed while doing so, of a file in another format.
+///
+/// # Errors
+/// [`ModelError`] names the file and what is wrong with it.
+pub fn open(path: &Path) -> Result<Imported, ModelError> {
     let at = ModelError::at(path);
     let file = std::fs::File::open(path).map_err(|error| at(error.into()))?;
     let metadata = file.metadata().map_err(|error| at(error.into()))?;
@@ -34,7 +47,28 @@ pub fn read(path: &Path) -> Result<Model, ModelError> {
         return Err(at(Fault::NotAModel("the file is empty".into())));
     }
     let bytes = map(&file).map_err(|error| at(error.into()))?;
-    parse(&bytes).map_err(at)
+    if !looks_foreign(&bytes) {
+        return Ok(Imported { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
+    }
+    let Imported { model, notes } = import::parse(&bytes).map_err(&at)?;
+    Ok(Imported { model: named(model, path).map_err(at)?, notes })
+}
+
+/// Whether the bytes are those of a capture: JSON, which could never be the length that our files begin with.
+fn looks_foreign(bytes: &[u8]) -> bool {
+    let length = bytes.first_chunk::<8>().map_or(u64::MAX, |prefix| u64::from_le_bytes(*prefix));
+    length > limits::HEADER_BYTES as u64 && import::is_json(bytes)
+}
+
+/// The model under its file's name where it has none of its own.
+fn named(model: Model, path: &Path) -> Result<Model, Fault> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    if !model.header().card.name.trim().is_empty() || stem.is_empty() {
+        return Ok(model);
+    }
+    let mut header = model.header().clone();
+    header.card.name = stem;
+    Model::new(header, model.weights)
 }
 
 /// Maps a file for reading.

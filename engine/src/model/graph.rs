@@ -39,12 +39,21 @@ pub struct Method {
     pub name: String,
     /// Samples per step: a multiple of every ratio in the method.
     pub block: usize,
+    /// Samples of silence that it has heard before its first sample: the state that it starts from is the one it is in then.
+    /// Silence is 0 on every input, and the default on one that a control feeds. Rounded up to whole blocks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up: usize,
     /// What is fed in.
     pub inputs: Vec<Port>,
     /// What comes out.
     pub outputs: Vec<Port>,
     /// The network, each node after those it reads.
     pub nodes: Vec<Node>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(samples: &usize) -> bool {
+    *samples == 0
 }
 
 /// Channels and ratio of a value.
@@ -134,6 +143,12 @@ impl Method {
             shown.push(value);
         }
         Ok(Shapes { values, reads, shown })
+    }
+
+    /// Blocks of silence that it has heard before its first sample.
+    #[must_use]
+    pub fn warm_up_blocks(&self) -> usize {
+        self.warm_up.div_ceil(self.block)
     }
 
     /// The port of that name among the inputs.

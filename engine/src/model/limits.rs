@@ -27,6 +27,9 @@ pub const TAPS: usize = 1_920_000;
 /// Most values that one stream of a method may hold (histories, states, one block of every value): 64 MiB, several times
 /// what the largest codecs in use need.
 pub const STREAM_VALUES: usize = 16 << 20;
+/// Most multiply-adds that warming up a method may take, which a core does in some seconds: ten times those of the heaviest
+/// captures in use.
+pub const WARM_UP_MULTIPLY_ADDS: usize = 20_000_000_000;
 /// Most values that an executor may hold for all of its streams: 1 GiB.
 pub const EXECUTOR_VALUES: usize = 256 << 20;
 /// Sample rates, Hz.
@@ -44,8 +47,9 @@ pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
     Fault::limit("the length of the description", header.card.description.len(), TEXT_BYTES)?;
     // JSON has no words for them: a file that holds one could not be read again.
     let measured = header.card.quality.iter().flat_map(|measure| [Some(measure.value), measure.baseline]).flatten();
+    let levels = header.card.levels.iter().flat_map(|levels| levels.values());
     let trained = header.card.training.iter().flat_map(|training| [training.corpus_seconds, training.validation_loss]);
-    if !measured.chain(trained).all(f64::is_finite) {
+    if !measured.chain(trained).chain(levels).all(f64::is_finite) {
         return Err(Fault::Header("the card holds a NaN or an infinity".into()));
     }
     for (index, method) in header.methods.iter().enumerate() {
@@ -53,6 +57,7 @@ pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
             return Err(Fault::Header(format!("two methods are named {:?}", method.name)));
         }
     }
+    super::variant::check(header)?;
     for (index, control) in header.controls.iter().enumerate() {
         Fault::limit("the length of a control's name", control.name.len(), NAME_BYTES)?;
         if !control.is_sound() {
@@ -87,11 +92,33 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault
         format!("what method {:?} holds per stream", method.name),
         stream_values(method, shapes),
         STREAM_VALUES,
-    )
+    )?;
+    check_warm_up(method, shapes)
+}
+
+fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), Fault> {
+    if method.warm_up == 0 {
+        return Ok(());
+    }
+    let sounds = |op: &Op| matches!(op, Op::Harmonic | Op::FilteredNoise | Op::Convolve { .. });
+    if let Some(node) = method.nodes.iter().find(|node| sounds(&node.op)) {
+        let reason = "makes sound of its own or is a room, and such a method cannot warm up".into();
+        return Err(Fault::Node { method: method.name.clone(), node: node.name.clone(), reason });
+    }
+    let nodes = method.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[method.inputs.len()..]);
+    let per_sample: f64 = nodes.map(|((node, inputs), out)| node.op.multiply_adds_per_sample(&inputs, *out)).sum();
+    let samples = method.warm_up.saturating_add(method.block) as f64;
+    let what = format!("the number of multiply-adds of the warm-up of method {:?}", method.name);
+    Fault::limit(what, (samples * per_sample.max(1.0)) as usize, WARM_UP_MULTIPLY_ADDS)
 }
 
 /// Values that one stream of a method holds when it is stepped block by block.
-pub(crate) fn stream_values(method: &Method, shapes: &Shapes) -> usize {
+fn stream_values(method: &Method, shapes: &Shapes) -> usize {
+    executor_values(method, shapes, 1, 1)
+}
+
+/// Values that an executor holds for so many streams that are stepped up to so many blocks at a time.
+pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, blocks: usize) -> usize {
     let values = shapes.values.iter().map(|shape| shape.channels.saturating_mul(method.block / shape.ratio));
     let states = method.nodes.iter().zip(shapes.node_inputs()).map(|(node, inputs)| {
         let frames = match node.op {
@@ -103,5 +130,7 @@ pub(crate) fn stream_values(method: &Method, shapes: &Shapes) -> usize {
         };
         frames.saturating_mul(inputs[0].channels)
     });
-    values.chain(states).fold(0, usize::saturating_add)
+    // States are as long however long a step is.
+    let values = values.fold(0, usize::saturating_add).saturating_mul(blocks);
+    states.fold(values, usize::saturating_add).saturating_mul(streams)
 }

@@ -1,25 +1,28 @@
 //! A model as data: what it is, what it can do, its graph and its weights.
 //!
 //! Read in this order: [`graph`] (methods, ports, nodes), [`op`] (what a node does, its shapes and weights), [`control`],
-//! [`card`], [`file`] (safetensors with a JSON header) and [`limits`] (what a file may ask of us). Nothing here computes
-//! sound; executors do.
+//! [`card`], [`variant`], [`file`] (safetensors with a JSON header), [`import`] (captures of other programs) and [`limits`]
+//! (what a file may ask of us). Nothing here computes sound; executors do.
 
 pub mod card;
 pub mod control;
 pub mod error;
 pub mod file;
 pub mod graph;
+pub mod import;
 pub mod limits;
 pub mod op;
+pub mod variant;
 pub mod weights;
 
 use serde::{Deserialize, Serialize};
 
-pub use card::{Card, Kind, Measure, Training};
+pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{Fault, ModelError};
 pub use graph::{Method, Node, Port, Shape};
 pub use op::Op;
+pub use variant::Variant;
 pub use weights::{Tensor, Weights};
 
 use crate::instrument::Performance;
@@ -42,6 +45,9 @@ pub struct Header {
     /// Named, ranged inputs. A control named like an input port of a method feeds that port.
     #[serde(default)]
     pub controls: Vec<Control>,
+    /// Smaller sizes of the method `forward`, the smallest first; each is a method of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
     /// How an instrument turns notes into pitch and loudness; only instruments have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance: Option<Performance>,

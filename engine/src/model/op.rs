@@ -45,14 +45,23 @@ pub enum Op {
     },
     /// Gated recurrent unit, one layer, gates in the order r, z, n: `weight_ih [3H][inputs]`, `weight_hh [3H][H]`,
     /// `bias_ih [3H]`, `bias_hh [3H]` (Cho et al., EMNLP 2014, in PyTorch's form).
+    ///
+    /// With an initial state it starts from `h0 [H]` instead of zeros.
     Gru {
         /// Units, H.
         hidden: usize,
+        /// Whether it has an initial state.
+        #[serde(default, skip_serializing_if = "is_false")]
+        initial_state: bool,
     },
-    /// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Op::Gru`] with 4H.
+    /// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Op::Gru`] with 4H. An initial state
+    /// is `h0 [H]` and `c0 [H]`.
     Lstm {
         /// Units, H.
         hidden: usize,
+        /// Whether it has an initial state.
+        #[serde(default, skip_serializing_if = "is_false")]
+        initial_state: bool,
     },
     /// Normalises each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al., 2016).
     LayerNorm,
@@ -67,6 +76,34 @@ pub enum Op {
         /// Slope below zero.
         slope: f32,
     },
+    /// `x` above zero, `weight · x` below, `weight [slopes]` (He et al., ICCV 2015).
+    Prelu {
+        /// 1 for a slope that all channels share, else one for each channel.
+        slopes: usize,
+    },
+    /// `x` held within −1 and 1.
+    HardTanh,
+    /// `x` within `min` and `max`; beyond them it goes on from there with slopes of their own.
+    LeakyHardTanh {
+        /// Where the middle begins.
+        min: f32,
+        /// Where it ends, not before it begins.
+        max: f32,
+        /// Slope below `min`.
+        min_slope: f32,
+        /// Slope above `max`.
+        max_slope: f32,
+    },
+    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al., ICCV 2019).
+    HardSwish,
+    /// `x / (1 + |x|)`.
+    Softsign,
+    /// `x / (1 + e^−x)`.
+    Silu,
+    /// The rational function that players of captures call a fast tanh, up to 0.8 % above it: for models trained with it. With
+    /// `a = |x|` it is `sign(x)` times `a (2.45550750702956 (1 + a) + (0.893229853513558 + 0.821226666969744 a) a²)` over
+    /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)`.
+    FastTanh,
     /// `x + sin²(α x) / α` with `alpha [channels]` (Ziyin et al., NeurIPS 2020).
     Snake,
     /// `ln(1 + e^x)`.
@@ -124,6 +161,11 @@ fn one() -> usize {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl Op {
     /// The shape of the output, or why the inputs do not fit.
     pub(super) fn infer(&self, inputs: &[Shape], block: usize) -> Result<Shape, String> {
@@ -144,7 +186,7 @@ impl Op {
         let require = |condition: bool, reason: &str| if condition { Ok(()) } else { Err(reason.to_owned()) };
         let shaped = |channels: usize| Shape { channels, ratio };
         match *self {
-            Self::Linear { outputs } | Self::Gru { hidden: outputs } | Self::Lstm { hidden: outputs } => {
+            Self::Linear { outputs } | Self::Gru { hidden: outputs, .. } | Self::Lstm { hidden: outputs, .. } => {
                 require(outputs > 0, "has no outputs")?;
                 Ok(shaped(outputs))
             }
@@ -171,7 +213,21 @@ impl Op {
             | Self::Relu
             | Self::Snake
             | Self::Softplus
-            | Self::ExpSigmoid => Ok(shaped(channels)),
+            | Self::ExpSigmoid
+            | Self::HardTanh
+            | Self::HardSwish
+            | Self::Softsign
+            | Self::Silu
+            | Self::FastTanh => Ok(shaped(channels)),
+            Self::Prelu { slopes } => {
+                require([1, channels].contains(&slopes), "has neither one slope nor one for each channel")?;
+                Ok(shaped(channels))
+            }
+            Self::LeakyHardTanh { min, max, min_slope, max_slope } => {
+                require([min, max, min_slope, max_slope].iter().all(|x| x.is_finite()), "its numbers are not finite")?;
+                require(min <= max, "its middle ends before it begins")?;
+                Ok(shaped(channels))
+            }
             Self::LeakyRelu { slope } => {
                 require(slope.is_finite(), "its slope is not finite")?;
                 Ok(shaped(channels))
@@ -232,13 +288,16 @@ impl Op {
     pub fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
         let channels = inputs.first().map_or(0, |input| input.channels);
         let spec = |name, shape: &[usize]| WeightSpec { name, shape: shape.to_vec() };
-        let recurrent = |gates: usize, hidden: usize| {
-            vec![
-                spec("weight_ih", &[gates * hidden, channels]),
-                spec("weight_hh", &[gates * hidden, hidden]),
-                spec("bias_ih", &[gates * hidden]),
-                spec("bias_hh", &[gates * hidden]),
-            ]
+        let recurrent = |gates: usize, hidden: usize, states: &[&'static str]| {
+            let gates = gates.saturating_mul(hidden);
+            let mut specs = vec![
+                spec("weight_ih", &[gates, channels]),
+                spec("weight_hh", &[gates, hidden]),
+                spec("bias_ih", &[gates]),
+                spec("bias_hh", &[gates]),
+            ];
+            specs.extend(states.iter().map(|state| spec(state, &[hidden])));
+            specs
         };
         match *self {
             Self::Linear { outputs } => vec![spec("weight", &[outputs, channels]), spec("bias", &[outputs])],
@@ -248,8 +307,11 @@ impl Op {
             Self::ConvTranspose1d { outputs, kernel, .. } => {
                 vec![spec("weight", &[channels, outputs, kernel]), spec("bias", &[outputs])]
             }
-            Self::Gru { hidden } => recurrent(3, hidden),
-            Self::Lstm { hidden } => recurrent(4, hidden),
+            Self::Gru { hidden, initial_state } => recurrent(3, hidden, if initial_state { &["h0"] } else { &[] }),
+            Self::Lstm { hidden, initial_state } => {
+                recurrent(4, hidden, if initial_state { &["h0", "c0"] } else { &[] })
+            }
+            Self::Prelu { slopes } => vec![spec("weight", &[slopes])],
             Self::LayerNorm => vec![spec("weight", &[channels]), spec("bias", &[channels])],
             Self::Snake => vec![spec("alpha", &[channels])],
             Self::Convolve { taps } => vec![spec("impulse", &[taps])],

@@ -45,6 +45,11 @@ impl Weights {
         self.0.insert(name.into(), tensor);
     }
 
+    /// Adds or replaces weights.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// Names and tensors in the order of names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))

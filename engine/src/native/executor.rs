@@ -1,10 +1,10 @@
 //! Stepping a plan.
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{FlushToZero, Kernels};
 
 use super::layers::Io;
 use super::plan::Plan;
-use crate::model::{Fault, Model};
+use crate::model::{Fault, Method, Model};
 
 /// A method of a model, ready to be stepped block by block for several streams at once.
 ///
@@ -38,7 +38,32 @@ impl Executor {
         assert!(streams > 0 && max_blocks > 0, "a step needs a stream and a block");
         let plan = Plan::new(model, method, kernels, streams, max_blocks)?;
         let arena = vec![0.0; plan.arena];
-        Ok(Self { kernels, plan, arena, streams, max_blocks, active: Vec::with_capacity(streams), blocks: 0 })
+        let active = Vec::with_capacity(streams);
+        let mut executor = Self { kernels, plan, arena, streams, max_blocks, active, blocks: 0 };
+        executor.warm_up(model, model.method(method)?);
+        Ok(executor)
+    }
+
+    /// Lets one stream hear silence; all of them start from where that leads.
+    fn warm_up(&mut self, model: &Model, method: &Method) {
+        let controls = &model.header().controls;
+        let rest = |name: &str| controls.iter().find(|control| control.name == name).map_or(0.0, |knob| knob.default);
+        let mut blocks = method.warm_up_blocks();
+        if blocks == 0 {
+            return;
+        }
+        // As where it will be played, whoever makes it.
+        let _flush = FlushToZero::on();
+        while blocks > 0 {
+            let count = blocks.min(self.max_blocks);
+            self.begin(&[0], count);
+            for (index, port) in method.inputs.iter().enumerate() {
+                self.input(index).fill(rest(&port.name));
+            }
+            self.run();
+            blocks -= count;
+        }
+        self.plan.steps.iter_mut().for_each(|step| step.layer.settle());
     }
 
     /// Name of the executor and of its kernels, such as `native avx2`.
@@ -53,7 +78,7 @@ impl Executor {
         self.arena.len() * size_of::<f32>() + self.plan.steps.iter().map(|step| step.layer.bytes()).sum::<usize>()
     }
 
-    /// Forgets all that a stream has heard, as if it were new. Noise goes on instead of starting again, so that notes differ.
+    /// Forgets all that a stream has heard, as if it were new: it has heard the silence of its warm-up, if any. Noise goes on instead of starting again, so that notes differ.
     pub fn reset(&mut self, stream: usize) {
         for step in &mut self.plan.steps {
             step.layer.reset(stream);

@@ -47,7 +47,7 @@ impl Plan {
     pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize) -> Result<Self, Fault> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
-        let held = limits::stream_values(method, &shapes).saturating_mul(streams).saturating_mul(blocks);
+        let held = limits::executor_values(method, &shapes, streams, blocks);
         Fault::limit(
             format!("what {streams} streams of method {:?} hold", method.name),
             held,
@@ -111,6 +111,13 @@ fn is_update(op: &Op) -> bool {
             | Op::Sigmoid
             | Op::Relu
             | Op::LeakyRelu { .. }
+            | Op::Prelu { .. }
+            | Op::HardTanh
+            | Op::LeakyHardTanh { .. }
+            | Op::HardSwish
+            | Op::Softsign
+            | Op::Silu
+            | Op::FastTanh
             | Op::Snake
             | Op::Softplus
             | Op::ExpSigmoid

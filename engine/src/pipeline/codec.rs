@@ -80,7 +80,7 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
     names.extend(encoder_ports.into_iter().chain(decoder_ports));
     let knobs: Arc<[Knob]> = Knob::all(&controls(header), &names).into();
     let delay = encode.latency_samples() + decode.latency_samples();
-    let through = Through { sample_rate: header.sample_rate, hop, delay, names: &names, knobs: &knobs };
+    let through = Through { sample_rate: header.sample_rate, unit: hop, hop, delay, names: &names, knobs: &knobs };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
     let stage = |method| Stage::new(model, method, &names, hop, options.kernels, options.seats);
     let transcoder = Transcoder {

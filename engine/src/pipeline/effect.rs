@@ -17,7 +17,12 @@ pub(super) struct Forward {
     stage: Stage,
     /// Seats whose network plays in this hop.
     playing: Vec<usize>,
+    /// Those of them whose pieces are equally long.
+    alike: Vec<usize>,
 }
+
+/// How often knobs are looked at, at least, in samples: as much as is worth being computed at a time.
+const HOP: usize = 64;
 
 /// Makes an effect playable.
 pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Forward>, PipelineError> {
@@ -27,17 +32,20 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
     stage::audio(method, input)?;
     stage::audio(method, stage::output(method)?)?;
     let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
+    let hop = HOP.next_multiple_of(method.block);
     let through = Through {
         sample_rate: header.sample_rate,
-        hop: method.block,
+        unit: method.block,
+        hop,
         delay: method.latency_samples(),
         names: &names,
         knobs: &knobs,
     };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
-    let stage = Stage::new(model, method, &names, method.block, options.kernels, options.seats)?;
+    let stage = Stage::new(model, method, &names, hop, options.kernels, options.seats)?;
     let tail = lines[0].tail_samples(method.tail_samples(header.sample_rate));
-    let forward = Forward { stage, playing: Vec::with_capacity(options.seats) };
+    let seats = || Vec::with_capacity(options.seats);
+    let forward = Forward { stage, playing: seats(), alike: seats() };
     Ok(Batch::new(lines, forward, options.seed, tail))
 }
 
@@ -47,15 +55,23 @@ impl Network<Line> for Forward {
     }
 
     fn hop(&mut self, lines: &mut [Line], ready: &[usize]) {
-        let Self { stage, playing } = self;
+        let Self { stage, playing, alike } = self;
         awake(lines, ready, playing);
-        if playing.is_empty() {
-            return;
+        while let Some(&first) = playing.first() {
+            let length = lines[first].piece.len();
+            alike.clear();
+            playing.retain(|&seat| {
+                let is_alike = lines[seat].piece.len() == length;
+                if is_alike {
+                    alike.push(seat);
+                }
+                !is_alike
+            });
+            stage.begin(lines, alike);
+            stage.hear(lines, alike);
+            stage.run();
+            stage.sound(lines, alike);
         }
-        stage.begin(lines, playing);
-        stage.hear(lines, playing);
-        stage.run();
-        stage.sound(lines, playing);
     }
 
     fn name(&self) -> String {

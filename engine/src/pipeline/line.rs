@@ -1,6 +1,7 @@
-//! One session's own half of a model that sound goes through: its input in hops, and its knobs.
+//! One session's own half of a model that sound goes through: its input in hops and pieces of them, and its knobs.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Seat;
@@ -20,6 +21,9 @@ pub(super) struct Line {
     heard: VecDeque<f32>,
     /// One hop of the input, at the model's rate.
     pub input: Vec<f32>,
+    /// The samples of the hop that are made next: a whole number of units.
+    pub piece: Range<usize>,
+    unit: usize,
     /// The network rests.
     pub mute: bool,
 }
@@ -29,6 +33,8 @@ pub(super) struct Through<'a> {
     /// Rate of the model, Hz.
     pub sample_rate: u32,
     /// Samples at that rate which are needed at a time.
+    pub unit: usize,
+    /// Samples at that rate from one look at the knobs to the next: a whole number of units.
     pub hop: usize,
     /// Samples by which what comes out is behind what goes in.
     pub delay: usize,
@@ -40,15 +46,17 @@ pub(super) struct Through<'a> {
 
 impl Line {
     pub fn new(through: &Through<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let Through { sample_rate, hop, delay, names, knobs } = *through;
-        // The first sample of a hop waits for the last one.
-        let inside = Inside { lookahead: hop - 1, delay };
+        let Through { sample_rate, unit, hop, delay, names, knobs } = *through;
+        // The first sample of a unit waits for the last one.
+        let inside = Inside { lookahead: unit - 1, delay };
         let stream = Stream::new(options.sample_rate, sample_rate, inside, true, hop)?;
         let mut line = Self {
             ports: Ports::new(knobs, names, hop as f64 / f64::from(sample_rate)),
             heard: VecDeque::with_capacity(hop + stream.most_heard()),
             stream,
             input: vec![0.0; hop],
+            piece: 0..0,
+            unit,
             mute: false,
         };
         line.open(&Start { at: 0, seed: options.seed, transpose: 0.0 });
@@ -73,6 +81,7 @@ impl Seat for Line {
     fn open(&mut self, start: &Start) {
         self.stream.open(start.at);
         self.heard.clear();
+        self.piece = 0..0;
         self.ports.reset();
     }
 
@@ -97,12 +106,20 @@ impl Seat for Line {
     }
 
     fn next(&mut self) -> bool {
-        if self.heard.len() < self.input.len() {
+        let hop = self.input.len();
+        let start = self.piece.end % hop;
+        let there = self.heard.len();
+        let length = (there - there % self.unit).min(hop - start);
+        if length == 0 {
             return false;
         }
-        let hop = self.input.len();
-        for (slot, sample) in self.input.iter_mut().zip(self.heard.drain(..hop)) {
+        self.piece = start..start + length;
+        for (slot, sample) in self.input[self.piece.clone()].iter_mut().zip(self.heard.drain(..length)) {
             *slot = sample;
+        }
+        // Knobs are looked at where hops begin, however much of one is there at a time: what is heard must not depend on that.
+        if start > 0 {
+            return true;
         }
         while let Some((when, action)) = self.stream.next_due() {
             match action {
@@ -118,6 +135,6 @@ impl Seat for Line {
 
     fn deliver(&mut self) {
         self.stream.check();
-        self.stream.deliver();
+        self.stream.deliver(self.piece.len());
     }
 }

@@ -269,7 +269,7 @@ impl Seat for Part {
         if let Player::Sound { rest, .. } = &mut self.player {
             rest.made((!self.score.mute).then_some(&self.stream.sound));
         }
-        self.stream.deliver();
+        self.stream.deliver(self.stream.sound.len());
     }
 
     fn followed(&self) -> Option<Followed> {

@@ -13,8 +13,8 @@ pub(super) struct Stage {
     main: usize,
     /// The others.
     fed: Vec<Fed>,
-    /// Blocks of the method in a hop.
-    blocks: usize,
+    /// Samples of the method's block.
+    block: usize,
     /// Channels of the main input and of the first output.
     channels: (usize, usize),
 }
@@ -23,8 +23,7 @@ pub(super) struct Stage {
 struct Fed {
     input: usize,
     port: usize,
-    /// In a hop.
-    frames: usize,
+    ratio: usize,
 }
 
 /// The inputs of a method that controls feed, by name, and the one that is left.
@@ -81,16 +80,15 @@ impl Stage {
         seats: usize,
     ) -> Result<Self, Fault> {
         let (_, main) = inputs(model.header(), method)?;
-        let blocks = hop / method.block;
         let fed = method.inputs.iter().enumerate().filter_map(|(input, port)| {
             let fed = names.iter().position(|name| *name == port.name)?;
-            Some(Fed { input, port: fed, frames: hop / port.ratio })
+            Some(Fed { input, port: fed, ratio: port.ratio })
         });
         Ok(Self {
-            executor: Executor::new(model, &method.name, kernels, seats, blocks)?,
+            executor: Executor::new(model, &method.name, kernels, seats, hop / method.block)?,
             main: method.inputs.iter().position(|port| port.name == main.name).unwrap_or_default(),
             fed: fed.collect(),
-            blocks,
+            block: method.block,
             channels: (main.channels, output(method)?.channels),
         })
     }
@@ -108,13 +106,15 @@ impl Stage {
         self.executor.seed(seat, seed);
     }
 
-    /// Begins a hop of those seats: only [`Stage::input`] is still to be filled.
+    /// Begins the pieces of hops that those seats are at, which are equally long: only [`Stage::input`] is still to be filled.
     pub fn begin(&mut self, lines: &[Line], seats: &[usize]) {
-        self.executor.begin(seats, self.blocks);
-        for &Fed { input, port, frames } in &self.fed {
-            for (row, &seat) in self.executor.input(input).chunks_exact_mut(frames).zip(seats) {
+        let length = lines[seats[0]].piece.len();
+        self.executor.begin(seats, length / self.block);
+        for &Fed { input, port, ratio } in &self.fed {
+            for (row, &seat) in self.executor.input(input).chunks_exact_mut(length / ratio).zip(seats) {
+                let Line { ports, piece, input: hop, .. } = &lines[seat];
                 for (frame, value) in row.iter_mut().enumerate() {
-                    *value = lines[seat].ports.at(port, frame, frames);
+                    *value = ports.at(port, piece.start / ratio + frame, hop.len() / ratio);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Stage {
         self.executor.output(0)
     }
 
-    /// Computes the hop.
+    /// Computes the pieces.
     pub fn run(&mut self) {
         self.executor.run();
     }
@@ -138,9 +138,10 @@ impl Stage {
     /// Fills the main input with what the lines hear, on all channels.
     pub fn hear(&mut self, lines: &[Line], seats: &[usize]) {
         let channels = self.channels.0;
-        let hop = self.input().len() / seats.len();
-        for (row, &seat) in self.input().chunks_exact_mut(hop).zip(seats) {
-            for (frame, sample) in row.chunks_exact_mut(channels).zip(&lines[seat].input) {
+        let length = self.input().len() / seats.len();
+        for (row, &seat) in self.input().chunks_exact_mut(length).zip(seats) {
+            let Line { input, piece, .. } = &lines[seat];
+            for (frame, sample) in row.chunks_exact_mut(channels).zip(&input[piece.clone()]) {
                 frame.fill(*sample);
             }
         }
@@ -150,8 +151,8 @@ impl Stage {
     pub fn sound(&self, lines: &mut [Line], seats: &[usize]) {
         let channels = self.channels.1;
         let gain = 1.0 / channels as f32;
-        let hop = self.output().len() / seats.len();
-        for (row, &seat) in self.output().chunks_exact(hop).zip(seats) {
+        let length = self.output().len() / seats.len();
+        for (row, &seat) in self.output().chunks_exact(length).zip(seats) {
             for (sample, frame) in lines[seat].stream.sound.iter_mut().zip(row.chunks_exact(channels)) {
                 *sample = gain * frame.iter().sum::<f32>();
             }

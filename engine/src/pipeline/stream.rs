@@ -181,9 +181,9 @@ impl Stream {
         }
     }
 
-    /// Takes the hop in [`Stream::sound`], checked.
-    pub fn deliver(&mut self) {
-        self.rates.to_host.push(&self.sound);
+    /// Takes the first samples in [`Stream::sound`], checked: a hop, or a piece of one.
+    pub fn deliver(&mut self, length: usize) {
+        self.rates.to_host.push(&self.sound[..length]);
     }
 
     /// Fills `out` with what is due at the host.

@@ -1,6 +1,6 @@
 //! Runs a method of a model, node by node, on whole sequences that start from silence.
 
-use ondes_engine::model::{Fault, Method, Op, graph::Shapes};
+use ondes_engine::model::{Control, Fault, Method, Op, graph::Shapes};
 use tch::Tensor;
 
 use crate::TorchWeights;
@@ -14,16 +14,28 @@ pub struct TorchGraph {
     method: Method,
     shapes: Shapes,
     sample_rate: f64,
+    /// What an input port hears before its first frame, by port; no frames of it where there is no warm-up.
+    rest: Vec<f32>,
 }
 
 impl TorchGraph {
-    /// Checks the method's shapes.
+    /// Checks the method's shapes. Its inputs are taken to be fed by no control; [`TorchGraph::with_rest`] tells otherwise.
     ///
     /// # Errors
     /// [`Fault`] names the first node that does not fit.
     pub fn new(method: &Method, sample_rate: u32) -> Result<Self, Fault> {
         let shapes = method.infer()?;
-        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate) })
+        let rest = vec![0.0; method.inputs.len()];
+        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate), rest })
+    }
+
+    /// The same with the values that controls rest at: what the method's warm-up hears on their ports.
+    #[must_use]
+    pub fn with_rest(mut self, controls: &[Control]) -> Self {
+        for (port, rest) in self.method.inputs.iter().zip(&mut self.rest) {
+            *rest = controls.iter().find(|control| control.name == port.name).map_or(0.0, |control| control.default);
+        }
+        self
     }
 
     /// The values of all output ports, given those of all input ports, each `[batch, channels, frames]`; `noise_seed` is that of
@@ -34,7 +46,20 @@ impl TorchGraph {
     #[must_use]
     pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise_seed: u64) -> Vec<Tensor> {
         assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
-        let mut values: Vec<Tensor> = inputs.iter().map(Tensor::shallow_clone).collect();
+        // The frames of the warm-up come first, and what is made of them is dropped in the end.
+        let frames = |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
+        let warmed = inputs.iter().zip(&self.method.inputs).zip(&self.rest).map(|((input, port), &rest)| {
+            if self.method.warm_up == 0 {
+                return input.shallow_clone();
+            }
+            let (batch, channels, _) = input.size3().expect("[batch, channels, frames]");
+            let shape = [batch, channels, frames(port.ratio)];
+            Tensor::cat(
+                &[Tensor::full(shape, f64::from(rest), (input.kind(), input.device())), input.shallow_clone()],
+                2,
+            )
+        });
+        let mut values: Vec<Tensor> = warmed.collect();
         for (node, reads) in self.method.nodes.iter().zip(&self.shapes.reads) {
             let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
             let hop = self.shapes.values[reads[0]].ratio;
@@ -42,7 +67,11 @@ impl TorchGraph {
             let value = self.node(&node.op, &read, hop, &weight, noise_seed);
             values.push(value);
         }
-        self.shapes.shown.iter().map(|&value| values[value].shallow_clone()).collect()
+        let shown = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
+            let all = &values[value];
+            all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio))
+        });
+        shown.collect()
     }
 
     fn node<'w>(
@@ -73,15 +102,14 @@ impl TorchGraph {
                 x.conv_transpose1d(weight("weight"), Some(weight("bias")), [stride as i64], [0], [0], 1, [1])
                     .narrow(2, 0, frames)
             }
-            Op::Gru { hidden } => {
-                let state = Tensor::zeros([1, x.size()[0], hidden as i64], (x.kind(), x.device()));
+            Op::Gru { hidden, initial_state } => {
+                let state = state(x, hidden, initial_state.then(|| weight("h0")));
                 let parameters = recurrent_parameters(weight);
                 channels_last().gru(&state, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
             }
-            Op::Lstm { hidden } => {
-                let state = || Tensor::zeros([1, x.size()[0], hidden as i64], (x.kind(), x.device()));
+            Op::Lstm { hidden, initial_state } => {
                 let parameters = recurrent_parameters(weight);
-                let states = [state(), state()];
+                let states = ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name))));
                 channels_last().lstm(&states, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
             }
             Op::LayerNorm => {
@@ -94,6 +122,18 @@ impl TorchGraph {
             Op::Sigmoid => x.sigmoid(),
             Op::Relu => x.relu(),
             Op::LeakyRelu { slope } => x.maximum(&x.zeros_like()) + f64::from(slope) * x.minimum(&x.zeros_like()),
+            Op::Prelu { .. } => {
+                x.maximum(&x.zeros_like()) + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
+            }
+            Op::HardTanh => x.hardtanh(),
+            Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
+                let [min, max, min_slope, max_slope] = [min, max, min_slope, max_slope].map(f64::from);
+                x.clamp(min, max) + min_slope * (x - min).clamp_max(0.0) + max_slope * (x - max).clamp_min(0.0)
+            }
+            Op::HardSwish => x.hardswish(),
+            Op::Softsign => x / (x.abs() + 1.0),
+            Op::Silu => x.silu(),
+            Op::FastTanh => fast_tanh(x),
             Op::Snake => {
                 let alpha = weight("alpha").view([1, -1, 1]);
                 x + (&alpha * x).sin().square() / (alpha + 1e-9)
@@ -117,6 +157,25 @@ impl TorchGraph {
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
             Op::Convolve { .. } => synthesis::convolve(x, weight("impulse")),
         }
+    }
+}
+
+/// [`Op::FastTanh`].
+fn fast_tanh(x: &Tensor) -> Tensor {
+    let a = x.abs();
+    let square = &a * &a;
+    let numerator =
+        x * (2.455_507_507_029_56 * (&a + 1.0) + (0.821_226_666_969_744 * &a + 0.893_229_853_513_558) * &square);
+    let stretched = &a + 0.814_642_734_961_073 * &square;
+    numerator / ((square + 2.445_066_346_522_99) * stretched + 2.445_066_346_522_99)
+}
+
+/// The state that a recurrent layer starts from, `[1, batch, hidden]`.
+fn state(x: &Tensor, hidden: usize, initial: Option<&Tensor>) -> Tensor {
+    let shape = [1, x.size()[0], hidden as i64];
+    match initial {
+        Some(initial) => initial.view([1, 1, -1]).expand(shape, false).contiguous(),
+        None => Tensor::zeros(shape, (x.kind(), x.device())),
     }
 }
 

@@ -4,15 +4,20 @@ mod common;
 
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
-use ondes_engine::model::{Kind, Op, Port};
+use ondes_engine::model::{Kind, Method, Op, Port};
 use ondes_tests::{model, port, random, single};
 use rand::RngExt;
 
 /// Both executors on one node; inputs are random within `range`.
 fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
+    check_warmed(op, inputs, block, range, 0);
+}
+
+/// The same after a warm-up.
+fn check_warmed(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>, warm_up: usize) {
     let label = format!("{op:?}");
     let (streams, blocks) = (3, 40);
-    let model = model(Kind::Effect, vec![single(op, inputs, block)], 1);
+    let model = model(Kind::Effect, vec![Method { warm_up, ..single(op, inputs, block) }], 1);
     let mut random = random(2);
     let values: Vec<Vec<f32>> = inputs
         .iter()
@@ -57,8 +62,21 @@ fn conv_transpose1d() {
 
 #[test]
 fn recurrent() {
-    check(Op::Gru { hidden: 45 }, &x(19), 4, -1.0..1.0);
-    check(Op::Lstm { hidden: 33 }, &x(19), 4, -1.0..1.0);
+    check(Op::Gru { hidden: 45, initial_state: false }, &x(19), 4, -1.0..1.0);
+    check(Op::Lstm { hidden: 33, initial_state: false }, &x(19), 4, -1.0..1.0);
+    check(Op::Gru { hidden: 45, initial_state: true }, &x(19), 4, -1.0..1.0);
+    check(Op::Lstm { hidden: 33, initial_state: true }, &x(19), 4, -1.0..1.0);
+}
+
+#[test]
+fn warmed_up() {
+    for op in [
+        Op::Lstm { hidden: 33, initial_state: true },
+        Op::Gru { hidden: 20, initial_state: false },
+        Op::Conv1d { outputs: 6, kernel: 3, stride: 1, dilation: 7, groups: 1 },
+    ] {
+        check_warmed(op, &x(19), 4, -1.0..1.0, 18);
+    }
 }
 
 #[test]
@@ -68,6 +86,14 @@ fn activations() {
         Op::Sigmoid,
         Op::Relu,
         Op::LeakyRelu { slope: 0.01 },
+        Op::HardTanh,
+        Op::LeakyHardTanh { min: -1.5, max: 2.0, min_slope: 0.1, max_slope: -0.2 },
+        Op::HardSwish,
+        Op::Softsign,
+        Op::Silu,
+        Op::FastTanh,
+        Op::Prelu { slopes: 22 },
+        Op::Prelu { slopes: 1 },
         Op::Snake,
         Op::Softplus,
         Op::ExpSigmoid,

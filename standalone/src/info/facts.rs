@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ondes_engine::instrument::Performance;
-use ondes_engine::model::{Control, Measure, Method, Model, Port, Training};
+use ondes_engine::model::{Control, Gear, Levels, Measure, Method, Model, Port, Training, Variant};
 use ondes_engine::pipeline::{PipelineError, controls};
 use serde::Serialize;
 
@@ -40,6 +40,12 @@ pub struct Facts {
     pub performance: Option<Performance>,
     /// What playing it takes, on this machine.
     pub cost: Vec<Cost>,
+    /// What it is a capture of.
+    pub gear: Option<Gear>,
+    /// What its samples were in volts, and how loud it is.
+    pub levels: Option<Levels>,
+    /// Smaller sizes of it.
+    pub variants: Vec<Variant>,
     /// Where it comes from.
     pub training: Option<Training>,
     /// How good it is, on sound that training never heard.
@@ -67,6 +73,8 @@ pub struct MethodFacts {
     pub latency_ms: f64,
     /// Multiply-adds per second of sound, for one voice or stream.
     pub multiply_adds_per_second: f64,
+    /// Samples of silence that it has heard when it begins.
+    pub warm_up_samples: usize,
 }
 
 /// Gathers the facts, measuring what can be measured in a moment.
@@ -91,6 +99,9 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<Facts, Pipe
         controls: controls(header),
         performance: header.performance,
         cost: cost::measure(model)?,
+        gear: card.gear,
+        levels: card.levels,
+        variants: header.variants.clone(),
         training: card.training,
         quality: card.quality,
         content_hash: model.content_hash().to_owned(),
@@ -107,6 +118,7 @@ fn describe(method: &Method, sample_rate: u32) -> MethodFacts {
         nodes: method.nodes.len(),
         latency_samples,
         latency_ms: 1e3 * latency_samples as f64 / f64::from(sample_rate),
+        warm_up_samples: method.warm_up,
         multiply_adds_per_second: method.multiply_adds_per_second(sample_rate),
     }
 }

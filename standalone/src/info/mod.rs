@@ -9,20 +9,20 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use ondes_engine::model::file;
 
-use crate::terminal;
+use crate::{opening, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
   ondes info bowed.ondes
+  ondes info amp.nam
   ondes info bowed.ondes --json | jq '.quality'";
 
 /// Shows what a model is, what it can do, how good it is and what it costs to play.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArguments {
-    /// The model file, NAME.ondes
+    /// The model file: NAME.ondes, or a capture of another program
     pub model: PathBuf,
     /// Prints one JSON object
     #[arg(long)]
@@ -35,7 +35,7 @@ pub struct InfoArguments {
 /// One line that names the file and what is wrong with it.
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let path = &arguments.model;
-    let model = file::read(path)?;
+    let model = opening::open(path)?;
     let with_path = |error: &dyn std::fmt::Display| anyhow::anyhow!("{}: {error}", path.display());
     let file_bytes = std::fs::metadata(path).map_err(|error| with_path(&error))?.len();
     let facts = facts::gather(&model, path, file_bytes).map_err(|error| with_path(&error))?;

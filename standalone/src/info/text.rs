@@ -1,7 +1,7 @@
 //! The facts, laid out for a person.
 
 use ondes_engine::instrument::PlayMode;
-use ondes_engine::model::{Control, Port};
+use ondes_engine::model::{Control, Port, Variant};
 
 use super::facts::{Facts, MethodFacts};
 use crate::render::note_name;
@@ -15,6 +15,7 @@ pub fn lay_out(facts: &Facts) -> String {
     let mut text = Text::default();
     text.head(facts);
     text.table("methods", facts.methods.iter().map(method_row).collect());
+    text.table("variants", facts.variants.iter().map(|variant| variant_row(variant, facts)).collect());
     text.table("controls", facts.controls.iter().map(control_row).collect());
     text.cost(facts);
     text.provenance(facts);
@@ -52,6 +53,21 @@ impl Text {
         self.row("description", &facts.description);
         self.row("author", &facts.author);
         self.row("licence", &facts.licence);
+        if let Some(gear) = &facts.gear {
+            let known = [&gear.make, &gear.model, &gear.kind, &gear.tone];
+            let known: Vec<&str> = known.iter().filter(|text| !text.is_empty()).map(|text| text.as_str()).collect();
+            self.row("gear", &known.join(", "));
+        }
+        if let Some(levels) = &facts.levels {
+            let level =
+                |what: &str, value: Option<f64>, unit: &str| value.map(|value| format!("{what} {value} {unit}"));
+            let known = [
+                level("input", levels.input_dbu, "dBu"),
+                level("output", levels.output_dbu, "dBu"),
+                level("loudness", levels.loudness_db, "dB"),
+            ];
+            self.row("levels", &known.into_iter().flatten().collect::<Vec<_>>().join(", "));
+        }
         self.row("file", &format!("{}, {}, format {}", facts.file, bytes(facts.file_bytes), facts.format));
         self.row("sample rate", &format!("{} Hz", facts.sample_rate));
         self.row("parameters", &grouped(facts.parameters));
@@ -117,6 +133,14 @@ fn method_row(method: &MethodFacts) -> Vec<String> {
         format!("latency {} samples ({:.1} ms)", method.latency_samples, method.latency_ms),
         format!("{:.1} M multiply-adds/s", 1e-6 * method.multiply_adds_per_second),
     ]
+}
+
+/// A variant and what it costs beside the whole.
+fn variant_row(variant: &Variant, facts: &Facts) -> Vec<String> {
+    let cost = |name: &str| facts.methods.iter().find(|method| method.name == name).map(|m| m.multiply_adds_per_second);
+    let share = cost(&variant.method).zip(cost("forward")).map(|(own, whole)| own / whole);
+    let share = share.map(|share| format!("{:.0} % of the arithmetic", 100.0 * share)).unwrap_or_default();
+    vec![variant.name.clone(), format!("below {}", variant.up_to), share]
 }
 
 /// `NAME`, its channels where there are several, its ratio where it is not audio.

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::instrument::EventKind;
-use ondes_engine::model::file;
 use ondes_engine::realtime;
 use ondes_instance::choice;
 use ondes_instance::library::{BUNDLED, Found};
@@ -20,13 +19,13 @@ use ondes_instance::preset::Product;
 use ondes_ui::KnobId;
 
 use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Opened, Status};
-use crate::interrupt;
 use crate::rack::saved::Input;
 use crate::rack::{Console, SessionFile};
 use crate::record::Format;
 use crate::render::Score;
 use crate::rig::{Begin, Rig};
 use crate::terminal;
+use crate::{interrupt, opening};
 use line::Line;
 use played::Played;
 
@@ -278,7 +277,7 @@ fn find(model: &Path) -> anyhow::Result<Found> {
             bail!("{name}: there is no such file, and the bundled models are {}", known.join(", "))
         }
         None => {
-            let found = file::read(model).map_err(|error| anyhow::anyhow!("{error}"))?;
+            let found = opening::open(model)?;
             Ok((Arc::new(found), Some(model.into())))
         }
     }

@@ -41,7 +41,7 @@ is skipped. Files that fail are listed at the end.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("source").required(true))]
 pub struct RenderArguments {
-    /// The model file, NAME.ondes
+    /// The model file: NAME.ondes, or a capture of another program
     pub model: PathBuf,
     /// More of what --midi or --input names first; the model comes before them
     pub more: Vec<PathBuf>,

@@ -19,14 +19,12 @@ mod stage;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
-use ondes_engine::model::file;
-
 pub use arguments::RenderArguments;
 pub(crate) use score::Score;
 pub use score::note_name;
 
 use crate::progress::Progress;
-use crate::{interrupt, terminal};
+use crate::{interrupt, opening, terminal};
 use destination::Place;
 use player::Player;
 
@@ -37,7 +35,7 @@ use player::Player;
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
     interrupt::listen();
     let begun = SystemTime::now();
-    let model = file::read(&arguments.model)?;
+    let model = opening::open(&arguments.model)?;
     let player = Player { model: &model, arguments };
     match arguments.single() {
         Some(source) => one(&player, source, started),

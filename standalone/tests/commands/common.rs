@@ -114,6 +114,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     let synth = Method {
         name: "synth".into(),
         block: hop,
+        warm_up: 0,
         inputs: ["pitch", "loudness", "noise"].map(|name| port(name, hop)).into(),
         outputs: vec![port("audio", 1)],
         nodes: vec![
@@ -132,6 +133,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     let room = Method {
         name: "room".into(),
         block: hop,
+        warm_up: 0,
         inputs: vec![port("dry", 1)],
         outputs: vec![port("room", 1)],
         nodes: vec![node("room", &["dry"], Op::Convolve { taps: TAPS })],
@@ -151,6 +153,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
         sample_rate,
         methods: vec![synth, room],
         controls: vec![control("noise", "", 0.0, 4.0, 1.0), control("brightness", "dB", -24.0, 24.0, 0.0)],
+        variants: Vec::new(),
         performance: Some(Performance { pitch_low: 40.0, pitch_high: 90.0, polyphony: 4, ..Default::default() }),
         card: Card { name: "Small".into(), author: "A test".into(), ..Default::default() },
     };
@@ -163,6 +166,7 @@ pub fn codec() -> Model {
     let method = |name: &str, ratio: (usize, usize), op| Method {
         name: name.into(),
         block: 16,
+        warm_up: 0,
         inputs: vec![port("in", ratio.0)],
         outputs: vec![port(&format!("{name}d"), ratio.1)],
         nodes: vec![Node { name: format!("{name}d"), inputs: vec!["in".into()], op }],
@@ -180,6 +184,7 @@ pub fn codec() -> Model {
         sample_rate: 48_000,
         methods: vec![method("encode", (1, 16), down), method("decode", (16, 1), up)],
         controls: Vec::new(),
+        variants: Vec::new(),
         performance: None,
         card: Card { name: "Mean".into(), ..Default::default() },
     };
@@ -192,6 +197,7 @@ pub fn effect() -> Model {
     let method = Method {
         name: "forward".into(),
         block: 64,
+        warm_up: 0,
         inputs: vec![port("in")],
         outputs: vec![port("out")],
         nodes: vec![Node { name: "out".into(), inputs: vec!["in".into()], op: Op::Linear { outputs: 1 } }],
@@ -205,6 +211,7 @@ pub fn effect() -> Model {
         sample_rate: 48_000,
         methods: vec![method],
         controls: Vec::new(),
+        variants: Vec::new(),
         performance: None,
         card: Card { name: "Half".into(), ..Default::default() },
     };

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod batch;
+mod captures;
 mod common;
 mod info;
 mod interruption;

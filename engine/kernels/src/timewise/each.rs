@@ -23,6 +23,23 @@ pub enum Unary {
     Softplus,
     /// [`Kernels::exp_sigmoid`]
     ExpSigmoid,
+    /// [`Kernels::hard_tanh`]
+    HardTanh,
+    /// [`Kernels::leaky_hard_tanh`]
+    LeakyHardTanh {
+        /// Lower and upper bound.
+        bounds: [f32; 2],
+        /// Slopes below and above them.
+        slopes: [f32; 2],
+    },
+    /// [`Kernels::hard_swish`]
+    HardSwish,
+    /// [`Kernels::softsign`]
+    Softsign,
+    /// [`Kernels::silu`]
+    Silu,
+    /// [`Kernels::fast_tanh`]
+    FastTanh,
     /// [`Kernels::scale_offset`]
     ScaleOffset {
         /// Factor.
@@ -94,6 +111,15 @@ pub(super) fn then<S: Simd>(
         Unary::LeakyRelu { slope } => over(s, &activation::LeakyRelu { slope }, signals, [], held, frames),
         Unary::Softplus => over(s, &activation::Softplus, signals, [], held, frames),
         Unary::ExpSigmoid => over(s, &activation::ExpSigmoid, signals, [], held, frames),
+        Unary::HardTanh => over(s, &activation::HardTanh, signals, [], held, frames),
+        Unary::LeakyHardTanh { bounds: [low, high], slopes: [low_slope, high_slope] } => {
+            let function = activation::LeakyHardTanh { low, high, low_slope, high_slope };
+            over(s, &function, signals, [], held, frames);
+        }
+        Unary::HardSwish => over(s, &activation::HardSwish, signals, [], held, frames),
+        Unary::Softsign => over(s, &activation::Softsign, signals, [], held, frames),
+        Unary::Silu => over(s, &activation::Silu, signals, [], held, frames),
+        Unary::FastTanh => over(s, &activation::FastTanh, signals, [], held, frames),
         Unary::ScaleOffset { scale, offset } => {
             over(s, &arithmetic::ScaleOffset { scale, offset }, signals, [], held, frames);
         }

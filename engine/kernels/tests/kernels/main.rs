@@ -22,6 +22,7 @@ macro_rules! suite {
                 elementwise same_bits;
                 elementwise arithmetic;
                 elementwise snake_with_any_channels;
+                elementwise prelu_with_any_channels;
                 frames gate;
                 frames film;
                 frames layer_norm;

@@ -8,6 +8,8 @@ pub(super) struct Cells {
     cell: Cell,
     weights: CellWeights,
     streams: Vec<State>,
+    /// That of a stream that begins.
+    initial: State,
 }
 
 /// `[unit]`, in whole vectors.
@@ -19,7 +21,7 @@ struct State {
 }
 
 impl Cells {
-    pub fn new(build: &Build<'_>, cell: Cell, hidden: usize) -> Self {
+    pub fn new(build: &Build<'_>, cell: Cell, hidden: usize, initial_state: bool) -> Self {
         let inputs = build.channels();
         let data = |parameter: &str| &build.weight(parameter).data;
         let (from_input, from_state) = (data("weight_ih"), data("weight_hh"));
@@ -41,8 +43,14 @@ impl Cells {
                 from_input + if remembered(gate) { state_bias[row(gate, unit)] } else { 0.0 }
             },
         );
-        let state = State { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
-        Self { cell, weights, streams: vec![state; build.streams] }
+        let mut initial = State { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
+        if initial_state {
+            initial.h[..hidden].copy_from_slice(data("h0"));
+            if cell == Cell::Lstm {
+                initial.c[..hidden].copy_from_slice(data("c0"));
+            }
+        }
+        Self { cell, weights, streams: vec![initial.clone(); build.streams], initial }
     }
 }
 
@@ -59,12 +67,18 @@ impl Layer for Cells {
 
     fn reset(&mut self, stream: usize) {
         let State { h, c } = &mut self.streams[stream];
-        h.fill(0.0);
-        c.fill(0.0);
+        h.copy_from_slice(&self.initial.h);
+        c.copy_from_slice(&self.initial.c);
+    }
+
+    fn settle(&mut self) {
+        self.initial = self.streams[0].clone();
+        self.streams.fill(self.initial.clone());
     }
 
     fn bytes(&self) -> usize {
-        let states = self.streams.iter().map(|state| size_of_val(&*state.h) + size_of_val(&*state.c));
+        let states =
+            self.streams.iter().chain([&self.initial]).map(|state| size_of_val(&*state.h) + size_of_val(&*state.c));
         self.weights.bytes() + states.sum::<usize>()
     }
 }

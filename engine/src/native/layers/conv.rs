@@ -11,6 +11,8 @@ struct History {
     reach: usize,
     /// `[frame][channel]`
     frames: Vec<f32>,
+    /// The past of a stream that begins, `[frame][channel]`; empty for silence.
+    settled: Vec<f32>,
     /// Where the next frame goes; the `reach` frames before it are the past.
     end: usize,
 }
@@ -19,7 +21,7 @@ impl History {
     fn new(channels: usize, reach: usize, step: usize) -> Self {
         // Twice the reach, so that the past is moved to the front once in `reach` frames and not at each step.
         let capacity = 2 * reach + step;
-        Self { channels, reach, frames: vec![0.0; capacity * channels], end: reach }
+        Self { channels, reach, frames: vec![0.0; capacity * channels], settled: Vec::new(), end: reach }
     }
 
     /// Appends frames; gives the past followed by them.
@@ -35,14 +37,34 @@ impl History {
         &self.frames[start * channels..self.end * channels]
     }
 
+    /// What it can see now, but for the frames to come.
+    fn past(&self) -> &[f32] {
+        &self.frames[(self.end - self.reach) * self.channels..self.end * self.channels]
+    }
+
     fn reset(&mut self) {
-        self.frames.fill(0.0);
+        let past = &mut self.frames[..self.reach * self.channels];
+        if self.settled.is_empty() {
+            past.fill(0.0)
+        } else {
+            past.copy_from_slice(&self.settled)
+        }
         self.end = self.reach;
     }
 }
 
+/// From now on all begin as the first one stands.
+fn settle(histories: &mut [History]) {
+    let past = histories[0].past().to_vec();
+    for history in histories {
+        history.settled.clone_from(&past);
+        history.reset();
+    }
+}
+
 fn history_bytes(histories: &[History]) -> usize {
-    histories.iter().map(|history| size_of_val(history.frames.as_slice())).sum()
+    let values = histories.iter().map(|history| history.frames.len() + history.settled.len());
+    values.sum::<usize>() * size_of::<f32>()
 }
 
 /// Parameters of [`crate::model::Op::Conv1d`].
@@ -107,6 +129,10 @@ impl Layer for Conv1d {
         self.histories[stream].reset();
     }
 
+    fn settle(&mut self) {
+        settle(&mut self.histories);
+    }
+
     fn bytes(&self) -> usize {
         self.matrices.iter().map(PackedMatrix::bytes).sum::<usize>() + history_bytes(&self.histories)
     }
@@ -153,6 +179,10 @@ impl Layer for ConvTranspose1d {
 
     fn reset(&mut self, stream: usize) {
         self.histories[stream].reset();
+    }
+
+    fn settle(&mut self) {
+        settle(&mut self.histories);
     }
 
     fn bytes(&self) -> usize {

@@ -12,6 +12,12 @@ pub(super) enum Activation {
     LeakyRelu(f32),
     Softplus,
     ExpSigmoid,
+    HardTanh,
+    LeakyHardTanh { bounds: [f32; 2], slopes: [f32; 2] },
+    HardSwish,
+    Softsign,
+    Silu,
+    FastTanh,
     Affine { scale: f32, offset: f32 },
 }
 
@@ -26,6 +32,12 @@ impl Layer for Elementwise {
             Activation::LeakyRelu(slope) => kernels.leaky_relu(io.output, slope),
             Activation::Softplus => kernels.softplus(io.output),
             Activation::ExpSigmoid => kernels.exp_sigmoid(io.output),
+            Activation::HardTanh => kernels.hard_tanh(io.output),
+            Activation::LeakyHardTanh { bounds, slopes } => kernels.leaky_hard_tanh(io.output, bounds, slopes),
+            Activation::HardSwish => kernels.hard_swish(io.output),
+            Activation::Softsign => kernels.softsign(io.output),
+            Activation::Silu => kernels.silu(io.output),
+            Activation::FastTanh => kernels.fast_tanh(io.output),
             Activation::Affine { scale, offset } => kernels.scale_offset(io.output, scale, offset),
         }
     }
@@ -48,6 +60,28 @@ impl Layer for Snake {
 
     fn bytes(&self) -> usize {
         size_of_val(self.alpha.as_slice())
+    }
+}
+
+pub(super) struct Prelu {
+    /// `[channel]`
+    slopes: Vec<f32>,
+}
+
+impl Prelu {
+    pub fn new(build: &Build<'_>) -> Self {
+        let slopes = &build.weight("weight").data;
+        Self { slopes: slopes.iter().copied().cycle().take(build.channels()).collect() }
+    }
+}
+
+impl Layer for Prelu {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        kernels.prelu(io.output, &self.slopes);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.slopes.as_slice())
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) trait Layer: Send {
     fn run(&mut self, kernels: Kernels, io: Io<'_>);
     /// Forgets what a stream has heard.
     fn reset(&mut self, _stream: usize) {}
+    /// From now on every stream starts from the state that stream 0 is in.
+    fn settle(&mut self) {}
     /// Takes another seed for a stream, where there is chance in it.
     fn seed(&mut self, _stream: usize, _seed: u64) {}
     /// Bytes of weights and states.
@@ -94,10 +96,14 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
             Box::new(conv::ConvTranspose1d::new(build, outputs, kernel, stride))
         }
         // At the rate of sound a step has many frames and few streams; at that of control it is the other way round.
-        Op::Gru { hidden } if build.inputs[0].ratio == 1 => Box::new(cells::Cells::new(build, Cell::Gru, hidden)),
-        Op::Lstm { hidden } if build.inputs[0].ratio == 1 => Box::new(cells::Cells::new(build, Cell::Lstm, hidden)),
-        Op::Gru { hidden } => Box::new(recurrent::Gru::new(build, hidden)),
-        Op::Lstm { hidden } => Box::new(recurrent::Lstm::new(build, hidden)),
+        Op::Gru { hidden, initial_state } if build.inputs[0].ratio == 1 => {
+            Box::new(cells::Cells::new(build, Cell::Gru, hidden, initial_state))
+        }
+        Op::Lstm { hidden, initial_state } if build.inputs[0].ratio == 1 => {
+            Box::new(cells::Cells::new(build, Cell::Lstm, hidden, initial_state))
+        }
+        Op::Gru { hidden, initial_state } => Box::new(recurrent::Gru::new(build, hidden, initial_state)),
+        Op::Lstm { hidden, initial_state } => Box::new(recurrent::Lstm::new(build, hidden, initial_state)),
         Op::LayerNorm => Box::new(elementwise::LayerNorm::new(build)),
         Op::Tanh => simple(Activation::Tanh),
         Op::Sigmoid => simple(Activation::Sigmoid),
@@ -106,6 +112,15 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::Softplus => simple(Activation::Softplus),
         Op::ExpSigmoid => simple(Activation::ExpSigmoid),
         Op::Affine { scale, offset } => simple(Activation::Affine { scale, offset }),
+        Op::HardTanh => simple(Activation::HardTanh),
+        Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
+            simple(Activation::LeakyHardTanh { bounds: [min, max], slopes: [min_slope, max_slope] })
+        }
+        Op::HardSwish => simple(Activation::HardSwish),
+        Op::Softsign => simple(Activation::Softsign),
+        Op::Silu => simple(Activation::Silu),
+        Op::FastTanh => simple(Activation::FastTanh),
+        Op::Prelu { .. } => Box::new(elementwise::Prelu::new(build)),
         Op::Snake => Box::new(elementwise::Snake::new(build)),
         Op::Gate => Box::new(elementwise::Gate),
         Op::Film => Box::new(elementwise::Film),

@@ -12,6 +12,8 @@ struct Recurrent {
     from_state: PackedMatrix,
     /// `[stream][unit]`
     state: Vec<f32>,
+    /// `[unit]`: the state of a stream that begins.
+    initial: Vec<f32>,
     /// `[stream of the step][unit]`: the states of one step, side by side.
     gathered: Vec<f32>,
     /// `[stream][frame][gate]`
@@ -21,12 +23,13 @@ struct Recurrent {
 }
 
 impl Recurrent {
-    fn new(build: &Build<'_>, hidden: usize, gates: usize) -> Self {
+    fn new(build: &Build<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
         Self {
             hidden,
             from_input: pack(build, "weight_ih", "bias_ih"),
             from_state: pack(build, "weight_hh", "bias_hh"),
-            state: vec![0.0; build.streams * hidden],
+            state: initial.repeat(build.streams),
+            initial,
             gathered: vec![0.0; build.streams * hidden],
             input_gates: vec![0.0; build.streams * build.frames * gates * hidden],
             state_gates: vec![0.0; build.streams * gates * hidden],
@@ -57,20 +60,39 @@ impl Recurrent {
     }
 
     fn reset(&mut self, stream: usize) {
-        self.state[stream * self.hidden..][..self.hidden].fill(0.0);
+        self.state[stream * self.hidden..][..self.hidden].copy_from_slice(&self.initial);
+    }
+
+    fn settle(&mut self) {
+        settle(&mut self.initial, &mut self.state);
     }
 
     fn bytes(&self) -> usize {
-        let values = self.state.len() + self.gathered.len() + self.input_gates.len() + self.state_gates.len();
+        let values = self.state.len()
+            + self.initial.len()
+            + self.gathered.len()
+            + self.input_gates.len()
+            + self.state_gates.len();
         self.from_input.bytes() + self.from_state.bytes() + values * size_of::<f32>()
     }
+}
+
+/// The state in a weight where the layer has one, else zeros.
+fn initial(build: &Build<'_>, parameter: &str, hidden: usize, given: bool) -> Vec<f32> {
+    if given { build.weight(parameter).data.clone() } else { vec![0.0; hidden] }
+}
+
+/// From now on all streams begin as the first one stands.
+fn settle(initial: &mut [f32], states: &mut [f32]) {
+    initial.copy_from_slice(&states[..initial.len()]);
+    states.chunks_exact_mut(initial.len()).for_each(|state| state.copy_from_slice(initial));
 }
 
 pub(super) struct Gru(Recurrent);
 
 impl Gru {
-    pub fn new(build: &Build<'_>, hidden: usize) -> Self {
-        Self(Recurrent::new(build, hidden, 3))
+    pub fn new(build: &Build<'_>, hidden: usize, initial_state: bool) -> Self {
+        Self(Recurrent::new(build, hidden, 3, initial(build, "h0", hidden, initial_state)))
     }
 }
 
@@ -83,6 +105,10 @@ impl Layer for Gru {
         self.0.reset(stream);
     }
 
+    fn settle(&mut self) {
+        self.0.settle();
+    }
+
     fn bytes(&self) -> usize {
         self.0.bytes()
     }
@@ -92,11 +118,15 @@ pub(super) struct Lstm {
     recurrent: Recurrent,
     /// `[stream][unit]`
     cells: Vec<f32>,
+    /// `[unit]`: the cells of a stream that begins.
+    initial: Vec<f32>,
 }
 
 impl Lstm {
-    pub fn new(build: &Build<'_>, hidden: usize) -> Self {
-        Self { recurrent: Recurrent::new(build, hidden, 4), cells: vec![0.0; build.streams * hidden] }
+    pub fn new(build: &Build<'_>, hidden: usize, initial_state: bool) -> Self {
+        let [state, cells] = ["h0", "c0"].map(|name| initial(build, name, hidden, initial_state));
+        let recurrent = Recurrent::new(build, hidden, 4, state);
+        Self { recurrent, cells: cells.repeat(build.streams), initial: cells }
     }
 }
 
@@ -112,10 +142,15 @@ impl Layer for Lstm {
     fn reset(&mut self, stream: usize) {
         self.recurrent.reset(stream);
         let hidden = self.recurrent.hidden;
-        self.cells[stream * hidden..][..hidden].fill(0.0);
+        self.cells[stream * hidden..][..hidden].copy_from_slice(&self.initial);
+    }
+
+    fn settle(&mut self) {
+        self.recurrent.settle();
+        settle(&mut self.initial, &mut self.cells);
     }
 
     fn bytes(&self) -> usize {
-        self.recurrent.bytes() + size_of_val(self.cells.as_slice())
+        self.recurrent.bytes() + size_of_val(self.cells.as_slice()) + size_of_val(self.initial.as_slice())
     }
 }

@@ -18,6 +18,8 @@ use crate::model::{Method, Weights};
 pub struct Timewise {
     network: Network,
     streams: Vec<Stream>,
+    /// All that a stream that begins has heard; none for silence of all time.
+    settled: Option<Stream>,
     /// Where the rows that one convolution reads start.
     inputs: Vec<usize>,
 }
@@ -48,6 +50,13 @@ impl Stream {
         self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.first());
     }
 
+    /// Stands where another one stands.
+    fn follow(&mut self, other: &Self) {
+        let length = self.signals.len() - LINE;
+        self.signals[self.start..][..length].copy_from_slice(&other.signals[other.start..][..length]);
+        self.now.copy_from_slice(&other.now);
+    }
+
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
     fn run(&mut self, kernels: Kernels, network: &Network, inputs: &mut [usize], frames: usize) {
         let signals = &mut self.signals[self.start..];
@@ -67,7 +76,7 @@ impl Stream {
                         starts = rest;
                     }
                     let inputs = &inputs[..weights.inputs()];
-                    let [add, onto] = [add, onto].map(|view| view.map(|view| rows(view)));
+                    let [add, onto] = [add, onto].map(|view| view.map(rows));
                     let to = rows(*to);
                     let convolution = Convolution { weights, inputs, add, to, then: *then, onto };
                     kernels.convolve_rows(convolution, signals, frames);
@@ -95,13 +104,13 @@ impl Timewise {
         let network = Network::new(method, shapes, weights)?;
         let inputs = vec![0; network.most_inputs()];
         let streams = (0..streams).map(|_| Stream::new(&network)).collect();
-        Some(Self { network, streams, inputs })
+        Some(Self { network, streams, settled: None, inputs })
     }
 }
 
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let Self { network, streams, inputs } = self;
+        let Self { network, streams, inputs, .. } = self;
         let output = network.output;
         let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
@@ -131,11 +140,22 @@ impl Layer for Timewise {
     }
 
     fn reset(&mut self, stream: usize) {
-        self.streams[stream].reset(&self.network);
+        match &self.settled {
+            Some(settled) => self.streams[stream].follow(settled),
+            None => self.streams[stream].reset(&self.network),
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut settled = Stream::new(&self.network);
+        settled.follow(&self.streams[0]);
+        self.streams.iter_mut().for_each(|stream| stream.follow(&settled));
+        self.settled = Some(settled);
     }
 
     fn bytes(&self) -> usize {
-        let states: usize = self.streams.iter().map(|stream| size_of_val(stream.signals.as_slice())).sum();
+        let states: usize =
+            self.streams.iter().chain(&self.settled).map(|stream| size_of_val(stream.signals.as_slice())).sum();
         states + self.network.bytes()
     }
 }

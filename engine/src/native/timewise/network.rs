@@ -153,6 +153,14 @@ fn unary(op: &Op) -> Option<Unary> {
         Op::LeakyRelu { slope } => Unary::LeakyRelu { slope },
         Op::Softplus => Unary::Softplus,
         Op::ExpSigmoid => Unary::ExpSigmoid,
+        Op::HardTanh => Unary::HardTanh,
+        Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
+            Unary::LeakyHardTanh { bounds: [min, max], slopes: [min_slope, max_slope] }
+        }
+        Op::HardSwish => Unary::HardSwish,
+        Op::Softsign => Unary::Softsign,
+        Op::Silu => Unary::Silu,
+        Op::FastTanh => Unary::FastTanh,
         Op::Affine { scale, offset } => Unary::ScaleOffset { scale, offset },
         _ => return None,
     })
@@ -164,8 +172,8 @@ impl Network {
         if method.outputs.len() != 1 || method.nodes.is_empty() || shapes.values.iter().any(|shape| shape.ratio != 1) {
             return None;
         }
-        let (works, views) = lower(method, shapes, weights)?;
-        Some(place(works, &views, method.inputs.len(), shapes))
+        let works = lower(method, shapes, weights)?;
+        Some(place(works, &parts(method, shapes), method.inputs.len(), shapes))
     }
 
     /// Inputs of the convolution that has most.
@@ -188,16 +196,20 @@ fn readers(shapes: &Shapes) -> Vec<usize> {
     readers
 }
 
-/// What makes each value, and the values that are part of another: `(whole, first channel)`.
-fn lower<'a>(
-    method: &'a Method,
-    shapes: &Shapes,
-    weights: &'a Weights,
-) -> Option<(Vec<Work<'a>>, Vec<Option<(usize, usize)>>)> {
+/// For each value that is part of another: which one, and from which channel on.
+fn parts(method: &Method, shapes: &Shapes) -> Vec<Option<(usize, usize)>> {
+    let nodes = method.nodes.iter().zip(&shapes.reads).map(|(node, reads)| match node.op {
+        Op::Split { start, .. } => Some((reads[0], start)),
+        _ => None,
+    });
+    std::iter::repeat_n(None, method.inputs.len()).chain(nodes).collect()
+}
+
+/// What makes each value, where there is a pass for each.
+fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Option<Vec<Work<'a>>> {
     let readers = readers(shapes);
     let ports = method.inputs.len();
     let mut works: Vec<Work<'a>> = Vec::new();
-    let mut parts_of = vec![None; shapes.values.len()];
     for (index, node) in method.nodes.iter().enumerate() {
         let (reads, to) = (&shapes.reads[index], ports + index);
         let inputs = shapes.values[reads[0]].channels;
@@ -242,11 +254,11 @@ fn lower<'a>(
             Op::Multiply if shapes.values[reads[1]].channels == inputs => {
                 works.push(Work::Fold { operation: Binary::Multiply, x: reads.clone(), to });
             }
-            Op::Split { start, .. } => parts_of[to] = Some((reads[0], start)),
+            Op::Split { .. } => {}
             ref op => works.push(Work::Unary { operation: unary(op)?, x: reads[0], to }),
         }
     }
-    Some((works, parts_of))
+    Some(works)
 }
 
 /// Gives each value a home and turns works into passes.

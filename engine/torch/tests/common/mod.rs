@@ -31,6 +31,7 @@ pub fn native(
 pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues]) -> Vec<f32> {
     let method = model.method(method).expect("the method is there");
     let graph = TorchGraph::new(method, model.header().sample_rate).expect("the method fits");
+    let graph = graph.with_rest(&model.header().controls);
     let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
     let inputs: Vec<tch::Tensor> = inputs
         .iter()

@@ -1,0 +1,166 @@
+//! Reading JSON so that every error names the field.
+
+use serde_json::Value;
+
+use crate::model::Fault;
+
+/// A value of a JSON file and the way to it.
+#[derive(Clone)]
+pub(super) struct Field<'a> {
+    path: String,
+    value: &'a Value,
+}
+
+/// A matrix of a JSON file, `[row][column]`.
+pub(super) struct Matrix {
+    pub rows: usize,
+    pub columns: usize,
+    pub values: Vec<f32>,
+}
+
+impl Matrix {
+    /// `[column][row]`.
+    pub fn transposed(&self) -> Vec<f32> {
+        let value = |place: usize| self.values[place % self.rows * self.columns + place / self.rows];
+        (0..self.values.len()).map(value).collect()
+    }
+}
+
+impl<'a> Field<'a> {
+    pub fn root(value: &'a Value) -> Self {
+        Self { path: String::new(), value }
+    }
+
+    /// What is wrong with this field.
+    pub fn fault(&self, reason: &str) -> Fault {
+        Fault::Header(if self.path.is_empty() { reason.to_owned() } else { format!("{}: {reason}", self.path) })
+    }
+
+    fn expected(&self, what: &str) -> Fault {
+        let found = match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "another number",
+            Value::String(_) => "a text",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        self.fault(&format!("{what} is needed, {found} is there"))
+    }
+
+    /// The field of that name; none counts as not there, and so does a null.
+    pub fn find(&self, name: &str) -> Option<Self> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Some(Self { path, value })
+    }
+
+    /// The field of that name.
+    pub fn need(&self, name: &str) -> Result<Self, Fault> {
+        self.find(name).ok_or_else(|| self.fault(&format!("{name:?} is missing")))
+    }
+
+    /// The same unless it is a null.
+    pub fn present(self) -> Option<Self> {
+        (!self.value.is_null()).then_some(self)
+    }
+
+    /// An error where an object has a field that is none of those, unless it says nothing.
+    pub fn only(&self, known: &[&str]) -> Result<(), Fault> {
+        let nothing = [Value::Null, Value::Bool(false)];
+        let mut fields = self.value.as_object().into_iter().flatten();
+        match fields.find(|(name, value)| !known.contains(&name.as_str()) && !nothing.contains(value)) {
+            Some((name, _)) => Err(self.fault(&format!("the field {name:?} is not known"))),
+            None => Ok(()),
+        }
+    }
+
+    pub fn is_object(&self) -> bool {
+        self.value.is_object()
+    }
+
+    pub fn is_list(&self) -> bool {
+        self.value.is_array()
+    }
+
+    pub fn text(&self) -> Result<&'a str, Fault> {
+        self.value.as_str().ok_or_else(|| self.expected("a text"))
+    }
+
+    /// A whole number above zero.
+    pub fn count(&self) -> Result<usize, Fault> {
+        let count = self.value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        count.ok_or_else(|| self.expected("a whole number above zero"))
+    }
+
+    pub fn number(&self) -> Result<f64, Fault> {
+        self.value.as_f64().ok_or_else(|| self.expected("a number"))
+    }
+
+    /// A number, which some programs write as a text.
+    pub fn number_or_text(&self) -> Result<f64, Fault> {
+        match self.value {
+            Value::String(text) => text.trim().parse().map_err(|_| self.expected("a number")),
+            _ => self.number(),
+        }
+    }
+
+    /// A number that a sum or a product can still be made of.
+    pub fn finite(&self) -> Result<f32, Fault> {
+        let number = self.number()? as f32;
+        if number.is_finite() { Ok(number) } else { Err(self.expected("a number within the range of 32 bits")) }
+    }
+
+    /// True or false, which some programs write as 1 or 0.
+    pub fn flag(&self) -> Result<bool, Fault> {
+        match (self.value.as_bool(), self.value.as_u64()) {
+            (Some(flag), _) => Ok(flag),
+            (_, Some(number @ (0 | 1))) => Ok(number == 1),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// A rate in Hz.
+    pub fn rate(&self) -> Result<u32, Fault> {
+        let rate = self.number_or_text()?;
+        if rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(&rate) {
+            return Ok(rate as u32);
+        }
+        Err(self.expected("a sample rate in Hz"))
+    }
+
+    /// The items of a list.
+    pub fn items(&self) -> Result<Vec<Self>, Fault> {
+        let items = self.value.as_array().ok_or_else(|| self.expected("a list"))?;
+        let item = |(index, value): (usize, &'a Value)| Self { path: format!("{}[{index}]", self.path), value };
+        Ok(items.iter().enumerate().map(item).collect())
+    }
+
+    /// A list of numbers.
+    pub fn numbers(&self) -> Result<Vec<f32>, Fault> {
+        let items = self.value.as_array().ok_or_else(|| self.expected("a list of numbers"))?;
+        let number = |value: &Value| value.as_f64().map(|number| number as f32);
+        items.iter().map(number).collect::<Option<_>>().ok_or_else(|| self.expected("a list of nothing but numbers"))
+    }
+
+    /// A list of lists of numbers, all of one length.
+    pub fn matrix(&self) -> Result<Matrix, Fault> {
+        let items = self.items()?;
+        let mut values = Vec::new();
+        let mut columns = 0;
+        for (index, row) in items.iter().enumerate() {
+            let row = row.numbers()?;
+            if index == 0 {
+                columns = row.len();
+            }
+            if row.len() != columns || columns == 0 {
+                return Err(self.expected("a list of equally long lists of numbers"));
+            }
+            values.extend(row);
+        }
+        if items.is_empty() {
+            return Err(self.expected("a list of equally long lists of numbers"));
+        }
+        Ok(Matrix { rows: items.len(), columns, values })
+    }
+}

@@ -1,0 +1,85 @@
+//! Activations by the names that `.nam` files give them.
+
+use crate::model::import::field::Field;
+use crate::model::import::sketch::Sketch;
+use crate::model::{Fault, Op};
+
+/// An activation with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Activation {
+    /// One without weights.
+    Plain(Op),
+    /// One with a slope, or one for each channel.
+    Prelu(Vec<f32>),
+    /// A softsign brought between 0 and 1.
+    Softsigmoid,
+}
+
+impl Activation {
+    /// Reads a name, or an object with a name and parameters.
+    pub fn read(field: &Field<'_>) -> Result<Self, Fault> {
+        let name =
+            if field.is_object() { field.find("type").map_or_else(|| field.need("name"), Ok)? } else { field.clone() };
+        let number = |parameter: &str, usual: f32| match field.find(parameter) {
+            Some(number) => number.finite(),
+            None => Ok(usual),
+        };
+        let op = match name.text()? {
+            "Tanh" => Op::Tanh,
+            "Hardtanh" => match (number("min_val", -1.0)?, number("max_val", 1.0)?) {
+                (-1.0, 1.0) => Op::HardTanh,
+                (min, max) => Op::LeakyHardTanh { min, max, min_slope: 0.0, max_slope: 0.0 },
+            },
+            "Fasttanh" => Op::FastTanh,
+            "ReLU" => Op::Relu,
+            "LeakyReLU" => Op::LeakyRelu { slope: number("negative_slope", 0.01)? },
+            "PReLU" => return Self::prelu(field),
+            "Sigmoid" => Op::Sigmoid,
+            "SiLU" => Op::Silu,
+            "Hardswish" => Op::HardSwish,
+            "LeakyHardtanh" => Op::LeakyHardTanh {
+                min: number("min_val", -1.0)?,
+                max: number("max_val", 1.0)?,
+                min_slope: number("min_slope", 0.01)?,
+                max_slope: number("max_slope", 0.01)?,
+            },
+            "Softsign" => Op::Softsign,
+            "Softsigmoid" => return Ok(Self::Softsigmoid),
+            other => return Err(name.fault(&format!("the activation {other:?} is not known"))),
+        };
+        Ok(Self::Plain(op))
+    }
+
+    fn prelu(field: &Field<'_>) -> Result<Self, Fault> {
+        let slopes = match (field.find("negative_slopes"), field.find("negative_slope")) {
+            (Some(slopes), _) => slopes.numbers()?,
+            (None, Some(slope)) => vec![slope.finite()?],
+            (None, None) => return Err(field.fault("a PReLU needs \"negative_slope\" or \"negative_slopes\"")),
+        };
+        if slopes.is_empty() { Err(field.fault("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
+    }
+
+    /// The same for the first channels alone.
+    pub fn sliced(&self, channels: usize) -> Self {
+        match self {
+            Self::Prelu(slopes) if slopes.len() > channels => Self::Prelu(slopes[..channels].to_vec()),
+            _ => self.clone(),
+        }
+    }
+
+    /// Adds its nodes; the last one has that name.
+    pub fn add(&self, sketch: &mut Sketch, name: &str, input: &str) -> Result<String, Fault> {
+        match self {
+            Self::Plain(op) => sketch.node(name, &[input], op.clone()),
+            Self::Prelu(slopes) => {
+                let node = sketch.node(name, &[input], Op::Prelu { slopes: slopes.len() })?;
+                sketch.weight(&node, "weight", &[slopes.len()], slopes.clone());
+                Ok(node)
+            }
+            Self::Softsigmoid => {
+                let sign = sketch.node(&format!("{name}_sign"), &[input], Op::Softsign)?;
+                sketch.node(name, &[&sign], Op::Affine { scale: 0.5, offset: 0.5 })
+            }
+        }
+    }
+}

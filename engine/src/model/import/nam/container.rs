@@ -1,0 +1,32 @@
+//! SlimmableContainer: one capture in several sizes, each a whole model.
+
+use super::method;
+use crate::model::import::field::Field;
+use crate::model::import::sketch::Sketched;
+use crate::model::{Fault, Variant};
+
+/// A method for each size, and the variants that all but the largest are.
+pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<Sketched>, Vec<Variant>), Fault> {
+    let list = root.need("config")?.need("submodels")?;
+    let submodels = list.items()?;
+    let Some((largest, smaller)) = submodels.split_last() else { return Err(list.fault("is empty")) };
+    let rate = super::rate(root)?;
+    let mut methods = Vec::new();
+    let mut variants = Vec::new();
+    for submodel in &submodels {
+        let inner = submodel.need("model")?;
+        super::check_version(&inner, notes)?;
+        if inner.find("sample_rate").is_some() && super::rate(&inner)? != rate {
+            return Err(inner.need("sample_rate")?.fault("is another one than that of the whole"));
+        }
+    }
+    notes.dedup();
+    methods.push(method(&largest.need("model")?, "forward")?);
+    for (index, submodel) in smaller.iter().enumerate() {
+        let name = if smaller.len() == 1 { "lite".to_owned() } else { format!("size{}", index + 1) };
+        let chosen = format!("forward.{name}");
+        methods.push(method(&submodel.need("model")?, &chosen)?);
+        variants.push(Variant { name, method: chosen, up_to: submodel.need("max_value")?.finite()? });
+    }
+    Ok((methods, variants))
+}

@@ -1,0 +1,42 @@
+//! ConvNet: convolutions of two taps, each followed by an activation, then a mix of all channels.
+
+use super::Heard;
+use super::activation::Activation;
+use crate::model::Fault;
+use crate::model::import::field::Field;
+use crate::model::import::flat::Flat;
+use crate::model::import::sketch::{Conv, INPUT, Sketch};
+
+pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketch) -> Result<Heard, Fault> {
+    let count = |name: &str, usual: usize| config.find(name).map_or(Ok(usual), |field| field.count());
+    let outputs = config.need("channels")?.count()?;
+    let groups = count("groups", 1)?;
+    let norm = config.find("batchnorm").map_or(Ok(false), |field| field.flag())?;
+    let activation = Activation::read(&config.need("activation")?)?;
+    let mut inputs = count("in_channels", 1)?;
+    let mut value = INPUT.to_owned();
+    for (layer, dilation) in config.need("dilations")?.items()?.iter().enumerate() {
+        let conv = Conv { inputs, outputs, kernel: 2, dilation: dilation.count()?, groups, bias: !norm, kept: None };
+        let mut conv = weights.conv(&format!("block {layer}"), conv)?;
+        if norm {
+            let what = format!("the norm of block {layer}");
+            let mut row = || weights.take(&what, &[outputs]).map(<[f32]>::to_vec);
+            let [mean, variance, gain, offset] = [row()?, row()?, row()?, row()?];
+            let epsilon = f64::from(weights.next(&what)?);
+            // At play a norm is a factor and a summand for each channel, and the convolution takes both.
+            for (channel, taps) in conv.weight.chunks_exact_mut(inputs / groups * 2).enumerate() {
+                let scale = f64::from(gain[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
+                taps.iter_mut().for_each(|tap| *tap = (f64::from(*tap) * scale) as f32);
+                conv.bias[channel] = (f64::from(offset[channel]) - f64::from(mean[channel]) * scale) as f32;
+            }
+        }
+        let before = sketch.rename(&format!("block{layer}"));
+        value = sketch.conv("conv", &value, conv)?;
+        value = activation.add(sketch, "act", &value)?;
+        sketch.rename_back(before);
+        inputs = outputs;
+    }
+    let heard = count("out_channels", 1)?;
+    let head = weights.conv("the head", Conv::pointwise(inputs, heard))?;
+    Ok(Heard { node: sketch.conv("head", &value, head)?, channels: heard })
+}

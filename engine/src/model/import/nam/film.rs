@@ -1,0 +1,61 @@
+//! Feature-wise modulation: the condition scales and shifts every channel (Perez et al., AAAI 2018).
+
+use crate::model::import::field::Field;
+use crate::model::import::flat::Flat;
+use crate::model::import::sketch::{Conv, ConvWeights, Sketch};
+use crate::model::{Fault, Op};
+
+/// A place in a layer that can be modulated; they are written in this order.
+pub(super) const PLACES: [&str; 8] = [
+    "conv_pre_film",
+    "conv_post_film",
+    "input_mixin_pre_film",
+    "input_mixin_post_film",
+    "activation_pre_film",
+    "activation_post_film",
+    "layer1x1_post_film",
+    "head1x1_post_film",
+];
+
+/// What a layer array says of one place.
+#[derive(Clone, Copy)]
+pub(super) struct FilmConfig {
+    shift: bool,
+    groups: usize,
+}
+
+impl FilmConfig {
+    /// None where the place is not modulated.
+    pub fn read(array: &Field<'_>, place: &str) -> Result<Option<Self>, Fault> {
+        let Some(field) = array.find(place) else { return Ok(None) };
+        let active = if field.is_object() { field.find("active") } else { Some(field.clone()) };
+        if !active.map_or(Ok(false), |active| active.flag())? {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            shift: field.find("shift").map_or(Ok(true), |shift| shift.flag())?,
+            groups: field.find("groups").map_or(Ok(1), |groups| groups.count())?,
+        }))
+    }
+
+    /// Takes its weights, of a condition of that many channels that modulates so many.
+    pub fn take(self, weights: &mut Flat<'_>, place: &str, condition: usize, channels: usize) -> Result<Film, Fault> {
+        let outputs = if self.shift { channels.saturating_mul(2) } else { channels };
+        let conv = Conv { groups: self.groups, ..Conv::pointwise(condition, outputs) };
+        Ok(Film { conv: weights.conv(place, conv)?, shift: self.shift })
+    }
+}
+
+/// A modulation with its weights.
+pub(super) struct Film {
+    conv: ConvWeights,
+    shift: bool,
+}
+
+impl Film {
+    /// Adds its nodes after `input`; the last one has that name.
+    pub fn add(self, sketch: &mut Sketch, name: &str, input: &str, condition: &str) -> Result<String, Fault> {
+        let modulation = sketch.conv(&format!("{name}_condition"), condition, self.conv)?;
+        sketch.node(name, &[input, &modulation], if self.shift { Op::Film } else { Op::Multiply })
+    }
+}

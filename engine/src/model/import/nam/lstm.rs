@@ -1,0 +1,38 @@
+//! LSTM: layers with a state to start from, then a linear one.
+
+use super::Heard;
+use crate::model::import::field::Field;
+use crate::model::import::flat::Flat;
+use crate::model::import::sketch::{INPUT, Sketch};
+use crate::model::{Fault, Op};
+
+pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketch) -> Result<Heard, Fault> {
+    let hidden = config.need("hidden_size")?.count()?;
+    let layers = config.find("num_layers").map_or(Ok(1), |field| field.count())?;
+    let mut channels = config.find("input_size").map_or(Ok(1), |field| field.count())?;
+    let mut value = INPUT.to_owned();
+    for layer in 0..layers {
+        let what = format!("layer {layer}");
+        let too_large = || config.fault("hidden_size is too large");
+        let gates = hidden.checked_mul(4).ok_or_else(too_large)?;
+        let width = hidden.checked_add(channels).ok_or_else(too_large)?;
+        // Each row weighs the inputs, then the state.
+        let rows = weights.take(&what, &[gates, width])?.chunks_exact(width);
+        let from_input: Vec<f32> = rows.clone().flat_map(|row| &row[..channels]).copied().collect();
+        let from_state: Vec<f32> = rows.flat_map(|row| &row[channels..]).copied().collect();
+        let bias = weights.take(&what, &[gates])?.to_vec();
+        let state = weights.take(&what, &[hidden])?.to_vec();
+        let cells = weights.take(&what, &[hidden])?.to_vec();
+        value = sketch.node(&format!("layer{layer}"), &[&value], Op::Lstm { hidden, initial_state: true })?;
+        sketch.weight(&value, "weight_ih", &[gates, channels], from_input);
+        sketch.weight(&value, "weight_hh", &[gates, hidden], from_state);
+        sketch.weight(&value, "bias_ih", &[gates], bias);
+        sketch.weight(&value, "bias_hh", &[gates], vec![0.0; gates]);
+        sketch.weight(&value, "h0", &[hidden], state);
+        sketch.weight(&value, "c0", &[hidden], cells);
+        channels = hidden;
+    }
+    let weight = weights.take("the head", &[hidden])?.to_vec();
+    let bias = vec![weights.next("the head's bias")?];
+    Ok(Heard { node: sketch.linear("head", &value, weight, bias)?, channels: 1 })
+}

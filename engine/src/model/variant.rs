@@ -1,0 +1,42 @@
+//! Variants: the same model in smaller sizes, for machines or moments that cannot afford the whole of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fault, Header, limits};
+
+/// A method that can take the place of `forward`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Name to show.
+    pub name: String,
+    /// Its method, with the ports of `forward`.
+    pub method: String,
+    /// A size from 0 to 1 takes the first variant that it is below of, else `forward`.
+    pub up_to: f32,
+}
+
+/// An error unless each variant has a method like `forward`, and they are in the order of their sizes.
+pub(super) fn check(header: &Header) -> Result<(), Fault> {
+    Fault::limit("the number of variants", header.variants.len(), limits::METHODS)?;
+    let fault = |variant: &Variant, reason: &str| Err(Fault::Header(format!("variant {:?} {reason}", variant.name)));
+    let mut above = f32::NEG_INFINITY;
+    for variant in &header.variants {
+        Fault::limit("the length of a variant's name", variant.name.len(), limits::NAME_BYTES)?;
+        let Some((method, whole)) = header.method(&variant.method).zip(header.method("forward")) else {
+            return fault(variant, "names a method that is not there, or there is no forward");
+        };
+        if (&method.inputs, method.outputs.len()) != (&whole.inputs, whole.outputs.len()) {
+            return fault(variant, "has other ports than forward");
+        }
+        let pairs = method.outputs.iter().zip(&whole.outputs);
+        if pairs.into_iter().any(|(a, b)| (a.channels, a.ratio) != (b.channels, b.ratio)) {
+            return fault(variant, "has other ports than forward");
+        }
+        if !(variant.up_to.is_finite() && variant.up_to > above) {
+            return fault(variant, "is not above the one before it");
+        }
+        above = variant.up_to;
+    }
+    Ok(())
+}
