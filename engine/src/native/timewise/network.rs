@@ -394,7 +394,6 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
 /// Makes a pass part of the convolution whose result it takes, if nothing between them is in the way; else gives it back.
 fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
     let mut way = before.iter_mut().rev();
-    let is_of = |pass: &Pass, view: View| matches!(pass, Pass::Convolve { to, .. } if *to == view);
     match pass {
         Pass::Unary { operation, at } => {
             if let Some(Pass::Convolve { to, then: then @ None, onto: None, .. }) = way.next()
@@ -405,7 +404,7 @@ fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
             }
         }
         Pass::Binary { operation: Binary::Add, x, at } => {
-            let made = way.find(|pass| is_of(pass, x) || pass.touches(at.home));
+            let made = way.find(|pass| pass.targets().any(|view| view.home == x.home) || pass.touches(at.home));
             if let Some(Pass::Convolve { to, onto: onto @ None, taps, .. }) = made
                 && *to == x
                 && taps.iter().all(|tap| tap.home != at.home)
