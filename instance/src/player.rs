@@ -105,7 +105,7 @@ pub struct Player {
     /// The same as it was `latency` samples ago, without gain.
     dry: [Vec<f32>; 2],
     channels: usize,
-    delays: [Delay; 2],
+    dry_delay: Dry,
     wet: Vec<f32>,
     input_gain: Ramp,
     wet_gain: Ramp,
@@ -114,8 +114,21 @@ pub struct Player {
     gate: Ramp,
     /// Samples for which it stays closed.
     closed: usize,
-    latency: usize,
     sample_rate: u32,
+}
+
+/// Makes the dry sound late. Only making one allocates.
+pub struct Dry {
+    latency: usize,
+    delays: [Delay; 2],
+}
+
+impl Dry {
+    /// As late as a session is, host samples.
+    #[must_use]
+    pub fn new(latency: usize) -> Self {
+        Self { latency, delays: [Delay::new(latency), Delay::new(latency)] }
+    }
 }
 
 impl Player {
@@ -141,14 +154,13 @@ impl Player {
             input: [block(), block()],
             dry: [block(), block()],
             channels: 0,
-            delays: [Delay::new(latency), Delay::new(latency)],
+            dry_delay: Dry::new(latency),
             wet: block(),
             input_gain: ramp(knobs.input_gain),
             wet_gain: ramp(wet),
             dry_gain: ramp(dry),
             gate: ramp(1.0),
             closed: 0,
-            latency,
             sample_rate: setup.sample_rate,
         };
         // What came with the model may be older than where they stand now.
@@ -156,22 +168,31 @@ impl Player {
         player
     }
 
-    /// Host samples by which the dry sound is delayed: the session's latency as it was in the beginning.
+    /// Host samples by which the dry sound is delayed: the session's latency as it was in the beginning, or what
+    /// [`exchange`](Self::exchange) has made of it.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
-        self.latency
+        self.dry_delay.latency
+    }
+
+    /// Makes the dry sound as late as this says, if it is not, and leaves what it did so far in its place. For a session that is
+    /// later or earlier than in the beginning and plays on.
+    pub fn exchange(&mut self, dry: &mut Dry) {
+        if dry.latency != self.dry_delay.latency {
+            std::mem::swap(dry, &mut self.dry_delay);
+        }
     }
 
     /// Whether the session's latency is another one by now: the host must begin anew to learn of it.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.session.latency_samples() != self.latency
+        self.session.latency_samples() != self.dry_delay.latency
     }
 
     /// Host samples that sound after all that drives the sound has ended, as everything stands now.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.ringing.samples() + self.session.tail_samples() + self.latency
+        self.ringing.samples() + self.session.tail_samples() + self.dry_delay.latency
     }
 
     /// Whether nothing sounds any more, and nothing will before something comes in.
@@ -186,11 +207,11 @@ impl Player {
         self.shared.monitor.silence();
         if self.ringing.is_audible() {
             let fade = (FADE_S * self.sample_rate as f32) as usize;
-            self.closed = fade + self.session.tail_samples() + self.latency;
+            self.closed = fade + self.session.tail_samples() + self.dry_delay.latency;
             self.gate.go(0.0);
         }
         self.ringing.silence();
-        self.delays.iter_mut().for_each(Delay::clear);
+        self.dry_delay.delays.iter_mut().for_each(Delay::clear);
         let (wet, dry) = gains(knobs);
         self.input_gain.jump(knobs.input_gain);
         self.wet_gain.jump(wet);
@@ -307,8 +328,8 @@ impl Player {
             _ => {}
         }
         let [dry_left, dry_right] = &mut self.dry;
-        self.delays[0].run(left, &mut dry_left[..frames]);
-        self.delays[1].run(right, &mut dry_right[..frames]);
+        self.dry_delay.delays[0].run(left, &mut dry_left[..frames]);
+        self.dry_delay.delays[1].run(right, &mut dry_right[..frames]);
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
             let gain = self.input_gain.next();
             *left *= gain;
@@ -337,7 +358,7 @@ impl Player {
         self.shared.monitor.hear(inputs, output);
         let heard = output.iter().map(|channel| peak(&channel[..frames]));
         let loudest = inputs.iter().map(|channel| peak(channel)).chain(heard).fold(0.0, f32::max);
-        let tail = self.session.tail_samples() + self.latency;
+        let tail = self.session.tail_samples() + self.dry_delay.latency;
         self.ringing.hear(frames, loudest, self.channels > 0, tail);
     }
 }

@@ -1,15 +1,17 @@
 //! What the player hands on to the engine, as a model sees it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, Cue, CueFull, Playable, Start, Transport, Turn};
-use ondes_engine::realtime::{Driver, Maker, Setup};
+use ondes_engine::realtime::{Driven, Driver, Maker, Remote, Setup, Status};
 use ondes_instance::board::Board;
 use ondes_instance::panel::Panel;
-use ondes_instance::player::{Knobs, Player};
+use ondes_instance::player::{Dry, Knobs, Player};
 use ondes_instance::preset::Product;
 use ondes_instance::shared::Shared;
 
@@ -38,11 +40,26 @@ impl Playable for Scribe {
     }
 }
 
-struct Desk(Arc<ArrayQueue<Cue>>);
+/// Makes scribes.
+struct Desk {
+    told: Arc<ArrayQueue<Cue>>,
+    /// How many were asked for.
+    asked: Arc<AtomicUsize>,
+    /// While somebody holds this none is made.
+    wait: Arc<Mutex<()>>,
+}
+
+impl Desk {
+    fn new(told: Arc<ArrayQueue<Cue>>) -> Self {
+        Self { told, asked: Arc::default(), wait: Arc::default() }
+    }
+}
 
 impl Maker for Desk {
     fn make(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, String> {
-        Ok(Box::new(Scribe(self.0.clone())))
+        self.asked.fetch_add(1, Relaxed);
+        drop(self.wait.lock().unwrap());
+        Ok(Box::new(Scribe(self.told.clone())))
     }
     fn name(&self) -> Option<String> {
         None
@@ -100,7 +117,7 @@ impl Stage {
 /// A stage with a model that writes down what it is told, and where it does. Nothing of the beginning is left in there.
 fn recorded() -> (Stage, Arc<ArrayQueue<Cue>>) {
     let told = Arc::new(ArrayQueue::new(1024));
-    let mut stage = Stage::new(Some(Desk(told.clone())));
+    let mut stage = Stage::new(Some(Desk::new(told.clone())));
     stage.block(None);
     while told.pop().is_some() {}
     (stage, told)
@@ -184,4 +201,65 @@ fn the_windows_keys_sound() {
     energy(&mut stage);
     energy(&mut stage);
     assert!(energy(&mut stage) < 1e-9, "and end with the window's panic");
+}
+
+#[test]
+fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
+    let (mut stage, told) = recorded();
+    stage.knobs.bypass = true;
+    let click = |stage: &mut Stage| {
+        // The ramp to the bypass is over by then.
+        for _ in 0..4 {
+            stage.block(None);
+        }
+        stage.player.begin(&stage.knobs);
+        let mut sound = [vec![0.0; BLOCK], vec![0.0; BLOCK]];
+        (sound[0][7], sound[1][7]) = (0.5, 0.25);
+        let [left, right] = &mut sound;
+        stage.player.listen(&[left, right]);
+        stage.player.finish(&mut [left, right]);
+        [left, right].map(|channel| channel.iter().position(|sample| *sample != 0.0))
+    };
+    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
+    let mut other = Dry::new(100);
+    stage.player.exchange(&mut other);
+    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(107); 2], 100));
+    assert!(stage.player.is_stale(), "the session itself is as early as it was");
+    // What it did before is left in there; as late as it is, nothing is changed.
+    stage.player.exchange(&mut Dry::new(100));
+    stage.player.exchange(&mut other);
+    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
+    assert!(told.pop().is_none(), "the model hears nothing of it");
+}
+
+#[test]
+fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
+    let desk = Desk::new(Arc::new(ArrayQueue::new(1024)));
+    let (asked, wait) = (desk.asked.clone(), desk.wait.clone());
+    let remote = Remote::new();
+    remote.set_driver(Driver::Inline);
+    remote.load(Box::new(move || Ok(Arc::new(desk))), &[]);
+    while remote.status() == Status::Loading {
+        sleep(Duration::from_millis(1));
+    }
+    let held = wait.lock().unwrap();
+    scope(|scope| {
+        let session = scope.spawn(|| remote.activate(Setup { sample_rate: RATE, max_block: BLOCK }).unwrap());
+        while asked.load(Relaxed) == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        let (tell, told) = mpsc::channel();
+        let remote = &remote;
+        scope.spawn(move || {
+            let before = (remote.status(), remote.health().is_none());
+            // What is wanted meanwhile is what plays.
+            remote.set_driver(Driver::Offline);
+            tell.send(before)
+        });
+        let before = told.recv_timeout(Duration::from_secs(20));
+        drop(held);
+        assert_eq!(before, Ok((Status::Ready, true)));
+        let _session = session.join().unwrap();
+        assert_eq!(remote.health().map(|health| health.driven), Some(Driven::Offline));
+    });
 }

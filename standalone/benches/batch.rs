@@ -1,6 +1,6 @@
 //! What a batch of many short recordings gains from a second job.
 //!
-//! A file of a quarter of a second takes about as long to set up as to render, so this is where a batch is at its worst. Both
+//! With files of a quarter of a second, what is done once a file shows most, so this is where a batch is at its worst. Both
 //! are measured in turn in the same run, so that what else the machine does meets both alike; the cores must be idle for
 //! the ratio to mean anything.
 

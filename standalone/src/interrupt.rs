@@ -28,10 +28,16 @@ impl std::error::Error for Interrupted {}
 /// Where signals are not in their usual state they stay as they are: under nohup a closed terminal shall go on meaning
 /// nothing.
 pub fn listen() {
-    let handler = || {
+    listen_and_wake(|| {});
+}
+
+/// The same; `wake` is called, on another thread, when somebody asks.
+pub fn listen_and_wake(wake: impl Fn() + Send + 'static) {
+    let handler = move || {
         if REQUESTED.swap(true, Ordering::Relaxed) {
             process::exit(EXIT_CODE.into());
         }
+        wake();
     };
     // Without it Ctrl-C ends the program as it ends any other.
     drop(ctrlc::try_set_handler(handler));

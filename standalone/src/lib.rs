@@ -1,15 +1,17 @@
 //! Ondes as a program: what its commands do, and what they share.
 //!
-//! Read it in this order: [`render`] (MIDI files or recordings become WAVs, one or many), [`info`] (a model's card), [`import`]
-//! (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as they come and go), [`record`] (what is
-//! played becomes a file), [`rack`] (tracks and their mixer), [`loader`] (what changes them without anybody waiting), [`rig`] (all
-//! of these at work), [`play`] (that without a window), [`window`] (that with one), [`shell`] (completions and man pages), then
-//! what they use: [`opening`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
+//! Read it in this order: [`render`] (MIDI files, recordings or sessions become WAVs, one or many), [`info`] (a model's card),
+//! [`bench`] (what it takes), [`import`] (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as
+//! they come and go), [`record`] (what is played becomes a file), [`rack`] (tracks and their mixer), [`loader`] (what changes them
+//! without anybody waiting), [`rig`] (all of these at work), [`play`] (that without a window), [`window`] (that with one),
+//! [`shell`] (completions and man pages), then what they use: [`opening`], [`terminal`], [`progress`], [`interrupt`] and
+//! [`memory`].
 
 #![deny(unsafe_code)]
 // Whoever reads this works on it, with `cargo doc --document-private-items`.
 #![allow(rustdoc::private_intra_doc_links)]
 
+pub mod bench;
 pub mod devices;
 pub mod import;
 pub mod info;

@@ -12,16 +12,18 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ondes::devices::command as devices;
-use ondes::{import, info, interrupt, play, render, shell, terminal, window};
+use ondes::{bench, import, info, interrupt, play, render, shell, terminal, window};
 
 const EXAMPLES: &str = "\
 Examples:
   ondes
   ondes info bowed.ondes
+  ondes bench bowed.ondes --block 64
   ondes render bowed.ondes --midi song.mid
   ondes render bowed.ondes --input singing.flac --transpose -12 --out cello.wav
   ondes render wind.ondes --midi song.mid --track Melody --control room=0.5 --out - | aplay
   ondes render wind.ondes --input takes --out whistles --normalize -16
+  ondes render stage.ondes-session --midi song.mid --stems
   ondes import amp.nam
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
@@ -38,6 +40,7 @@ enum Command {
     Play(Box<play::PlayArguments>),
     Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
+    Bench(bench::BenchArguments),
     Import(import::ImportArguments),
     Devices(devices::DevicesArguments),
     Completions(shell::CompletionsArguments),
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Some(Command::Play(arguments)) => play::run(&arguments),
         Some(Command::Render(arguments)) => render::run(&arguments, started),
         Some(Command::Info(arguments)) => info::run(&arguments),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Import(arguments)) => import::run(&arguments),
         Some(Command::Devices(arguments)) => devices::run(&arguments),
         Some(Command::Completions(arguments)) => shell::complete(&arguments, Arguments::command()),

@@ -76,9 +76,23 @@ impl Rig {
     /// Begins to play a console on devices; returns at once. `begin` is called whenever they were opened, before the sound begins.
     #[must_use]
     pub fn new(console: Console, audio: AudioChoice, midi: MidiChoice, begin: Begin) -> Self {
+        Self::recorded(console, audio, midi, begin, None)
+    }
+
+    /// The same, with everything that is heard recorded in that file, from the very first sample on: it begins with the sound.
+    /// Where the file cannot be made, [`Rig::recording`] tells why.
+    #[must_use]
+    pub fn recorded(
+        console: Console,
+        audio: AudioChoice,
+        midi: MidiChoice,
+        begin: Begin,
+        file: Option<(&Path, Format)>,
+    ) -> Self {
         let console = Arc::new(Mutex::new(console));
         let midi = Arc::new(Midi::open(midi));
-        let recorder = Arc::<Mutex<Recording>>::default();
+        let wanted = file.map(|(path, format)| Wanted { master: path.into(), tracks: Vec::new(), format });
+        let recorder = Arc::new(Mutex::new(Recording { wanted, ..Recording::default() }));
         let factory = factory(console.clone(), midi.clone(), recorder.clone(), begin);
         let loader = Loader::start(console.clone());
         Self { audio: Audio::open(audio, factory), midi, console, recorder, loader }
@@ -237,14 +251,6 @@ fn factory(
         let last = lock(&recording).recorder.take();
         drop(last);
         let (mut recorder, taps) = recorder(opened.sample_rate).map_err(|error| error.to_string())?;
-        {
-            let mut recording = lock(&recording);
-            if let Some(wanted) = recording.wanted.clone() {
-                let started = recorder.start(wanted.files(), wanted.format, false);
-                recording.problem = started.err().map(|error| error.to_string());
-            }
-            recording.recorder = Some(recorder);
-        }
         let setup = Setup { sample_rate: opened.sample_rate, max_block: opened.max_block };
         let receiver = midi.receiver(opened.sample_rate, opened.max_block);
         let (mut rack, plans) = {
@@ -255,8 +261,17 @@ fn factory(
         // Without the console: models and recordings take their time.
         let made: anyhow::Result<Vec<_>> = plans.into_iter().map(Plan::make).collect();
         let made = made.map_err(|error| format!("{error:#}"))?;
-        let mut console = lock(&console);
-        made.into_iter().flatten().for_each(|finished| console.seat(&mut rack, finished));
+        {
+            let mut console = lock(&console);
+            made.into_iter().flatten().for_each(|finished| console.seat(&mut rack, finished));
+        }
+        // Not before: where nothing can be played no file is made.
+        let mut recording = lock(&recording);
+        if let Some(wanted) = recording.wanted.clone() {
+            let started = recorder.start(wanted.files(), wanted.format, false);
+            recording.problem = started.err().map(|error| error.to_string());
+        }
+        recording.recorder = Some(recorder);
         Ok(Box::new(rack) as Box<dyn Callback>)
     })
 }

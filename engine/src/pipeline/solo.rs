@@ -4,7 +4,7 @@ use super::controls::controls;
 use super::cue::{Action, ControlId, Cue};
 use super::ensemble::Ensemble;
 use super::options::{PipelineError, PipelineOptions};
-use super::playable::{Playable, Turn};
+use super::playable::{Playable, Start, Turn};
 use crate::instrument::{Event, QueueFull};
 use crate::model::{Control, Model};
 
@@ -14,6 +14,7 @@ use crate::model::{Control, Model};
 pub struct Pipeline {
     controls: Vec<Control>,
     ensemble: Ensemble,
+    start: Start,
 }
 
 impl Pipeline {
@@ -23,7 +24,13 @@ impl Pipeline {
     /// [`PipelineError`] when the model cannot be played or the rate cannot be bridged.
     pub fn new(model: &Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
         let ensemble = Ensemble::new(model, &PipelineOptions { seats: 1, ..*options })?;
-        Ok(Self { controls: controls(model.header()), ensemble })
+        let start = Start { at: 0, seed: options.seed, transpose: options.transpose };
+        Ok(Self { controls: controls(model.header()), ensemble, start })
+    }
+
+    /// Begins anew, as if it had just been made: what it has played, counted and been told is forgotten. Allocates nothing.
+    pub fn restart(&mut self) {
+        self.ensemble.open(0, &self.start);
     }
 
     /// Host samples from an event or a sound at the input to what it makes at the output.

@@ -14,8 +14,9 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Runs an audio callback: subnormal numbers, which would cost a hundred times the others, count as zero.
-pub(super) fn enter<R>(callback: impl FnOnce() -> R) -> R {
+/// Runs an audio callback: subnormal numbers, which would cost a hundred times the others, count as zero. A session enters by
+/// itself; who does more than that in a callback enters before, so that all of it is inside.
+pub fn enter<R>(callback: impl FnOnce() -> R) -> R {
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {

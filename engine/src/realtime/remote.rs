@@ -90,6 +90,9 @@ pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn Maker>, String> + Send>;
 /// A model with the knobs that are to be turned on it.
 type Loaded = (Arc<dyn Maker>, Vec<(ControlId, f32)>);
 
+/// A lane, or why the model cannot be played.
+type Made = Result<(Box<Lane>, LaneFacts), String>;
+
 impl Remote {
     /// A session without a model and without a host.
     #[must_use]
@@ -111,7 +114,6 @@ impl Remote {
         }
         let setup = Setup { max_block: setup.max_block.min(LONGEST_BLOCK), ..setup };
         let samples = (HISTORY_S * f64::from(setup.sample_rate)) as usize + LONGEST_BLOCK;
-        let mut state = self.0.state();
         let link = Arc::new(Link {
             setup,
             arrival: AtomicCell::new(None),
@@ -121,33 +123,33 @@ impl Remote {
             now: AtomicU64::new(0),
             heard: AtomicU32::new(0),
             latency: AtomicUsize::new(0),
-            patient: AtomicBool::new(state.patient),
+            patient: AtomicBool::new(false),
             cues: AtomicU64::new(0),
             cues_lost: AtomicU64::new(0),
             failed: AtomicU32::new(0),
         });
         let (retiring, retired) = HeapRb::new(RETIRED).split();
+        let (mut state, made) = self.0.first(&link);
+        link.patient.store(state.patient, Ordering::Relaxed);
         let mut host =
             Host { link: link.clone(), retired, lanes: HashMap::new(), newest: (0, 0), driver: state.driver };
         let mut first = None;
-        if let Some(maker) = state.maker.clone() {
-            let loading = state.status == Status::Loading;
-            let order = Order { maker: &*maker, driver: state.driver, tag: state.tag, controls: &state.controls };
-            match loader::make_first(&order, &link) {
-                Ok((lane, facts)) => {
-                    host.newest = (lane.number, 0);
-                    host.lanes.insert(lane.number, facts);
-                    first = Some(lane);
-                    // What is being loaded comes by and by.
-                    if !loading {
-                        state.status = Status::Ready;
-                    }
-                }
-                Err(_) if loading => {}
-                Err(reason) => state.status = Status::Failed(reason),
+        let status = match made {
+            Some(Ok((lane, facts))) => {
+                host.newest = (lane.number, 0);
+                host.lanes.insert(lane.number, facts);
+                first = Some(lane);
+                Some(Status::Ready)
             }
+            Some(Err(reason)) => Some(Status::Failed(reason)),
+            None => None,
+        };
+        // What is being loaded comes by and by.
+        if let Some(status) = status.filter(|_| state.status != Status::Loading) {
+            state.status = status;
         }
         state.host = Some(host);
+        drop(state);
         Ok(Session::new(link, retiring, first).expect("the link is new"))
     }
 
@@ -281,6 +283,23 @@ impl Control {
     /// Nothing that is kept here is half done when a thread panics.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state with the first lane for a host, of the model that was loaded last, if there is one. Nobody has to wait for the state
+    /// while the lane is made; where something else is wanted by then it is made again.
+    fn first(&self, link: &Link) -> (MutexGuard<'_, State>, Option<Made>) {
+        loop {
+            let state = self.state();
+            let (driver, tag, controls) = (state.driver, state.tag, state.controls.clone());
+            let Some(maker) = state.maker.clone() else { return (state, None) };
+            drop(state);
+            let order = Order { maker: &*maker, driver, tag, controls: &controls };
+            let made = loader::make_first(&order, link);
+            let state = self.state();
+            if (state.driver, state.tag) == (driver, tag) {
+                return (state, Some(made));
+            }
+        }
     }
 
     fn ask(&self, state: &mut State, status: Status) -> u64 {

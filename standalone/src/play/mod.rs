@@ -19,8 +19,8 @@ use ondes_instance::preset::Product;
 use ondes_ui::KnobId;
 
 use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Opened, Status};
-use crate::rack::saved::Input;
-use crate::rack::{Console, SessionFile};
+use crate::rack::saved::{self, Input};
+use crate::rack::{Console, SessionFile, clip, score};
 use crate::record::Format;
 use crate::render::Score;
 use crate::rig::{Begin, Rig};
@@ -46,10 +46,6 @@ const QUIET: f32 = 1e-4;
 const QUIET_S: f64 = 0.5;
 /// Endings of MIDI files.
 const MIDI_FILES: [&str; 2] = ["mid", "midi"];
-/// Endings of recordings: what ends so is no device.
-const SOUND_FILES: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
-/// That of sessions.
-const SESSION: &str = "ondes-session";
 
 /// Plays a model or a session on the sound card. Ctrl-C ends it.
 #[derive(Args)]
@@ -143,7 +139,7 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     };
     let mut midi = MidiChoice::default();
     let mut piece = None;
-    if arguments.model.extension().is_some_and(|ending| ending == SESSION) {
+    if arguments.model.extension().is_some_and(|ending| ending == saved::ENDING) {
         let of_models = [
             ("--input", arguments.input.is_some()),
             ("--control", !arguments.control.is_empty()),
@@ -169,7 +165,8 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     }
     let meter = console.meter.clone();
     let played = Arc::new(Mutex::new(Played::default()));
-    let rig = Rig::new(console, audio, midi, beginning(piece.clone(), meter.clone(), played.clone()));
+    let beginning = beginning(piece.clone(), meter.clone(), played.clone());
+    let rig = Rig::recorded(console, audio, midi, beginning, record);
     let opened = match rig.settled(PATIENCE) {
         Status::Playing(opened) => opened,
         Status::Failed(reason) => bail!("{reason}"),
@@ -179,8 +176,8 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     if let Some(fault) = rig.console().tracks().find_map(|(_, track)| track.fault()) {
         bail!("{fault}");
     }
-    if let Some((path, format)) = record {
-        rig.record(path, Vec::new(), format, false)?;
+    if let Some(error) = rig.recording().error {
+        bail!("{error}");
     }
     let mut line = Line::new(&opened);
     let begun = Instant::now();
@@ -253,7 +250,8 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
     }
     let Some(input) = &arguments.input else { return Ok(None) };
     let path = Path::new(input);
-    if ends_with(path, &SOUND_FILES) {
+    // What ends so is no device.
+    if ends_with(path, &clip::ENDINGS) {
         path.metadata().with_context(|| input.clone())?;
     }
     if path.is_file() {
@@ -266,7 +264,10 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
 }
 
 /// The model of that file, or the bundled one of that name.
-fn find(model: &Path) -> anyhow::Result<Found> {
+///
+/// # Errors
+/// When there is neither.
+pub(crate) fn find(model: &Path) -> anyhow::Result<Found> {
     let name = model.to_string_lossy();
     let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
     match bundled.filter(|_| !model.is_file()) {
@@ -305,12 +306,11 @@ fn beginning(piece: Option<Piece>, meter: Arc<crate::rack::Meter>, played: Arc<M
         let Some(Piece::Notes(score)) = &piece else { return Ok(()) };
         let rate = f64::from(opened.sample_rate);
         let done = (before_s * rate) as u64;
-        // Wheels and pedals stand where they stood; notes that are over stay over.
-        let left = score.events(opened.sample_rate).filter(|event| {
-            event.at >= done || !matches!(event.kind, EventKind::NoteOn { .. } | EventKind::NoteOff { .. })
-        });
-        let events: Vec<(u64, EventKind)> = left.map(|event| (event.at.saturating_sub(done), event.kind)).collect();
-        console.set_score(0, events);
+        let events = score.events(opened.sample_rate).map(|event| (event.at, event.kind));
+        let left: Vec<(u64, EventKind)> =
+            score::rest(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect();
+        let places: Vec<usize> = console.tracks().map(|(place, _)| place).collect();
+        places.into_iter().for_each(|place| console.set_score(place, left.clone()));
         Ok(())
     })
 }

@@ -10,6 +10,8 @@ use ondes_engine::media::Decoder;
 
 /// The longest recording that is played so, seconds: it is kept in memory.
 const LONGEST_S: u64 = 3600;
+/// Endings of recordings.
+pub(crate) const ENDINGS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
 /// Places of an outline.
 const OUTLINE: usize = 512;
 
@@ -31,32 +33,8 @@ impl Clip {
     /// # Errors
     /// When it cannot be read, or lasts longer than an hour.
     pub fn read(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
-        let mut decoder = Decoder::open(path)?;
-        let rate = decoder.sample_rate();
-        let name = path.display();
-        let mut sides: Vec<(StreamResampler, usize, Vec<f32>)> = Vec::new();
-        let mut decoded = Vec::new();
-        let mut frames = 0;
-        while decoder.next(&mut decoded)? {
-            frames += decoded.first().map_or(0, Vec::len) as u64;
-            ensure!(frames <= LONGEST_S * u64::from(rate), "{name}: it lasts longer than an hour");
-            while sides.len() < decoded.len().min(2) {
-                let resampler =
-                    StreamResampler::new(rate, sample_rate).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-                let ahead = resampler.latency();
-                sides.push((resampler, ahead, Vec::new()));
-            }
-            for (channel, (resampler, ahead, sound)) in decoded.iter().zip(&mut sides) {
-                resampler.push(channel, |samples| keep(samples, ahead, sound));
-            }
-        }
-        for (resampler, ahead, sound) in &mut sides {
-            resampler.finish(|samples| keep(samples, ahead, sound));
-        }
-        let mut sounds = sides.into_iter().map(|(.., sound)| sound);
-        let Some(left) = sounds.next().filter(|left| !left.is_empty()) else {
-            anyhow::bail!("{name}: there is no sound in it");
-        };
+        let mut sounds = decode(path, sample_rate, 2)?.into_iter();
+        let left = sounds.next().unwrap_or_default();
         let right = sounds.next().unwrap_or_else(|| left.clone());
         Ok(Self {
             path: path.into(),
@@ -166,6 +144,39 @@ fn outline(left: &[f32], right: &[f32]) -> Arc<[f32]> {
     let largest = |samples: &[f32]| samples.iter().fold(0.0_f32, |top, sample| top.max(sample.abs()));
     let parts = left.chunks(length).zip(right.chunks(length));
     parts.map(|(left, right)| largest(left).max(largest(right)).min(1.0)).collect()
+}
+
+/// A whole recording, `[channel][frame]`, converted to that rate in Hz: the first of its channels, at most `most`. All are equally
+/// long, and there is one at least.
+///
+/// # Errors
+/// When it cannot be read, or lasts longer than an hour.
+pub fn decode(path: &Path, sample_rate: u32, most: usize) -> anyhow::Result<Vec<Vec<f32>>> {
+    let mut decoder = Decoder::open(path)?;
+    let rate = decoder.sample_rate();
+    let name = path.display();
+    let mut sides: Vec<(StreamResampler, usize, Vec<f32>)> = Vec::new();
+    let mut decoded = Vec::new();
+    let mut frames = 0;
+    while decoder.next(&mut decoded)? {
+        frames += decoded.first().map_or(0, Vec::len) as u64;
+        ensure!(frames <= LONGEST_S * u64::from(rate), "{name}: it lasts longer than an hour");
+        while sides.len() < decoded.len().min(most) {
+            let resampler =
+                StreamResampler::new(rate, sample_rate).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+            let ahead = resampler.latency();
+            sides.push((resampler, ahead, Vec::new()));
+        }
+        for (channel, (resampler, ahead, sound)) in decoded.iter().zip(&mut sides) {
+            resampler.push(channel, |samples| keep(samples, ahead, sound));
+        }
+    }
+    for (resampler, ahead, sound) in &mut sides {
+        resampler.finish(|samples| keep(samples, ahead, sound));
+    }
+    let sounds: Vec<Vec<f32>> = sides.into_iter().map(|(.., sound)| sound).collect();
+    ensure!(sounds.first().is_some_and(|sound| !sound.is_empty()), "{name}: there is no sound in it");
+    Ok(sounds)
 }
 
 /// Keeps what comes after the samples that the conversion puts in front.

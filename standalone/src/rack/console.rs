@@ -10,33 +10,32 @@ use anyhow::bail;
 use arrayvec::ArrayVec;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
-use ondes_engine::realtime::{Setup, Status};
-use ondes_instance::board::Board;
+use ondes_engine::realtime::Setup;
 use ondes_instance::library::Reference;
 use ondes_instance::preset::Product;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use super::clip::Clip;
-use super::limiter::Limiter;
+use super::master::Master;
 use super::mix::{Mix, Settings};
-use super::plan::{self, Finished, Made, Plan};
+use super::plan::{self, Finished, Made, Part, Plan};
 use super::saved::{Input, SessionFile};
-use super::strip::Strip;
-use super::track::Track;
-use super::{Change, Meter, Rack, TRACKS};
+use super::track::{Track, latency_samples};
+use super::{Change, Meter, Rack, Retired, TRACKS};
 use crate::devices::{ClockFollower, MidiReceiver};
 use crate::record::Tap;
 
-/// A strip is not made anew more often: a latency that is never the same must not keep it from playing.
+/// A strip is not joined anew more often: a latency that is never the same must not keep it busy.
 const RENEWAL: Duration = Duration::from_secs(2);
 /// Changes and programs that may wait for the other half.
 const WAITING: usize = 64;
+
 /// What joins the two halves while the sound is open.
 struct Line {
     setup: Setup,
     changes: HeapProd<Change>,
-    retired: HeapCons<Box<Strip>>,
+    retired: HeapCons<Retired>,
     programs: HeapCons<(u8, u8)>,
 }
 
@@ -50,6 +49,8 @@ pub struct Console {
     /// Models that MIDI programs choose, in order.
     pub set_list: Vec<Reference>,
     line: Option<Line>,
+    /// Nobody hears it while it is made.
+    offline: bool,
     wake: Arc<dyn Fn() + Send + Sync>,
     errands: Vec<JoinHandle<()>>,
     /// Plans so far.
@@ -66,10 +67,19 @@ impl Console {
             meter: Arc::default(),
             set_list: Vec::new(),
             line: None,
+            offline: false,
             wake: Arc::new(wake),
             errands: Vec::new(),
             plans: 0,
         }
+    }
+
+    /// A console for what nobody hears while it is made: models take the caller's time, however long, and nothing is ever late.
+    #[must_use]
+    pub fn offline() -> Self {
+        let mut console = Self::new(|| {});
+        console.offline = true;
+        console
     }
 
     /// The track in that place.
@@ -116,7 +126,7 @@ impl Console {
     pub fn remove(&mut self, place: usize) {
         if let Some(track) = self.tracks.get_mut(place) {
             *track = None;
-            self.send(place, None);
+            self.send(Change::Clear(place));
         }
     }
 
@@ -199,7 +209,6 @@ impl Console {
         let (choosing, programs) = HeapRb::new(WAITING).split();
         self.line = Some(Line { setup, changes, retired, programs });
         self.meter.restart();
-        let block = || vec![0.0; setup.max_block];
         let rack = Rack {
             strips: [const { None }; TRACKS],
             changes: incoming,
@@ -208,46 +217,48 @@ impl Console {
             messages: ArrayVec::new(),
             clock_follower: ClockFollower::new(),
             programs: choosing,
-            mix: [block(), block()],
-            master: self.master.clone(),
-            master_gains: self.master.get().gains(),
-            limiter: Limiter::new(setup.sample_rate),
+            master: Master::new(self.master.clone(), self.meter.clone(), setup.sample_rate, setup.max_block),
+            slowest: 0,
             meter: self.meter.clone(),
             taps,
             clock: 0,
             sample_rate: setup.sample_rate,
         };
+        // What plays there now ends with the sound before.
+        self.tracks.iter_mut().flatten().for_each(|track| track.made = None);
         let plans = (0..TRACKS).filter_map(|place| self.plan(place)).collect();
         (rack, plans)
     }
 
     /// Puts a strip into a rack that does not play yet.
     pub fn seat(&mut self, rack: &mut Rack, finished: Finished) {
-        if let Some((place, mut strip)) = self.accept(finished) {
-            // Nothing was heard before: there is nothing to be faded.
-            strip.settle();
+        if let Some((place, Part::Strip(strip))) = self.accept(finished) {
             rack.strips[place] = Some(strip);
+            // Nothing was heard before: there is nothing to be faded.
+            rack.settle();
         }
     }
 
-    /// Puts a strip into the sound, where no other one was planned meanwhile.
+    /// Puts what was made into the sound, where nothing else was planned meanwhile.
     pub fn install(&mut self, finished: Finished) {
-        if let Some((place, strip)) = self.accept(finished) {
-            self.send(place, Some(strip));
+        match self.accept(finished) {
+            Some((place, Part::Strip(strip))) => self.send(Change::Put(place, strip)),
+            Some((place, Part::Wiring(wiring))) => self.send(Change::Wire(place, wiring)),
+            None => {}
         }
     }
 
-    fn accept(&mut self, finished: Finished) -> Option<(usize, Box<Strip>)> {
-        let Finished { place, number, made, clip, fault, strip } = finished;
+    fn accept(&mut self, finished: Finished) -> Option<(usize, Part)> {
+        let Finished { place, number, made, clip, fault, part } = finished;
         let track = self.tracks.get_mut(place).and_then(Option::as_mut)?;
         if track.latest.load(Relaxed) != number {
             return None;
         }
         (track.made, track.clip, track.fault) = (Some((made, Instant::now())), clip, fault);
-        Some((place, strip))
+        Some((place, part))
     }
 
-    /// What a track's strip is to be for the sound that is open; none where there is no track or no sound.
+    /// How a track is to play in the sound that is open; none where there is no track or no sound.
     pub fn plan(&mut self, place: usize) -> Option<Plan> {
         let setup = self.line.as_ref()?.setup;
         let track = self.tracks.get_mut(place)?.as_mut()?;
@@ -259,6 +270,8 @@ impl Console {
             latest: track.latest.clone(),
             turn: track.turn.clone(),
             setup,
+            offline: self.offline,
+            plays: track.made.map(|(made, _)| made.latency),
             shared: track.shared.clone(),
             panel: track.panel.clone(),
             mix: track.mix.clone(),
@@ -270,7 +283,7 @@ impl Console {
         })
     }
 
-    /// Makes a track's strip anew.
+    /// Lets a track play as it is wanted now. A strip that plays already plays on: notes that are held stay.
     fn renew(&mut self, place: usize) -> anyhow::Result<()> {
         if let Some(finished) = self.plan(place).map(Plan::make).transpose()?.flatten() {
             self.install(finished);
@@ -278,23 +291,25 @@ impl Console {
         Ok(())
     }
 
-    fn send(&mut self, place: usize, strip: Option<Box<Strip>>) {
+    fn send(&mut self, change: Change) {
         if let Some(line) = &mut self.line {
+            // So that there is room for what makes way.
+            while line.retired.try_pop().is_some() {}
             // Where nobody takes changes any more there is no sound to be changed.
-            drop(line.changes.try_push(Change { place, strip }));
+            drop(line.changes.try_push(change));
         }
     }
 
-    /// Does what has to be done now and then, best ten times a second, and renews the strips that [`Console::due`] names.
+    /// Does what has to be done now and then, best ten times a second, and renews the tracks that [`Console::due`] names.
     pub fn tick(&mut self) {
         for place in self.due() {
-            // What cannot be played says so in its status; the old strip plays on.
+            // What cannot be played says so in its status; what played plays on.
             drop(self.renew(place));
         }
     }
 
     /// Drops what is not played any more, loads what MIDI programs chose, and gives the places of tracks whose driver or latency
-    /// has changed: their strips are to be renewed.
+    /// has changed: they are to be renewed.
     pub fn due(&mut self) -> Vec<usize> {
         self.errands.retain(|errand| !errand.is_finished());
         let mut programs = ArrayVec::<(u8, u8), WAITING>::new();
@@ -309,11 +324,8 @@ impl Console {
             let Some((track, (made, when))) = track.as_mut().and_then(|track| Some((&*track, track.made?))) else {
                 continue;
             };
-            let latency = match (track.shared.remote.status(), track.shared.remote.health()) {
-                (Status::Ready, Some(health)) => health.latency_samples,
-                _ => made.latency,
-            };
-            let wanted = Made { driver: track.panel.driver(), source: track.panel.source(), latency };
+            let latency = latency_samples(&track.shared).unwrap_or(made.latency);
+            let wanted = Made::wanted(&track.panel, self.offline, latency);
             if wanted != made && when.elapsed() > RENEWAL {
                 due.push(place);
             }
@@ -424,33 +436,59 @@ impl Drop for Console {
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::realtime::Status;
     use ondes_instance::parameter::DRIVER;
 
     use super::*;
-    use crate::devices::Callback;
-
-    const PATIENCE: Duration = Duration::from_secs(5);
+    use crate::devices::{Callback, MidiMessage};
 
     #[test]
-    fn a_strip_is_renewed_once_for_another_driver_and_never_for_nothing() {
+    fn a_track_is_renewed_for_another_driver_and_its_latency_never_for_nothing_and_plays_on() {
+        let mut latencies = Vec::new();
         for driver in [1.0, 2.0] {
             let mut console = Console::new(|| {});
             console.add(Product::Instrument).unwrap();
-            let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 64 }, None, Vec::new()).unwrap();
+            // However busy this machine is.
+            console.track(0).unwrap().shared.remote.set_patient(true);
+            let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
+            rack.hear(0, &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap());
+            let mut play = |blocks: usize| {
+                let peaks = (0..blocks).map(|_| {
+                    let mut block = [[0.0_f32; 512]; 2];
+                    let [left, right] = &mut block;
+                    rack.process(&[], &mut [left, right]);
+                    // The loader asks what is played, and has to come to a word.
+                    std::thread::sleep(Duration::from_micros(500));
+                    block[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()))
+                });
+                peaks.fold(f32::INFINITY, f32::min)
+            };
+            play(40);
             console.track(0).unwrap().panel.put(DRIVER, driver);
-            let mut renewals = 0;
-            for _ in 0..20 {
+            let mut renewals = Vec::new();
+            for round in 0..10 {
                 // As if time went by.
                 let track = console.tracks[0].as_mut().unwrap();
                 let (made, when) = track.made.unwrap();
                 track.made = Some((made, when.checked_sub(2 * RENEWAL).unwrap()));
                 let before = track.made.unwrap().1;
                 console.tick();
-                renewals += usize::from(console.tracks[0].as_ref().unwrap().made.unwrap().1 != before);
-                console.track(0).unwrap().shared.wait(PATIENCE);
-                rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
+                if console.tracks[0].as_ref().unwrap().made.unwrap().1 != before {
+                    renewals.push(round);
+                }
+                let least = play(60);
+                assert!(least > 0.01, "the note goes on: {least}");
+                while console.track(0).unwrap().shared.remote.status() == Status::Loading {
+                    play(1);
+                }
             }
-            assert_eq!(renewals, 1, "driver {driver}");
+            let late = latency_samples(&console.track(0).unwrap().shared).unwrap();
+            let master = Master::new(Arc::default(), Arc::default(), 44_100, 64);
+            assert_eq!(rack.latency_samples(), late + master.latency_samples());
+            latencies.push(late);
+            assert_eq!(renewals.first(), Some(&0), "driver {driver}");
+            assert!(renewals.len() <= 2 && renewals.last() < Some(&5), "driver {driver}: {renewals:?}");
         }
+        assert!(latencies[1] > latencies[0], "a worker takes its time");
     }
 }

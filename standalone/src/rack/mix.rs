@@ -47,6 +47,21 @@ impl Settings {
         let angle = (self.pan + 1.0) * std::f32::consts::FRAC_PI_4;
         [angle.cos(), angle.sin()].map(|side| std::f32::consts::SQRT_2 * side * level)
     }
+
+    /// The factors of what is heard, where `alone` says that only what is solo is.
+    #[must_use]
+    pub fn gains_heard(&self, alone: bool) -> [f32; 2] {
+        if self.mute || alone && !self.solo { [0.0; 2] } else { self.gains() }
+    }
+}
+
+/// Goes with a gain from where it was to `target` within a block.
+pub fn ramp(block: &mut [f32], gain: &mut f32, target: f32) {
+    let step = (target - *gain) / block.len().max(1) as f32;
+    for (frame, sample) in block.iter_mut().enumerate() {
+        *sample *= if step == 0.0 { target } else { *gain + step * (frame + 1) as f32 };
+    }
+    *gain = target;
 }
 
 /// A strip's settings for all threads.

@@ -1,35 +1,42 @@
 //! Up to sixteen tracks, mixed: what the app plays, wherever the sound goes.
 //!
 //! [`Console`] is the half for everybody but the audio thread: it makes tracks, loads and saves them. [`Rack`] is the audio
-//! thread's: a [`strip`] for each [`track`] with its own instance, then the master with its [`limiter`]. In between pass strips that
-//! are ready (a [`plan`] is made into one) and those that are done with, what [`mix`] says, and meters.
+//! thread's: a [`strip`] for each [`track`] with its own instance, which [`wait`](mod@wait)s for the slowest of them, then the
+//! [`master`] with its [`limiter`]. In between pass strips that are ready (a [`plan`] is made into one) and those that are done
+//! with, what [`mix`] says, and meters. A [`Bounce`] is the same without a clock, for files: what it makes is what the rack plays,
+//! to the bit.
 
+pub mod bounce;
 pub mod clip;
 pub mod console;
 pub mod limiter;
+pub mod master;
 pub mod mix;
 pub mod plan;
 pub mod saved;
+pub mod score;
 pub mod strip;
 pub mod track;
+pub mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use arrayvec::ArrayVec;
 use ondes_engine::pipeline::Transport;
+use ondes_engine::realtime::gate;
 use ringbuf::traits::{Consumer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
+pub use bounce::Bounce;
 pub use console::Console;
 pub use saved::SessionFile;
 pub use track::Track;
 
 use crate::devices::{Callback, ClockFollower, MidiMessage, MidiReceiver};
 use crate::record::Tap;
-use limiter::Limiter;
-use mix::Mix;
-use strip::Strip;
+use master::Master;
+use strip::{Strip, Wiring};
 
 /// The most tracks.
 pub const TRACKS: usize = 16;
@@ -38,10 +45,20 @@ const MESSAGES: usize = 1024;
 /// First byte of a program change, without its channel.
 const PROGRAM_CHANGE: u8 = 0xC0;
 
-/// A strip that is to stand in that place; none to clear it.
-pub(crate) struct Change {
-    place: usize,
-    strip: Option<Box<Strip>>,
+/// What is to happen in a place.
+pub(crate) enum Change {
+    /// A strip comes.
+    Put(usize, Box<Strip>),
+    /// The strip goes.
+    Clear(usize),
+    /// The strip is joined to the rest in another way.
+    Wire(usize, Box<Wiring>),
+}
+
+/// What is done with, on its way to where it can be dropped.
+pub(crate) enum Retired {
+    Strip { _strip: Box<Strip> },
+    Wiring { _wiring: Box<Wiring> },
 }
 
 /// What the audio thread tells of the master.
@@ -96,17 +113,15 @@ impl Meter {
 pub struct Rack {
     strips: [Option<Box<Strip>>; TRACKS],
     changes: HeapCons<Change>,
-    retired: HeapProd<Box<Strip>>,
+    retired: HeapProd<Retired>,
     midi: Option<MidiReceiver>,
     messages: ArrayVec<(usize, MidiMessage), MESSAGES>,
     clock_follower: ClockFollower,
     /// Programs that were chosen, for the console: channel and number.
     programs: HeapProd<(u8, u8)>,
-    /// `[channel][frame]`
-    mix: [Vec<f32>; 2],
-    master: Arc<Mix>,
-    master_gains: [f32; 2],
-    limiter: Limiter,
+    master: Master,
+    /// Samples by which the slowest track is late.
+    slowest: usize,
     meter: Arc<Meter>,
     /// The master's, then those of the tracks.
     taps: Vec<Tap>,
@@ -117,26 +132,34 @@ pub struct Rack {
 
 impl Callback for Rack {
     fn process(&mut self, input: &[&[f32]], output: &mut [&mut [f32]]) {
-        let frames = output.first().map_or(0, |channel| channel.len()).min(self.mix[0].len());
+        gate::enter(|| self.play(input, output));
+    }
+}
+
+impl Rack {
+    fn play(&mut self, input: &[&[f32]], output: &mut [&mut [f32]]) {
+        let frames = output.first().map_or(0, |channel| channel.len()).min(self.master.max_block());
         self.adopt();
+        self.align();
         self.listen(frames);
         let song = self.song();
-        self.mix.iter_mut().for_each(|channel| channel[..frames].fill(0.0));
-        let alone = self.strips.iter().flatten().any(|strip| strip.is_solo());
-        for strip in self.strips.iter_mut().flatten() {
-            strip.play(self.clock, frames, input, &self.messages, song);
-            strip.mix(frames, alone, &mut self.mix);
-        }
-        self.finish(frames);
-        for (strip, tap) in self.strips.iter().zip(self.taps.iter_mut().skip(1)) {
-            if let Some(strip) = strip {
-                let [left, right] = &strip.sound;
-                tap.push(self.clock, &[&left[..frames], &right[..frames]]);
+        let alone = self.is_alone();
+        self.master.begin(frames);
+        let taps = self.taps.split_first_mut();
+        let (master_tap, mut taps) =
+            taps.map_or((None, [].iter_mut()), |(master, taps)| (Some(master), taps.iter_mut()));
+        for strip in &mut self.strips {
+            let tap = taps.next();
+            let Some(strip) = strip else { continue };
+            strip.play(self.clock, frames, input, &self.messages, song, alone);
+            self.master.add(strip.sound(frames));
+            if let Some(tap) = tap {
+                tap.push(self.clock, &strip.sound(frames));
             }
         }
-        let [left, right] = &self.mix;
-        let (left, right) = (&left[..frames], &right[..frames]);
-        if let Some(tap) = self.taps.first_mut() {
+        self.master.finish(frames);
+        let [left, right] = self.master.sound(frames);
+        if let Some(tap) = master_tap {
             tap.push(self.clock, &[left, right]);
         }
         match output {
@@ -156,26 +179,54 @@ impl Callback for Rack {
         self.clock += frames as u64;
         self.meter.frames.store(self.clock, Relaxed);
     }
-}
 
-impl Rack {
-    /// Samples by which the master is late, after what tracks are.
+    /// Samples from what is played to what is heard: those of the slowest track, for which the others wait, and the master's.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
-        self.limiter.latency_samples()
+        self.slowest + self.master.latency_samples()
     }
 
-    /// Puts strips in their places that are ready.
+    /// Puts what is ready in its place.
     fn adopt(&mut self) {
-        while let Some(Change { place, strip }) = self.changes.try_pop() {
+        while let Some(change) = self.changes.try_pop() {
+            let place = match change {
+                Change::Put(place, _) | Change::Clear(place) | Change::Wire(place, _) => place,
+            };
             let Some(here) = self.strips.get_mut(place) else { continue };
-            if let Some(old) = std::mem::replace(here, strip)
-                && let Err(old) = self.retired.try_push(old)
-            {
+            let old = match change {
+                Change::Put(_, strip) => here.replace(strip).map(|_strip| Retired::Strip { _strip }),
+                Change::Clear(_) => here.take().map(|_strip| Retired::Strip { _strip }),
+                Change::Wire(_, wiring) => {
+                    let _wiring = match here {
+                        Some(strip) => strip.rewire(wiring),
+                        None => wiring,
+                    };
+                    Some(Retired::Wiring { _wiring })
+                }
+            };
+            if let Some(Err(old)) = old.map(|old| self.retired.try_push(old)) {
                 // There is room for all that were ever sent; dropping it here would take time.
                 std::mem::forget(old);
             }
         }
+    }
+
+    /// All tracks wait for the slowest.
+    fn align(&mut self) {
+        self.slowest = self.strips.iter().flatten().map(|strip| strip.latency_samples()).max().unwrap_or(0);
+        self.strips.iter_mut().flatten().for_each(|strip| strip.wait_for(self.slowest));
+    }
+
+    /// Faders and delays are at once where they go to.
+    fn settle(&mut self) {
+        self.align();
+        let alone = self.is_alone();
+        self.strips.iter_mut().flatten().for_each(|strip| strip.settle(alone));
+    }
+
+    /// Whether only tracks that are solo are heard.
+    fn is_alone(&self) -> bool {
+        self.strips.iter().flatten().any(|strip| strip.is_solo())
     }
 
     fn listen(&mut self, frames: usize) {
@@ -204,25 +255,5 @@ impl Rack {
         let tempo = self.clock_follower.tempo_bpm()? as f32;
         let position = self.clock_follower.position_beats(self.clock as f64 / f64::from(self.sample_rate));
         Some(Transport { tempo, position, playing: self.clock_follower.is_playing() })
-    }
-
-    /// The master: its fader, the limiter, the meters.
-    fn finish(&mut self, frames: usize) {
-        let settings = self.master.get();
-        let target = if settings.mute { [0.0; 2] } else { settings.gains() };
-        for ((channel, gain), target) in self.mix.iter_mut().zip(&mut self.master_gains).zip(target) {
-            let step = (target - *gain) / frames.max(1) as f32;
-            for (frame, sample) in channel[..frames].iter_mut().enumerate() {
-                *sample *= if step == 0.0 { target } else { *gain + step * (frame + 1) as f32 };
-            }
-            *gain = target;
-        }
-        let [left, right] = &mut self.mix;
-        self.limiter.process(&mut left[..frames], &mut right[..frames]);
-        for (channel, peak) in self.mix.iter().zip(&self.meter.peaks) {
-            let top = channel[..frames].iter().fold(0.0_f32, |top, sample| top.max(sample.abs()));
-            peak.fetch_max(top.to_bits(), Relaxed);
-        }
-        self.meter.reduction.fetch_min(self.limiter.reduction().to_bits(), Relaxed);
     }
 }

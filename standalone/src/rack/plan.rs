@@ -1,6 +1,8 @@
-//! How a strip comes to be: it is planned on the console, made wherever there is time, and put in by the console again.
+//! How a track comes to play as it is wanted: that is planned on the console, made wherever there is time, and put in by the
+//! console again. Where nothing plays yet a strip is made; a strip that plays is only joined to the rest in another way, so that
+//! notes that are held go on.
 //!
-//! Making one may take seconds: models are made ready, recordings are decoded. So a [`Plan`] holds all that is needed, and nobody
+//! Making it may take seconds: models are made ready, recordings are decoded. So a [`Plan`] holds all that is needed, and nobody
 //! has to wait who uses the console meanwhile. Of several plans for one track the last one counts.
 
 use std::path::Path;
@@ -8,25 +10,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::{Driver, Setup};
+use ondes_engine::realtime::{Driver, Setup, Status};
 use ondes_instance::board::Board;
 use ondes_instance::panel::Panel;
-use ondes_instance::player::Player;
+use ondes_instance::player::{Dry, Player};
 use ondes_instance::shared::Shared;
 
-use super::Meter;
 use super::clip::Clip;
 use super::mix::Mix;
 use super::saved::Input;
-use super::strip::{Feed, Parts, Strip};
+use super::strip::{Feed, Parts, Strip, Wiring};
+use super::track::latency_samples;
+use super::{Meter, score};
 
 /// How long a model that is being read may hold up a strip.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What makes another strip necessary when it changes.
+/// What makes another wiring necessary when it changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Made {
     pub driver: Driver,
@@ -34,7 +37,15 @@ pub(super) struct Made {
     pub latency: usize,
 }
 
-/// All that a track's strip is made of.
+impl Made {
+    /// What a panel asks for now, so many samples late.
+    pub fn wanted(panel: &Panel, offline: bool, latency: usize) -> Self {
+        let driver = if offline { Driver::Offline } else { panel.driver() };
+        Self { driver, source: panel.source(), latency }
+    }
+}
+
+/// All that is needed for a track to play.
 #[must_use = "a track without its strip is silent"]
 pub struct Plan {
     pub(super) place: usize,
@@ -42,6 +53,10 @@ pub struct Plan {
     pub(super) latest: Arc<AtomicU64>,
     pub(super) turn: Arc<Mutex<()>>,
     pub(super) setup: Setup,
+    /// Nobody hears it while it is made.
+    pub(super) offline: bool,
+    /// Samples by which the strip that plays already was late when it was joined to the rest, if there is one.
+    pub(super) plays: Option<usize>,
     pub(super) shared: Arc<Shared>,
     pub(super) panel: Arc<Panel>,
     pub(super) mix: Arc<Mix>,
@@ -53,14 +68,22 @@ pub struct Plan {
     pub(super) meter: Arc<Meter>,
 }
 
-/// A strip that waits to be put in.
+/// What was made and waits to be put in.
 pub struct Finished {
     pub(super) place: usize,
     pub(super) number: u64,
     pub(super) made: Made,
     pub(super) clip: Option<Arc<Clip>>,
     pub(super) fault: Option<String>,
-    pub(super) strip: Box<Strip>,
+    pub(super) part: Part,
+}
+
+/// What of a track was made.
+pub(super) enum Part {
+    /// All of it.
+    Strip(Box<Strip>),
+    /// How the strip that plays is joined to the rest.
+    Wiring(Box<Wiring>),
 }
 
 impl Plan {
@@ -70,8 +93,8 @@ impl Plan {
         self.place
     }
 
-    /// Makes the strip; none where another one was planned meanwhile. A recording that cannot be read is silent, and the track
-    /// says why.
+    /// Makes what is missing; nothing where something else was planned meanwhile. A recording that cannot be read is silent, and the
+    /// track says why.
     ///
     /// # Errors
     /// When the model cannot be played for that host.
@@ -85,35 +108,47 @@ impl Plan {
         if self.latest.load(Relaxed) != self.number {
             return Ok(None);
         }
-        let (driver, source) = (self.panel.driver(), self.panel.source());
-        self.shared.set_source(source);
-        self.shared.remote.set_driver(driver);
-        self.shared.wait(PATIENCE);
-        let session = self.shared.remote.activate(self.setup).with_context(|| format!("track {}", self.place + 1))?;
-        let player = Player::new(session, self.shared.clone(), self.setup, &self.panel.knobs());
-        let made = Made { driver, source, latency: player.latency_samples() };
-        // A strip that takes over from another one does not play again what was played; wheels and pedals stand where they stood.
-        let now = self.meter.frames();
-        let to_come = |(at, kind): &&(u64, EventKind)| {
-            *at >= now || !matches!(kind, EventKind::NoteOn { .. } | EventKind::NoteOff { .. })
-        };
+        let wanted = Made::wanted(&self.panel, self.offline, self.plays.unwrap_or_default());
+        self.shared.set_source(wanted.source);
+        self.shared.remote.set_driver(wanted.driver);
+        let player = if self.plays.is_none() { Some(self.player()?) } else { None };
+        let latency = player.as_ref().map(Player::latency_samples).or_else(|| latency_samples(&self.shared));
+        let made = Made { latency: latency.unwrap_or(wanted.latency), ..wanted };
         let feed = match (&self.input, &clip) {
             (_, Some(clip)) => Feed::Clip(clip.clone()),
             (Input::Channels { first, count }, _) => Feed::Channels(*first, *count),
             _ => Feed::Nothing,
         };
-        let parts = Parts {
-            player,
-            shared: self.shared.clone(),
-            panel: self.panel.clone(),
-            mix: self.mix.clone(),
-            feed,
-            source,
-            midi_channels: self.midi_channels,
-            score: self.score.iter().filter(to_come).copied().collect(),
+        let dry = Dry::new(made.latency);
+        let wiring = Wiring { feed, source: made.source, midi_channels: self.midi_channels, dry };
+        let part = match player {
+            None => Part::Wiring(Box::new(wiring)),
+            Some(player) => {
+                let parts = Parts {
+                    player,
+                    shared: self.shared.clone(),
+                    panel: self.panel.clone(),
+                    mix: self.mix.clone(),
+                    wiring,
+                    // Where it comes later than the sound, what sounds goes on, and what was played is not played again.
+                    score: score::rest(self.score.iter().copied(), self.meter.frames()),
+                };
+                Part::Strip(Box::new(Strip::new(parts, self.setup.sample_rate, self.setup.max_block)))
+            }
         };
-        let strip = Box::new(Strip::new(parts, self.setup.max_block));
-        Ok(Some(Finished { place: self.place, number: self.number, made, clip, fault, strip }))
+        Ok(Some(Finished { place: self.place, number: self.number, made, clip, fault, part }))
+    }
+
+    /// Makes the model ready, and a player for it.
+    fn player(&self) -> anyhow::Result<Player> {
+        self.shared.wait(if self.offline { Duration::MAX } else { PATIENCE });
+        let session = self.shared.remote.activate(self.setup).with_context(|| format!("track {}", self.place + 1))?;
+        if let Status::Failed(reason) = self.shared.remote.status()
+            && self.offline
+        {
+            bail!("track {}: {reason}", self.place + 1);
+        }
+        Ok(Player::new(session, self.shared.clone(), self.setup, &self.panel.knobs()))
     }
 
     /// The recording at the host's rate. One that was read at another rate is read again; where it stands it goes on.

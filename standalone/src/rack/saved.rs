@@ -16,6 +16,8 @@ use crate::devices::{AudioChoice, MidiChoice};
 
 /// What the file says that it is.
 const FORMAT: &str = "ondes-session";
+/// How names of sessions end.
+pub const ENDING: &str = "ondes-session";
 /// The version that is written; older ones can be read.
 const VERSION: u32 = 1;
 /// No session is larger, bytes: sixteen models of 16 MB in Base64 and more.
@@ -110,10 +112,19 @@ pub enum Input {
 }
 
 impl Input {
+    /// The recording, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// Whether it is that recording.
     #[must_use]
     pub fn is_file(&self, file: &Path) -> bool {
-        matches!(self, Self::File { path, .. } if path == file)
+        self.file() == Some(file)
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use ondes_engine::instrument::{EventKind, MidiDecoder};
+use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
 use ondes_engine::pipeline::{Source, Transport};
 use ondes_instance::board::Board;
 use ondes_instance::panel::Panel;
-use ondes_instance::player::Player;
+use ondes_instance::player::{Dry, Player};
 use ondes_instance::shared::Shared;
 
 use super::clip::Clip;
-use super::mix::Mix;
+use super::mix::{Mix, ramp};
+use super::wait::Wait;
 use crate::devices::MidiMessage;
 
 /// First byte of a control change, without its channel.
@@ -33,18 +34,28 @@ pub struct Strip {
     shared: Arc<Shared>,
     panel: Arc<Panel>,
     mix: Arc<Mix>,
-    feed: Feed,
-    source: Source,
-    /// MIDI channels that are heard, one bit each.
-    midi_channels: u16,
+    wiring: Box<Wiring>,
     decoder: MidiDecoder,
     /// Things that were played and whose time has not come, in order: sample of the rack's clock.
     score: std::vec::IntoIter<(u64, EventKind)>,
     next: Option<(u64, EventKind)>,
     heard: [Vec<f32>; 2],
-    /// `[channel][frame]`: the last block, before the fader.
-    pub sound: [Vec<f32>; 2],
+    /// `[channel][frame]`: the last block.
+    sound: [Vec<f32>; 2],
+    wait: Wait,
     gains: [f32; 2],
+}
+
+/// How a strip is joined to the rest. It can be changed while the strip plays: what sounds goes on.
+pub struct Wiring {
+    /// What it listens to.
+    pub feed: Feed,
+    /// What plays it.
+    pub source: Source,
+    /// MIDI channels that are heard, one bit each.
+    pub midi_channels: u16,
+    /// Makes the dry sound as late as the model is.
+    pub dry: Dry,
 }
 
 /// What a strip is made of.
@@ -57,21 +68,17 @@ pub struct Parts {
     pub panel: Arc<Panel>,
     /// Its fader.
     pub mix: Arc<Mix>,
-    /// What it listens to.
-    pub feed: Feed,
-    /// What plays it.
-    pub source: Source,
-    /// MIDI channels that are heard, one bit each.
-    pub midi_channels: u16,
-    /// What is played from now on, in order of samples.
+    /// How it is joined to the rest.
+    pub wiring: Wiring,
+    /// What is played from now on, in order of samples; heard as MIDI is.
     pub score: Vec<(u64, EventKind)>,
 }
 
 impl Strip {
-    /// A strip for blocks of at most `max_block` frames.
+    /// A strip for a rate in Hz and blocks of at most `max_block` frames.
     #[must_use]
-    pub fn new(parts: Parts, max_block: usize) -> Self {
-        let Parts { player, shared, panel, mix, feed, source, midi_channels, score } = parts;
+    pub fn new(parts: Parts, sample_rate: u32, max_block: usize) -> Self {
+        let Parts { player, shared, panel, mix, wiring, score } = parts;
         let block = || vec![0.0; max_block];
         let mut score = score.into_iter();
         Self {
@@ -80,15 +87,52 @@ impl Strip {
             panel,
             gains: [0.0; 2],
             mix,
-            feed,
-            source,
-            midi_channels,
+            wiring: Box::new(wiring),
             decoder: MidiDecoder::new(),
             next: score.next(),
             score,
             heard: [block(), block()],
             sound: [block(), block()],
+            wait: Wait::new(sample_rate, max_block),
         }
+    }
+
+    /// Joins it to the rest in another way, and gives back how it was. What sounds goes on, but for notes of what it does not
+    /// hear any more: nobody could end them.
+    pub fn rewire(&mut self, mut wiring: Box<Wiring>) -> Box<Wiring> {
+        self.player.exchange(&mut wiring.dry);
+        let old = std::mem::replace(&mut self.wiring, wiring);
+        let heard = |wiring: &Wiring| if wiring.source == Source::Notes { wiring.midi_channels } else { 0 };
+        let deaf = heard(&old) & !heard(&self.wiring);
+        for channel in (0..16).filter(|channel| deaf >> channel & 1 == 1) {
+            for number in [controller::ALL_NOTES_OFF, controller::RESET] {
+                self.player.play(0, EventKind::Controller { channel, number, value: 0.0 });
+            }
+        }
+        old
+    }
+
+    /// Samples by which the player is late.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.player.latency_samples()
+    }
+
+    /// Samples that sound after all that drives the sound has ended, besides the latency.
+    #[must_use]
+    pub fn tail_samples(&self) -> usize {
+        self.player.tail_samples() - self.player.latency_samples()
+    }
+
+    /// Waits from now on for a track that is so many samples late.
+    pub fn wait_for(&mut self, latency_samples: usize) {
+        self.wait.go(latency_samples.saturating_sub(self.player.latency_samples()));
+    }
+
+    /// `[channel][frame]`: the last block, of so many frames.
+    #[must_use]
+    pub fn sound(&self, frames: usize) -> [&[f32]; 2] {
+        self.sound.each_ref().map(|channel| &channel[..frames])
     }
 
     /// Whether nothing but what is so is heard.
@@ -97,14 +141,14 @@ impl Strip {
         self.mix.get().solo
     }
 
-    /// The fader is at once where it goes to.
-    pub fn settle(&mut self) {
-        let settings = self.mix.get();
-        self.gains = if settings.mute { [0.0; 2] } else { settings.gains() };
+    /// Fader and delay are at once where they go to; `alone` says whether only those that are solo are heard.
+    pub fn settle(&mut self, alone: bool) {
+        self.gains = self.mix.get().gains_heard(alone);
+        self.wait.settle();
     }
 
-    /// Plays a block of `frames`, which begins at sample `clock`: `input[channel][frame]` is what comes in, `messages` are in the
-    /// order of their frames.
+    /// Plays a block of `frames`, which begins at sample `clock`, up to its fader: `input[channel][frame]` is what comes in,
+    /// `messages` are in the order of their frames, `alone` says whether only those that are solo are heard.
     pub fn play(
         &mut self,
         clock: u64,
@@ -112,6 +156,7 @@ impl Strip {
         input: &[&[f32]],
         messages: &[(usize, MidiMessage)],
         song: Option<Transport>,
+        alone: bool,
     ) {
         self.player.begin(&self.panel.knobs());
         if let Some(song) = song {
@@ -129,7 +174,7 @@ impl Strip {
                 }
                 (_, Some(at)) => {
                     if let Some((_, kind)) = self.next.take() {
-                        self.note(at, kind);
+                        self.hear_decoded(at, kind);
                     }
                     self.next = self.score.next();
                 }
@@ -139,10 +184,15 @@ impl Strip {
         self.listen(frames, input);
         let [left, right] = &mut self.sound;
         self.player.finish(&mut [&mut left[..frames], &mut right[..frames]]);
+        self.wait.run(&mut self.sound, frames);
+        let target = self.mix.get().gains_heard(alone);
+        for ((channel, gain), target) in self.sound.iter_mut().zip(&mut self.gains).zip(target) {
+            ramp(&mut channel[..frames], gain, target);
+        }
     }
 
     fn hear(&mut self, frame: usize, message: &MidiMessage) {
-        if message.channel().is_none_or(|channel| self.midi_channels >> channel & 1 == 0) {
+        if message.channel().is_none_or(|channel| !self.hears(channel)) {
             return;
         }
         let bytes = message.bytes();
@@ -156,15 +206,30 @@ impl Strip {
         }
     }
 
+    /// The same for what was decoded elsewhere.
+    fn hear_decoded(&mut self, frame: usize, kind: EventKind) {
+        if !self.hears(kind.channel()) {
+            return;
+        }
+        if let EventKind::Controller { number, value, .. } = kind {
+            self.panel.follow(&self.shared.controllers, number, (127.0 * value).round() as u8);
+        }
+        self.note(frame, kind);
+    }
+
+    fn hears(&self, channel: u8) -> bool {
+        self.wiring.midi_channels >> (channel & 15) & 1 == 1
+    }
+
     fn note(&mut self, frame: usize, kind: EventKind) {
         // What is played by a sound does not listen to notes.
-        if self.source == Source::Notes {
+        if self.wiring.source == Source::Notes {
             self.player.play(frame, kind);
         }
     }
 
     fn listen(&mut self, frames: usize, input: &[&[f32]]) {
-        let channels = match &self.feed {
+        let channels = match &self.wiring.feed {
             Feed::Nothing => return,
             Feed::Clip(clip) => {
                 clip.play(&mut self.heard, frames);
@@ -183,21 +248,5 @@ impl Strip {
         let [left, right] = &mut self.heard;
         let both = [&mut left[..frames], &mut right[..frames]];
         self.player.listen(&both[..channels]);
-    }
-
-    /// Puts the block through the fader, in place, and adds it to `mix[channel][frame]`. `alone` says whether only those that are
-    /// solo are heard.
-    pub fn mix(&mut self, frames: usize, alone: bool, mix: &mut [Vec<f32>; 2]) {
-        let settings = self.mix.get();
-        let silent = settings.mute || alone && !settings.solo;
-        let target = if silent { [0.0; 2] } else { settings.gains() };
-        for (((sound, sum), gain), target) in self.sound.iter_mut().zip(mix).zip(&mut self.gains).zip(target) {
-            let step = (target - *gain) / frames as f32;
-            for (frame, (sample, sum)) in sound[..frames].iter_mut().zip(sum).enumerate() {
-                *sample *= if step == 0.0 { target } else { *gain + step * (frame + 1) as f32 };
-                *sum += *sample;
-            }
-            *gain = target;
-        }
     }
 }

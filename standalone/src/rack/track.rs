@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ondes_engine::instrument::EventKind;
+use ondes_engine::realtime::Status;
 use ondes_instance::panel::Panel;
 use ondes_instance::preset::Product;
 use ondes_instance::shared::Shared;
@@ -37,7 +38,7 @@ pub struct Track {
     pub(super) latest: Arc<AtomicU64>,
     /// Strips of one track are made one after the other: an instance plays for the last one only.
     pub(super) turn: Arc<Mutex<()>>,
-    /// How its strip was made, and when.
+    /// How its strip was joined to the rest, and when; none where it has none.
     pub(super) made: Option<(Made, Instant)>,
     /// Why its recording is not played.
     pub(super) fault: Option<String>,
@@ -132,4 +133,10 @@ impl Track {
             midi_channels: self.midi_channels,
         }
     }
+}
+
+/// Samples by which the model that is heard is late; none while another one is being made ready.
+pub(super) fn latency_samples(shared: &Shared) -> Option<usize> {
+    let ready = shared.remote.status() == Status::Ready;
+    shared.remote.health().filter(|_| ready).map(|health| health.latency_samples)
 }

@@ -3,11 +3,16 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, ValueEnum};
+use anyhow::{bail, ensure};
+use clap::{Args, ValueEnum};
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::Source;
 
 use super::batch::Shard;
+use crate::rack::saved;
+
+/// A day.
+const MOST_SECONDS: f64 = 86_400.0;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,27 +34,37 @@ Examples:
     ondes render bowed.ondes --midi songs extra/*.mid --out rendered --jobs 2 --json
   The third of eight parts of a batch, in a cluster's job array:
     ondes render wind.ondes --input takes --out whistles --shard 3/8
+  A session with all its tracks, each of them in a file of its own besides:
+    ondes render stage.ondes-session --midi song.mid --out song.wav --stems
 
 The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room or what
 rings on then takes to fade. Latency is compensated.
 
 With a folder, several files, --jobs, --shard or --force it is a batch: --out is a folder, in which folders
 are mirrored and every file becomes NAME.wav. What is there already and newer than its source and the model
-is skipped. Files that fail are listed at the end.";
+is skipped. Files that fail are listed at the end.
 
-/// Plays an instrument from a MIDI file, or a recording with an instrument, an effect or a codec, into a WAV file; or many.
+A session is what ondes and ondes play save and play: its tracks with their models, knobs, faders and recordings, through
+the master with its limiter, in stereo, as they are heard live. --midi plays the tracks that are played by notes, each by
+its MIDI channels, and --input stands for the sound card. The tracks are aligned. --jobs are threads here, and change
+nothing about the sound; --block changes when controllers that turn knobs are looked at. The tracks of --stems, NAME-TRACK.wav,
+add up to the mix before its limiter.";
+
+/// Plays an instrument from a MIDI file, or a recording with an instrument, an effect or a codec, into a WAV file; or many; or a
+/// session.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, group = ArgGroup::new("source").required(true))]
+#[command(after_help = EXAMPLES)]
 pub struct RenderArguments {
-    /// The model file: NAME.ondes, or a capture of another program
+    /// The model file, NAME.ondes or a capture of another program, or a session, NAME.ondes-session
+    #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
     /// More of what --midi or --input names first; the model comes before them
     pub more: Vec<PathBuf>,
     /// Notes to play: a Standard MIDI File, or a folder of them
-    #[arg(long, value_name = "FILE|FOLDER", group = "source")]
+    #[arg(long, value_name = "FILE|FOLDER")]
     pub midi: Vec<PathBuf>,
     /// Recording whose pitch and loudness an instrument follows, or that goes through an effect or a codec: WAV, AIFF, FLAC, MP3, Ogg, M4A, …, or a folder of them
-    #[arg(long, value_name = "FILE|FOLDER", group = "source")]
+    #[arg(long, value_name = "FILE|FOLDER")]
     pub input: Vec<PathBuf>,
     /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]; in a batch the folder
     #[arg(long, value_name = "FILE.wav|FOLDER")]
@@ -90,7 +105,13 @@ pub struct RenderArguments {
     /// Plays one channel of the MIDI file only, 1 to 16
     #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub channel: Option<u8>,
-    /// In a batch, files rendered at the same time [default: one for each core]
+    /// Writes each track of a session beside the mix, after its fader: NAME-TRACK.wav
+    #[arg(long)]
+    pub stems: bool,
+    /// Ends a session after so many seconds [default: when all that it plays is over and has faded]
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
+    /// In a batch, files rendered at the same time; in a session, tracks [default: one for each core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
     /// In a batch, the I-th of N parts: of all files, in order, every N-th from the I-th on
@@ -106,6 +127,29 @@ pub struct RenderArguments {
 }
 
 impl RenderArguments {
+    /// Whether a session is to be rendered, by its name.
+    pub fn is_session(&self) -> bool {
+        self.model.extension().is_some_and(|ending| ending == saved::ENDING)
+    }
+
+    /// Sees to it that there is one kind of thing to be played with a model.
+    ///
+    /// # Errors
+    /// When there is none or are two, or with what is for sessions only.
+    pub fn check_model(&self) -> anyhow::Result<()> {
+        let name = self.model.display();
+        let of_sessions = [("--stems", self.stems), ("--seconds", self.seconds.is_some())];
+        if let Some((option, _)) = of_sessions.iter().find(|(_, given)| *given) {
+            bail!("{option} is for a session, NAME.{}; {name} is a model", saved::ENDING);
+        }
+        ensure!(!(self.midi.is_empty() && self.input.is_empty()), "{name}: needs --midi or --input to be played");
+        ensure!(
+            self.midi.is_empty() || self.input.is_empty(),
+            "{name}: is played by --midi or by --input, not by both"
+        );
+        Ok(())
+    }
+
     /// What drives the instrument.
     pub fn source(&self) -> Source {
         if self.midi.is_empty() { Source::Sound } else { Source::Notes }
@@ -169,6 +213,13 @@ fn parse_control(text: &str) -> Result<(String, f32), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let value: f32 = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
     Ok((name.trim().to_owned(), value))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds),
+        _ => Err(format!("expected a number above 0, up to {MOST_SECONDS}")),
+    }
 }
 
 fn parse_transpose(text: &str) -> Result<f32, String> {

@@ -7,10 +7,14 @@ use anyhow::bail;
 use ondes_engine::media::{MediaError, WavWriter};
 
 use super::arguments::RenderArguments;
-use super::loudness::{Loudness, Normalizer};
+use super::loudness::{Loudness, MOST_TRUE_PEAK_DB, Normalizer};
+use super::report::amplitude_db;
 
 /// What `--out` may be instead of a file.
 const STANDARD_OUTPUT: &str = "-";
+
+/// Mono or stereo.
+const MOST_CHANNELS: usize = 2;
 
 /// The place that the command line names.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,14 +31,25 @@ impl Place {
     /// # Errors
     /// When it is one of the files that are read.
     pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
+        let default = || default_name(source, &arguments.model);
+        Self::choose_unlike(arguments, default, [source, &arguments.model])
+    }
+
+    /// The same with another default, where those files are read.
+    ///
+    /// # Errors
+    /// When it is one of them.
+    pub fn choose_unlike<'a>(
+        arguments: &RenderArguments,
+        default: impl FnOnce() -> PathBuf,
+        read: impl IntoIterator<Item = &'a Path>,
+    ) -> anyhow::Result<Self> {
         let out = match &arguments.out {
             Some(out) if out.as_os_str() == STANDARD_OUTPUT => return Ok(Self::StandardOutput),
             Some(out) => out.clone(),
-            None => default_name(source, &arguments.model),
+            None => default(),
         };
-        if [source, &arguments.model].into_iter().any(|path| is_same_file(path, &out)) {
-            bail!("{}: is what is read, the output needs another name", out.display());
-        }
+        check_unlike(&out, read)?;
         Ok(Self::File(out))
     }
 
@@ -45,6 +60,17 @@ impl Place {
             Self::StandardOutput => STANDARD_OUTPUT.to_owned(),
         }
     }
+}
+
+/// Sees to it that none of the files that are read is written to.
+///
+/// # Errors
+/// When one is.
+pub fn check_unlike<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+    if read.into_iter().any(|path| is_same_file(path, out)) {
+        bail!("{}: is what is read, the output needs another name", out.display());
+    }
+    Ok(())
 }
 
 /// Whether both are there and the same, under whatever name.
@@ -68,7 +94,7 @@ pub struct Destination {
     to_standard_output: bool,
     /// Keeps the sound back until all of it is known.
     normalizer: Option<Normalizer>,
-    /// Samples of latency still to come.
+    /// Frames of latency still to come.
     ahead: usize,
     frames: u64,
     peak: f32,
@@ -76,59 +102,97 @@ pub struct Destination {
 
 /// What a finished WAV holds.
 pub struct Written {
-    /// Samples.
+    /// Frames.
     pub frames: u64,
-    /// The largest of them, either way.
+    /// The largest sample, either way.
     pub peak: f32,
     /// How loud it is, where it was to have a certain loudness.
     pub loudness: Option<Loudness>,
 }
 
+impl Written {
+    /// What a user should know of the sound in the file of that name.
+    pub fn warnings(&self, out: &str, arguments: &RenderArguments) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let (Some(target), Some(loudness)) = (arguments.normalize, &self.loudness) {
+            match loudness.lufs {
+                None => warnings.push(format!(
+                    "{out}: is too short or too soft to have a loudness; only its true peak was looked at"
+                )),
+                Some(lufs) if loudness.limited => warnings.push(format!(
+                    "{out}: {lufs:.1} LUFS instead of {target}, as more would take the true peak beyond {MOST_TRUE_PEAK_DB} dBTP"
+                )),
+                Some(_) => {}
+            }
+        }
+        if arguments.bits.clips() && self.peak > 1.0 {
+            let over = amplitude_db(self.peak).unwrap_or_default();
+            warnings.push(format!(
+                "{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"
+            ));
+        }
+        warnings
+    }
+}
+
 impl Destination {
-    /// Starts a mono WAV whose first `latency` samples are left out.
+    /// Starts a WAV of one channel or two whose first `latency` frames are left out.
     ///
     /// # Errors
     /// When there is no writing there, or loudness cannot be measured at that rate.
     pub fn create(
         place: &Place,
         sample_rate: u32,
+        channels: usize,
         arguments: &RenderArguments,
         latency: usize,
     ) -> anyhow::Result<Self> {
         let to_standard_output = *place == Place::StandardOutput;
         let bits = arguments.bits.wav();
-        let normalizer = arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, place)).transpose()?;
+        let normalizer =
+            arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, channels, place)).transpose()?;
         let writer = match place {
-            Place::File(path) => WavWriter::create(path, sample_rate, 1, bits),
+            Place::File(path) => WavWriter::create(path, sample_rate, channels, bits),
             Place::StandardOutput => {
                 let stream = BufWriter::with_capacity(1 << 16, io::stdout());
-                WavWriter::to_writer(stream, "standard output", sample_rate, 1, bits, None)
+                WavWriter::to_writer(stream, "standard output", sample_rate, channels, bits, None)
             }
         };
         let writer = writer.map_err(|error| closed_pipe_or(error, to_standard_output))?;
         Ok(Self { writer, to_standard_output, normalizer, ahead: latency, frames: 0, peak: 0.0 })
     }
 
-    /// Takes the next samples.
+    /// Takes the next frames, `[channel][frame]`.
     ///
     /// # Errors
     /// When they cannot be written; nothing is left of the file then.
-    pub fn take(&mut self, sound: &[f32]) -> anyhow::Result<()> {
-        let skipped = self.ahead.min(sound.len());
+    ///
+    /// # Panics
+    /// When there are more than two channels.
+    pub fn take(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
+        let frames = sound.first().map_or(0, |channel| channel.len());
+        let skipped = self.ahead.min(frames);
         self.ahead -= skipped;
-        let sound = &sound[skipped..];
-        if sound.is_empty() {
+        if skipped == frames {
             return Ok(());
         }
-        self.peak = sound.iter().fold(self.peak, |peak, sample| peak.max(sample.abs()));
-        self.frames += sound.len() as u64;
+        let mut rest = [[].as_slice(); MOST_CHANNELS];
+        rest.iter_mut().zip(sound).for_each(|(rest, channel)| *rest = &channel[skipped..]);
+        let sound = &rest[..sound.len()];
+        self.peak = sound.iter().copied().flatten().fold(self.peak, |peak, sample| peak.max(sample.abs()));
+        self.frames += (frames - skipped) as u64;
         match &mut self.normalizer {
             Some(normalizer) => normalizer.take(sound),
-            None => self.writer.write(&[sound]).map_err(|error| closed_pipe_or(error, self.to_standard_output)),
+            None => self.writer.write(sound).map_err(|error| closed_pipe_or(error, self.to_standard_output)),
         }
     }
 
-    /// Samples taken so far, latency left out.
+    /// Frames of latency that will be left out of what comes.
+    pub fn ahead(&self) -> usize {
+        self.ahead
+    }
+
+    /// Frames taken so far, latency left out.
     pub fn frames(&self) -> u64 {
         self.frames
     }
@@ -143,7 +207,7 @@ impl Destination {
         let loudness = match normalizer {
             None => None,
             Some(normalizer) => {
-                let loudness = normalizer.finish(|sound| writer.write(&[sound]).map_err(failed))?;
+                let loudness = normalizer.finish(|sound| writer.write(sound).map_err(failed))?;
                 peak *= 10_f64.powf(loudness.gain_db / 20.0) as f32;
                 Some(loudness)
             }

@@ -33,14 +33,15 @@ const CHUNK: usize = 8_192;
 /// rate.
 const FLUSH: [f32; 16] = [0.0; 16];
 
-/// Keeps a mono sound until its loudness is known.
+/// Keeps a sound until its loudness is known.
 pub struct Normalizer {
     target_lufs: f64,
     sample_rate: u32,
+    channels: usize,
     meter: EbuR128,
-    /// 32-bit floats as they are in memory.
+    /// 32-bit floats as they are in memory, the channels of a frame beside each other.
     held: BufWriter<File>,
-    samples: u64,
+    frames: u64,
     name: String,
 }
 
@@ -57,29 +58,32 @@ pub struct Loudness {
 }
 
 impl Normalizer {
-    /// For a sound that goes to `place`, -70 to 0 LUFS, at a rate in Hz.
+    /// For a sound of one channel or two that goes to `place`, -70 to 0 LUFS, at a rate in Hz.
     ///
     /// # Errors
     /// When loudness is not measured at that rate, or no temporary file can be made.
-    pub fn new(target_lufs: f64, sample_rate: u32, place: &Place) -> anyhow::Result<Self> {
+    pub fn new(target_lufs: f64, sample_rate: u32, channels: usize, place: &Place) -> anyhow::Result<Self> {
         let name = place.name();
         if sample_rate < LEAST_RATE_HZ {
             bail!("{name}: loudness is measured from {LEAST_RATE_HZ} Hz on, the sound is at {sample_rate} Hz");
         }
-        let meter = meter(sample_rate, Mode::I | Mode::TRUE_PEAK).map_err(|reason| anyhow!("{name}: {reason}"))?;
+        let meter =
+            meter(sample_rate, channels, Mode::I | Mode::TRUE_PEAK).map_err(|reason| anyhow!("{name}: {reason}"))?;
         let held = temporary_near(place).map_err(|error| unwritable(&name, &error))?;
         let held = BufWriter::with_capacity(1 << 16, held);
-        Ok(Self { target_lufs, sample_rate, meter, held, samples: 0, name })
+        Ok(Self { target_lufs, sample_rate, channels, meter, held, frames: 0, name })
     }
 
-    /// Takes the next samples.
+    /// Takes the next frames, `[channel][frame]`.
     ///
     /// # Errors
     /// When there is no room for them.
-    pub fn take(&mut self, sound: &[f32]) -> anyhow::Result<()> {
-        self.meter.add_frames_f32(sound).map_err(|error| anyhow!("{}: {error}", self.name))?;
-        self.samples += sound.len() as u64;
-        let mut bytes = sound.iter().flat_map(|sample| sample.to_ne_bytes());
+    pub fn take(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
+        self.meter.add_frames_planar_f32(sound).map_err(|error| anyhow!("{}: {error}", self.name))?;
+        let frames = sound.first().map_or(0, |channel| channel.len());
+        self.frames += frames as u64;
+        let samples = (0..frames).flat_map(|frame| sound.iter().map(move |channel| channel[frame]));
+        let mut bytes = samples.flat_map(f32::to_ne_bytes);
         let mut piece = [0; 4_096];
         loop {
             let length = piece.iter_mut().zip(&mut bytes).map(|(to, from)| *to = from).count();
@@ -94,15 +98,17 @@ impl Normalizer {
     ///
     /// # Errors
     /// Those of `write`, and when the temporary file cannot be read, or somebody interrupts.
-    pub fn finish(self, mut write: impl FnMut(&[f32]) -> anyhow::Result<()>) -> anyhow::Result<Loudness> {
-        let Self { target_lufs, sample_rate, mut meter, held, samples, name } = self;
+    pub fn finish(self, mut write: impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>) -> anyhow::Result<Loudness> {
+        let Self { target_lufs, sample_rate, channels, mut meter, held, frames, name } = self;
         let failed = |error: ebur128::Error| anyhow!("{name}: {error}");
         let measured = integrated(&meter);
-        meter.add_frames_f32(&FLUSH).map_err(failed)?;
-        let true_peak_db = amplitude_db(meter.true_peak(0).map_err(failed)? as f32);
+        meter.add_frames_planar_f32(&vec![FLUSH.as_slice(); channels]).map_err(failed)?;
+        let mut peaks = (0..channels as u32).map(|channel| meter.true_peak(channel));
+        let true_peak = peaks.try_fold(0.0, |most: f64, peak| Ok(most.max(peak?))).map_err(failed)?;
+        let true_peak_db = amplitude_db(true_peak as f32);
         let most_gain_db = true_peak_db.map_or(f64::INFINITY, |peak| MOST_TRUE_PEAK_DB - peak);
         let file = held.into_inner().map_err(|error| unwritable(&name, error.error()))?;
-        let mut held = Held { file, samples, name: &name };
+        let mut held = Held { file, frames, channels, name: &name };
 
         let (mut gain_db, mut lufs) = (0.0, measured);
         for _ in 0..MOST_CORRECTIONS {
@@ -123,7 +129,8 @@ impl Normalizer {
 /// A sound that waits in a file.
 struct Held<'a> {
     file: File,
-    samples: u64,
+    frames: u64,
+    channels: usize,
     /// Of what it will become.
     name: &'a str,
 }
@@ -133,28 +140,38 @@ impl Held<'_> {
     /// the gain moves sound across.
     fn loudness(&mut self, gain_db: f64, sample_rate: u32) -> anyhow::Result<Option<f64>> {
         let name = self.name;
-        let mut meter = meter(sample_rate, Mode::I).map_err(|reason| anyhow!("{name}: {reason}"))?;
-        self.each_piece(gain_db, &mut |sound| meter.add_frames_f32(sound).map_err(|error| anyhow!("{name}: {error}")))?;
+        let mut meter = meter(sample_rate, self.channels, Mode::I).map_err(|reason| anyhow!("{name}: {reason}"))?;
+        self.each_piece(gain_db, &mut |sound| {
+            let sound: Vec<&[f32]> = sound.iter().map(Vec::as_slice).collect();
+            meter.add_frames_planar_f32(&sound).map_err(|error| anyhow!("{name}: {error}"))
+        })?;
         Ok(integrated(&meter))
     }
 
     /// Gives all of it, piece by piece, with a gain.
-    fn each_piece(&mut self, gain_db: f64, give: &mut impl FnMut(&[f32]) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let Self { file, samples, name } = self;
+    fn each_piece(
+        &mut self,
+        gain_db: f64,
+        give: &mut impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Self { file, frames, channels, name } = self;
         let unreadable = |error| anyhow!("{name}: its temporary file cannot be read: {error}");
         file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
         let gain = 10_f64.powf(gain_db / 20.0);
-        let mut bytes = vec![0; 4 * CHUNK];
-        let mut sound = Vec::with_capacity(CHUNK);
-        let mut left = *samples;
+        let mut bytes = vec![0; 4 * *channels * CHUNK];
+        let mut sound = vec![Vec::with_capacity(CHUNK); *channels];
+        let mut left = *frames;
         while left > 0 {
             interrupt::check()?;
             let count = left.min(CHUNK as u64);
-            let bytes = &mut bytes[..4 * count as usize];
+            let bytes = &mut bytes[..4 * *channels * count as usize];
             file.read_exact(bytes).map_err(unreadable)?;
             let (floats, _) = bytes.as_chunks();
-            sound.clear();
-            sound.extend(floats.iter().map(|&float| (f64::from(f32::from_ne_bytes(float)) * gain) as f32));
+            for (channel, sound) in sound.iter_mut().enumerate() {
+                let floats = floats.iter().skip(channel).step_by(*channels);
+                sound.clear();
+                sound.extend(floats.map(|&float| (f64::from(f32::from_ne_bytes(float)) * gain) as f32));
+            }
             give(&sound)?;
             left -= count;
         }
@@ -162,8 +179,9 @@ impl Held<'_> {
     }
 }
 
-fn meter(sample_rate: u32, mode: Mode) -> Result<EbuR128, String> {
-    EbuR128::new(1, sample_rate, mode).map_err(|_| format!("loudness cannot be measured at {sample_rate} Hz"))
+fn meter(sample_rate: u32, channels: usize, mode: Mode) -> Result<EbuR128, String> {
+    EbuR128::new(channels as u32, sample_rate, mode)
+        .map_err(|_| format!("loudness cannot be measured at {sample_rate} Hz"))
 }
 
 /// Integrated loudness, LUFS, if there is one.
@@ -203,21 +221,21 @@ mod tests {
     fn normalize(target_lufs: f64, pieces: &[Vec<f32>]) -> (Loudness, Vec<f32>) {
         let folder = tempfile::tempdir().expect("there is a temporary folder");
         let place = Place::File(folder.path().join("x.wav"));
-        let mut normalizer = Normalizer::new(target_lufs, RATE, &place).expect("it can be measured");
+        let mut normalizer = Normalizer::new(target_lufs, RATE, 1, &place).expect("it can be measured");
         assert_eq!(std::fs::read_dir(folder.path()).expect("it can be read").count(), 0, "the file has a name");
         for sound in pieces.iter().flat_map(|piece| piece.chunks(1_000)) {
-            normalizer.take(sound).expect("there is room");
+            normalizer.take(&[sound]).expect("there is room");
         }
         let mut sound = Vec::new();
         let loudness = normalizer.finish(|piece| {
-            sound.extend_from_slice(piece);
+            sound.extend_from_slice(&piece[0]);
             Ok(())
         });
         (loudness.expect("it is written"), sound)
     }
 
     fn loudness(sound: &[f32]) -> f64 {
-        let mut meter = meter(RATE, Mode::I).expect("it can be measured");
+        let mut meter = meter(RATE, 1, Mode::I).expect("it can be measured");
         meter.add_frames_f32(sound).expect("it is measured");
         integrated(&meter).expect("it is loud enough")
     }

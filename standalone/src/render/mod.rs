@@ -3,7 +3,7 @@
 //!
 //! [`arguments`] is the command line. [`player`] plays one file: [`music`] is what is played, a [`score`] or a [`recording`],
 //! [`destination`] where it goes, at the [`loudness`] asked for, [`stage`] where it is played; [`report`] is what is said about
-//! it. [`batch`] has many files played.
+//! it. [`batch`] has many files played, [`session`] all tracks of a session.
 
 mod arguments;
 mod batch;
@@ -14,6 +14,7 @@ mod player;
 mod recording;
 mod report;
 mod score;
+mod session;
 mod stage;
 
 use std::path::Path;
@@ -26,7 +27,7 @@ pub use score::note_name;
 use crate::progress::Progress;
 use crate::{interrupt, opening, terminal};
 use destination::Place;
-use player::Player;
+use player::{Player, Spare};
 
 /// Renders as the command line says; `started` is when the program was.
 ///
@@ -34,6 +35,10 @@ use player::Player;
 /// One line that names the file and what is wrong with it. No output is left of what failed.
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
     interrupt::listen();
+    if arguments.is_session() {
+        return session::run(arguments);
+    }
+    arguments.check_model()?;
     let begun = SystemTime::now();
     let model = opening::open(&arguments.model)?;
     let player = Player { model: &model, arguments };
@@ -46,7 +51,7 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 fn one(player: &Player<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let place = Place::choose(arguments, source)?;
-    let report = player.play(source, &place, &Progress::of_sound(), started)?;
+    let report = player.play(source, &place, &Progress::of_sound(), started, &mut Spare::default())?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
     match place {
         Place::File(_) => terminal::print(&text),

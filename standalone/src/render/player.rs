@@ -9,7 +9,6 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
 use super::arguments::RenderArguments;
 use super::destination::{Destination, Place};
-use super::loudness::MOST_TRUE_PEAK_DB;
 use super::music::Music;
 use super::report::{Report, amplitude_db};
 use super::stage::{Played, Stage};
@@ -25,6 +24,10 @@ pub struct Player<'a> {
     pub arguments: &'a RenderArguments,
 }
 
+/// A pipeline that has played a file to its end, for the next one at the same rate, Hz.
+#[derive(Default)]
+pub struct Spare(Option<(u32, Pipeline)>);
+
 impl Player<'_> {
     /// Looks whether the model can play like this at all.
     ///
@@ -34,15 +37,29 @@ impl Player<'_> {
         self.set_up(self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate)).map(drop)
     }
 
-    /// Plays a file into a WAV; `started` is when the waiting for it began.
+    /// Plays a file into a WAV; `started` is when the waiting for it began. Takes the pipeline of the file before, where there is
+    /// one, and leaves its own.
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it. No output is left then.
-    pub fn play(&self, source: &Path, place: &Place, progress: &Progress, started: Instant) -> anyhow::Result<Report> {
+    pub fn play(
+        &self,
+        source: &Path,
+        place: &Place,
+        progress: &Progress,
+        started: Instant,
+        spare: &mut Spare,
+    ) -> anyhow::Result<Report> {
         let Self { model, arguments } = *self;
         let mut music = Music::open(source, arguments)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| music.natural_rate(model));
-        let pipeline = self.set_up(sample_rate)?;
+        let pipeline = match spare.0.take().filter(|(rate, _)| *rate == sample_rate) {
+            Some((_, mut pipeline)) => {
+                pipeline.restart();
+                self.turn(pipeline)?
+            }
+            None => self.set_up(sample_rate)?,
+        };
         let performance = model.header().performance.unwrap_or_default();
         let (mut warnings, notes, notes_outside) = match &music {
             Music::Score(score) => (
@@ -57,7 +74,7 @@ impl Player<'_> {
 
         let latency = pipeline.latency_samples();
         let rest = (latency + pipeline.tail_samples()) as u64;
-        let destination = Destination::create(place, sample_rate, arguments, latency)?;
+        let destination = Destination::create(place, sample_rate, 1, arguments, latency)?;
         progress.expect(music.length(sample_rate).map(|length| length + rest), sample_rate);
         let stage = Stage::new(pipeline, destination, progress, sample_rate, arguments.block as usize);
         let begun = Instant::now();
@@ -74,24 +91,8 @@ impl Player<'_> {
             warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
         }
         let out = place.name();
-        let loudness = written.loudness;
-        if let (Some(target), Some(loudness)) = (arguments.normalize, &loudness) {
-            match loudness.lufs {
-                None => warnings.push(format!(
-                    "{out}: is too short or too soft to have a loudness; only its true peak was looked at"
-                )),
-                Some(lufs) if loudness.limited => warnings.push(format!(
-                    "{out}: {lufs:.1} LUFS instead of {target}, as more would take the true peak beyond {MOST_TRUE_PEAK_DB} dBTP"
-                )),
-                Some(_) => {}
-            }
-        }
-        if arguments.bits.clips() && written.peak > 1.0 {
-            let over = amplitude_db(written.peak).unwrap_or_default();
-            warnings.push(format!(
-                "{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"
-            ));
-        }
+        warnings.extend(written.warnings(&out, arguments));
+        let loudness = &written.loudness;
         match pipeline.notes_dropped() {
             0 => {}
             dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
@@ -104,7 +105,7 @@ impl Player<'_> {
 
         let frames = written.frames;
         let seconds = frames as f64 / f64::from(sample_rate);
-        Ok(Report {
+        let report = Report {
             out,
             model: arguments.model.display().to_string(),
             instrument: model.header().card.name.clone(),
@@ -128,7 +129,9 @@ impl Player<'_> {
             memory_bytes: pipeline.bytes(),
             peak_memory_bytes: memory::peak_resident_bytes(),
             warnings,
-        })
+        };
+        spare.0 = Some((sample_rate, pipeline));
+        Ok(report)
     }
 
     /// The pipeline, with all knobs turned.
@@ -147,10 +150,15 @@ impl Player<'_> {
             seed: arguments.seed,
             ..Default::default()
         };
-        let turned = Pipeline::new(model, &options).and_then(|mut pipeline| {
-            arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value))?;
-            Ok(pipeline)
-        });
-        turned.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))
+        let made = Pipeline::new(model, &options);
+        self.turn(made.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?)
+    }
+
+    /// The same pipeline with all knobs turned.
+    fn turn(&self, mut pipeline: Pipeline) -> anyhow::Result<Pipeline> {
+        let Self { arguments, .. } = *self;
+        let turned = arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value));
+        turned.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        Ok(pipeline)
     }
 }

@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
         self.pipeline.process(input, sound);
         self.in_pipeline += begun.elapsed();
         self.position += length as u64;
-        self.destination.take(sound)?;
+        self.destination.take(&[sound])?;
         if self.first_sample.is_none() && self.destination.frames() > 0 {
             self.first_sample = Some(Instant::now());
         }

@@ -8,12 +8,10 @@ use ondes_instance::desk::setting::Setting;
 use ondes_instance::preset::{Preset, file};
 use ondes_instance::shared::{Kept, Shared};
 
-/// Ending of sessions.
-pub(super) const SESSION: &str = "ondes-session";
+use crate::rack::{clip, saved};
+
 /// Ending of presets.
 const PRESET: &str = "ondes-preset";
-/// Endings of recordings.
-const SOUNDS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
 
 /// What a file is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +27,9 @@ impl Kind {
     pub fn of(path: &Path) -> Self {
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         match ending.as_str() {
-            SESSION => Self::Session,
+            saved::ENDING => Self::Session,
             PRESET => Self::Preset,
-            sound if SOUNDS.contains(&sound) => Self::Sound,
+            sound if clip::ENDINGS.contains(&sound) => Self::Sound,
             _ => Self::Model,
         }
     }

@@ -21,12 +21,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eframe::{App, CreationContext, NativeOptions};
-use egui::{Ui, ViewportBuilder, vec2};
+use egui::{Ui, ViewportBuilder, ViewportCommand, vec2};
 
 pub use panels::Window;
 pub use view::{Command, View};
 
 use crate::devices::Status;
+use crate::interrupt;
 use studio::Studio;
 use view::TrackView;
 
@@ -41,7 +42,7 @@ const HIDDEN: Duration = Duration::from_secs(5);
 /// A peak below this, dB, is silence.
 const SILENCE_DB: f32 = -100.0;
 
-/// Opens the window, and plays until it is closed.
+/// Opens the window, and plays until it is closed. Ctrl-C or a termination closes it: recordings become complete.
 ///
 /// # Errors
 /// When there is no display, in one line.
@@ -64,6 +65,8 @@ struct Ondes {
 impl Ondes {
     fn new(context: &CreationContext<'_>) -> Self {
         let context = context.egui_ctx.clone();
+        let asked = context.clone();
+        interrupt::listen_and_wake(move || asked.request_repaint());
         Self {
             studio: Studio::open(settings::folder(), Arc::new(move || context.request_repaint())),
             window: Window::new(),
@@ -74,6 +77,9 @@ impl Ondes {
 impl App for Ondes {
     fn logic(&mut self, context: &egui::Context, _: &mut eframe::Frame) {
         self.studio.tick();
+        if interrupt::requested() {
+            context.send_viewport_cmd(ViewportCommand::Close);
+        }
         let hidden = context.input(|input| input.viewport().visible() == Some(false));
         context.request_repaint_after(if hidden { HIDDEN } else { REST });
     }

@@ -108,7 +108,7 @@ impl Window {
             });
             named(ui, combo.response, "Format of recordings");
             ui.checkbox(&mut takes.tracks, "Each track to its own file")
-                .on_hover_text("Besides the master: each track as it is before its fader");
+                .on_hover_text("Besides the master: each track as it is after its fader");
             over = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close").clicked()).inner;
         });
         if takes != view.takes {

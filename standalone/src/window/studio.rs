@@ -17,7 +17,7 @@ use ondes_instance::shared::Shared;
 use ondes_instance::state::Look;
 use ondes_ui::{Level, Owner};
 
-use super::dropped::{Arrival, Kind, SESSION};
+use super::dropped::{Arrival, Kind};
 use super::inventory::Scan;
 use super::settings::Settings;
 use super::takes::Files;
@@ -25,7 +25,7 @@ use super::unsaved::Unsaved;
 use super::view::{ClipView, Command, Question, TrackView, View};
 use crate::loader::Outcome;
 use crate::rack::clip::Clip;
-use crate::rack::saved::Input;
+use crate::rack::saved::{self, Input};
 use crate::rack::{Console, Meter, SessionFile};
 use crate::rig::Rig;
 
@@ -684,8 +684,8 @@ fn name(path: &Path) -> String {
 /// The path that was typed: with the ending of sessions, and among the user's documents where no folder is named.
 fn named(typed: &Path) -> PathBuf {
     let mut path = typed.to_owned();
-    if path.extension().is_none_or(|ending| ending != SESSION) {
-        path.as_mut_os_string().push(format!(".{SESSION}"));
+    if path.extension().is_none_or(|ending| ending != saved::ENDING) {
+        path.as_mut_os_string().push(format!(".{}", saved::ENDING));
     }
     match dirs::document_dir().or_else(dirs::home_dir) {
         Some(documents) if path.is_relative() => documents.join("Ondes").join(path),

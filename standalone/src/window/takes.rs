@@ -16,7 +16,7 @@ pub struct Takes {
     pub folder: Option<PathBuf>,
     /// What they are written as.
     pub format: Format,
-    /// Besides the master, each track gets a file, as it is before its fader.
+    /// Besides the master, each track gets a file, as it is after its fader.
     pub tracks: bool,
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use ondes_engine::model::file;
 use serde_json::Value;
 
-use crate::common::{Folder, json_lines, tone, two_tracks, write_wav};
+use crate::common::{Folder, codec, effect, json_lines, midi, tone, two_tracks, write_wav};
 
 /// Recordings of the batch, in its order.
 const TAKES: [&str; 7] = ["a.wav", "b.wav", "deep/c.wav", "deep/er/d.WAV", "deep/e.wave", "f.g.wav", "z.wav"];
@@ -76,6 +77,42 @@ fn every_file_becomes_what_it_becomes_alone() {
     assert_eq!((&summary["files"], &summary["rendered"]), (&Value::from(7), &Value::from(7)));
     let seconds: f64 = lines.iter().filter_map(|line| line["seconds"].as_f64()).sum();
     assert!((summary["seconds"].as_f64().expect("a number") - seconds).abs() < 1e-9);
+}
+
+#[test]
+fn a_pipeline_that_plays_file_after_file_plays_each_as_if_it_were_the_first() {
+    let folder = Folder::new();
+    file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
+    file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
+    for name in ["in", "songs"] {
+        std::fs::create_dir(folder.path(name)).expect("a folder is made");
+    }
+    for index in 0..3_u8 {
+        let sound = tone(200.0 + 70.0 * f64::from(index), 0.2, 48_000).map(|sample| sample + 0.1);
+        write_wav(&folder.path(&format!("in/{index}.wav")), 48_000, 1, sound);
+        // Chords of more notes than there are voices.
+        let notes: Vec<_> = (0..3).map(|key| (0, 0, 60 + 4 * key + index, 100 * u32::from(index), 400)).collect();
+        std::fs::write(folder.path(&format!("songs/{index}.mid")), midi(&[""], &notes)).expect("the file is written");
+    }
+    let notes = ["--voices", "1", "--transpose", "3", "--control", "brightness=12", "--seed", "5"];
+    let cases: [(&str, [&str; 2], &[&str]); 4] = [
+        ("small.ondes", ["--midi", "songs"], &notes),
+        ("small.ondes", ["--input", "in"], &["--transpose", "-5"]),
+        ("half.ondes", ["--input", "in"], &[]),
+        ("mean.ondes", ["--input", "in"], &["--control", "latent1.scale=0.5"]),
+    ];
+    for (model, source, more) in cases {
+        let many = [&["render", model], &source[..], more, &["--out", "out", "--force", "--jobs", "1"]].concat();
+        let (lines, _) = folder.batch(&many);
+        assert_eq!(lines.len(), 3);
+        for line in lines {
+            let (from, out) = (line["source"].as_str().expect("a name"), line["out"].as_str().expect("a name"));
+            let alone = folder.json(&[&["render", model, source[0], from], more, &["--out", "alone.wav"]].concat());
+            assert_eq!(line["notes_dropped"], alone["notes_dropped"]);
+            let read = |name: &str| std::fs::read(folder.path(name)).expect("there is a file");
+            assert!(read(out) == read("alone.wav"), "{model} {from}");
+        }
+    }
 }
 
 #[test]

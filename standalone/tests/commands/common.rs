@@ -35,6 +35,8 @@ impl Folder {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ondes"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        // No command needs a display, and without one no window opens.
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
         command
     }
 

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod batch;
+mod bench;
 mod captures;
 mod common;
 mod info;
@@ -11,4 +12,5 @@ mod midi;
 mod normalize;
 mod output;
 mod recording;
+mod session;
 mod shell;

@@ -13,7 +13,7 @@ fn completions_know_commands_and_options() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = printed(&folder, &["completions", shell]);
-        for word in ["render", "info", "completions", "normalize", "shard"] {
+        for word in ["render", "info", "bench", "import", "completions", "normalize", "shard", "stems"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -47,7 +47,7 @@ fn man_pages_have_the_options_and_the_examples_as_they_are_laid_out() {
 #[test]
 fn every_help_has_examples() {
     let folder = Folder::new();
-    for command in [&[][..], &["render"], &["info"], &["play"], &["completions"], &["man"]] {
+    for command in [&[][..], &["render"], &["info"], &["bench"], &["import"], &["play"], &["completions"], &["man"]] {
         let help = printed(&folder, &[command, &["--help"]].concat());
         assert!(help.contains("Examples:\n"), "{command:?}");
     }

@@ -26,15 +26,17 @@ fn colours(connection: &RustConnection, window: u32) -> Option<usize> {
 }
 
 #[test]
-fn the_window_opens_and_plays() {
+fn the_window_opens_and_plays_and_a_termination_closes_it() {
     if std::env::var_os("DISPLAY").is_none() {
         eprintln!("no display: the app's window is not opened");
         return;
     }
-    alone("window::the_window_opens_and_plays", || {
+    alone("window::the_window_opens_and_plays_and_a_termination_closes_it", || {
         let _server = Server::start();
         let folder = tempfile::tempdir().unwrap();
-        let mut app = Command::new(env!("CARGO_BIN_EXE_ondes"));
+        // A test that runs in the background of a shell may have inherited that signals mean nothing; so would the program.
+        let mut app = Command::new("env");
+        app.args(["--default-signal", env!("CARGO_BIN_EXE_ondes")]);
         app.env("ONDES_CONFIG", folder.path()).env_remove("WAYLAND_DISPLAY");
         let mut app = app.stdin(Stdio::null()).spawn().unwrap();
         let (connection, screen) = x11rb::connect(None).expect("the display answers");
@@ -46,7 +48,13 @@ fn the_window_opens_and_plays() {
         });
         let (client, _) = jack::Client::new("looker", jack::ClientOptions::NO_START_SERVER).unwrap();
         wait_until("it plays", || !client.ports(Some("^Ondes:"), None, jack::PortFlags::IS_OUTPUT).is_empty());
-        app.kill().unwrap();
-        app.wait().unwrap();
+        assert!(Command::new("kill").arg(app.id().to_string()).status().unwrap().success());
+        let mut end = None;
+        wait_until("it has ended", || {
+            end = app.try_wait().unwrap();
+            end.is_some()
+        });
+        // As by closing the window, and not by the signal.
+        assert_eq!(end.unwrap().code(), Some(0));
     });
 }

@@ -3,6 +3,9 @@
 #![cfg(target_os = "linux")]
 
 mod allocation;
+#[path = "../commands/common.rs"]
+#[allow(dead_code, reason = "it is made for the tests of the commands")]
+mod common;
 mod errors;
 mod losses;
 #[path = "../devices/peer.rs"]
@@ -10,6 +13,7 @@ mod losses;
 mod peer;
 mod program;
 mod rack;
+mod rendered;
 mod same;
 #[path = "../devices/server.rs"]
 #[allow(dead_code, reason = "it is made for the tests of the devices")]

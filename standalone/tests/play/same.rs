@@ -1,6 +1,10 @@
 //! What is played is what is rendered.
 
-use ondes::rack::limiter::CEILING;
+use std::path::Path;
+
+use ondes::rack::limiter::{CEILING, Limiter};
+use ondes_engine::model::file;
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone};
@@ -13,6 +17,14 @@ fn peak(sound: &[f32]) -> f32 {
     sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
 
+/// Samples by which a model is heard late when it is played like that.
+fn latency(model: &Path, play: &[&str]) -> usize {
+    let source = if play.contains(&"--input") { Source::Sound } else { Source::Notes };
+    let options = PipelineOptions { sample_rate: RATE, source, ..PipelineOptions::default() };
+    let pipeline = Pipeline::new(&file::read(model).unwrap(), &options).unwrap();
+    pipeline.latency_samples() + Limiter::new(RATE).latency_samples()
+}
+
 /// Plays with those arguments until it ends by itself; what was heard, and recorded, is what is rendered with `arguments`.
 fn assert_same(play: &[&str], arguments: &[&str], folder: &std::path::Path) {
     let rendered = render(folder, arguments);
@@ -22,8 +34,11 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &std::path::Path) {
     let ears = Ears::open();
     print!("{}", playing.end_well());
     let recorded = decode(&folder.join("take.wav"));
+    // The recording begins with the first sample.
+    let late = latency(Path::new(arguments[0]), play);
     for (heard, recorded) in ears.heard().iter().zip(&recorded) {
-        // Others connect, and the recording begins, after the first sample.
+        assert_eq!(place(&rendered, recorded).0, late as isize);
+        // Others connect later.
         for (sound, late) in [(heard, "heard"), (recorded, "recorded")] {
             let (shift, count) = place(&rendered, sound);
             let missing = (-shift).max(0) as usize;

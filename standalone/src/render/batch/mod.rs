@@ -1,4 +1,4 @@
-//! Many files, several at a time, one pipeline each.
+//! Many files, several at a time. Each job has a pipeline, which plays one file after the other.
 //!
 //! [`list`] is what is to be rendered and where to, in an order that does not depend on how it was asked for; [`shard`] is a
 //! part of it; [`freshness`] knows what need not be done again; [`outcome`] is what is said.
@@ -24,7 +24,7 @@ use anyhow::{anyhow, bail};
 pub use shard::Shard;
 
 use super::destination::Place;
-use super::player::Player;
+use super::player::{Player, Spare};
 use crate::interrupt::{self, Interrupted};
 use crate::progress::Progress;
 use crate::terminal;
@@ -95,8 +95,9 @@ impl Batch<'_> {
             for _ in 0..self.jobs {
                 let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || {
+                    let mut spare = Spare::default();
                     while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(outcome) = self.play(entry) else { break };
+                        let Some(outcome) = self.play(entry, &mut spare) else { break };
                         // Who listens goes away only when there is nobody to tell; then all of us are asked to stop.
                         drop(sender.send(outcome));
                     }
@@ -115,11 +116,11 @@ impl Batch<'_> {
     }
 
     /// Plays a file; nothing comes of it when somebody interrupts.
-    fn play(&self, entry: &Entry) -> Option<Outcome> {
+    fn play(&self, entry: &Entry, spare: &mut Spare) -> Option<Outcome> {
         interrupt::check().ok()?;
         let place = Place::File(entry.out.clone());
         let report = make_folder(&entry.out)
-            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now()));
+            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now(), spare));
         match report {
             Ok(report) => {
                 // Where times cannot be set it keeps the one it has, which is good enough while nobody writes what we read.

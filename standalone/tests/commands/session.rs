@@ -1,0 +1,133 @@
+//! Sessions that cannot be rendered, and how others end.
+
+use ondes_engine::model::file;
+use ondes_instance::library::Reference;
+use serde_json::{Value, json};
+
+use crate::common::{Folder, two_tracks};
+
+/// A session of one track that plays the small instrument, as a window saves it.
+fn session(folder: &Folder) -> Value {
+    let path = folder.path("small.ondes");
+    let model = Reference::to(&file::read(&path).expect("a model"), Some(path));
+    json!({
+        "format": "ondes-session",
+        "version": 1,
+        "tracks": [{ "name": "Small/1", "product": "org.ondes.instrument", "selection": { "model": model } }],
+    })
+}
+
+fn write(folder: &Folder, session: &Value) {
+    std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+}
+
+fn with_session() -> Folder {
+    let folder = Folder::new();
+    std::fs::write(folder.path("song.mid"), two_tracks()).expect("the file is written");
+    write(&folder, &session(&folder));
+    folder
+}
+
+const RENDER: [&str; 4] = ["render", "a.ondes-session", "--midi", "song.mid"];
+
+#[test]
+fn it_lasts_as_long_as_it_sounds_or_as_it_is_told() {
+    let folder = with_session();
+    let report = folder.json(&RENDER);
+    assert_eq!((&report["out"], &report["session"]), (&json!("a.wav"), &json!("a.ondes-session")));
+    let seconds = report["seconds"].as_f64().expect("a number");
+    assert!(seconds > 1.5 && seconds < 4.0, "{seconds}");
+    assert_eq!((&report["tracks"][0]["name"], &report["tracks"][0]["out"]), (&json!("Small/1"), &Value::Null));
+    assert!(report["latency_samples"].as_u64().is_some_and(|samples| samples > 72));
+    assert_eq!(report["reduction_db"], 0.0);
+    let reader = hound::WavReader::open(folder.path("a.wav")).expect("a WAV");
+    assert_eq!(
+        (reader.spec().channels, u64::from(reader.duration())),
+        (2, report["frames"].as_u64().expect("a number"))
+    );
+    let report = folder.json(&[&RENDER[..], &["--seconds", "0.5", "--sample-rate", "44100", "--bits", "16"]].concat());
+    assert_eq!(
+        (&report["frames"], &report["bits"], &report["sample_rate"]),
+        (&json!(22_050), &json!(16), &json!(44_100))
+    );
+    // The rate that the session was played at.
+    let mut other = session(&folder);
+    other["audio"] = json!({ "sample_rate": 32_000 });
+    write(&folder, &other);
+    assert_eq!(folder.json(&RENDER)["sample_rate"], 32_000);
+    let output = folder.run(&[&RENDER[..], &["--out", "-"]].concat());
+    assert!(output.status.success() && output.stdout.starts_with(b"RIFF"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("× real time"));
+}
+
+#[test]
+fn it_is_brought_to_a_loudness() {
+    let folder = with_session();
+    let report = folder.json(&[&RENDER[..], &["--normalize", "-30"]].concat());
+    let lufs = report["lufs"].as_f64().expect("a number");
+    let mut meter = ebur128::EbuR128::new(2, 48_000, ebur128::Mode::I).expect("it can be measured");
+    let mut reader = hound::WavReader::open(folder.path("a.wav")).expect("a WAV");
+    let samples: Vec<f32> = reader.samples().collect::<Result<_, _>>().expect("whole samples");
+    meter.add_frames_f32(&samples).expect("it is measured");
+    let measured = meter.loudness_global().expect("it was measured");
+    assert!((lufs + 30.0).abs() < 0.05 && (measured + 30.0).abs() < 0.1, "{lufs} {measured}");
+    assert_eq!(report["warnings"], json!([]));
+}
+
+#[test]
+fn what_nobody_plays_is_said() {
+    let folder = with_session();
+    let report = folder.json(&["render", "a.ondes-session", "--seconds", "0.1"]);
+    let warning = report["warnings"][0].as_str().expect("a warning");
+    assert!(warning.contains("track 1 (Small/1)") && warning.contains("--midi"), "{warning}");
+    assert!(report["peak_db"].is_null() || report["peak_db"].as_f64().is_some_and(|peak| peak < -60.0));
+}
+
+#[test]
+fn bad_sessions_are_refused() {
+    let folder = with_session();
+    let sound = session(&folder);
+    let text = sound.to_string();
+    let refuses = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path("a.ondes-session"), text).expect("the file is written");
+        folder.refuses(&RENDER, &[&["a.ondes-session: "], words].concat());
+    };
+    refuses("", &["no session"]);
+    refuses("{}", &["no session"]);
+    for length in [1, text.len() / 2, text.len() - 1] {
+        refuses(&text[..length], &["no session"]);
+    }
+    refuses(&text.replace("\"version\":1", "\"version\":7"), &["version 7"]);
+    refuses(r#"{"format":"ondes-session","version":1}"#, &["no tracks"]);
+    refuses(r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, &["Settings"]);
+    let mut many = sound.clone();
+    many["tracks"] = vec![sound["tracks"][0].clone(); 17].into();
+    refuses(&many.to_string(), &["16 of 17"]);
+    let mut missing = sound.clone();
+    missing["tracks"][0]["selection"]["model"]["hash"] = "0".repeat(64).into();
+    refuses(&missing.to_string(), &["the model \"Small\" is missing", "small.ondes"]);
+    let mut mute = sound.clone();
+    mute["tracks"][0]["input"] = json!({ "file": { "path": "gone.wav" } });
+    refuses(&mute.to_string(), &["gone.wav: no such file"]);
+    folder.refuses(&["render", "none.ondes-session"], &["none.ondes-session: No such file"]);
+    write(&folder, &sound);
+    folder.refuses(&["render", "a.ondes-session"], &["--midi, --input or --seconds"]);
+    folder.refuses(&[&RENDER[..], &["--out", "song.mid"]].concat(), &["song.mid: is what is read"]);
+    folder.refuses(&[&RENDER[..], &["--out", "a.ondes-session"]].concat(), &["is what is read"]);
+    for (more, words) in [
+        (&["--control", "noise=1"][..], "--control is for a model"),
+        (&["--transpose", "1"], "--transpose is for a model"),
+        (&["--track", "High"], "--track is for a model"),
+        (&["--force"], "--force is for many files"),
+        (&["more.mid"], "one file for --midi"),
+        (&["--stems", "--out", "-"], "- is no file"),
+        (&["--stems", "--normalize", "-20"], "do not go together"),
+        (&["--input", "none.wav"], "none.wav: no such file"),
+    ] {
+        folder.refuses(&[&RENDER[..], more].concat(), &[words]);
+    }
+    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--stems"], &["--stems is for a session"]);
+    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--seconds", "2"], &["--seconds is for a session"]);
+    let output = folder.run(&["render", "a.ondes-session", "--seconds", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+}
