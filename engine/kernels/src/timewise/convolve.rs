@@ -60,6 +60,11 @@ impl TapWeights {
         self.bias.len()
     }
 
+    /// Outputs of the widest group.
+    fn widest(&self) -> usize {
+        self.groups.iter().map(|group| group.width).max().unwrap_or(0)
+    }
+
     /// Memory that they take.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.weights) + size_of_val(&*self.bias)
@@ -71,8 +76,8 @@ impl TapWeights {
 pub struct Convolution<'a> {
     /// The weights.
     pub weights: &'a TapWeights,
-    /// Where the row of each input starts, in the order of the weights.
-    pub inputs: &'a [usize],
+    /// What is read, in the order of the weights: some channels of a signal at one delay each.
+    pub taps: &'a [Rows],
     /// A residual.
     pub add: Option<Rows>,
     /// Where `y` goes.
@@ -84,7 +89,7 @@ pub struct Convolution<'a> {
 }
 
 struct Convolve<'a> {
-    convolution: Convolution<'a>,
+    chain: &'a [Convolution<'a>],
     signals: &'a mut [f32],
     frames: usize,
 }
@@ -92,128 +97,129 @@ struct Convolve<'a> {
 impl Kernel for Convolve<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let all = self.convolution.weights;
-        let mut packed = 0;
-        for &Group { first, width } in &all.groups {
-            let weights = &all.weights[packed..packed + all.inputs * width];
-            packed += weights.len();
-            if S::MANY_REGISTERS {
-                match width {
-                    8 => self.group::<S, 8, 8, 2>(s, first, weights, 0),
-                    7 => self.group::<S, 7, 7, 2>(s, first, weights, 0),
-                    6 => self.group::<S, 6, 6, 2>(s, first, weights, 0),
-                    5 => self.group::<S, 5, 5, 2>(s, first, weights, 0),
-                    4 => self.group::<S, 4, 4, 2>(s, first, weights, 0),
-                    3 => self.group::<S, 3, 3, 2>(s, first, weights, 0),
-                    2 => self.group::<S, 2, 2, 2>(s, first, weights, 0),
-                    _ => self.group::<S, 1, 1, 2>(s, first, weights, 0),
-                }
-            } else {
-                match width {
-                    8 => {
-                        self.group::<S, 8, 4, 1>(s, first, weights, 0);
-                        self.group::<S, 8, 4, 1>(s, first, weights, 4);
-                    }
-                    7 => {
-                        self.group::<S, 7, 4, 1>(s, first, weights, 0);
-                        self.group::<S, 7, 3, 1>(s, first, weights, 4);
-                    }
-                    6 => {
-                        self.group::<S, 6, 3, 1>(s, first, weights, 0);
-                        self.group::<S, 6, 3, 1>(s, first, weights, 3);
-                    }
-                    5 => {
-                        self.group::<S, 5, 3, 1>(s, first, weights, 0);
-                        self.group::<S, 5, 2, 2>(s, first, weights, 3);
-                    }
-                    4 => self.group::<S, 4, 4, 1>(s, first, weights, 0),
-                    3 => self.group::<S, 3, 3, 1>(s, first, weights, 0),
-                    2 => self.group::<S, 2, 2, 2>(s, first, weights, 0),
-                    _ => self.group::<S, 1, 1, 2>(s, first, weights, 0),
-                }
+        let widest = self.chain.iter().map(|convolution| convolution.weights.widest()).max().unwrap_or(WIDTH);
+        // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
+        let sums = if S::MANY_REGISTERS { 16 } else { 4 };
+        let most = [4, 2].into_iter().find(|vectors| vectors * widest <= sums).unwrap_or(1);
+        let (mut at, mut left) = (0, self.frames.div_ceil(LANES));
+        while left > 0 {
+            let vectors = if left >= most { most } else { left.min(2) };
+            match vectors {
+                4 => self.all::<S, 4>(s, at),
+                2 => self.all::<S, 2>(s, at),
+                _ => self.all::<S, 1>(s, at),
             }
-        }
-        let Self { convolution: Convolution { to, then, onto, .. }, signals, frames } = self;
-        match then {
-            Some(then) => each::then(s, then, signals, to, onto, frames),
-            None => {
-                if let Some(onto) = onto {
-                    each::over(s, &Add, signals, [to], onto, frames);
-                }
-            }
+            at += vectors * LANES;
+            left -= vectors;
         }
     }
 }
 
 impl Convolve<'_> {
-    /// Outputs `skip..skip + O` of a group of `W` that starts at `first`: all frames, F vectors at a time.
+    /// All of the chain, F vectors from frame `at` on.
     #[inline(always)]
-    fn group<S: Simd, const W: usize, const O: usize, const F: usize>(
-        &mut self,
-        s: S,
-        first: usize,
-        weights: &[f32],
-        skip: usize,
-    ) {
-        let (mut at, mut vectors) = (0, self.frames.div_ceil(LANES));
-        while vectors >= F {
-            self.tile::<S, W, O, F>(s, at, first, weights, skip);
-            at += F * LANES;
-            vectors -= F;
-        }
-        if F > 2 && vectors >= 2 {
-            self.tile::<S, W, O, 2>(s, at, first, weights, skip);
-            at += 2 * LANES;
-            vectors -= 2;
-        }
-        if F > 1 && vectors >= 1 {
-            self.tile::<S, W, O, 1>(s, at, first, weights, skip);
+    fn all<S: Simd, const F: usize>(&mut self, s: S, at: usize) {
+        for convolution in self.chain {
+            let all = convolution.weights;
+            let mut packed = 0;
+            for &Group { first, width } in &all.groups {
+                let weights = &all.weights[packed..packed + all.inputs * width];
+                packed += weights.len();
+                let mut group = Tile { convolution, signals: self.signals, at, first, weights };
+                match (width, S::MANY_REGISTERS) {
+                    (8, true) => group.sum::<S, 8, 8, F>(s, 0),
+                    (7, true) => group.sum::<S, 7, 7, F>(s, 0),
+                    (6, true) => group.sum::<S, 6, 6, F>(s, 0),
+                    (5, true) => group.sum::<S, 5, 5, F>(s, 0),
+                    (8, false) => {
+                        group.sum::<S, 8, 4, F>(s, 0);
+                        group.sum::<S, 8, 4, F>(s, 4);
+                    }
+                    (7, false) => {
+                        group.sum::<S, 7, 4, F>(s, 0);
+                        group.sum::<S, 7, 3, F>(s, 4);
+                    }
+                    (6, false) => {
+                        group.sum::<S, 6, 3, F>(s, 0);
+                        group.sum::<S, 6, 3, F>(s, 3);
+                    }
+                    (5, false) => {
+                        group.sum::<S, 5, 3, F>(s, 0);
+                        group.sum::<S, 5, 2, F>(s, 3);
+                    }
+                    (4, _) => group.sum::<S, 4, 4, F>(s, 0),
+                    (3, _) => group.sum::<S, 3, 3, F>(s, 0),
+                    (2, _) => group.sum::<S, 2, 2, F>(s, 0),
+                    _ => group.sum::<S, 1, 1, F>(s, 0),
+                }
+            }
+            let here = |rows: Rows| Rows { start: rows.start + at, ..rows };
+            let (to, onto) = (here(convolution.to), convolution.onto.map(here));
+            match (convolution.then, onto) {
+                (Some(then), onto) => each::then(s, then, self.signals, to, onto, F * LANES),
+                (None, Some(onto)) => each::over(s, &Add, self.signals, [to], onto, F * LANES),
+                (None, None) => {}
+            }
         }
     }
+}
 
-    /// Outputs `skip..skip + O` of a group of `W` that starts at `first`, F vectors from frame `at` on.
+/// Some frames of a group of outputs.
+struct Tile<'a> {
+    convolution: &'a Convolution<'a>,
+    signals: &'a mut [f32],
+    at: usize,
+    /// The first output.
+    first: usize,
+    /// Those of the group.
+    weights: &'a [f32],
+}
+
+impl Tile<'_> {
+    /// Outputs `skip..skip + O` of a group of `W`, F vectors.
     #[inline(always)]
-    fn tile<S: Simd, const W: usize, const O: usize, const F: usize>(
-        &mut self,
-        s: S,
-        at: usize,
-        first: usize,
-        weights: &[f32],
-        skip: usize,
-    ) {
+    fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&mut self, s: S, skip: usize) {
+        let Self { convolution: Convolution { weights: all, taps, add, to, .. }, signals, at, first, weights } = self;
+        let first = *first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
-            let bias = s.splat(self.convolution.weights.bias[first + skip + o]);
+            let bias = s.splat(all.bias[first + o]);
             for f in 0..F {
                 sums[o][f] = bias;
             }
         }
-        let weights = weights.as_chunks::<W>().0;
-        for (weight, &row) in weights.iter().zip(self.convolution.inputs) {
-            let x = self.signals[row + at..row + at + F * LANES].as_chunks().0;
-            let mut values = [s.splat(0.0); F];
-            for f in 0..F {
-                values[f] = s.load(&x[f]);
-            }
-            for o in 0..O {
-                let weight = s.splat(weight[skip + o]);
+        let mut weights = weights.as_chunks::<W>().0.iter();
+        for tap in *taps {
+            let mut row = tap.start + *at;
+            for weight in weights.by_ref().take(tap.channels) {
+                let x = signals[row..row + F * LANES].as_chunks().0;
+                row += tap.stride;
+                let mut values = [s.splat(0.0); F];
                 for f in 0..F {
-                    sums[o][f] = s.fma(weight, values[f], sums[o][f]);
+                    values[f] = s.load(&x[f]);
+                }
+                for o in 0..O {
+                    let weight = s.splat(weight[skip + o]);
+                    for f in 0..F {
+                        sums[o][f] = s.fma(weight, values[f], sums[o][f]);
+                    }
                 }
             }
         }
-        if let Some(add) = self.convolution.add {
+        let row = |rows: &Rows, o: usize| {
+            let start = rows.start + (first + o) * rows.stride + *at;
+            start..start + F * LANES
+        };
+        if let Some(add) = add {
             for o in 0..O {
-                let row = add.start + (first + skip + o) * add.stride + at;
-                let x = self.signals[row..row + F * LANES].as_chunks().0;
+                let x = signals[row(add, o)].as_chunks().0;
                 for f in 0..F {
                     sums[o][f] = s.add(s.load(&x[f]), sums[o][f]);
                 }
             }
         }
         for o in 0..O {
-            let row = self.convolution.to.start + (first + skip + o) * self.convolution.to.stride + at;
-            let y = self.signals[row..row + F * LANES].as_chunks_mut().0;
+            let y = signals[row(to, o)].as_chunks_mut().0;
             for f in 0..F {
                 s.store(sums[o][f], &mut y[f]);
             }
@@ -222,15 +228,18 @@ impl Convolve<'_> {
 }
 
 impl Kernels {
-    /// Computes `frames` frames of a convolution over the rows of `signals`.
+    /// Computes `frames` frames of convolutions over the rows of `signals`, one after the other for a few frames at a time:
+    /// what one of them makes, a later one may read at the same frame, but not later, and none may change what one before
+    /// it reads at another frame.
     ///
     /// # Panics
-    /// When the weights are for another number of inputs or outputs, or whole vectors of `frames` frames of a row lie
-    /// outside the slice.
-    pub fn convolve_rows(self, convolution: Convolution<'_>, signals: &mut [f32], frames: usize) {
-        let Convolution { weights, inputs, to, .. } = convolution;
-        assert_eq!(inputs.len(), weights.inputs, "a weight for each input");
-        assert_eq!(to.channels, weights.outputs(), "a row for each output");
-        self.run(Convolve { convolution, signals, frames });
+    /// When weights are for another number of inputs or outputs, or whole vectors of `frames` frames of a row lie outside
+    /// the slice.
+    pub fn convolve_rows(self, chain: &[Convolution<'_>], signals: &mut [f32], frames: usize) {
+        for Convolution { weights, taps, to, .. } in chain {
+            assert_eq!(taps.iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs, "a weight for each input");
+            assert_eq!(to.channels, weights.outputs(), "a row for each output");
+        }
+        self.run(Convolve { chain, signals, frames });
     }
 }

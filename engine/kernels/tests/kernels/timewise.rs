@@ -21,11 +21,13 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     let rows = |first: usize| Rows { start: first * stride, stride, channels: outputs };
     let (to, onto) = (rows(inputs), rows(inputs + outputs));
     let before = signals.clone();
-    let starts: Vec<usize> = (0..inputs).map(|input| input * stride).collect();
+    // Two signals.
+    let some = inputs / 2;
+    let taps = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
     // The residual lies where the result goes, as in a network that needs it no more.
     let convolution =
-        Convolution { weights: &packed, inputs: &starts, add: Some(to), to, then: Some(Unary::Tanh), onto: Some(onto) };
-    kernels.convolve_rows(convolution, &mut signals, frames);
+        Convolution { weights: &packed, taps: &taps, add: Some(to), to, then: Some(Unary::Tanh), onto: Some(onto) };
+    kernels.convolve_rows(&[convolution], &mut signals, frames);
     let mut found = Vec::new();
     let mut expected = Vec::new();
     for output in 0..outputs {
@@ -49,6 +51,36 @@ fn a_convolution_is_the_sum_in_every_variant() {
         assert_close(&reference, &expected, 1e-5, 1e-5);
         for kernels in Kernels::available() {
             assert_same_bits(&convolve(kernels, inputs, outputs, frames).0, &reference);
+        }
+    });
+}
+
+#[test]
+fn a_chain_is_its_convolutions_one_after_the_other() {
+    check((1_usize..20, 1_usize..20, 1_usize..100), |(inputs, outputs, frames)| {
+        let mut noise = Noise::new((inputs * 37 + outputs) as u64);
+        let stride = room(frames);
+        let rows = |first: usize, channels: usize| Rows { start: first * stride, stride, channels };
+        let (x, y, z) = (rows(0, inputs), rows(inputs, outputs), rows(inputs + outputs, inputs));
+        let mut weights = |from: usize, to: usize| {
+            let (bias, weights) = (noise.vec(to, 0.2), noise.vec(from * to, 0.3));
+            TapWeights::new(from, &bias, |output, input| weights[output * from + input])
+        };
+        let (first, second) = (weights(inputs, outputs), weights(outputs, inputs));
+        let signals = noise.vec((2 * inputs + outputs) * stride, 1.0);
+        let (taps, own) = ([x], [y]);
+        let chain = [
+            Convolution { weights: &first, taps: &taps, add: None, to: y, then: Some(Unary::Tanh), onto: None },
+            Convolution { weights: &second, taps: &own, add: Some(x), to: z, then: None, onto: None },
+        ];
+        for kernels in Kernels::available() {
+            let (mut together, mut apart) = (signals.clone(), signals.clone());
+            kernels.convolve_rows(&chain, &mut together, frames);
+            chain.iter().for_each(|one| kernels.convolve_rows(&[*one], &mut apart, frames));
+            for channel in 0..inputs {
+                let row = z.start + channel * stride..z.start + channel * stride + frames;
+                assert_same_bits(&together[row.clone()], &apart[row]);
+            }
         }
     });
 }
@@ -103,8 +135,9 @@ fn operations_at_each_frame_are_those_of_slices() {
 fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
-    let convolution = Convolution { weights: &weights, inputs: &[1], add: None, to, then: None, onto: None };
-    Kernels::detect().convolve_rows(convolution, &mut [0.0; 16], 16);
+    let taps = [Rows { start: 1, ..to }];
+    let convolution = Convolution { weights: &weights, taps: &taps, add: None, to, then: None, onto: None };
+    Kernels::detect().convolve_rows(&[convolution], &mut [0.0; 16], 16);
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

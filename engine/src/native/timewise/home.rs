@@ -14,7 +14,7 @@ pub struct Home {
     /// Frames before the newest chunk that are still looked at.
     reach: usize,
     /// Frames until a ring comes round; 0 where the past is short and is moved to the front now and then.
-    round: usize,
+    pub round: usize,
     /// From one channel to the next, in values.
     pub stride: usize,
 }
@@ -26,7 +26,7 @@ impl Home {
     pub fn new(start: usize, channels: usize, reach: usize) -> Self {
         let line = FRAMES_OF_A_VECTOR;
         // A past is moved as a whole, all at one time: that must not be long.
-        let round = if reach > CHUNK { (reach + CHUNK).next_multiple_of(line) } else { 0 };
+        let round = if reach > CHUNK { (reach + CHUNK).next_multiple_of(CHUNK) } else { 0 };
         let chunks = if reach == 0 { 1 } else { CHUNKS };
         let frames = if round > 0 { round + CHUNK } else { first(reach) + chunks * CHUNK };
         // An odd number of cache lines: equal frames of all channels must not fall into one set of the cache.
@@ -47,11 +47,6 @@ impl Home {
     /// Where the row of a channel begins.
     pub fn row(&self, channel: usize) -> usize {
         self.start + channel * self.stride
-    }
-
-    /// The frame that lies `delay` frames before frame `now`.
-    pub fn frame(&self, now: usize, delay: usize) -> usize {
-        if now >= delay { now - delay } else { now + self.round - delay }
     }
 
     /// Makes whole what lies on both sides of the seam of a ring, after `frames` frames were written at `now`.

@@ -6,9 +6,9 @@
 mod home;
 mod network;
 
-use home::CHUNK;
-use network::{Network, Pass, Tap, View};
-use ondes_kernels::{Convolution, Kernels};
+use home::{CHUNK, Home};
+use network::{Convolve, Network, Pass, View};
+use ondes_kernels::{Convolution, Kernels, Rows};
 
 use super::layers::{Io, Layer};
 use crate::model::graph::Shapes;
@@ -20,8 +20,8 @@ pub struct Timewise {
     streams: Vec<Stream>,
     /// All that a stream that begins has heard; none for silence of all time.
     settled: Option<Stream>,
-    /// Where the rows that one convolution reads start.
-    inputs: Vec<usize>,
+    /// Where that lies which the convolutions of a pass read.
+    taps: Vec<Rows>,
 }
 
 /// All signals of one stream.
@@ -58,7 +58,7 @@ impl Stream {
     }
 
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
-    fn run(&mut self, kernels: Kernels, network: &Network, inputs: &mut [usize], frames: usize) {
+    fn run(&mut self, kernels: Kernels, network: &Network, taps: &mut [Rows], frames: usize) {
         let signals = &mut self.signals[self.start..];
         let rows = |view: View| view.rows(&network.homes, &self.now);
         let close = |signals: &mut [f32], view: View| {
@@ -67,19 +67,17 @@ impl Stream {
         network.inputs.iter().for_each(|&view| close(signals, view));
         for pass in &network.passes {
             match pass {
-                Pass::Convolve { weights, taps, add, to, then, onto } => {
-                    let mut starts = &mut inputs[..];
-                    for Tap { home, delay, rows } in taps {
-                        let frame = network.homes[*home].frame(self.now[*home], *delay);
-                        let (starts_here, rest) = starts.split_at_mut(rows.len());
-                        starts_here.iter_mut().zip(rows).for_each(|(start, row)| *start = row + frame);
-                        starts = rest;
+                Pass::Convolve { first, second } => {
+                    let (here, rest) = taps.split_at_mut(first.taps.len());
+                    let convolution = |convolve, taps| convolution(convolve, &network.homes, &self.now, taps);
+                    match second {
+                        None => kernels.convolve_rows(&[convolution(first, here)], signals, frames),
+                        Some(second) => {
+                            let there = &mut rest[..second.taps.len()];
+                            let chain = [convolution(first, here), convolution(second, there)];
+                            kernels.convolve_rows(&chain, signals, frames);
+                        }
                     }
-                    let inputs = &inputs[..weights.inputs()];
-                    let [add, onto] = [add, onto].map(|view| view.map(rows));
-                    let to = rows(*to);
-                    let convolution = Convolution { weights, inputs, add, to, then: *then, onto };
-                    kernels.convolve_rows(convolution, signals, frames);
                 }
                 Pass::Unary { operation, at } => kernels.unary_rows(*operation, signals, rows(*at), frames),
                 Pass::Binary { operation, x, at } => {
@@ -98,19 +96,28 @@ impl Stream {
     }
 }
 
+/// A convolution in the chunk at hand, with a place for each of its taps.
+#[inline(always)]
+fn convolution<'a>(convolve: &'a Convolve, homes: &[Home], now: &[usize], places: &'a mut [Rows]) -> Convolution<'a> {
+    let Convolve { weights, taps, add, to, then, onto } = convolve;
+    places.iter_mut().zip(taps).for_each(|(place, tap)| *place = tap.rows(now));
+    let [add, onto] = [add, onto].map(|view| view.map(|view| view.rows(homes, now)));
+    Convolution { weights, taps: places, add, to: to.rows(homes, now), then: *then, onto }
+}
+
 impl Timewise {
     /// None where some of the method is not at the rate of sound, or has ops that are not made for this.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize) -> Option<Self> {
         let network = Network::new(method, shapes, weights)?;
-        let inputs = vec![0; network.most_inputs()];
+        let taps = vec![Rows::default(); network.most_taps()];
         let streams = (0..streams).map(|_| Stream::new(&network)).collect();
-        Some(Self { network, streams, settled: None, inputs })
+        Some(Self { network, streams, settled: None, taps })
     }
 }
 
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let Self { network, streams, inputs, .. } = self;
+        let Self { network, streams, taps, .. } = self;
         let output = network.output;
         let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
@@ -127,7 +134,7 @@ impl Layer for Timewise {
                         to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
                     }
                 }
-                stream.run(kernels, network, inputs, frames);
+                stream.run(kernels, network, taps, frames);
                 let from = output.rows(&network.homes, &stream.now);
                 for channel in 0..output.channels {
                     let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];

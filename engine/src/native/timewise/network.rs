@@ -1,7 +1,8 @@
 //! From the nodes of a method to passes over rows.
 //!
 //! What can be one pass becomes one: a convolution sums other convolutions into the same registers and adds a residual at
-//! its end; activations and sums happen where their input lies.
+//! its end; activations and sums happen where their input lies; a layer's second convolution follows its first a few frames
+//! at a time.
 
 use ondes_kernels::{Binary, Rows, TapWeights, Unary};
 
@@ -20,32 +21,71 @@ pub struct View {
 impl View {
     /// Where it lies in the chunk at hand.
     pub fn rows(self, homes: &[Home], now: &[usize]) -> Rows {
-        let home = &homes[self.home];
-        Rows { start: home.row(self.first) + now[self.home], stride: home.stride, channels: self.channels }
+        self.rows_at(&homes[self.home], now[self.home])
+    }
+
+    fn rows_at(self, home: &Home, frame: usize) -> Rows {
+        Rows { start: home.row(self.first) + frame, stride: home.stride, channels: self.channels }
     }
 }
 
-/// The channels of a home that are read together, so many frames late.
-#[derive(Clone, Debug)]
+/// What is read so many frames late.
+#[derive(Clone, Copy, Debug)]
 pub struct Tap {
-    pub home: usize,
+    pub view: View,
     pub delay: usize,
-    /// Where the row of each channel begins.
-    pub rows: Vec<usize>,
+    /// What [`View::rows`] says of frame 0, and where the ring comes round: ready, since there are many taps.
+    rows: Rows,
+    round: usize,
+}
+
+impl Tap {
+    fn new(view: View, delay: usize, home: &Home) -> Self {
+        Self { view, delay, rows: view.rows_at(home, 0), round: home.round }
+    }
+
+    /// Where it lies in the chunk at hand.
+    pub fn rows(&self, now: &[usize]) -> Rows {
+        // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
+        // at each tap at another time.
+        let frame = now[self.view.home] as isize - self.delay as isize;
+        let frame = frame + (self.round as isize & (frame >> (isize::BITS - 1)));
+        Rows { start: self.rows.start + frame as usize, ..self.rows }
+    }
+}
+
+/// A convolution with all that happens in its pass.
+pub struct Convolve {
+    pub weights: TapWeights,
+    /// What is read, in the order of the weights.
+    pub taps: Vec<Tap>,
+    pub add: Option<View>,
+    pub to: View,
+    /// An activation of what comes out.
+    pub then: Option<Unary>,
+    /// Where what comes out is added as well.
+    pub onto: Option<View>,
+}
+
+impl Convolve {
+    /// What it changes.
+    fn targets(&self) -> impl Iterator<Item = View> {
+        [Some(self.to), self.onto].into_iter().flatten()
+    }
+
+    /// Whether it reads nothing that the other one changes but at the same frame.
+    fn reads_along(&self, other: &Self) -> bool {
+        let changed = |tap: &Tap| other.targets().any(|view| view.home == tap.view.home);
+        self.taps.iter().all(|tap| tap.delay == 0 || !changed(tap))
+    }
 }
 
 /// One pass over a chunk.
 pub enum Pass {
     Convolve {
-        weights: TapWeights,
-        /// What is read, in the order of the weights.
-        taps: Vec<Tap>,
-        add: Option<View>,
-        to: View,
-        /// An activation of what comes out.
-        then: Option<Unary>,
-        /// Where what comes out is added as well.
-        onto: Option<View>,
+        first: Box<Convolve>,
+        /// Done along with it, a few frames at a time.
+        second: Option<Box<Convolve>>,
     },
     Unary {
         operation: Unary,
@@ -59,27 +99,30 @@ pub enum Pass {
 }
 
 impl Pass {
+    /// The convolutions in it.
+    fn convolutions(&self) -> impl Iterator<Item = &Convolve> {
+        let (first, second) = match self {
+            Self::Convolve { first, second } => (Some(first), second.as_ref()),
+            Self::Unary { .. } | Self::Binary { .. } => (None, None),
+        };
+        first.into_iter().chain(second).map(AsRef::as_ref)
+    }
+
     /// What it changes.
     pub fn targets(&self) -> impl Iterator<Item = View> {
-        let (first, second) = match *self {
-            Self::Convolve { to, onto, .. } => (to, onto),
-            Self::Unary { at, .. } | Self::Binary { at, .. } => (at, None),
+        let other = match *self {
+            Self::Unary { at, .. } | Self::Binary { at, .. } => Some(at),
+            Self::Convolve { .. } => None,
         };
-        [Some(first), second].into_iter().flatten()
+        self.convolutions().flat_map(Convolve::targets).chain(other)
     }
 
     /// Whether it looks at a home or changes it.
     fn touches(&self, home: usize) -> bool {
-        let taps: &[Tap] = if let Self::Convolve { taps, .. } = self { taps } else { &[] };
-        let other = match *self {
-            Self::Convolve { add, .. } => add,
-            Self::Binary { x, .. } => Some(x),
-            Self::Unary { .. } => None,
-        };
-        taps.iter()
-            .map(|tap| tap.home)
-            .chain(other.into_iter().chain(self.targets()).map(|view| view.home))
-            .any(|h| h == home)
+        let taps =
+            self.convolutions().flat_map(|convolve| convolve.taps.iter().map(|tap| tap.view).chain(convolve.add));
+        let other = if let Self::Binary { x, .. } = *self { Some(x) } else { None };
+        taps.chain(other).chain(self.targets()).any(|view| view.home == home)
     }
 }
 
@@ -176,16 +219,15 @@ impl Network {
         Some(place(works, &parts(method, shapes), method.inputs.len(), shapes))
     }
 
-    /// Inputs of the convolution that has most.
-    pub fn most_inputs(&self) -> usize {
-        let inputs = |pass: &Pass| if let Pass::Convolve { weights, .. } = pass { weights.inputs() } else { 0 };
-        self.passes.iter().map(inputs).max().unwrap_or(0)
+    /// Taps of the pass that has most.
+    pub fn most_taps(&self) -> usize {
+        let taps = |pass: &Pass| pass.convolutions().map(|convolve| convolve.taps.len()).sum();
+        self.passes.iter().map(taps).max().unwrap_or(0)
     }
 
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
-        let weights = |pass: &Pass| if let Pass::Convolve { weights, .. } = pass { weights.bytes() } else { 0 };
-        self.passes.iter().map(weights).sum()
+        self.passes.iter().flat_map(Pass::convolutions).map(|convolve| convolve.weights.bytes()).sum()
     }
 }
 
@@ -363,7 +405,8 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     for (work, first) in works.into_iter().zip(firsts) {
         match work {
             Work::Convolve { parts, add, to } => {
-                passes.push(convolution(&parts, add.map(view), view(to), &homes, &view))
+                let first = convolution(&parts, add.map(view), view(to), &homes, &view);
+                passes.push(Pass::Convolve { first: first.into(), second: None });
             }
             Work::Unary { operation, x, to } => {
                 if shares[x] != shares[to] {
@@ -381,33 +424,32 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
             }
         }
     }
-    let passes = passes.into_iter().fold(Vec::new(), |mut joined, pass| {
-        if let Some(pass) = join(&mut joined, pass) {
-            joined.push(pass);
-        }
-        joined
-    });
+    let passes = gather(gather(passes, join), pair);
     let inputs = (0..ports).map(view).collect();
     Network { passes, inputs, output: view(shapes.shown[0]), length, homes }
 }
 
-/// Makes a pass part of the convolution whose result it takes, if nothing between them is in the way; else gives it back.
+/// Makes a pass part of one before it, if nothing between them is in the way; else gives it back.
 fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
-    let mut way = before.iter_mut().rev();
     match pass {
+        // An activation of what a convolution makes.
         Pass::Unary { operation, at } => {
-            if let Some(Pass::Convolve { to, then: then @ None, onto: None, .. }) = way.next()
+            if let Some(Pass::Convolve { first, second: None }) = before.last_mut()
+                && let Convolve { to, then: then @ None, onto: None, .. } = &mut **first
                 && *to == at
             {
                 *then = Some(operation);
                 return None;
             }
         }
+        // A sum to which a convolution is added.
         Pass::Binary { operation: Binary::Add, x, at } => {
-            let made = way.find(|pass| pass.targets().any(|view| view.home == x.home) || pass.touches(at.home));
-            if let Some(Pass::Convolve { to, onto: onto @ None, taps, .. }) = made
+            let changes = |pass: &Pass| pass.targets().any(|view| view.home == x.home);
+            let made = before.iter_mut().rev().find(|pass| changes(pass) || pass.touches(at.home));
+            if let Some(Pass::Convolve { first, second: None }) = made
+                && let Convolve { to, onto: onto @ None, taps, .. } = &mut **first
                 && *to == x
-                && taps.iter().all(|tap| tap.home != at.home)
+                && taps.iter().all(|tap| tap.view.home != at.home)
             {
                 *onto = Some(at);
                 return None;
@@ -418,22 +460,43 @@ fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
     Some(pass)
 }
 
+/// Makes a convolution the second of the pass before it, if it can be done along with that; else gives its pass back.
+fn pair(before: &mut [Pass], pass: Pass) -> Option<Pass> {
+    match (before.last_mut(), pass) {
+        (Some(Pass::Convolve { first, second: second @ None }), Pass::Convolve { first: next, second: None })
+            if first.reads_along(&next) && next.reads_along(first) =>
+        {
+            *second = Some(next);
+            None
+        }
+        (_, pass) => Some(pass),
+    }
+}
+
+/// The passes that are left where each may become part of those before it.
+fn gather(passes: Vec<Pass>, into: impl Fn(&mut [Pass], Pass) -> Option<Pass>) -> Vec<Pass> {
+    passes.into_iter().fold(Vec::new(), |mut gathered, pass| {
+        if let Some(pass) = into(&mut gathered, pass) {
+            gathered.push(pass);
+        }
+        gathered
+    })
+}
+
 fn convolution(
     parts: &[Convolved<'_>],
     add: Option<View>,
     to: View,
     homes: &[Home],
     view: &impl Fn(usize) -> View,
-) -> Pass {
+) -> Convolve {
     let mut taps = Vec::new();
     // Of each input of the sum: its part, its tap and its channel.
     let mut inputs = Vec::new();
     for part in parts {
         let view = view(part.value);
-        let rows: Vec<usize> = (0..part.inputs).map(|channel| homes[view.home].row(view.first + channel)).collect();
         for tap in 0..part.kernel {
-            let delay = (part.kernel - 1 - tap) * part.dilation;
-            taps.push(Tap { home: view.home, delay, rows: rows.clone() });
+            taps.push(Tap::new(view, (part.kernel - 1 - tap) * part.dilation, &homes[view.home]));
             inputs.extend((0..part.inputs).map(|channel| (part, tap, channel)));
         }
     }
@@ -445,5 +508,5 @@ fn convolution(
         let at = (output * group_inputs + channel % group_inputs) * part.kernel + tap;
         if inside { part.weight[at] } else { 0.0 }
     });
-    Pass::Convolve { weights, taps, add, to, then: None, onto: None }
+    Convolve { weights, taps, add, to, then: None, onto: None }
 }
