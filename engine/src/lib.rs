@@ -1,11 +1,12 @@
 //! The Ondes engine: neural networks as instruments, in real time.
 //!
 //! [`model`] is a network as data; [`native`] runs it; [`dsp`] holds the stages around it; [`instrument`] turns notes into what
-//! it plays; [`pipeline`] puts these together into something that a host can play, and [`realtime`] plays it in time; [`media`]
-//! reads and writes sound files.
+//! it plays; [`pipeline`] puts these together into something that a host can play, and [`realtime`] plays it in time; [`chain`] is what
+//! stands before and after an amplifier; [`media`] reads and writes sound files.
 
 #![deny(unsafe_code)]
 
+pub mod chain;
 pub mod dsp;
 pub mod instrument;
 pub mod media;

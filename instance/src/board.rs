@@ -5,7 +5,7 @@ use ondes_engine::realtime::Driver;
 use ondes_ui::KnobId;
 
 use crate::choice;
-use crate::parameter::{DRIVER, PLAYED_BY, Parameter};
+use crate::parameter::{DRIVER, OVERSAMPLING, PLAYED_BY, Parameter};
 use crate::player::Knobs;
 
 /// Where everything stands. Wait-free for all threads.
@@ -24,6 +24,11 @@ pub trait Board: Send + Sync {
     /// Where the model is to run.
     fn driver(&self) -> Driver {
         choice::driver(self.value(DRIVER).unwrap_or_default())
+    }
+
+    /// At how many times its rate an effect's network is to run: 1, 2 or 4.
+    fn oversampling(&self) -> usize {
+        choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
     }
 
     /// What is to play the model.

@@ -1,5 +1,6 @@
 //! What some parameters choose between, and what the engine calls that.
 
+use ondes_engine::chain::Placement;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Driver;
 
@@ -16,6 +17,24 @@ pub const MODES: Choices =
 
 /// What plays the model: notes, or a sound by its pitch and loudness.
 pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["Notes", "Side-chain"] };
+
+/// Where bass, middle and treble are turned.
+pub const TONES: Choices = Choices { ids: &["after", "before"], names: &["After", "Before"] };
+
+/// At how many times its rate an effect's network runs.
+pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &["1×", "2×", "4×"] };
+
+/// How many times one of [`OVERSAMPLINGS`] means.
+#[must_use]
+pub fn oversampling(value: f32) -> usize {
+    1 << (value as usize).min(OVERSAMPLINGS.ids.len() - 1)
+}
+
+/// Where one of [`TONES`] is.
+#[must_use]
+pub fn placement(value: f32) -> Placement {
+    if value == 0.0 { Placement::After } else { Placement::Before }
+}
 
 /// The driver that one of [`DRIVERS`] means.
 #[must_use]
@@ -67,6 +86,8 @@ mod tests {
         for place in 0..SOURCES.ids.len() {
             assert_eq!(of_source(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
         }
+        assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
+        assert_eq!([placement(0.0), placement(1.0)], [Placement::After, Placement::Before]);
         assert_eq!((source(0.0), SOURCES.ids[0]), (Source::Notes, "notes"));
     }
 }

@@ -7,7 +7,8 @@
 //! [`macros`] are eight of them that turn whatever [`controls`] a model has, and [`player`] is what the audio thread does
 //! with them around the engine's session: [`ringing`] says how long that sounds by itself, [`rest`] tells the holder.
 //! [`shared`] is what a window, a state and the player have in common: [`controllers`] is what MIDI turns, [`state`] what
-//! is saved with a project, [`preset`] what is kept of a sound, [`library`] finds models again, and [`desk`] is what a
+//! is saved with a project, [`preset`] what is kept of a sound, [`library`] finds models again, [`cabinet`]
+//! does so with impulse responses and brings them to the audio thread, and [`desk`] is what a
 //! window shows.
 //!
 //! # Holding one
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod cabinet;
 pub mod choice;
 pub mod controllers;
 pub mod controls;

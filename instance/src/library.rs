@@ -49,7 +49,7 @@ pub static BUNDLED: [Bundled; 3] = [
     Bundled::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
 ];
 
-/// What a project remembers of a model, so that it is found again.
+/// What a project remembers of a model, or of the file of a cabinet, so that it is found again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reference {

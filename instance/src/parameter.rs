@@ -1,10 +1,11 @@
 //! All that can be turned, as data: one table, from which hosts' parameters, windows and presets are made.
 
+use ondes_engine::dsp::tone::MOST_DB;
 use ondes_ui::{Knob, KnobId, Midi};
 
-use crate::choice::{DRIVERS, MODES, SOURCES};
+use crate::choice::{DRIVERS, MODES, OVERSAMPLINGS, SOURCES, TONES};
 use crate::macros::{MACROS, REST};
-use crate::text::{SILENT_DB, Text};
+use crate::text::{GATE_OFF_DB, SILENT_DB, Text};
 
 /// One thing to turn.
 ///
@@ -88,7 +89,7 @@ pub enum Scope {
 }
 
 /// How many there are.
-pub const COUNT: usize = MACROS + 12;
+pub const COUNT: usize = MACROS + 20;
 
 /// The table. A parameter's number is its place here; the macros come first.
 pub static PARAMETERS: [Parameter; COUNT] = [
@@ -117,6 +118,14 @@ pub static PARAMETERS: [Parameter; COUNT] = [
     Parameter { notes_only: true, ..whole("voices", "Voices", 0, [0, 16], Text::Count) },
     Parameter { scope: Scope::Project, turnable: false, notes_only: true, ..choice("source", "Played by", SOURCES) },
     Parameter { scope: Scope::Moment, ..switch("panic", "Panic") },
+    float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], Text::Threshold),
+    Parameter { unit: " dB", ..float("bass", "Bass", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
+    Parameter { unit: " dB", ..float("middle", "Middle", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
+    Parameter { unit: " dB", ..float("treble", "Treble", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
+    choice("tone", "Tone", TONES),
+    switch("block_dc", "Block DC"),
+    Parameter { unit: " %", ..float("cabinet", "Cabinet", 1.0, [0.0, 1.0], Text::Percent) },
+    Parameter { scope: Scope::Project, turnable: false, ..choice("oversampling", "Oversampling", OVERSAMPLINGS) },
 ];
 
 /// Gain of what drives the model.
@@ -143,6 +152,18 @@ pub const VOICES: KnobId = number("voices");
 pub const PLAYED_BY: KnobId = number("source");
 /// Silence at once, each time that it is switched on.
 pub const PANIC: KnobId = number("panic");
+/// Peaks above this open the gate before the model, dB; at the least it is off.
+pub const GATE: KnobId = number("gate");
+/// Gains of the tone control, dB.
+pub const TONE_GAINS: [KnobId; 3] = [number("bass"), number("middle"), number("treble")];
+/// Whether the tone control stands before or after the model.
+pub const TONE: KnobId = number("tone");
+/// What the model adds to all samples alike is taken away.
+pub const BLOCK_DC: KnobId = number("block_dc");
+/// Share of the cabinet's sound, 0 … 1; at 0 it is off.
+pub const CABINET: KnobId = number("cabinet");
+/// At how many times its rate an effect's network runs; changing it makes the host begin anew, since latency changes with it.
+pub const OVERSAMPLING: KnobId = number("oversampling");
 
 const fn float(id: &'static str, name: &'static str, default: f32, [min, max]: [f32; 2], text: Text) -> Parameter {
     let kind = Kind::Float { min, max, default, curve: Curve::Linear };

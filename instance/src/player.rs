@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
+use ondes_engine::chain::{Chain, Settings};
+use ondes_engine::dsp::ramp::Ramp;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Transport, VOICES};
 use ondes_engine::realtime::{BlockCue, Session, Setup};
 use ondes_ui::KnobId;
 
+use crate::choice::placement;
 use crate::macros::{MACROS, RELEASE, REST, Table};
 use crate::parameter;
 use crate::ringing::{FADE_S, Ringing};
 use crate::shared::Shared;
-use crate::text::SILENT_DB;
+use crate::text::{GATE_OFF_DB, SILENT_DB};
 
 /// Time in which a gain goes to its new value, seconds.
-const RAMP_S: f32 = 0.010;
+const RAMP_S: f64 = 0.010;
 /// A song that is where it would be by itself, in beats, has not been moved.
 const SONG_TOLERANCE_BEATS: f64 = 1e-3;
 /// Cues of one block that wait for it; more are handed over at once.
@@ -37,6 +40,8 @@ pub struct Knobs {
     pub playing: Playing,
     /// Where the macros stand, 0 … 1.
     pub macros: [f32; MACROS],
+    /// What stands before and after the model.
+    pub chain: Settings,
 }
 
 /// How notes are played, whatever the model.
@@ -70,6 +75,13 @@ impl Knobs {
                 voices: value(parameter::VOICES) as u8,
             },
             macros: std::array::from_fn(|index| value(KnobId(index as u32))),
+            chain: Settings {
+                gate_db: Some(value(parameter::GATE)).filter(|db| *db > GATE_OFF_DB),
+                tone: parameter::TONE_GAINS.map(&value),
+                placement: placement(value(parameter::TONE)),
+                block_dc: on(parameter::BLOCK_DC),
+                cabinet: value(parameter::CABINET),
+            },
         }
     }
 }
@@ -106,7 +118,9 @@ pub struct Player {
     dry: [Vec<f32>; 2],
     channels: usize,
     dry_delay: Dry,
-    wet: Vec<f32>,
+    chain: Chain,
+    /// `[channel][frame]`: the model's sound, with what stands after it.
+    wet: [Vec<f32>; 2],
     input_gain: Ramp,
     wet_gain: Ramp,
     dry_gain: Ramp,
@@ -138,10 +152,17 @@ impl Player {
         let latency = session.latency_samples();
         shared.monitor.begin(setup.sample_rate);
         let block = || vec![0.0; setup.max_block];
-        let ramp = |value| Ramp::new(value, setup.sample_rate);
+        let ramp = |value| Ramp::new(value, RAMP_S, setup.sample_rate);
         let (wet, dry) = gains(knobs);
         let table = Box::new(shared.table());
         let ringing = Ringing::new(setup.sample_rate, shared.release_ms());
+        let mut chain = Chain::new(setup.sample_rate, setup.max_block);
+        if let Some(cabinet) = shared.cabinet.begin(setup.sample_rate) {
+            drop(chain.cabinet().change(cabinet));
+        }
+        chain.set(&knobs.chain);
+        chain.reset();
+        drop(chain.cabinet().leave());
         let mut player = Self {
             session,
             shared,
@@ -155,7 +176,8 @@ impl Player {
             dry: [block(), block()],
             channels: 0,
             dry_delay: Dry::new(latency),
-            wet: block(),
+            chain,
+            wet: [block(), block()],
             input_gain: ramp(knobs.input_gain),
             wet_gain: ramp(wet),
             dry_gain: ramp(dry),
@@ -192,7 +214,12 @@ impl Player {
     /// Host samples that sound after all that drives the sound has ended, as everything stands now.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.ringing.samples() + self.session.tail_samples() + self.dry_delay.latency
+        self.ringing.samples() + self.after_model()
+    }
+
+    /// Host samples that sound after the model is silent.
+    fn after_model(&self) -> usize {
+        self.session.tail_samples() + self.dry_delay.latency + self.chain.tail_samples()
     }
 
     /// Whether nothing sounds any more, and nothing will before something comes in.
@@ -207,12 +234,13 @@ impl Player {
         self.shared.monitor.silence();
         if self.ringing.is_audible() {
             let fade = (FADE_S * self.sample_rate as f32) as usize;
-            self.closed = fade + self.session.tail_samples() + self.dry_delay.latency;
+            self.closed = fade + self.after_model();
             self.gate.go(0.0);
         }
         self.ringing.silence();
         self.dry_delay.delays.iter_mut().for_each(Delay::clear);
         let (wet, dry) = gains(knobs);
+        self.chain.reset();
         self.input_gain.jump(knobs.input_gain);
         self.wet_gain.jump(wet);
         self.dry_gain.jump(dry);
@@ -229,6 +257,8 @@ impl Player {
         self.input_gain.go(knobs.input_gain);
         self.wet_gain.go(wet);
         self.dry_gain.go(dry);
+        self.chain.set(&knobs.chain);
+        self.shared.cabinet.visit(self.chain.cabinet());
         self.channels = 0;
         while let Some(kind) = self.shared.monitor.next_key() {
             self.play(0, kind);
@@ -316,7 +346,7 @@ impl Player {
 
     /// Plays the block to the end.
     pub fn finish(&mut self, output: &mut [&mut [f32]]) {
-        let frames = output.iter().map(|channel| channel.len()).min().unwrap_or(0).min(self.wet.len());
+        let frames = output.iter().map(|channel| channel.len()).min().unwrap_or(0).min(self.wet[0].len());
         let [left, right] = &mut self.input;
         let (left, right) = (&mut left[..frames], &mut right[..frames]);
         match self.channels {
@@ -331,25 +361,33 @@ impl Player {
         self.dry_delay.delays[0].run(left, &mut dry_left[..frames]);
         self.dry_delay.delays[1].run(right, &mut dry_right[..frames]);
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
-            let gain = self.input_gain.next();
+            let gain = self.input_gain.advance();
             *left *= gain;
             *right *= gain;
         }
-        let wet = &mut self.wet[..frames];
+        let [wet, other] = &mut self.wet;
+        let (wet, other) = (&mut wet[..frames], &mut other[..frames]);
         if self.channels == 0 {
             self.session.process(&self.cues, &[], &mut [wet]);
         } else {
+            self.chain.before(&mut [left, right]);
             self.session.process(&self.cues, &[left, right], &mut [wet]);
         }
+        self.chain.after(wet, other);
         self.cues.clear();
         self.since_song += frames;
         if self.closed == 0 {
             self.gate.go(1.0);
         }
         self.closed = self.closed.saturating_sub(frames);
-        for (frame, wet) in self.wet[..frames].iter().enumerate() {
-            let (wet_gain, dry_gain) = (self.wet_gain.next() * self.gate.next(), self.dry_gain.next());
-            for (channel, dry) in output.iter_mut().zip([dry_left[frame], dry_right[frame]]) {
+        // On one channel both sides are heard.
+        let fold = output.len() == 1 && self.chain.is_wide();
+        let [wet_left, wet_right] = &self.wet;
+        for (frame, (left, right)) in wet_left[..frames].iter().zip(wet_right).enumerate() {
+            let (wet_gain, dry_gain) = (self.wet_gain.advance() * self.gate.advance(), self.dry_gain.advance());
+            let left = if fold { 0.5 * (left + right) } else { *left };
+            let sides = [(left, dry_left[frame]), (*right, dry_right[frame])];
+            for (channel, (wet, dry)) in output.iter_mut().zip(sides) {
                 channel[frame] = wet_gain * wet + dry_gain * dry;
             }
         }
@@ -358,7 +396,7 @@ impl Player {
         self.shared.monitor.hear(inputs, output);
         let heard = output.iter().map(|channel| peak(&channel[..frames]));
         let loudest = inputs.iter().map(|channel| peak(channel)).chain(heard).fold(0.0, f32::max);
-        let tail = self.session.tail_samples() + self.dry_delay.latency;
+        let tail = self.after_model();
         self.ringing.hear(frames, loudest, self.channels > 0, tail);
     }
 }
@@ -373,42 +411,6 @@ fn gains(knobs: &Knobs) -> (f32, f32) {
         return (0.0, 1.0);
     }
     (knobs.mix * knobs.output_gain, (1.0 - knobs.mix) * knobs.input_gain * knobs.output_gain)
-}
-
-/// A gain on its way to another.
-struct Ramp {
-    value: f32,
-    target: f32,
-    step: f32,
-    left: u32,
-    length: u32,
-}
-
-impl Ramp {
-    fn new(value: f32, sample_rate: u32) -> Self {
-        let length = (RAMP_S * sample_rate as f32).ceil().max(1.0) as u32;
-        Self { value, target: value, step: 0.0, left: 0, length }
-    }
-
-    fn go(&mut self, target: f32) {
-        if target != self.target {
-            (self.target, self.left) = (target, self.length);
-            self.step = (target - self.value) / self.length as f32;
-        }
-    }
-
-    fn jump(&mut self, value: f32) {
-        (self.value, self.target, self.left) = (value, value, 0);
-    }
-
-    fn next(&mut self) -> f32 {
-        if self.left > 0 {
-            self.left -= 1;
-            // It arrives exactly.
-            self.value = if self.left == 0 { self.target } else { self.value + self.step };
-        }
-        self.value
-    }
 }
 
 /// A delay by a fixed time.
@@ -459,15 +461,5 @@ mod tests {
     fn gains_go_down_to_nothing() {
         assert_eq!((linear(0.0), linear(SILENT_DB)), (1.0, 0.0));
         assert!((linear(20.0) - 10.0).abs() < 1e-5);
-    }
-
-    #[test]
-    fn a_ramp_arrives_exactly_and_never_leaps() {
-        let mut ramp = Ramp::new(0.0, 48_000);
-        ramp.go(0.7);
-        let values: Vec<f32> = (0..480).map(|_| ramp.next()).collect();
-        assert!(values.windows(2).all(|pair| (0.0..0.0015).contains(&(pair[1] - pair[0]))));
-        assert_eq!(values[479], 0.7);
-        assert_eq!(ramp.next(), 0.7);
     }
 }

@@ -1,18 +1,21 @@
 //! What all parts of one instance share: the model, what the macros turn, what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
+use ondes_engine::chain::ImpulseFile;
 use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Remote, Status};
 use ondes_ui::{KnobId, Slot};
 
 use crate::board::Board;
+use crate::cabinet::{self, Courier};
 use crate::controllers::Controllers;
 use crate::controls::{self, Controls};
 use crate::desk::compare::Compare;
@@ -41,6 +44,8 @@ pub struct Shared {
     pub product: Product,
     /// The slots A and B.
     pub compare: Compare,
+    /// Brings cabinets to the audio thread.
+    pub cabinet: Courier,
     inner: Mutex<Inner>,
     /// A table on its way to the audio thread, and the one that it has done with.
     arrival: AtomicCell<Option<Box<Table>>>,
@@ -58,6 +63,8 @@ pub struct Shared {
 struct Inner {
     saved: Saved,
     source: Source,
+    /// At how many times its rate an effect's network runs.
+    oversampling: usize,
     model: Option<Arc<Model>>,
     /// What can be turned on it.
     controls: Arc<Controls>,
@@ -65,6 +72,10 @@ struct Inner {
     bent: BTreeSet<String>,
     /// Why there is none.
     problem: Option<Missing>,
+    /// Why there is no cabinet, where one was asked for.
+    cabinet_problem: Option<Missing>,
+    /// Counts the cabinets that were asked for.
+    cabinets: u64,
     /// Counts what was asked for: what is found for an older question is not needed any more.
     asked: u64,
     /// Whether the last thing that was asked for is still being read.
@@ -84,6 +95,8 @@ pub struct Kept {
     model: Option<Arc<Model>>,
     problem: Option<Missing>,
     notice: Option<String>,
+    /// The cabinet's file, where it is there.
+    cabinet: Option<Arc<ImpulseFile>>,
 }
 
 impl Shared {
@@ -99,13 +112,17 @@ impl Shared {
             rest: Rest::default(),
             product,
             compare: Compare::default(),
+            cabinet: Courier::default(),
             inner: Mutex::new(Inner {
                 saved,
                 source: product.source(),
+                oversampling: 1,
                 controls: Controls::of(&model).into(),
                 bent: BTreeSet::new(),
                 model: Some(model),
                 problem: None,
+                cabinet_problem: None,
+                cabinets: 0,
                 asked: 0,
                 reading: false,
                 refused: None,
@@ -148,7 +165,7 @@ impl Shared {
             inner.reading = false;
             match found {
                 Ok(found) => {
-                    let now = inner.keep();
+                    let now = inner.keep(shared.cabinet.file());
                     let before = inner.before.take().or(Some(now)).filter(|_| brief);
                     shared.put(&mut inner, Ok(found));
                     inner.before = before;
@@ -204,7 +221,7 @@ impl Shared {
     /// The selection as it is, to come back to.
     #[must_use]
     pub fn keep(&self) -> Kept {
-        self.inner().keep()
+        self.inner().keep(self.cabinet.file())
     }
 
     /// Plays a selection that was kept; how the window looks stays.
@@ -227,6 +244,7 @@ impl Shared {
         let Saved { look, pad, .. } = std::mem::take(&mut inner.saved);
         (inner.saved, inner.problem, inner.refused) = (Saved { look, pad, ..kept.saved }, kept.problem, None);
         inner.notice = kept.notice;
+        self.adopt_cabinet(inner, kept.cabinet);
         if same {
             self.send(table(inner));
         } else {
@@ -290,6 +308,94 @@ impl Shared {
         }
     }
 
+    /// Runs an effect's network at 1, 2 or 4 times its rate.
+    pub fn set_oversampling(&self, factor: usize) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.oversampling, factor) != factor {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Begins to read the file of a cabinet, and plays through it when it is there: on a thread of its own, as with
+    /// [`Shared::fetch`]. What cannot be read is [missing](Shared::missing_cabinet), and the one before plays on.
+    pub fn fetch_cabinet(self: &Arc<Self>, path: PathBuf) -> JoinHandle<()> {
+        let ticket = {
+            let mut inner = self.inner();
+            inner.cabinets += 1;
+            inner.cabinets
+        };
+        let shared = self.clone();
+        std::thread::spawn(move || {
+            let found = ImpulseFile::read(&path);
+            let mut inner = shared.inner();
+            if inner.cabinets != ticket {
+                return;
+            }
+            match found {
+                Ok(file) => {
+                    inner.saved.cabinet = Some(cabinet::reference(&file, Some(path)));
+                    inner.cabinet_problem = None;
+                    shared.cabinet.send(Some(file.into()));
+                }
+                Err(error) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    inner.cabinet_problem = Some(Missing { name, looked: vec![error.to_string()] });
+                }
+            }
+            shared.rest.wake();
+        })
+    }
+
+    /// Looks again for a cabinet that was missing.
+    pub fn retry_cabinet(&self) {
+        let mut inner = self.inner();
+        if inner.cabinet_problem.is_some() {
+            self.adopt_cabinet(&mut inner, None);
+        }
+    }
+
+    /// Plays through no cabinet.
+    pub fn remove_cabinet(&self) {
+        let mut inner = self.inner();
+        inner.cabinets += 1;
+        (inner.saved.cabinet, inner.cabinet_problem) = (None, None);
+        self.cabinet.send(None);
+    }
+
+    /// What a project knows of the cabinet.
+    #[must_use]
+    pub fn cabinet_reference(&self) -> Option<Reference> {
+        self.inner().saved.cabinet.clone()
+    }
+
+    /// The file of a cabinet that was asked for and is not there, or is no cabinet.
+    #[must_use]
+    pub fn missing_cabinet(&self) -> Option<Missing> {
+        self.inner().cabinet_problem.clone()
+    }
+
+    /// Goes to the cabinet that the selection says. `known` need not be looked for again.
+    fn adopt_cabinet(&self, inner: &mut Inner, known: Option<Arc<ImpulseFile>>) {
+        inner.cabinets += 1;
+        let known = known.or_else(|| self.cabinet.file());
+        let found = inner.saved.cabinet.as_ref().map(|reference| match known {
+            Some(file) if file.hash == reference.hash => Ok((file, reference.path.clone())),
+            _ => cabinet::find(reference),
+        });
+        let (file, problem) = match found.transpose() {
+            Ok(found) => {
+                let file = found.map(|(file, path)| {
+                    inner.saved.cabinet = inner.saved.cabinet.take().map(|saved| Reference { path, ..saved });
+                    file
+                });
+                (file, None)
+            }
+            Err(problem) => (None, Some(problem)),
+        };
+        inner.cabinet_problem = problem;
+        self.cabinet.send(file);
+    }
+
     /// Whether the model is to travel with the project, where it is not too large.
     pub fn set_embedding(&self, embed: bool) {
         self.inner().saved.embed = embed;
@@ -324,6 +430,7 @@ impl Shared {
         let table = table(inner);
         let mut controls = table.latents.clone();
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
+            inner.oversampling = board.oversampling();
             let knobs = board.knobs();
             controls.extend(knobs.playing.controls());
             let turned = table.macros.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
@@ -331,7 +438,8 @@ impl Shared {
                 turned.filter_map(|(travel, position)| Some((travel.as_ref()?.id, travel.as_ref()?.value(position)))),
             );
         }
-        let options = PipelineOptions { source: inner.source, ..PipelineOptions::default() };
+        let oversampling = inner.oversampling;
+        let options = PipelineOptions { source: inner.source, oversampling, ..PipelineOptions::default() };
         let due = self.retell.clone();
         self.send(table);
         let make = move || match Patch::new(model, options) {
@@ -506,7 +614,8 @@ impl Shared {
         let (kept, look, pad) = {
             let inner = self.inner();
             // A model that is only auditioned is none of the project's.
-            (inner.before.clone().unwrap_or_else(|| inner.keep()), inner.saved.look, inner.saved.pad.clone())
+            let before = inner.before.clone();
+            (before.unwrap_or_else(|| inner.keep(self.cabinet.file())), inner.saved.look, inner.saved.pad.clone())
         };
         let (compare, controllers) = (self.compare.saved(), self.controllers.all());
         let mut saved = Saved { look, pad, compare, controllers, ..kept.saved() };
@@ -529,7 +638,11 @@ impl Shared {
             Setting { values: sound.parameters, kept }
         });
         self.compare.restore(if slots.b_is_heard { Slot::B } else { Slot::A }, other);
-        self.inner().saved = saved;
+        {
+            let mut inner = self.inner();
+            inner.saved = saved;
+            self.adopt_cabinet(&mut inner, None);
+        }
         self.adopt(found);
     }
 
@@ -590,9 +703,9 @@ impl Kept {
                     saved.latents.clear();
                 }
                 saved.model = Reference { embedded, ..Reference::to(&model, path) };
-                Self { saved, model: Some(model), problem: None, notice }
+                Self { saved, model: Some(model), problem: None, notice, cabinet: None }
             }
-            Err(problem) => Self { saved, model: None, problem: Some(problem), notice: None },
+            Err(problem) => Self { saved, model: None, problem: Some(problem), notice: None, cabinet: None },
         }
     }
 
@@ -614,6 +727,13 @@ impl Kept {
             (None, true) => {}
             (_, false) => saved.model.embedded = None,
         }
+        if let Some(reference) = &mut saved.cabinet {
+            match (self.cabinet.as_ref().filter(|file| file.hash == reference.hash), saved.embed) {
+                (Some(file), true) => reference.embedded = cabinet::pack(file),
+                (None, true) => {}
+                (_, false) => reference.embedded = None,
+            }
+        }
         saved
     }
 }
@@ -628,9 +748,9 @@ impl Inner {
         self.model.as_ref().is_some_and(|model| model.header().kind != Kind::Instrument)
     }
 
-    fn keep(&self) -> Kept {
+    fn keep(&self, cabinet: Option<Arc<ImpulseFile>>) -> Kept {
         let Self { saved, model, problem, notice, .. } = self;
-        Kept { saved: saved.clone(), model: model.clone(), problem: problem.clone(), notice: notice.clone() }
+        Kept { saved: saved.clone(), model: model.clone(), problem: problem.clone(), notice: notice.clone(), cabinet }
     }
 }
 

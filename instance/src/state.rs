@@ -10,7 +10,7 @@ use crate::preset::values::Values;
 /// Version of what is written; later versions only add fields, so that what they write can be read here too.
 pub const VERSION: u32 = 1;
 
-/// Which model, what the macros turn on it, and how its latents are bent.
+/// Which model and cabinet, what the macros turn on it, and how its latents are bent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Saved {
@@ -25,7 +25,10 @@ pub struct Saved {
     /// own units; those that are not named stand at their defaults. They are the model's: another one begins without.
     #[serde(skip_serializing_if = "Values::is_empty")]
     pub latents: Values,
-    /// Whether the model is saved with the project.
+    /// The impulse response of the cabinet, if there is one; its hash is that of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cabinet: Option<Reference>,
+    /// Whether the model, and the cabinet's file, are saved with the project.
     pub embed: bool,
     /// Ids of the parameters that the window's pad turns, across and up; none for the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,12 @@ use crate::parameter::{Kind, Parameter};
 /// At this gain, dB, and below nothing is heard.
 pub const SILENT_DB: f32 = -60.0;
 
+/// At this threshold, dB, and below a gate is off.
+pub const GATE_OFF_DB: f32 = -90.0;
+
+/// The text of a gate that is off.
+const OFF: &str = "Off";
+
 /// The text of what is left to the model.
 const AS_MADE: &str = "As made";
 
@@ -13,6 +19,8 @@ const AS_MADE: &str = "As made";
 pub enum Text {
     /// With one digit; `-inf` for silence.
     Decibels,
+    /// With one digit and `dB`; `Off` at the least.
+    Threshold,
     /// A hundred times the value, with one digit.
     Percent,
     /// With one digit.
@@ -34,6 +42,8 @@ impl Text {
         match self {
             Self::Decibels if value <= SILENT_DB => "-inf".into(),
             Self::Decibels => format!("{value:.1}"),
+            Self::Threshold if value <= GATE_OFF_DB => OFF.into(),
+            Self::Threshold => format!("{value:.1} dB"),
             Self::Percent => format!("{:.1}", 100.0 * value),
             // Nothing is a little less than nothing.
             Self::Tenths if (10.0 * value).round() == 0.0 => "0.0".into(),
@@ -52,10 +62,11 @@ impl Text {
         let text = text.trim();
         match self {
             Self::Decibels if text.starts_with("-inf") => Some(SILENT_DB),
+            Self::Threshold if text.eq_ignore_ascii_case(OFF) => Some(GATE_OFF_DB),
             Self::Milliseconds if text.eq_ignore_ascii_case(AS_MADE) => Some(-1.0),
             Self::Count if text.eq_ignore_ascii_case(AS_MADE) => Some(0.0),
             Self::Percent => Some(number(text)? / 100.0),
-            Self::Decibels | Self::Tenths | Self::Milliseconds => number(text),
+            Self::Decibels | Self::Threshold | Self::Tenths | Self::Milliseconds => number(text),
             Self::Whole | Self::Count => Some(number(text)?.round()),
             Self::Name => {
                 let place = names(parameter).iter().position(|name| name.eq_ignore_ascii_case(text))?;
@@ -118,6 +129,8 @@ mod tests {
         assert_eq!(said("glide", -0.3), ("As made".into(), Some(-1.0)));
         assert_eq!(said("voices", 0.0), ("As made".into(), Some(0.0)));
         assert_eq!(said("tune", -0.01), ("0.0".into(), Some(0.0)));
+        assert_eq!(said("gate", GATE_OFF_DB), ("Off".into(), Some(GATE_OFF_DB)));
+        assert_eq!(said("gate", -45.0), ("-45.0 dB".into(), Some(-45.0)));
         assert_eq!(said("bypass", 1.0), ("On".into(), Some(1.0)));
         assert_eq!(said("source", 1.0), ("Side-chain".into(), Some(1.0)));
     }

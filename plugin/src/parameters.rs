@@ -8,8 +8,8 @@ use ondes_instance::board::Board;
 use ondes_instance::choice::of_source;
 use ondes_instance::macros::MACROS;
 use ondes_instance::parameter::{
-    BYPASS, Choices, Curve, DRIVER, GLIDE, INPUT_GAIN, Kind, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS, PLAYED_BY,
-    Parameter, TRANSPOSE, TUNE, VOICES,
+    BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, Kind, MIX, MODE, OUTPUT_GAIN,
+    OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_instance::player::Knobs;
 use ondes_instance::preset::Product;
@@ -106,6 +106,22 @@ pub struct Parameters {
     macro7: FloatParam,
     #[id = "macro8"]
     macro8: FloatParam,
+    #[id = "gate"]
+    pub(crate) gate: FloatParam,
+    #[id = "bass"]
+    pub(crate) bass: FloatParam,
+    #[id = "middle"]
+    pub(crate) middle: FloatParam,
+    #[id = "treble"]
+    pub(crate) treble: FloatParam,
+    #[id = "tone"]
+    pub(crate) tone: EnumParam<Choice<{ TONE.0 }>>,
+    #[id = "block_dc"]
+    pub(crate) block_dc: BoolParam,
+    #[id = "cabinet"]
+    pub(crate) cabinet: FloatParam,
+    #[id = "oversampling"]
+    pub(crate) oversampling: EnumParam<Choice<{ OVERSAMPLING.0 }>>,
 }
 
 impl Parameters {
@@ -140,6 +156,14 @@ impl Parameters {
             macro6: turn(5),
             macro7: turn(6),
             macro8: turn(7),
+            gate: float(GATE),
+            bass: float(TONE_GAINS[0]),
+            middle: float(TONE_GAINS[1]),
+            treble: float(TONE_GAINS[2]),
+            tone: choice(TONE, 0),
+            block_dc: switch(BLOCK_DC),
+            cabinet: float(CABINET),
+            oversampling: choice(OVERSAMPLING, 0),
         }
     }
 

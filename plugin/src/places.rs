@@ -2,7 +2,8 @@
 
 use nice_plug::prelude::*;
 use ondes_instance::parameter::{
-    BYPASS, DRIVER, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, PANIC, PLAYED_BY, TRANSPOSE, TUNE, VOICES,
+    BLOCK_DC, BYPASS, CABINET, DRIVER, GATE, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, OVERSAMPLING, PANIC, PLAYED_BY,
+    TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_ui::KnobId;
 
@@ -23,6 +24,10 @@ pub enum Place<'a> {
     Mode(&'a EnumParam<Choice<{ MODE.0 }>>),
     /// What plays the model.
     PlayedBy(&'a EnumParam<Choice<{ PLAYED_BY.0 }>>),
+    /// Where the tone control stands.
+    Tone(&'a EnumParam<Choice<{ TONE.0 }>>),
+    /// At how many times its rate an effect's network runs.
+    Oversampling(&'a EnumParam<Choice<{ OVERSAMPLING.0 }>>),
 }
 
 /// Does the same with a parameter of any type.
@@ -35,6 +40,8 @@ macro_rules! with {
             $crate::places::Place::Driver($param) => $deed,
             $crate::places::Place::Mode($param) => $deed,
             $crate::places::Place::PlayedBy($param) => $deed,
+            $crate::places::Place::Tone($param) => $deed,
+            $crate::places::Place::Oversampling($param) => $deed,
         }
     };
 }
@@ -57,6 +64,14 @@ impl<'a> Place<'a> {
             VOICES => Self::Int(&parameters.voices),
             PLAYED_BY => Self::PlayedBy(&parameters.played_by),
             PANIC => Self::Bool(&parameters.panic),
+            GATE => Self::Float(&parameters.gate),
+            knob if knob == TONE_GAINS[0] => Self::Float(&parameters.bass),
+            knob if knob == TONE_GAINS[1] => Self::Float(&parameters.middle),
+            knob if knob == TONE_GAINS[2] => Self::Float(&parameters.treble),
+            TONE => Self::Tone(&parameters.tone),
+            BLOCK_DC => Self::Bool(&parameters.block_dc),
+            CABINET => Self::Float(&parameters.cabinet),
+            OVERSAMPLING => Self::Oversampling(&parameters.oversampling),
             KnobId(index) => Self::Float(*parameters.macros().get(index as usize)?),
         })
     }
@@ -71,6 +86,8 @@ impl<'a> Place<'a> {
             Self::Driver(param) => param.unmodulated_plain_value().0 as f32,
             Self::Mode(param) => param.unmodulated_plain_value().0 as f32,
             Self::PlayedBy(param) => param.unmodulated_plain_value().0 as f32,
+            Self::Tone(param) => param.unmodulated_plain_value().0 as f32,
+            Self::Oversampling(param) => param.unmodulated_plain_value().0 as f32,
         }
     }
 
@@ -84,6 +101,8 @@ impl<'a> Place<'a> {
             Self::Driver(param) => param.value().0 as f32,
             Self::Mode(param) => param.value().0 as f32,
             Self::PlayedBy(param) => param.value().0 as f32,
+            Self::Tone(param) => param.value().0 as f32,
+            Self::Oversampling(param) => param.value().0 as f32,
         }
     }
 }

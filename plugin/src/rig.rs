@@ -33,11 +33,12 @@ pub struct Rig {
     notes: Notes,
     driver: Driver,
     source: Source,
+    oversampling: usize,
     /// The host was asked to begin anew.
     asked: bool,
     /// How the host played when the model turned out to need the worker. A new measurement would give another latency, and
     /// the host would have to begin anew for it again and again.
-    needs_worker: Option<(Setup, Driver, Source)>,
+    needs_worker: Option<(Setup, Driver, Source, usize)>,
 }
 
 impl Rig {
@@ -57,6 +58,7 @@ impl Rig {
             notes: Notes::default(),
             driver: Driver::Auto,
             source: product.source(),
+            oversampling: 1,
             asked: false,
             needs_worker: None,
         }
@@ -70,8 +72,10 @@ impl Rig {
         (self.driver, self.source, self.asked) = (self.parameters.driver(), source, false);
         self.shared.retry();
         self.shared.set_source(source);
+        self.oversampling = self.parameters.oversampling();
+        self.shared.set_oversampling(self.oversampling);
         let remote = &self.shared.remote;
-        let place = (setup, self.driver, source);
+        let place = (setup, self.driver, source, self.oversampling);
         let driver = if matches!(self.driver, Driver::Worker { .. }) || self.needs_worker == Some(place) {
             Driver::Worker { latency: Some(setup.max_block + (WORKER_S * f64::from(sample_rate)) as usize) }
         } else {
@@ -127,7 +131,10 @@ impl Rig {
         }
         input(player, output);
         player.finish(output.as_slice());
-        let changed = player.is_stale() || self.driver != self.parameters.driver() || self.source != source;
+        let changed = player.is_stale()
+            || self.driver != self.parameters.driver()
+            || self.source != source
+            || self.oversampling != self.parameters.oversampling();
         if changed && !std::mem::replace(&mut self.asked, true) {
             context.request_restart();
         }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ondes_engine::Kernels;
+use ondes_engine::chain::{Chain, Placement, Settings};
+use ondes_engine::dsp::cabinet::{Cabinet, Response};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Maker, Patch, Remote, Setup, gate};
@@ -122,6 +125,49 @@ fn sound_goes_through_without_allocations() {
             assert!(output.iter().any(|sample| sample.abs() > 1e-3), "{knob} at {sample_rate} Hz: nothing sounds");
         }
     }
+}
+
+#[test]
+fn what_stands_around_an_oversampled_model_does_not_allocate() {
+    const RATE: u32 = 48_000;
+    let cabinet = |frames: usize| {
+        let taps = (0..frames).map(|n| (-6.0 * n as f32 / frames as f32).exp() * (n as f32 * 0.7).cos());
+        let response = Response::new(vec![taps.collect()], RATE).expect("a response");
+        Box::new(Cabinet::new(&response, RATE, Kernels::detect()).expect("its own rate"))
+    };
+    let options = PipelineOptions { oversampling: 4, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&untrained_effect(1), &options).expect("it plays");
+    let mut chain = Chain::new(RATE, 8192);
+    let input = sound(120_000, RATE);
+    let (mut left, mut right) = (input.clone(), input.clone());
+    let mut heard = vec![0.0; 8192];
+    let mut next = vec![cabinet(90_000), cabinet(300), Box::default()];
+    let mut left_behind = Vec::with_capacity(next.len());
+    let blocks = random_splits(5, input.len(), 8192);
+    let count = allocations(|| {
+        let mut start = 0;
+        for (index, &block) in blocks.iter().enumerate() {
+            let on = index / 8 % 2 == 0;
+            let placement = if on { Placement::Before } else { Placement::After };
+            let tone = if on { [6.0, -3.0, 12.0] } else { [0.0; 3] };
+            chain.set(&Settings { gate_db: on.then_some(-50.0), tone, placement, block_dc: on, cabinet: 0.9 });
+            let place = chain.cabinet();
+            left_behind.extend(place.leave());
+            if place.is_free()
+                && let Some(cabinet) = next.pop()
+            {
+                assert!(place.change(cabinet).is_ok());
+            }
+            let (left, right) = (&mut left[start..start + block], &mut right[start..start + block]);
+            chain.before(&mut [left, right]);
+            pipeline.process(left, &mut heard[..block]);
+            left.copy_from_slice(&heard[..block]);
+            chain.after(left, right);
+            start += block;
+        }
+    });
+    assert_eq!((count, next.len()), (0, 0));
+    assert!(left.iter().all(|sample| sample.is_finite()) && left.iter().any(|sample| sample.abs() > 1e-3));
 }
 
 #[test]

@@ -1,36 +1,46 @@
 //! Convolution with a long impulse response, such as a room, without latency.
 //!
-//! In two levels: the head of the response in partitions of one block, the rest in partitions of [`SPAN`] blocks. A long
-//! partition costs the same transform per sample but an eighth of the products, and since its sound begins two long blocks
-//! after its input, its work is spread evenly over the blocks in between (W. G. Gardner, "Efficient convolution without
-//! input-output delay", JAES 43(3), 1995; the even load is that of his section 3).
+//! In levels: the head of the response in partitions of one block, the rest in partitions of [`SPAN`] blocks, and where that is
+//! asked for, of [`LONG_SPAN`] from there on. A long partition costs the same transform per sample but an eighth of the products,
+//! and since its sound begins two long blocks after its input, its work is spread evenly over the blocks in between (W. G.
+//! Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995; the even load is that of his section 3).
+//!
+//! [`Immediate`] takes blocks of any length.
 
+mod immediate;
 mod uniform;
+
+pub use immediate::Immediate;
 
 use ondes_kernels::Kernels;
 use uniform::Uniform;
 
 /// Blocks of a long partition: one for the transform, one for the inverse, the others for the products.
 const SPAN: usize = 8;
+/// Blocks of the longest partitions.
+const LONG_SPAN: usize = SPAN * SPAN;
 
 /// Convolves one channel with an impulse response, block by block. A clone shares the response.
 #[derive(Clone)]
 pub struct Convolver {
     partition: usize,
     head: Uniform,
-    tail: Option<Tail>,
+    tails: Vec<Tail>,
 }
 
-/// The response from `2 · SPAN` blocks on.
+/// The response from `2 · span` blocks on, up to the next tail.
 #[derive(Clone)]
 struct Tail {
     uniform: Uniform,
-    /// A long block of input in the making, the one that is worked on, and the output that sounds now, `SPAN` blocks each.
+    /// Blocks of a partition.
+    span: usize,
+    /// A long block of input in the making, the one that is worked on, and the output that sounds now, `span` blocks each.
     gathered: Vec<f32>,
     complete: Vec<f32>,
     sounding: Vec<f32>,
-    /// The block of the long block, 0 … `SPAN − 1`.
+    /// The block of the long block, 0 … `span − 1`, now and in the beginning: no two tails have a transform in the same block.
     turn: usize,
+    first_turn: usize,
 }
 
 impl Convolver {
@@ -42,20 +52,27 @@ impl Convolver {
     ///
     /// If `partition` is 0.
     pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
+        Self::in_levels(impulse, partition, &[SPAN], kernels)
+    }
+
+    /// The same for responses of seconds in short blocks.
+    ///
+    /// # Panics
+    ///
+    /// If `partition` is 0.
+    pub fn long(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
+        Self::in_levels(impulse, partition, &[SPAN, LONG_SPAN], kernels)
+    }
+
+    /// With a tail for each of `spans`, which rise.
+    fn in_levels(impulse: &[f32], partition: usize, spans: &[usize], kernels: Kernels) -> Self {
         assert!(partition > 0, "a block has at least one sample");
-        let span = SPAN * partition;
-        let (head, tail) = impulse.split_at(impulse.len().min(2 * span));
-        Self {
-            partition,
-            head: Uniform::new(head, partition, kernels),
-            tail: (!tail.is_empty()).then(|| Tail {
-                uniform: Uniform::new(tail, span, kernels),
-                gathered: vec![0.0; span],
-                complete: vec![0.0; span],
-                sounding: vec![0.0; span],
-                turn: 0,
-            }),
-        }
+        let begin = |level: usize| spans.get(level).map_or(usize::MAX, |span| 2 * span * partition).min(impulse.len());
+        let tails = spans.iter().enumerate().filter_map(|(level, &span)| {
+            let part = &impulse[begin(level)..begin(level + 1)];
+            (!part.is_empty()).then(|| Tail::new(part, span, level * SPAN / 2, partition, kernels))
+        });
+        Self { partition, head: Uniform::new(&impulse[..begin(0)], partition, kernels), tails: tails.collect() }
     }
 
     /// Samples per block.
@@ -76,7 +93,7 @@ impl Convolver {
         self.head.take(input);
         self.head.multiply(0..self.head.partitions());
         self.head.give(output);
-        if let Some(tail) = &mut self.tail {
+        for tail in &mut self.tails {
             tail.process(input, output);
         }
     }
@@ -84,17 +101,30 @@ impl Convolver {
     /// Forgets all input.
     pub fn reset(&mut self) {
         self.head.reset();
-        if let Some(tail) = &mut self.tail {
+        for tail in &mut self.tails {
             tail.uniform.reset();
             for samples in [&mut tail.gathered, &mut tail.complete, &mut tail.sounding] {
                 samples.fill(0.0);
             }
-            tail.turn = 0;
+            tail.turn = tail.first_turn;
         }
     }
 }
 
 impl Tail {
+    fn new(impulse: &[f32], span: usize, first_turn: usize, partition: usize, kernels: Kernels) -> Self {
+        let block = || vec![0.0; span * partition];
+        Self {
+            uniform: Uniform::new(impulse, span * partition, kernels),
+            span,
+            gathered: block(),
+            complete: block(),
+            sounding: block(),
+            turn: first_turn,
+            first_turn,
+        }
+    }
+
     /// Takes a block, adds what sounds of earlier ones, and does its share of the work on the last long block.
     fn process(&mut self, input: &[f32], output: &mut [f32]) {
         let place = self.turn * input.len();
@@ -103,17 +133,17 @@ impl Tail {
         }
         self.gathered[place..][..input.len()].copy_from_slice(input);
         let partitions = self.uniform.partitions();
-        let share = |turn: usize| (turn - 1) * partitions / (SPAN - 2);
+        let share = |turn: usize| (turn - 1) * partitions / (self.span - 2);
         match self.turn {
             0 => self.uniform.take(&self.complete),
-            turn if turn == SPAN - 1 => {
+            turn if turn == self.span - 1 => {
                 // The last sample of this long block has been heard: its successor may take its place.
                 self.uniform.give(&mut self.sounding);
                 std::mem::swap(&mut self.gathered, &mut self.complete);
             }
             turn => self.uniform.multiply(share(turn)..share(turn + 1)),
         }
-        self.turn = (self.turn + 1) % SPAN;
+        self.turn = (self.turn + 1) % self.span;
     }
 }
 
@@ -191,9 +221,18 @@ mod tests {
     }
 
     #[test]
+    fn all_levels_add_up() {
+        let impulse: Vec<f32> =
+            noise(12_000, 9).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 3_000.0).exp()).collect();
+        let input = noise(16 * 2_000, 10);
+        let found = convolve(&mut Convolver::long(&impulse, 16, Kernels::detect()), &input);
+        assert_near(&found, &direct(&input, &impulse), 1e-4);
+    }
+
+    #[test]
     fn reset_forgets() {
-        let mut convolver = Convolver::new(&noise(900, 6), 64, Kernels::detect());
-        let input = noise(64 * 30, 7);
+        let mut convolver = Convolver::long(&noise(9_000, 6), 64, Kernels::detect());
+        let input = noise(64 * 300, 7);
         let first = convolve(&mut convolver, &input);
         convolver.reset();
         assert_eq!(convolve(&mut convolver, &input), first);

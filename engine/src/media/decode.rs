@@ -12,7 +12,7 @@ use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
-use symphonia::core::io::MediaSourceStream;
+use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 
 use super::{MediaError, check_limits, display_name};
@@ -83,9 +83,22 @@ impl Decoder {
         if let Some(extension) = path.extension().and_then(|extension| extension.to_str()) {
             hint.with_extension(extension);
         }
-        let stream = MediaSourceStream::new(Box::new(file), Default::default());
+        Self::begin(name, Box::new(file), &hint)
+    }
+
+    /// The same for a file that is in memory; `name` is what messages call it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Decoder::open`].
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
+        Self::begin(name.to_owned(), Box::new(io::Cursor::new(bytes)), &Hint::new())
+    }
+
+    fn begin(name: String, source: Box<dyn MediaSource>, hint: &Hint) -> Result<Self, MediaError> {
+        let stream = MediaSourceStream::new(source, Default::default());
         let probe = symphonia::default::get_probe();
-        let format = fenced(|| probe.probe(&hint, stream, FormatOptions::default(), MetadataOptions::default()))
+        let format = fenced(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
             .map_err(|error| not_audio(&name, error))?;
         let track = default_track(&name, &*format)?;
         let mut decoder = Self {

@@ -82,7 +82,7 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
     let delay = encode.latency_samples() + decode.latency_samples();
     let through = Through { sample_rate: header.sample_rate, unit: hop, hop, delay, names: &names, knobs: &knobs };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
-    let stage = |method| Stage::new(model, method, &names, hop, options.kernels, options.seats);
+    let stage = |method| Stage::new(model, method, &names, hop, options.kernels, options.seats, 1);
     let transcoder = Transcoder {
         encode: stage(encode)?,
         bend: Bend::new(latents_out.channels, options.seats),

@@ -1,6 +1,9 @@
 //! The kind `effect`: its method `forward` turns the input into what is heard.
 //!
 //! A session is mono: all channels of the method's input hear the same, and the mean of those that come out is heard.
+//!
+//! Oversampled, the network hears the even samples of a sound at twice its rate, and another state of it the odd ones; so it is
+//! the same network at that rate, with all its delays in seconds as they were.
 
 use std::sync::Arc;
 
@@ -31,19 +34,24 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
     let (names, input) = stage::inputs(header, method)?;
     stage::audio(method, input)?;
     stage::audio(method, stage::output(method)?)?;
-    let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
+    let factor = options.oversampling;
+    if ![1, 2, 4].contains(&factor) {
+        return Err(PipelineError::Oversampling(factor));
+    }
     let hop = HOP.next_multiple_of(method.block);
+    let stage = Stage::new(model, method, &names, hop, options.kernels, options.seats, factor)?;
+    let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
     let through = Through {
         sample_rate: header.sample_rate,
         unit: method.block,
         hop,
-        delay: method.latency_samples(),
+        delay: method.latency_samples() + stage.latency_samples(),
         names: &names,
         knobs: &knobs,
     };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
-    let stage = Stage::new(model, method, &names, hop, options.kernels, options.seats)?;
-    let tail = lines[0].tail_samples(method.tail_samples(header.sample_rate));
+    // The filters are symmetric: what is before their middle is behind it, too.
+    let tail = lines[0].tail_samples(method.tail_samples(header.sample_rate) + stage.latency_samples());
     let seats = || Vec::with_capacity(options.seats);
     let forward = Forward { stage, playing: seats(), alike: seats() };
     Ok(Batch::new(lines, forward, options.seed, tail))
@@ -82,3 +90,6 @@ impl Network<Line> for Forward {
         self.stage.bytes()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,9 @@ pub struct PipelineOptions {
     pub kernels: Kernels,
     /// Sessions that there is room for.
     pub seats: usize,
+    /// An effect's network at so many times its rate, 1, 2 or 4: less of its overtones folds, for as many times the work. Other
+    /// kinds play as they are.
+    pub oversampling: usize,
 }
 
 impl Default for PipelineOptions {
@@ -44,6 +47,7 @@ impl Default for PipelineOptions {
             seed: 0,
             kernels: Kernels::detect(),
             seats: 1,
+            oversampling: 1,
         }
     }
 }
@@ -63,6 +67,9 @@ pub enum PipelineError {
     /// The host's rate cannot be bridged.
     #[error(transparent)]
     Rate(#[from] ResampleError),
+    /// There are no such rates.
+    #[error("the network runs at 1, 2 or 4 times its rate, not at {0} times")]
+    Oversampling(usize),
     /// Knobs are turned faster than sound is made.
     #[error(transparent)]
     Cue(#[from] CueFull),

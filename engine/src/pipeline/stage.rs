@@ -3,6 +3,7 @@
 use ondes_kernels::Kernels;
 
 use super::line::Line;
+use crate::dsp::oversample::Oversampler;
 use crate::model::{Fault, Header, Method, Model, Port};
 use crate::native::Executor;
 
@@ -17,6 +18,13 @@ pub(super) struct Stage {
     block: usize,
     /// Channels of the main input and of the first output.
     channels: (usize, usize),
+    /// States of the network for each seat, which hear its samples in turn; 1, but where it is oversampled.
+    phases: usize,
+    streams: Vec<usize>,
+    /// `[seat]`, where it is oversampled.
+    samplers: Vec<Oversampler>,
+    /// A hop of one seat at the higher rate.
+    high: Vec<f32>,
 }
 
 /// An input and the port of [`super::ports::Ports`] that feeds it.
@@ -70,7 +78,7 @@ pub(super) fn audio(method: &Method, port: &Port) -> Result<(), Fault> {
 
 impl Stage {
     /// Prepares a method for `seats` lines whose hops are `hop` samples, a multiple of its block; `names` are those of the lines'
-    /// ports.
+    /// ports. With `phases` 2 or 4 instead of 1 the network runs at so many times its rate.
     pub fn new(
         model: &Model,
         method: &Method,
@@ -78,6 +86,7 @@ impl Stage {
         hop: usize,
         kernels: Kernels,
         seats: usize,
+        phases: usize,
     ) -> Result<Self, Fault> {
         let (_, main) = inputs(model.header(), method)?;
         let fed = method.inputs.iter().enumerate().filter_map(|(input, port)| {
@@ -85,11 +94,19 @@ impl Stage {
             Some(Fed { input, port: fed, ratio: port.ratio })
         });
         Ok(Self {
-            executor: Executor::new(model, &method.name, kernels, seats, hop / method.block)?,
+            executor: Executor::new(model, &method.name, kernels, phases * seats, hop / method.block)?,
             main: method.inputs.iter().position(|port| port.name == main.name).unwrap_or_default(),
             fed: fed.collect(),
             block: method.block,
             channels: (main.channels, output(method)?.channels),
+            phases,
+            streams: Vec::with_capacity(phases * seats),
+            samplers: if phases == 1 {
+                Vec::new()
+            } else {
+                (0..seats).map(|_| Oversampler::new(phases, hop, kernels)).collect()
+            },
+            high: vec![0.0; phases * hop],
         })
     }
 
@@ -101,18 +118,30 @@ impl Stage {
         self.executor.bytes()
     }
 
+    /// Samples by which it is later than its method, because it is oversampled.
+    pub fn latency_samples(&self) -> usize {
+        self.samplers.first().map_or(0, Oversampler::latency_samples)
+    }
+
     /// A seat is taken anew.
     pub fn open(&mut self, seat: usize, seed: u64) {
-        self.executor.seed(seat, seed);
+        for phase in 0..self.phases {
+            self.executor.seed(self.phases * seat + phase, seed);
+        }
+        if let Some(sampler) = self.samplers.get_mut(seat) {
+            sampler.reset();
+        }
     }
 
     /// Begins the pieces of hops that those seats are at, which are equally long: only [`Stage::input`] is still to be filled.
     pub fn begin(&mut self, lines: &[Line], seats: &[usize]) {
-        let length = lines[seats[0]].piece.len();
-        self.executor.begin(seats, length / self.block);
+        let (phases, length) = (self.phases, lines[seats[0]].piece.len());
+        self.streams.clear();
+        self.streams.extend(seats.iter().flat_map(|seat| phases * seat..phases * (seat + 1)));
+        self.executor.begin(&self.streams, length / self.block);
         for &Fed { input, port, ratio } in &self.fed {
-            for (row, &seat) in self.executor.input(input).chunks_exact_mut(length / ratio).zip(seats) {
-                let Line { ports, piece, input: hop, .. } = &lines[seat];
+            for (row, stream) in self.executor.input(input).chunks_exact_mut(length / ratio).zip(&self.streams) {
+                let Line { ports, piece, input: hop, .. } = &lines[stream / phases];
                 for (frame, value) in row.iter_mut().enumerate() {
                     *value = ports.at(port, piece.start / ratio + frame, hop.len() / ratio);
                 }
@@ -120,12 +149,12 @@ impl Stage {
         }
     }
 
-    /// The main input, `[seat][frame][channel]`.
+    /// The main input, `[seat][frame][channel]`, where it is not oversampled.
     pub fn input(&mut self) -> &mut [f32] {
         self.executor.input(self.main)
     }
 
-    /// The first output, `[seat][frame][channel]`.
+    /// The first output, `[seat][frame][channel]`, where it is not oversampled.
     pub fn output(&self) -> &[f32] {
         self.executor.output(0)
     }
@@ -137,24 +166,45 @@ impl Stage {
 
     /// Fills the main input with what the lines hear, on all channels.
     pub fn hear(&mut self, lines: &[Line], seats: &[usize]) {
-        let channels = self.channels.0;
-        let length = self.input().len() / seats.len();
-        for (row, &seat) in self.input().chunks_exact_mut(length).zip(seats) {
+        let Self { executor, main, channels: (channels, _), phases, samplers, high, .. } = self;
+        let input = executor.input(*main);
+        let length = input.len() / seats.len();
+        for (rows, &seat) in input.chunks_exact_mut(length).zip(seats) {
             let Line { input, piece, .. } = &lines[seat];
-            for (frame, sample) in row.chunks_exact_mut(channels).zip(&input[piece.clone()]) {
-                frame.fill(*sample);
+            let sound = match samplers.get_mut(seat) {
+                None => &input[piece.clone()],
+                Some(sampler) => {
+                    let high = &mut high[..*phases * piece.len()];
+                    sampler.up(&input[piece.clone()], high);
+                    high
+                }
+            };
+            for (phase, row) in rows.chunks_exact_mut(length / *phases).enumerate() {
+                let samples = sound[phase..].iter().step_by(*phases);
+                row.chunks_exact_mut(*channels).zip(samples).for_each(|(frame, sample)| frame.fill(*sample));
             }
         }
     }
 
     /// Gives the lines the mean of all channels of the first output.
-    pub fn sound(&self, lines: &mut [Line], seats: &[usize]) {
-        let channels = self.channels.1;
-        let gain = 1.0 / channels as f32;
-        let length = self.output().len() / seats.len();
-        for (row, &seat) in self.output().chunks_exact(length).zip(seats) {
-            for (sample, frame) in lines[seat].stream.sound.iter_mut().zip(row.chunks_exact(channels)) {
-                *sample = gain * frame.iter().sum::<f32>();
+    pub fn sound(&mut self, lines: &mut [Line], seats: &[usize]) {
+        let Self { executor, channels: (_, channels), phases, samplers, high, .. } = self;
+        let gain = 1.0 / *channels as f32;
+        let output = executor.output(0);
+        let length = output.len() / seats.len();
+        for (rows, &seat) in output.chunks_exact(length).zip(seats) {
+            let Line { stream, piece, .. } = &mut lines[seat];
+            let sound = &mut stream.sound[..piece.len()];
+            let sampler = samplers.get_mut(seat);
+            let made = if sampler.is_none() { &mut *sound } else { &mut high[..*phases * piece.len()] };
+            for (phase, row) in rows.chunks_exact(length / *phases).enumerate() {
+                let samples = made[phase..].iter_mut().step_by(*phases);
+                for (sample, frame) in samples.zip(row.chunks_exact(*channels)) {
+                    *sample = gain * frame.iter().sum::<f32>();
+                }
+            }
+            if let Some(sampler) = sampler {
+                sampler.down(&high[..*phases * piece.len()], sound);
             }
         }
     }

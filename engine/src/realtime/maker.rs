@@ -61,9 +61,9 @@ impl Maker for Patch {
     }
 
     fn name(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, .. } = self.options;
+        let PipelineOptions { voices, kernels, oversampling, .. } = self.options;
         let source = if self.hears() { Source::Sound } else { Source::Notes };
-        Some(format!("{} {source:?} {voices:?} {}", self.model.content_hash(), kernels.name()))
+        Some(format!("{} {source:?} {voices:?} {oversampling} {}", self.model.content_hash(), kernels.name()))
     }
 
     fn hears(&self) -> bool {

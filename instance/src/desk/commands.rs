@@ -6,17 +6,18 @@ use std::time::{Duration, Instant};
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::Source;
+use ondes_engine::realtime::Status;
 use ondes_ui::{Command, EntryId, KnobId, PlayedBy, clamp_scale};
 
 use super::entries::Origin;
 use super::setting::{recall, setting};
 use super::{Desk, presets};
 use crate::board::Setter;
-use crate::choice;
 use crate::macros::MACROS;
 use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter};
 use crate::preset::store;
 use crate::state::{Look, Theme};
+use crate::{cabinet, choice};
 
 /// How long an audition lasts.
 const AUDITION: Duration = Duration::from_secs(8);
@@ -51,6 +52,9 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::Favourite(id, on) => desk.entries.set_favourite(id, on),
         Command::Rescan => desk.entries.rescan(),
         Command::Open(path) => open(desk, path),
+        Command::Cabinet(Some(path)) => fetch_cabinet(desk, path),
+        Command::Cabinet(None) => desk.shared.remove_cabinet(),
+        Command::Cabinets => desk.cabinets.rescan(),
         Command::Retry => retry(desk),
         Command::Dismiss => desk.shared.dismiss(),
 
@@ -110,8 +114,9 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
     }
 }
 
-/// Ends an audition that has lasted long enough.
+/// Does what nobody asks for: an audition that has lasted long enough ends, and the network runs as its parameter says.
 pub(super) fn tick(desk: &mut Desk) {
+    desk.shared.set_oversampling(desk.board.oversampling());
     if desk.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
         stop(desk);
     }
@@ -163,9 +168,20 @@ fn step(desk: &mut Desk, steps: isize) {
     }
 }
 
-/// A preset is known by its ending; all else should be a model.
+/// A preset is known by its ending, and so is a sound, which is a cabinet's where sounds are played; all else should be a model.
 fn open(desk: &mut Desk, path: PathBuf) {
-    if store::is_preset(&path) { presets::open(desk, path) } else { play(desk, Origin::File(path)) }
+    if store::is_preset(&path) {
+        presets::open(desk, path);
+    } else if desk.takes_sounds() && cabinet::is_sound(&path) {
+        fetch_cabinet(desk, path);
+    } else {
+        play(desk, Origin::File(path));
+    }
+}
+
+fn fetch_cabinet(desk: &mut Desk, path: PathBuf) {
+    let errand = desk.shared.fetch_cabinet(path);
+    desk.errands.push(errand);
 }
 
 fn audition(desk: &mut Desk, id: EntryId) {
@@ -186,12 +202,14 @@ fn retry(desk: &mut Desk) {
         // It was said; the user does it again.
         return;
     }
-    if desk.shared.missing().is_none() {
+    let is_missing = desk.shared.missing().is_some();
+    if !is_missing && (desk.missing_cabinet.is_none() || matches!(desk.shared.progress(), Status::Failed(_))) {
         return desk.shared.reload();
     }
     let shared = desk.shared.clone();
     desk.errands.push(std::thread::spawn(move || {
         shared.retry();
+        shared.retry_cabinet();
     }));
 }
 
@@ -200,7 +218,7 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use ondes_engine::realtime::{Driver, Status};
+    use ondes_engine::realtime::Driver;
     use ondes_ui::{Midi, Owner, Slot};
 
     use super::super::entries::Entries;

@@ -2,9 +2,11 @@
 //!
 //! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does. [`monitor`]
 //! is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`presets`] that of
-//! presets, [`latents`] the rows of a codec's. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
+//! presets, [`latents`] the rows of a codec's, [`cabinets`] the
+//! impulse responses that stand around a model. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
 //! monitor and the slots is made when the window opens and gone when it closes.
 
+pub mod cabinets;
 pub mod commands;
 pub mod compare;
 pub mod entries;
@@ -22,17 +24,19 @@ use egui::ThemePreference;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Followed, Source};
 use ondes_engine::realtime::{Health, Status};
-use ondes_ui::{EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
+use ondes_ui::{Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
 
+use self::cabinets::Cabinets;
 use self::entries::{Entries, Origin};
 use self::latents::Latents;
 use self::presets::Presets;
 use self::spectrum::{SAMPLES, Spectrum};
 use crate::board::{Board, Setter};
-use crate::library::{self, Missing};
+use crate::library::{self, Missing, Reference};
 use crate::macros::MACROS;
 use crate::parameter::{
-    BYPASS, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, PARAMETERS, Parameter, TRANSPOSE, TUNE, VOICES,
+    BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, OVERSAMPLING, PARAMETERS, Parameter,
+    TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use crate::preset::{Product, store};
 use crate::shared::Shared;
@@ -51,6 +55,7 @@ pub struct Desk {
     board: Arc<dyn Board>,
     entries: Entries,
     presets: Presets,
+    cabinets: Cabinets,
     /// What is auditioned, and since when it is heard.
     auditioned: Option<(EntryId, Instant)>,
     /// Readers of files that are under way.
@@ -64,6 +69,9 @@ pub struct Desk {
     macros: Vec<Macro>,
     latents: Latents,
     voice: Vec<Knob>,
+    chain: Vec<Knob>,
+    cabinet: Option<Reference>,
+    missing_cabinet: Option<Missing>,
     mixer: [Knob; 3],
     health: Option<Health>,
     followed: Option<Followed>,
@@ -110,6 +118,7 @@ impl Desk {
             board,
             entries,
             presets,
+            cabinets: Cabinets::of_user(),
             auditioned: None,
             errands: Vec::new(),
             loading: None,
@@ -120,6 +129,9 @@ impl Desk {
             macros: Vec::new(),
             latents: Latents::default(),
             voice,
+            chain: Vec::new(),
+            cabinet: None,
+            missing_cabinet: None,
             mixer,
             health: None,
             followed: None,
@@ -138,7 +150,7 @@ impl Desk {
     /// Looks at everything again. Gives when it should be looked at once more though nothing sounds.
     pub fn refresh(&mut self) -> Option<Duration> {
         let shared = &self.shared;
-        let scanning = self.entries.poll() | self.presets.poll();
+        let scanning = self.entries.poll() | self.presets.poll() | self.cabinets.poll();
         self.errands.retain(|errand| !errand.is_finished());
         self.status = match &self.presets.problem {
             Some(problem) => Status::Failed(problem.clone()),
@@ -146,6 +158,7 @@ impl Desk {
         };
         (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
         self.notice = shared.notice();
+        (self.cabinet, self.missing_cabinet) = (shared.cabinet_reference(), shared.missing_cabinet());
         (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
         if !shared.is_brief() && self.errands.is_empty() {
             self.auditioned = None;
@@ -165,9 +178,10 @@ impl Desk {
     }
 
     fn turn(&mut self) {
+        self.chain = self.around();
         let controllers = &self.shared.controllers;
         let midi = |knob| Parameter::of(knob).map_or(Midi::None, |parameter| controllers.binding(parameter.id));
-        for knob in self.voice.iter_mut().chain(&mut self.mixer) {
+        for knob in self.voice.iter_mut().chain(&mut self.chain).chain(&mut self.mixer) {
             knob.value = self.board.normalized(knob.id).unwrap_or(knob.default);
             knob.midi = midi(knob.id);
         }
@@ -242,6 +256,18 @@ impl Owner for Desk {
             macros: &self.macros,
             voice: &self.voice,
             latents: &self.latents.rows,
+            chain: Some(Chain {
+                knobs: &self.chain,
+                cabinet: self.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()),
+                path: self.cabinet.as_ref().and_then(|cabinet| cabinet.path.as_deref()),
+                missing: self
+                    .missing_cabinet
+                    .as_ref()
+                    .map(|Missing { name, looked }| ondes_ui::Missing { name, looked }),
+                cabinets: &self.cabinets.list,
+                folder: self.cabinets.folder(),
+                takes_sounds: self.takes_sounds(),
+            }),
             pad: Some(self.pad()),
             input_gain,
             output_gain,
@@ -295,6 +321,31 @@ impl Owner for Desk {
 }
 
 impl Desk {
+    /// What can be turned around the model.
+    fn around(&self) -> Vec<Knob> {
+        let kind = self.model.as_ref().map(|model| model.header().kind);
+        let all = [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, CABINET, BLOCK_DC, OVERSAMPLING];
+        let suits = |knob: &KnobId| match *knob {
+            // Nothing comes to an instrument that notes play.
+            GATE | TONE => self.takes_sounds(),
+            OVERSAMPLING => kind == Some(Kind::Effect),
+            _ => true,
+        };
+        let knob = |id| {
+            let mut knob = Parameter::of(id).map(|parameter| parameter.knob(id, parameter.default()))?;
+            if id == BLOCK_DC {
+                knob.choices = ["Off", "On"].map(str::to_owned).to_vec();
+            }
+            Some(knob)
+        };
+        all.into_iter().filter(suits).filter_map(knob).collect()
+    }
+
+    /// Whether a sound comes in here: one that is dropped is a cabinet's.
+    fn takes_sounds(&self) -> bool {
+        self.shared.product == Product::Effect || self.shared.hears_input()
+    }
+
     /// What the pad turns, across and up.
     fn pad(&self) -> (KnobId, KnobId) {
         let knob = |id: &str| Parameter::named(id).or_else(|| self.latents.controls().knob(id));

@@ -315,6 +315,7 @@ mod tests {
                     let there = there["f32"].as_f64().or(there["i32"].as_f64()).unwrap();
                     assert!((there - wanted).abs() < 1e-6, "{id}: {there}, not {wanted}");
                 }
+                None if wanted.is_boolean() => assert_eq!(there["bool"], wanted, "{id}"),
                 None => assert_eq!(there["string"], wanted, "{id}"),
             }
         }

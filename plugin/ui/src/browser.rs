@@ -137,7 +137,7 @@ fn search(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) -> bool {
 }
 
 /// The file that is meant where somebody has put a path where words are searched for.
-fn path(query: &str) -> Option<PathBuf> {
+pub(crate) fn path(query: &str) -> Option<PathBuf> {
     let text = query.trim().trim_matches(['"', '\'']);
     if let Some(below) = text.strip_prefix("~/") {
         return std::env::home_dir().map(|home| home.join(below));

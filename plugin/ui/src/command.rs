@@ -35,7 +35,7 @@ pub enum Command {
     Favourite(EntryId, bool),
     /// Look for models again.
     Rescan,
-    /// Play what is in a file that was dropped on the window, a model or a preset.
+    /// Play what is in a file that was dropped on the window, a model, a preset or the sound of a cabinet.
     Open(PathBuf),
     /// Ask where the missing file is.
     Locate,
@@ -43,6 +43,11 @@ pub enum Command {
     Retry,
     /// The notice has been read.
     Dismiss,
+
+    /// Play through the impulse response in that file, or through none.
+    Cabinet(Option<PathBuf>),
+    /// Look for impulse responses again.
+    Cabinets,
 
     /// Keep the model in the project itself, or only its place.
     Embed(bool),

@@ -19,7 +19,10 @@ pub(crate) fn take(ui: &Ui, desk: &mut Desk<'_>) {
     // Not all systems tell the name before it is dropped.
     let Some(first) = hovering.first() else { return };
     let name = first.path.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
+    let is_cabinet =
+        name.as_ref().is_some_and(|name| is_sound(name)) && desk.view.chain.is_some_and(|chain| chain.takes_sounds);
     let text = match (name, hovering.len()) {
+        (Some(name), 1) if is_cabinet => format!("Drop to play through “{name}” as the cabinet"),
         (Some(name), 1) => format!("Drop to play “{name}”"),
         (Some(name), count) => format!("Drop to play “{name}”, the first of {count}"),
         (None, _) => "Drop to play this".to_owned(),
@@ -33,4 +36,11 @@ pub(crate) fn take(ui: &Ui, desk: &mut Desk<'_>) {
     let galley = painter.layout(text, FontId::proportional(22.0), accent, all.width() - 8.0 * GAP);
     let place = Align2::CENTER_CENTER.anchor_size(all.center(), galley.size());
     painter.galley(place.min, galley, accent);
+}
+
+/// Whether a file holds a sound, by its name: then it is the impulse response of a cabinet.
+#[must_use]
+pub fn is_sound(name: &str) -> bool {
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    ["wav", "wave", "aif", "aiff", "flac"].iter().any(|known| end.eq_ignore_ascii_case(known))
 }

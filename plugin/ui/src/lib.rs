@@ -8,7 +8,7 @@
 //! - [`view`](View) and [`command`](Command): what passes between a window and its owner;
 //! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it looks and reads;
 //! - `hand`, `knob`, `choice`: what is turned, and how;
-//! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents` and `pad`, `scope`, `mixer`, `play` with
+//! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents`, `chain` and `pad`, `scope`, `mixer`, `play` with
 //!   `keyboard` and `fingers`, `engine`: the panels; `dropped`: files that are dropped on all of them.
 //!
 //! # Work
@@ -29,6 +29,7 @@
 
 mod browser;
 mod card;
+mod chain;
 mod choice;
 mod command;
 mod desk;
@@ -59,11 +60,12 @@ use std::time::Duration;
 use egui::{ScrollArea, Ui};
 
 pub use command::Command;
+pub use dropped::is_sound;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
-    Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy, Preset, PresetId,
-    Slot, Sound, Source, View,
+    Chain, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy, Preset,
+    PresetId, Slot, Sound, Source, View,
 };
 pub use words::quality_line;
 
@@ -82,6 +84,7 @@ pub struct Window {
     mixer: mixer::Mixer,
     hand: hand::Hand,
     presets: presets::Presets,
+    cabinet: chain::Picker,
     pad: pad::Pad,
     fingers: fingers::Fingers,
 }
@@ -123,7 +126,7 @@ impl Window {
         layout::place(ui, places.middle, |ui| {
             // In a window smaller than it should be the knobs are still within reach.
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                macros::show(ui, &mut desk, &mut self.page, &mut self.pad);
+                macros::show(ui, &mut desk, &mut self.page, &mut self.cabinet, &mut self.pad);
                 ui.add_space(theme::GAP);
                 scope::show(ui, &desk);
             });

@@ -1,7 +1,9 @@
-//! The pages of knobs: the model's own controls, how notes are played, what the model thinks in, and the pad.
+//! The pages of knobs: the model's own controls, how notes are played, what the model thinks in, what
+//! stands around it, and the pad.
 
 use egui::{Button, RichText, ScrollArea, Ui};
 
+use super::chain;
 use super::command::Command;
 use super::desk::Desk;
 use super::knob;
@@ -17,15 +19,17 @@ pub(crate) enum Page {
     Macros,
     Voice,
     Latents,
+    Chain,
     Pad,
 }
 
-pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page, pad: &mut Pad) {
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page, cabinet: &mut chain::Picker, pad: &mut Pad) {
     let view = desk.view;
     let pages = [
         (Page::Macros, "Macros", true),
         (Page::Voice, "Voice", !view.voice.is_empty()),
         (Page::Latents, "Latents", !view.latents.is_empty()),
+        (Page::Chain, "Chain", view.chain.is_some()),
         (Page::Pad, "Pad", view.pad.is_some()),
     ];
     let offered = || pages.into_iter().filter(|(.., there)| *there);
@@ -43,6 +47,11 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page, pad: &mut 
     }
     match page {
         Page::Latents => latents::show(ui, desk),
+        Page::Chain => {
+            if let Some(around) = view.chain {
+                chain::show(ui, desk, cabinet, around);
+            }
+        }
         Page::Pad => {
             if let Some(turned) = view.pad {
                 pad::show(ui, desk, pad, turned);
@@ -54,7 +63,7 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, page: &mut Page, pad: &mut 
 }
 
 /// As many in a row as there is room for, all rows equally long.
-fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
+pub(crate) fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
     let room = ((ui.available_width() + GAP) / (knob::CELL.x + GAP)).floor().max(1.0) as usize;
     let rows = items.len().div_ceil(room).max(1);
     let columns = items.len().div_ceil(rows).max(1);

@@ -50,8 +50,17 @@ pub(crate) fn of(view: &View<'_>) -> Option<Message> {
         }
         (None, Status::Loading) => Message { text: "Loading …".into(), more: String::new(), means: Means::Wait },
         (None, Status::Empty | Status::Ready) => {
-            let notice = view.notice?.to_owned();
-            Message { text: notice.clone(), more: notice, means: Means::Dismiss }
+            if let Some(notice) = view.notice {
+                return Some(Message { text: notice.into(), more: notice.into(), means: Means::Dismiss });
+            }
+            let missing = view.chain?.missing?;
+            let first = missing.looked.first().map_or("nowhere to look", String::as_str);
+            let rest = match missing.looked.len() {
+                ..2 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            let text = format!("Cannot use the cabinet “{}”: {first}{rest}", missing.name);
+            Message { text, more: missing.looked.join("\n"), means: Means::Retry }
         }
     };
     Some(message)

@@ -1,5 +1,7 @@
 //! What passes between a window and its owner: data to draw goes in, what the user did comes out.
 
+use std::path::{Path, PathBuf};
+
 use egui::ThemePreference;
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::realtime::{Driver, Health, Status};
@@ -53,6 +55,8 @@ pub struct View<'a> {
     pub voice: &'a [Knob],
     /// What the model thinks in, where that can be bent; may be empty.
     pub latents: &'a [Latent],
+    /// What stands before and after the model; none where nothing can.
+    pub chain: Option<Chain<'a>>,
     /// What the pad turns across and upwards; none where no pad is offered.
     pub pad: Option<(KnobId, KnobId)>,
     /// Gain before the model.
@@ -224,6 +228,25 @@ pub struct Latent {
     pub hold: Knob,
     /// Where it is after all that, -1 … 1.
     pub value: f32,
+}
+
+/// What stands around a model: gate, tone, cabinet.
+#[derive(Clone, Copy)]
+pub struct Chain<'a> {
+    /// Its knobs.
+    pub knobs: &'a [Knob],
+    /// Name of the cabinet's impulse response; none where there is no cabinet.
+    pub cabinet: Option<&'a str>,
+    /// Its file, where that is known.
+    pub path: Option<&'a Path>,
+    /// What was asked for and nobody can find or read.
+    pub missing: Option<Missing<'a>>,
+    /// Files of impulse responses that can be chosen, in the order to show them.
+    pub cabinets: &'a [PathBuf],
+    /// The folder that they are looked for in.
+    pub folder: Option<&'a Path>,
+    /// Whether a sound that is dropped on the window becomes the cabinet.
+    pub takes_sounds: bool,
 }
 
 /// Names a preset for as long as the owner lives, also when the list is made anew.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
+use ondes_engine::chain::{Placement, Settings};
+use ondes_engine::dsp::tone::MOST_DB;
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::Source;
 
@@ -26,6 +28,8 @@ Examples:
   Send a recording through an effect, driven harder, or through a codec with its second latent turned over:
     ondes render amp.ondes --input guitar.wav --control drive=2 --out amp.wav
     ondes render voice.ondes --input speech.wav --control latent2.scale=-1
+  A capture of an amplifier with what belongs around it:
+    ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
   Straight to the ears, and the figures to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
   A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
@@ -84,6 +88,12 @@ pub struct RenderArguments {
     /// Turns a control of the model, such as room=0.5; `ondes info MODEL` lists them
     #[arg(long = "control", value_name = "NAME=VALUE", value_parser = parse_control)]
     pub controls: Vec<(String, f32)>,
+    /// Runs an effect's network at 1, 2 or 4 times its rate: its overtones fold less, for as many times the work
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_oversampling)]
+    pub oversampling: u8,
+    /// What stands before and after the model.
+    #[command(flatten)]
+    pub chain: ChainArguments,
     /// Shifts all pitches, -96 to 96 semitones
     #[arg(
         long,
@@ -124,6 +134,63 @@ pub struct RenderArguments {
     /// they are done, and one for the whole
     #[arg(long)]
     pub json: bool,
+}
+
+/// What stands before and after the model.
+#[derive(Args)]
+#[command(next_help_heading = "Gate, tone, cabinet")]
+pub struct ChainArguments {
+    /// Keeps what is softer than this peak of the recording from the model, -90 to -20 dB
+    #[arg(long, value_name = "DB", allow_negative_numbers = true, conflicts_with = "midi", value_parser = parse_gate)]
+    pub gate: Option<f32>,
+    /// Bass, -12 to 12 dB
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    pub bass: f32,
+    /// Middle, -12 to 12 dB
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    pub middle: f32,
+    /// Treble, -12 to 12 dB
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    pub treble: f32,
+    /// Where bass, middle and treble are turned: before the model, where a recording comes in, or after it
+    #[arg(long, value_enum, default_value_t = Tone::After)]
+    pub tone: Tone,
+    /// Takes away what the model adds to all samples alike
+    #[arg(long)]
+    pub block_dc: bool,
+    /// Impulse response of a cabinet, of up to 10 s: WAV, AIFF, FLAC, …; of two channels the mean
+    #[arg(long, value_name = "FILE")]
+    pub cabinet: Option<PathBuf>,
+}
+
+/// Where a tone control stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tone {
+    /// Before the model
+    Before,
+    /// After the model
+    After,
+}
+
+impl ChainArguments {
+    /// Whether any of it is asked for.
+    pub fn is_given(&self) -> bool {
+        self.cabinet.is_some() || self.settings() != Settings::default()
+    }
+
+    /// Where the knobs of the chain stand.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            gate_db: self.gate,
+            tone: [self.bass, self.middle, self.treble],
+            placement: match self.tone {
+                Tone::Before => Placement::Before,
+                Tone::After => Placement::After,
+            },
+            block_dc: self.block_dc,
+            ..Settings::default()
+        }
+    }
 }
 
 impl RenderArguments {
@@ -226,6 +293,27 @@ fn parse_transpose(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(semitones) if (-96.0..=96.0).contains(&semitones) => Ok(semitones),
         _ => Err("expected a number from -96 to 96".into()),
+    }
+}
+
+fn parse_oversampling(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(factor @ (1 | 2 | 4)) => Ok(factor),
+        _ => Err("expected 1, 2 or 4".into()),
+    }
+}
+
+fn parse_gate(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(db) if (-90.0..=-20.0).contains(&db) => Ok(db),
+        _ => Err("expected a number from -90 to -20".into()),
+    }
+}
+
+fn parse_tone(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(db) if (-MOST_DB..=MOST_DB).contains(&db) => Ok(db),
+        _ => Err(format!("expected a number from -{MOST_DB} to {MOST_DB}")),
     }
 }
 

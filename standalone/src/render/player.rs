@@ -4,6 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
+use ondes_engine::Kernels;
+use ondes_engine::chain::{Chain, ImpulseFile, Placement};
+use ondes_engine::dsp::cabinet::Cabinet;
+use ondes_engine::media::display_name;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
@@ -34,7 +38,9 @@ impl Player<'_> {
     /// # Errors
     /// When it cannot play what the command line asks for or has not the controls asked for.
     pub fn check(&self) -> anyhow::Result<()> {
-        self.set_up(self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate)).map(drop)
+        let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
+        self.set_up(sample_rate)?;
+        self.chain(sample_rate).map(drop)
     }
 
     /// Plays a file into a WAV; `started` is when the waiting for it began. Takes the pipeline of the file before, where there is
@@ -53,6 +59,7 @@ impl Player<'_> {
         let Self { model, arguments } = *self;
         let mut music = Music::open(source, arguments)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| music.natural_rate(model));
+        let chain = self.chain(sample_rate)?;
         let pipeline = match spare.0.take().filter(|(rate, _)| *rate == sample_rate) {
             Some((_, mut pipeline)) => {
                 pipeline.restart();
@@ -73,10 +80,10 @@ impl Player<'_> {
         let warned = warnings.len();
 
         let latency = pipeline.latency_samples();
-        let rest = (latency + pipeline.tail_samples()) as u64;
+        let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
         let destination = Destination::create(place, sample_rate, 1, arguments, latency)?;
         progress.expect(music.length(sample_rate).map(|length| length + rest), sample_rate);
-        let stage = Stage::new(pipeline, destination, progress, sample_rate, arguments.block as usize);
+        let stage = Stage::new(pipeline, chain, destination, progress, sample_rate, arguments.block as usize);
         let begun = Instant::now();
         let played = match &mut music {
             Music::Score(score) => stage.play(score.events(sample_rate))?,
@@ -134,6 +141,25 @@ impl Player<'_> {
         Ok(report)
     }
 
+    /// What stands around the pipeline, with all knobs turned.
+    fn chain(&self, sample_rate: u32) -> anyhow::Result<Chain> {
+        let arguments = &self.arguments.chain;
+        let settings = arguments.settings();
+        if settings.placement == Placement::Before && self.arguments.source() == Source::Notes {
+            bail!("--tone before changes what comes in, and with --midi nothing does");
+        }
+        let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
+        chain.set(&settings);
+        if let Some(path) = &arguments.cabinet {
+            let response = ImpulseFile::read(path)?.response.to_mono();
+            let cabinet = Cabinet::new(&response, sample_rate, Kernels::detect());
+            let cabinet = cabinet.map_err(|error| anyhow!("{}: {error}", display_name(path)))?;
+            drop(chain.cabinet().change(Box::new(cabinet)));
+        }
+        chain.reset();
+        Ok(chain)
+    }
+
     /// The pipeline, with all knobs turned.
     fn set_up(&self, sample_rate: u32) -> anyhow::Result<Pipeline> {
         let Self { model, arguments } = *self;
@@ -142,12 +168,17 @@ impl Player<'_> {
             let (file, kind) = (arguments.model.display(), kind.name());
             bail!("{file}: the model is of kind {kind}; only instruments play notes, give it a sound with --input");
         }
+        if kind != Kind::Effect && arguments.oversampling > 1 {
+            let (file, kind) = (arguments.model.display(), kind.name());
+            bail!("{file}: the model is of kind {kind}; only effects are oversampled");
+        }
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),
             voices: arguments.voices.map(usize::from),
             transpose: arguments.transpose,
             seed: arguments.seed,
+            oversampling: arguments.oversampling.into(),
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use ondes_engine::chain::Chain;
 use ondes_engine::instrument::Event;
 use ondes_engine::pipeline::Pipeline;
 
@@ -20,10 +21,13 @@ const MOST_RING_S: u64 = 60;
 /// A pipeline, where its sound goes, and what was seen on the way.
 pub struct Stage<'a> {
     pipeline: Pipeline,
+    chain: Chain,
     destination: Destination,
     progress: &'a Progress,
     sample_rate: u32,
     block: Vec<f32>,
+    /// What comes in, as the chain changes it, and the other side of what comes out, which is the same.
+    heard: Vec<f32>,
     /// Samples played so far, latency included.
     position: u64,
     in_pipeline: Duration,
@@ -43,9 +47,10 @@ pub struct Played {
 }
 
 impl<'a> Stage<'a> {
-    /// A stage that plays `block` samples at a time, at `sample_rate` in Hz.
+    /// A stage that plays `block` samples at a time, the longest block of the chain, at `sample_rate` in Hz.
     pub fn new(
         pipeline: Pipeline,
+        chain: Chain,
         destination: Destination,
         progress: &'a Progress,
         sample_rate: u32,
@@ -53,10 +58,12 @@ impl<'a> Stage<'a> {
     ) -> Self {
         Self {
             pipeline,
+            chain,
             destination,
             progress,
             sample_rate,
             block: vec![0.0; block],
+            heard: vec![0.0; block],
             position: 0,
             in_pipeline: Duration::ZERO,
             first_sample: None,
@@ -125,7 +132,7 @@ impl<'a> Stage<'a> {
 
     /// Samples after the last one of the voices until all that they made is written.
     fn after_last(&self) -> u64 {
-        (self.pipeline.latency_samples() + self.pipeline.tail_samples()) as u64
+        (self.pipeline.latency_samples() + self.pipeline.tail_samples() + self.chain.tail_samples()) as u64
     }
 
     /// Plays silence, or what still sounds, up to a sample.
@@ -142,7 +149,15 @@ impl<'a> Stage<'a> {
         interrupt::check()?;
         let sound = &mut self.block[..length];
         let begun = Instant::now();
-        self.pipeline.process(input, sound);
+        let heard = &mut self.heard[..length];
+        if input.is_empty() {
+            self.pipeline.process(&[], sound);
+        } else {
+            heard.copy_from_slice(input);
+            self.chain.before(&mut [heard]);
+            self.pipeline.process(heard, sound);
+        }
+        self.chain.after(sound, heard);
         self.in_pipeline += begun.elapsed();
         self.position += length as u64;
         self.destination.take(&[sound])?;

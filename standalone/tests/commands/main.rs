@@ -4,6 +4,7 @@ mod bad_input;
 mod batch;
 mod bench;
 mod captures;
+mod chain;
 mod common;
 mod info;
 mod interruption;

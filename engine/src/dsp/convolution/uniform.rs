@@ -27,6 +27,8 @@ pub(super) struct Uniform {
     /// older, round the end.
     line: Vec<f32>,
     newest: usize,
+    /// Slots that hold input; the others, which count as silence, may hold anything.
+    filled: usize,
     sum: Vec<f32>,
     /// The previous block of input; the transform takes it and the present one.
     previous: Vec<f32>,
@@ -57,6 +59,7 @@ impl Uniform {
             response: response.into(),
             line: vec![0.0; partitions * spectrum],
             newest: 0,
+            filled: 0,
             sum: vec![0.0; spectrum],
             previous: vec![0.0; partition],
             fft,
@@ -78,13 +81,14 @@ impl Uniform {
         }
         self.samples[partition..].copy_from_slice(&self.previous);
         self.newest = if self.newest == 0 { self.partitions() } else { self.newest } - 1;
+        self.filled = (self.filled + 1).min(self.partitions());
         self.fft.forward(&mut self.samples, &mut self.line[self.newest * spectrum..][..spectrum]);
         self.sum.fill(0.0);
     }
 
     /// Adds the products of some partitions.
     pub fn multiply(&mut self, partitions: Range<usize>) {
-        let Range { start, end } = partitions;
+        let (start, end) = (partitions.start.min(self.filled), partitions.end.min(self.filled));
         // Two runs of the line: up to its end, then from its first slot on.
         let turn = (self.partitions() - self.newest).clamp(start, end);
         for run in [start..turn, turn..end] {
@@ -103,9 +107,9 @@ impl Uniform {
         output.copy_from_slice(&self.samples[self.partition..]);
     }
 
-    /// Forgets all input.
+    /// Forgets all input, in a time that does not depend on the length of the response.
     pub fn reset(&mut self) {
-        self.line.fill(0.0);
+        self.filled = 0;
         self.previous.fill(0.0);
         self.sum.fill(0.0);
         self.newest = 0;

@@ -1,15 +1,20 @@
 //! An owner that does what it is told, and remembers it.
 
+use std::path::{Path, PathBuf};
+
 use egui::ThemePreference;
 use egui_kittest::Harness;
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::realtime::{Driver, Health, Status};
 use ondes_ui::{
-    Command, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Missing, Model, Note, Owner, PlayedBy, Preset,
+    Chain, Command, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Missing, Model, Note, Owner, PlayedBy, Preset,
     PresetId, SIZE, Slot, Sound, View, Window,
 };
 
 use super::raster::Raster;
+
+/// Where the fake's impulse responses are.
+pub const CABINETS: &str = "/home/ana/cabinets";
 
 pub const INPUT: KnobId = KnobId(100);
 pub const OUTPUT: KnobId = KnobId(101);
@@ -46,6 +51,10 @@ pub struct Fake {
     pub preset: Option<PresetId>,
     pub changed: bool,
     pub latents: Vec<Latent>,
+    pub chain: Vec<Knob>,
+    pub cabinet: Option<PathBuf>,
+    pub cabinets: Vec<PathBuf>,
+    pub cabinet_missing: Option<(String, Vec<String>)>,
     pub pad: Option<(KnobId, KnobId)>,
     pub played_by: Option<PlayedBy>,
     pub keys_on_start: bool,
@@ -63,7 +72,7 @@ impl Fake {
     pub fn knobs(&mut self) -> impl Iterator<Item = &mut Knob> {
         let bent = self.latents.iter_mut().flat_map(|latent| [&mut latent.scale, &mut latent.offset, &mut latent.hold]);
         let macros = self.macros.iter_mut().map(|one| &mut one.knob);
-        macros.chain(&mut self.voice).chain(&mut self.mixer).chain(bent)
+        macros.chain(&mut self.voice).chain(&mut self.chain).chain(&mut self.mixer).chain(bent)
     }
 
     /// Where a knob stands.
@@ -101,7 +110,8 @@ impl Fake {
             Command::Drive(driver) => self.driver = *driver,
             Command::Scale(scale) => self.scale = *scale,
             Command::Theme(theme) => self.theme = *theme,
-            Command::Retry => self.missing = None,
+            Command::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
+            Command::Retry => (self.missing, self.cabinet_missing) = (None, None),
             Command::Dismiss => self.notice = None,
             _ => {}
         }
@@ -130,6 +140,15 @@ impl Owner for Fake {
             changed: self.changed,
             can_save_presets: self.able,
             latents: &self.latents,
+            chain: (!self.chain.is_empty()).then(|| Chain {
+                knobs: &self.chain,
+                cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
+                path: self.cabinet.as_deref(),
+                missing: self.cabinet_missing.as_ref().map(|(name, looked)| Missing { name, looked }),
+                cabinets: &self.cabinets,
+                folder: Some(Path::new(CABINETS)),
+                takes_sounds: true,
+            }),
             pad: self.pad,
             played_by: self.played_by,
             can_play: self.able,

@@ -1,6 +1,7 @@
 //! The window in the hands of a user: pointer, keyboard, and those who see it through other means.
 
 mod browser;
+mod chain;
 mod fake;
 mod hands;
 mod header;

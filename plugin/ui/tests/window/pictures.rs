@@ -108,6 +108,17 @@ fn latents_are_bent() {
 }
 
 #[test]
+fn an_amplifier_has_its_chain() {
+    let mut test = open(Fake::amplifying());
+    test.get_by_role_and_label(egui::Role::Button, "Chain").click();
+    test.run_steps(4);
+    still(&mut test, "chain");
+    test.get_by_role_and_label(egui::Role::ComboBox, "Impulse response").click();
+    test.run_steps(4);
+    still(&mut test, "cabinets");
+}
+
+#[test]
 fn the_pad_turns_two() {
     let mut test = open(Fake { keys_on_start: true, theme: ThemePreference::Light, ..Fake::bending() });
     test.get_by_role_and_label(egui::Role::Button, "Pad").click();

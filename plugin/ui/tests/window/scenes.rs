@@ -1,6 +1,7 @@
 //! What an owner may have to show.
 
 use std::f32::consts::TAU;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use egui::ThemePreference;
@@ -11,7 +12,7 @@ use ondes_ui::{
     Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Note, PlayedBy, Preset, PresetId, Slot, Source,
 };
 
-use super::fake::{Fake, INPUT, MIX, OUTPUT};
+use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 
 /// Of a sound that does not change.
 const RATE_HZ: f32 = 48_000.0;
@@ -107,6 +108,10 @@ impl Fake {
             preset: None,
             changed: false,
             latents: Vec::new(),
+            chain: Vec::new(),
+            cabinet: None,
+            cabinets: Vec::new(),
+            cabinet_missing: None,
             pad: None,
             played_by: None,
             keys_on_start: false,
@@ -219,6 +224,32 @@ impl Fake {
             moving: true,
             ..Self::empty()
         }
+    }
+
+    /// An amplifier with what stands around it.
+    pub fn amplifying() -> Self {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let one = |n: u32, name: &str, value: f32| knob(KnobId(300 + n), name, value);
+        let of = |n: u32, name: &str, choices: &[&str], value: f32| Knob {
+            steps: choices.len() as u32,
+            choices: names(choices),
+            default: 0.0,
+            ..one(n, name, value)
+        };
+        let chain = vec![
+            one(0, "Gate", 0.4),
+            one(1, "Bass", 0.5),
+            one(2, "Middle", 0.62),
+            one(3, "Treble", 0.7),
+            of(4, "Tone", &["After", "Before"], 0.0),
+            Knob { default: 1.0, ..one(5, "Cabinet", 1.0) },
+            of(6, "Block DC", &["Off", "On"], 1.0),
+            of(7, "Oversampling", &["1×", "2×", "4×"], 0.5),
+        ];
+        let files = ["Blue open back", "Four twelves", "Room mike"];
+        let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
+        let cabinet = cabinets.get(1).cloned();
+        Self { chain, cabinet, cabinets, played_by: None, notes: Vec::new(), ..Self::playing() }
     }
 
     /// A codec whose latents are bent.

@@ -1,0 +1,48 @@
+//! What a cabinet costs in blocks of 64 samples at 48 kHz, beside a plain sum for every sample.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ondes_engine::Kernels;
+use ondes_engine::dsp::cabinet::{Cabinet, Response};
+
+const SAMPLE_RATE: u32 = 48_000;
+const BLOCK: usize = 64;
+
+fn response(seconds: f64) -> Vec<f32> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (f64::from(state) / f64::from(u32::MAX) - 0.5) as f32
+    };
+    (0..(seconds * f64::from(SAMPLE_RATE)) as usize).map(|_| next()).collect()
+}
+
+fn cabinets(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cabinet");
+    group.throughput(Throughput::Elements(BLOCK as u64));
+    let kernels = Kernels::detect();
+    let sound: Vec<f32> = (0..BLOCK).map(|n| 0.3 * (n as f32 * 0.05).sin()).collect();
+    for seconds in [0.1, 1.0, 10.0] {
+        let taps = response(seconds);
+        let whole = Response::new(vec![taps.clone()], SAMPLE_RATE).expect("a sound response");
+        let mut cabinet = Cabinet::new(&whole, SAMPLE_RATE, kernels).expect("nothing is converted");
+        let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
+        group.bench_function(BenchmarkId::new("partitioned", format!("{seconds} s")), |bencher| {
+            // All of the response is in use.
+            (0..2 * taps.len() / BLOCK).for_each(|_| cabinet.process(&sound, &mut left, &mut right));
+            bencher.iter(|| cabinet.process(&sound, &mut left, &mut right));
+        });
+        let past = vec![0.1; taps.len() + BLOCK];
+        group.bench_function(BenchmarkId::new("plain", format!("{seconds} s")), |bencher| {
+            bencher.iter(|| {
+                left.fill(0.0);
+                for (delay, &tap) in taps.iter().enumerate() {
+                    kernels.multiply_add(&mut left, &past[taps.len() - delay..][..BLOCK], tap);
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, cabinets);
+criterion_main!(benches);

@@ -1,0 +1,124 @@
+//! Files of impulse responses.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::dsp::cabinet::{LONGEST_S, Response, ResponseError};
+use crate::media::{Decoder, MediaError, display_name};
+
+/// The largest file, bytes: more than 10 s of two channels at any usual rate.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a file is no impulse response; displays as one line that names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum ImpulseError {
+    /// It cannot be read as sound.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// Its sound is no impulse response.
+    #[error("{file}: {reason}")]
+    Response {
+        /// The file, as the caller named it.
+        file: String,
+        /// What is wrong.
+        reason: ResponseError,
+    },
+}
+
+/// An impulse response, and the file that it came from.
+#[derive(Debug)]
+pub struct ImpulseFile {
+    /// What was recorded.
+    pub response: Response,
+    /// BLAKE3 hash of the file, hexadecimal: what makes it the same one wherever it lies.
+    pub hash: String,
+    /// The file itself.
+    pub bytes: Vec<u8>,
+}
+
+impl ImpulseFile {
+    /// Reads a file, WAV or any other format that is decoded.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no impulse response of one channel or two and at most 10 s.
+    pub fn read(path: &Path) -> Result<Self, ImpulseError> {
+        let name = display_name(path);
+        let unreadable = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
+            _ => MediaError::Unreadable { file: name.clone(), source },
+        };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        Self::parse(&name, bytes)
+    }
+
+    /// The same for a file that is in memory; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// When it is no impulse response of one channel or two and at most 10 s.
+    pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self, ImpulseError> {
+        let file = || name.to_owned();
+        if bytes.len() as u64 > LARGEST {
+            let (what, found) = ("the size in bytes", bytes.len() as u64);
+            return Err(MediaError::Limit { file: file(), what, found, supported: format!("0 to {LARGEST}") }.into());
+        }
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let mut decoder = Decoder::of_bytes(name, bytes.clone())?;
+        let rate = decoder.sample_rate();
+        let most = LONGEST_S as usize * rate as usize;
+        let mut channels = vec![Vec::new(); decoder.channels()];
+        let mut block = Vec::new();
+        // One that is too long need not be read to its end.
+        while channels[0].len() <= most && decoder.next(&mut block)? {
+            for (channel, block) in channels.iter_mut().zip(&block) {
+                channel.extend_from_slice(block);
+            }
+        }
+        let response =
+            Response::new(channels, rate).map_err(|reason| ImpulseError::Response { file: file(), reason })?;
+        Ok(Self { response, hash, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::{WavBits, WavWriter};
+
+    fn write(path: &Path, rate: u32, channels: &[&[f32]]) {
+        let mut wav = WavWriter::create(path, rate, channels.len(), WavBits::Float32).unwrap();
+        wav.write(channels).unwrap();
+        wav.finish().unwrap();
+    }
+
+    #[test]
+    fn files_are_read_and_known_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("box.wav");
+        write(&path, 44_100, &[&[0.0, 1.0, 0.5], &[0.0, 0.25, 0.0]]);
+        let file = ImpulseFile::read(&path).unwrap();
+        let expected = Response::new(vec![vec![0.0, 1.0, 0.5], vec![0.0, 0.25, 0.0]], 44_100).unwrap();
+        assert_eq!((&file.response, file.response.sample_rate()), (&expected, 44_100));
+        let again = ImpulseFile::parse("the project", file.bytes.clone()).unwrap();
+        assert_eq!((again.hash, again.response), (file.hash, expected));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| ImpulseFile::read(path).unwrap_err().to_string();
+        let path = folder.path().join("long.wav");
+        write(&path, 8_000, &[&[0.5; 80_001]]);
+        assert!(refused(&path).ends_with("long.wav: an impulse response lasts at most 10 s, this one lasts 10.0 s"));
+        let path = folder.path().join("wide.wav");
+        write(&path, 8_000, &[&[0.5; 9][..]; 4]);
+        assert!(refused(&path).contains("wide.wav: an impulse response has one channel or two"));
+        let path = folder.path().join("text.wav");
+        std::fs::write(&path, "no sound").unwrap();
+        assert!(refused(&path).contains("text.wav: is not audio"));
+        assert!(refused(&folder.path().join("none.wav")).ends_with("none.wav: no such file"));
+        assert!(refused(folder.path()).contains("cannot be read"));
+    }
+}

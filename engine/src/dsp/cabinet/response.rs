@@ -1,0 +1,185 @@
+//! The impulse response of a cabinet, as it was recorded.
+
+use ondes_kernels::Kernels;
+
+use crate::dsp::fourier::RealFft;
+use crate::dsp::resample::{ResampleError, resample};
+
+/// The longest response, s.
+pub const LONGEST_S: u32 = 10;
+/// Where music is loud, Hz: what counts for the level.
+const BAND_HZ: [f64; 2] = [80.0, 8_000.0];
+/// What is softer than this against the peak, and all that follows, is left out: −120 dB.
+const INAUDIBLE: f32 = 1e-6;
+
+/// Why there is no such response.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ResponseError {
+    /// It has neither one channel nor two.
+    #[error("an impulse response has one channel or two, this one has {0}")]
+    Channels(usize),
+    /// It is too long.
+    #[error("an impulse response lasts at most {LONGEST_S} s, this one lasts {0:.1} s")]
+    Length(f64),
+    /// There is nothing in it.
+    #[error("the impulse response is silent")]
+    Silent,
+    /// Its samples are no numbers, or differ in number between its channels.
+    #[error("the impulse response is damaged")]
+    Damaged,
+    /// Its rate cannot be converted.
+    #[error(transparent)]
+    Rate(#[from] ResampleError),
+}
+
+/// An impulse response of one channel or two, at its own rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// `[channel][frame]`
+    channels: Vec<Vec<f32>>,
+    sample_rate: u32,
+}
+
+impl Response {
+    /// A response, `[channel][frame]`, at a rate in Hz.
+    ///
+    /// # Errors
+    /// When it is not what it should be.
+    pub fn new(channels: Vec<Vec<f32>>, sample_rate: u32) -> Result<Self, ResponseError> {
+        let frames = channels.first().map_or(0, Vec::len);
+        if !(1..=2).contains(&channels.len()) {
+            return Err(ResponseError::Channels(channels.len()));
+        }
+        if frames > LONGEST_S as usize * sample_rate as usize {
+            return Err(ResponseError::Length(frames as f64 / f64::from(sample_rate)));
+        }
+        let mut samples = channels.iter().flatten();
+        if channels.iter().any(|channel| channel.len() != frames) || !samples.all(|sample| sample.is_finite()) {
+            return Err(ResponseError::Damaged);
+        }
+        if channels.iter().flatten().all(|sample| *sample == 0.0) {
+            return Err(ResponseError::Silent);
+        }
+        Ok(Self { channels, sample_rate })
+    }
+
+    /// Its rate, Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// Seconds that it lasts.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.channels[0].len() as f64 / f64::from(self.sample_rate)
+    }
+
+    /// The mean of its channels, as one.
+    #[must_use]
+    pub fn to_mono(mut self) -> Self {
+        if let [left, right] = &mut self.channels[..] {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left = 0.5 * (*left + *right));
+            self.channels.truncate(1);
+        }
+        self
+    }
+
+    /// The taps of a filter for each channel, at a rate in Hz and with the level of what goes in: pink noise from 80 Hz to 8 kHz,
+    /// which has a spectrum like music, comes out as loud as it was, in the mean of the channels.
+    ///
+    /// # Errors
+    /// When the rate cannot be converted to.
+    pub fn taps(&self, sample_rate: u32) -> Result<Vec<Vec<f32>>, ResponseError> {
+        let converted = self.channels.iter().map(|channel| resample(channel, self.sample_rate, sample_rate));
+        let mut taps = converted.collect::<Result<Vec<_>, _>>()?;
+        let power = taps.iter().map(|taps| pink_power(taps, sample_rate)).sum::<f64>() / taps.len() as f64;
+        let gain = power.sqrt().recip() as f32;
+        // A response may have nothing where music is.
+        if !gain.is_finite() {
+            return Err(ResponseError::Silent);
+        }
+        taps.iter_mut().flatten().for_each(|tap| *tap *= gain);
+        let peak = taps.iter().flatten().fold(0.0_f32, |peak, tap| peak.max(tap.abs()));
+        let heard =
+            |taps: &Vec<f32>| taps.iter().rposition(|tap| tap.abs() > INAUDIBLE * peak).map_or(0, |last| last + 1);
+        let length = taps.iter().map(heard).max().unwrap_or(0);
+        taps.iter_mut().for_each(|taps| taps.truncate(length));
+        Ok(taps)
+    }
+}
+
+/// The factor of the power of pink noise in a band.
+fn pink_power(taps: &[f32], sample_rate: u32) -> f64 {
+    let size = taps.len().next_power_of_two().max(1 << 15);
+    let mut fft = RealFft::new(size, Kernels::detect());
+    let (mut samples, mut spectrum) = (vec![0.0; size], vec![0.0; fft.spectrum()]);
+    samples[..taps.len()].copy_from_slice(taps);
+    fft.forward(&mut samples, &mut spectrum);
+    let bin_hz = f64::from(sample_rate) / size as f64;
+    let band = BAND_HZ[0].min(0.1 * f64::from(sample_rate))..=BAND_HZ[1].min(0.45 * f64::from(sample_rate));
+    let (mut power, mut weights) = (0.0, 0.0);
+    for (bin, value) in spectrum.chunks_exact(2).enumerate().skip(1) {
+        let hz = bin as f64 * bin_hz;
+        if band.contains(&hz) {
+            power += (f64::from(value[0]).powi(2) + f64::from(value[1]).powi(2)) / hz;
+            weights += 1.0 / hz;
+        }
+    }
+    power / weights
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+
+    use super::*;
+
+    /// A cabinet of sorts: a resonance that dies away.
+    fn ringing(sample_rate: u32, hz: f64, seconds: f64, gain: f64) -> Vec<f32> {
+        let rate = f64::from(sample_rate);
+        let at = |n: usize| gain * (-20.0 * n as f64 / rate).exp() * (TAU * hz * n as f64 / rate).sin();
+        (0..(seconds * rate) as usize).map(|n| at(n) as f32).collect()
+    }
+
+    #[test]
+    fn what_is_no_response_is_refused() {
+        let refused = |channels: Vec<Vec<f32>>| Response::new(channels, 8_000).unwrap_err();
+        assert_eq!(refused(vec![]), ResponseError::Channels(0));
+        assert_eq!(refused(vec![vec![1.0]; 4]), ResponseError::Channels(4));
+        assert_eq!(refused(vec![vec![1.0; 88_000]]), ResponseError::Length(11.0));
+        assert_eq!(refused(vec![vec![0.0; 9]]), ResponseError::Silent);
+        assert_eq!(refused(vec![vec![]]), ResponseError::Silent);
+        assert_eq!(refused(vec![vec![1.0, f32::NAN]]), ResponseError::Damaged);
+        assert_eq!(refused(vec![vec![1.0; 3], vec![1.0; 2]]), ResponseError::Damaged);
+    }
+
+    #[test]
+    fn its_level_depends_neither_on_how_it_was_recorded_nor_on_rates() {
+        let reference = Response::new(vec![ringing(48_000, 700.0, 0.5, 1.0)], 48_000).unwrap().taps(48_000).unwrap();
+        for (rate, gain) in [(48_000, 1e-3), (44_100, 30.0), (96_000, 1.0)] {
+            let response = Response::new(vec![ringing(rate, 700.0, 0.5, gain)], rate).unwrap();
+            let taps = response.taps(48_000).unwrap();
+            for (n, (found, expected)) in taps[0].iter().zip(&reference[0]).enumerate() {
+                assert!((found - expected).abs() < 2e-4, "{found} for {expected} at {n}, recorded at {rate} Hz");
+            }
+        }
+        // One that does nothing goes on doing nothing.
+        let nothing = Response::new(vec![vec![0.25, 0.0, 0.0]], 48_000).unwrap().taps(48_000).unwrap();
+        assert!(nothing[0].len() == 1 && (nothing[0][0] - 1.0).abs() < 1e-6, "{nothing:?}");
+    }
+
+    #[test]
+    fn channels_keep_their_balance_and_silence_is_left_out() {
+        let (left, mut right) = (ringing(48_000, 500.0, 0.2, 0.8), ringing(48_000, 500.0, 0.2, 0.2));
+        right.extend([0.0; 20_000]);
+        let mut longer = left.clone();
+        longer.extend([0.0; 20_000]);
+        let response = Response::new(vec![longer, right], 48_000).unwrap();
+        let taps = response.taps(48_000).unwrap();
+        assert!(taps[0].len() <= left.len() && taps[0].len() == taps[1].len());
+        assert!((taps[0][30] / taps[1][30] - 4.0).abs() < 1e-4);
+        let mono = response.to_mono();
+        assert!((mono.channels[0][30] - 0.625 * left[30]).abs() < 1e-6 && mono.channels.len() == 1);
+    }
+}

@@ -1,0 +1,157 @@
+//! Convolution in blocks of any length, without latency.
+
+use ondes_kernels::Kernels;
+
+use super::Convolver;
+
+/// Samples of the response that are convolved directly, and of the blocks in which the rest is.
+const BLOCK: usize = 64;
+
+/// Convolves one channel with an impulse response, as it comes: every sample is heard in all that is given out from it on.
+///
+/// The head of the response is summed up directly. What the rest makes of a block of input is heard from the next block on, and
+/// is computed as soon as the block is complete (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3),
+/// 1995). Output is the same bit for bit however the input was split.
+#[derive(Clone)]
+pub struct Immediate {
+    kernels: Kernels,
+    /// At most a block.
+    head: Vec<f32>,
+    rest: Option<Convolver>,
+    /// The last block of input, and the present one as far as it has come.
+    window: [f32; 2 * BLOCK],
+    filled: usize,
+    /// What the rest makes of all blocks before the present one, during that.
+    later: [f32; BLOCK],
+}
+
+impl Immediate {
+    /// A convolver with `impulse`. An empty response gives silence.
+    pub fn new(impulse: &[f32], kernels: Kernels) -> Self {
+        let (head, rest) = impulse.split_at(impulse.len().min(BLOCK));
+        Self {
+            kernels,
+            head: head.to_vec(),
+            rest: (!rest.is_empty()).then(|| Convolver::long(rest, BLOCK, kernels)),
+            window: [0.0; 2 * BLOCK],
+            filled: 0,
+            later: [0.0; BLOCK],
+        }
+    }
+
+    /// Convolves the next samples: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
+    ///
+    /// Samples of input that are not finite count as silence.
+    ///
+    /// # Panics
+    ///
+    /// If the lengths differ.
+    pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        assert_eq!(input.len(), output.len(), "input and output are equally long");
+        let (mut input, mut output) = (input, output);
+        while !input.is_empty() {
+            let length = input.len().min(BLOCK - self.filled);
+            let (piece, input_after) = input.split_at(length);
+            let (out, output_after) = output.split_at_mut(length);
+            let present = BLOCK + self.filled;
+            for (slot, &sample) in self.window[present..].iter_mut().zip(piece) {
+                *slot = if sample.is_finite() { sample } else { 0.0 };
+            }
+            out.copy_from_slice(&self.later[self.filled..][..length]);
+            for (delay, &tap) in self.head.iter().enumerate() {
+                self.kernels.multiply_add(out, &self.window[present - delay..][..length], tap);
+            }
+            self.filled += length;
+            if self.filled == BLOCK {
+                self.complete();
+            }
+            (input, output) = (input_after, output_after);
+        }
+    }
+
+    /// The present block becomes the last one.
+    fn complete(&mut self) {
+        let (last, present) = self.window.split_at_mut(BLOCK);
+        if let Some(rest) = &mut self.rest {
+            rest.process(present, &mut self.later);
+        }
+        last.copy_from_slice(present);
+        self.filled = 0;
+    }
+
+    /// Forgets all input.
+    pub fn reset(&mut self) {
+        if let Some(rest) = &mut self.rest {
+            rest.reset();
+        }
+        self.window.fill(0.0);
+        self.later.fill(0.0);
+        self.filled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn noise(length: usize) -> Vec<f32> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    fn convolve(impulse: &[f32], input: &[f32], splits: impl Iterator<Item = usize>) -> Vec<f32> {
+        let mut convolver = Immediate::new(impulse, Kernels::detect());
+        let mut output = vec![0.0; input.len()];
+        let mut start = 0;
+        for length in splits.chain([input.len()]) {
+            let end = input.len().min(start + length);
+            convolver.process(&input[start..end], &mut output[start..end]);
+            start = end;
+        }
+        output
+    }
+
+    #[test]
+    fn an_impulse_gives_the_response_at_once_wherever_it_is() {
+        for length in [1, 63, 64, 65, 1_200, 20_000] {
+            let response = noise(length);
+            for at in [0, 1, 63, 64, 100] {
+                let mut input = vec![0.0; at + length + 50];
+                input[at] = 1.0;
+                let found = convolve(&response, &input, std::iter::repeat_n(37, 1_000));
+                for (n, found) in found.iter().enumerate() {
+                    let expected = n.checked_sub(at).and_then(|n| response.get(n)).copied().unwrap_or_default();
+                    assert!((found - expected).abs() < 3e-6, "{found} for {expected} at {n} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_made_of_nothing() {
+        assert_eq!(convolve(&[], &noise(200), [7, 64].into_iter()), [0.0; 200]);
+        let hostile = [f32::NAN, f32::INFINITY, 0.0, f32::NEG_INFINITY];
+        assert_eq!(convolve(&noise(100), &hostile, std::iter::empty()), [0.0; 4]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn any_split_gives_the_same_sound(
+            splits in prop::collection::vec(0_usize..700, 1..40),
+            length in prop::sample::select(vec![10, 64, 500, 3_000, 12_000]),
+        ) {
+            let (response, input) = (noise(length), noise(9_001));
+            let bits = |sound: Vec<f32>| sound.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            let whole = bits(convolve(&response, &input, std::iter::empty()));
+            prop_assert_eq!(&bits(convolve(&response, &input, splits.into_iter())), &whole);
+            prop_assert_eq!(&bits(convolve(&response, &input, std::iter::repeat_n(1, 9_001))), &whole);
+        }
+    }
+}

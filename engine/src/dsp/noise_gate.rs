@@ -1,0 +1,149 @@
+//! A gate that keeps what a player does not play, such as the hum of pickups, from being heard.
+
+/// Below the threshold by less than this an open gate stays open, dB.
+const HYSTERESIS_DB: f32 = 6.0;
+/// Time in which it opens, s: short enough for a pick, long enough not to click.
+const ATTACK_S: f64 = 0.001;
+/// Time that it stays open after the last loud sample, s: more than a period of the lowest string.
+const HOLD_S: f64 = 0.050;
+/// Time in which it closes, s.
+const RELEASE_S: f64 = 0.100;
+
+/// Lets pass what is louder than a threshold, and what follows shortly after. The key is the loudest of all channels, so that
+/// they open together.
+///
+/// Without a threshold, and while it is open, samples pass as they are.
+pub struct NoiseGate {
+    /// Peaks that open it, and those that keep it open; nothing while it is off.
+    thresholds: Option<[f32; 2]>,
+    /// Samples that it stays open: from now on, and after a loud one.
+    left: usize,
+    hold: usize,
+    /// How far it is open, 0 … 1, and how far it goes in a sample.
+    gain: f32,
+    attack: f32,
+    release: f32,
+}
+
+impl NoiseGate {
+    /// A gate that lets everything pass, at a rate in Hz.
+    #[must_use]
+    pub fn new(sample_rate: u32) -> Self {
+        let step = |seconds: f64| (1.0 / (seconds * f64::from(sample_rate))) as f32;
+        let hold = (HOLD_S * f64::from(sample_rate)) as usize;
+        Self { thresholds: None, left: hold, hold, gain: 1.0, attack: step(ATTACK_S), release: step(RELEASE_S) }
+    }
+
+    /// Peaks above this, in dB of full scale, open it; without a threshold it is open.
+    pub fn set(&mut self, threshold_db: Option<f32>) {
+        let linear = |db: f32| 10.0_f32.powf(db / 20.0);
+        self.thresholds = threshold_db.map(|db| [linear(db), linear(db - HYSTERESIS_DB)]);
+    }
+
+    /// Opens at once, as if new.
+    pub fn reset(&mut self) {
+        (self.left, self.gain) = (self.hold, 1.0);
+    }
+
+    /// Whether samples pass as they are until somebody sets a threshold.
+    #[must_use]
+    pub fn is_neutral(&self) -> bool {
+        self.thresholds.is_none() && self.gain >= 1.0
+    }
+
+    /// Opens or closes over the next samples, `[channel][frame]`, of channels that are equally long.
+    pub fn process(&mut self, channels: &mut [&mut [f32]]) {
+        if self.is_neutral() {
+            return;
+        }
+        let frames = channels.iter().map(|channel| channel.len()).min().unwrap_or(0);
+        for frame in 0..frames {
+            let key = channels.iter().fold(0.0_f32, |key, channel| key.max(channel[frame].abs()));
+            let gain = self.next(key);
+            channels.iter_mut().for_each(|channel| channel[frame] *= gain);
+        }
+    }
+
+    /// The gain for a sample of that size.
+    fn next(&mut self, key: f32) -> f32 {
+        let open = self.thresholds.is_none_or(|[opens, holds]| {
+            let loud = key >= if self.left > 0 { holds } else { opens };
+            self.left = if loud { self.hold } else { self.left.saturating_sub(1) };
+            self.left > 0
+        });
+        self.gain = if open { (self.gain + self.attack).min(1.0) } else { (self.gain - self.release).max(0.0) };
+        self.gain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u32 = 48_000;
+
+    /// A tenth of a second of a hum with that peak.
+    fn hum(db: f32) -> Vec<f32> {
+        let peak = 10.0_f32.powf(db / 20.0);
+        (0..4_800).map(|n| peak * (n as f32 * 0.0131).sin()).collect()
+    }
+
+    fn through(gate: &mut NoiseGate, sound: &[f32]) -> Vec<f32> {
+        let mut sound = sound.to_vec();
+        gate.process(&mut [&mut sound]);
+        sound
+    }
+
+    #[test]
+    fn it_opens_for_what_is_played_and_closes_on_hum() {
+        let mut gate = NoiseGate::new(RATE);
+        gate.set(Some(-50.0));
+        let hiss = hum(-57.0);
+        through(&mut gate, &hiss);
+        assert!(through(&mut gate, &hiss)[2_500..].iter().all(|sample| *sample == 0.0), "closed");
+        // 1 ms after a loud sample everything passes.
+        let played = hum(-20.0);
+        let heard = through(&mut gate, &played);
+        assert_eq!(heard[100..], played[100..]);
+        // What is a little softer than the threshold keeps it open, but would not open it.
+        let soft = hum(-53.0);
+        assert_eq!(through(&mut gate, &soft), soft);
+        for _ in 0..3 {
+            through(&mut gate, &hiss);
+        }
+        assert!(through(&mut gate, &soft).iter().all(|sample| *sample == 0.0));
+        gate.set(None);
+        assert_eq!(through(&mut gate, &soft)[100..], soft[100..]);
+        assert!(gate.is_neutral());
+    }
+
+    #[test]
+    fn it_neither_leaps_nor_depends_on_blocks() {
+        let sound: Vec<f32> = [hum(-20.0), hum(-60.0), hum(-60.0), hum(-10.0)].concat();
+        let whole = {
+            let mut gate = NoiseGate::new(RATE);
+            gate.set(Some(-40.0));
+            through(&mut gate, &sound)
+        };
+        let mut gate = NoiseGate::new(RATE);
+        gate.set(Some(-40.0));
+        let split: Vec<f32> = sound.chunks(37).flat_map(|block| through(&mut gate, block)).collect();
+        assert_eq!(split, whole);
+        let gains = |n: usize| if sound[n] == 0.0 { None } else { Some(whole[n] / sound[n]) };
+        for n in 1..sound.len() {
+            if let (Some(one), Some(next)) = (gains(n - 1), gains(n)) {
+                assert!((one - next).abs() < 0.022, "{one} and {next} at {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_channels_open_together() {
+        let mut gate = NoiseGate::new(RATE);
+        gate.set(Some(-40.0));
+        let (soft, loud) = (hum(-60.0), hum(-10.0));
+        let (mut left, mut right) = ([soft.clone(), soft.clone()].concat(), [soft.clone(), loud].concat());
+        gate.process(&mut [&mut left, &mut right]);
+        assert_eq!(left[5_000..], soft[200..]);
+    }
+}

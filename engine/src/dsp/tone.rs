@@ -1,0 +1,307 @@
+//! Bass, middle and treble.
+
+use std::f64::consts::TAU;
+
+/// Corner of the low shelf, centre of the peak and corner of the high shelf, Hz: where a guitar's body, its voice and its edge are.
+const BANDS_HZ: [f64; 3] = [150.0, 500.0, 2_000.0];
+/// Quality of the shelves, the steepest without overshoot, and of the peak, about two octaves wide.
+const QUALITIES: [f64; 3] = [std::f64::consts::FRAC_1_SQRT_2, 0.7, std::f64::consts::FRAC_1_SQRT_2];
+/// No band lies above this share of the rate.
+const HIGHEST: f64 = 0.45;
+/// Most that a band is raised or lowered, dB.
+pub const MOST_DB: f32 = 12.0;
+/// Samples in which the filters go straight from one set of coefficients to the next.
+const STEP: u32 = 16;
+/// Time in which the bands go to where they are set, s.
+const RAMP_S: f64 = 0.020;
+/// Time after which nothing is left of what the filters heard, s.
+const SETTLE_S: f64 = 0.100;
+
+/// A low shelf, a peak and a high shelf in a row, after R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter
+/// coefficients".
+///
+/// While all are at 0 dB samples pass as they are.
+#[derive(Clone)]
+pub struct Tone {
+    bands: [Band; 3],
+    /// `[band]`, dB.
+    gains: [f32; 3],
+    targets: [f32; 3],
+    /// Steps on the way there, those that are left of it, and samples that are left of the present one.
+    ramp: u32,
+    steps: u32,
+    samples: u32,
+    /// Samples in which it is still heard that the bands were not at 0 dB.
+    unsettled: u32,
+    settle: u32,
+}
+
+/// One filter.
+#[derive(Clone, Copy)]
+struct Band {
+    shape: Shape,
+    /// Of the corner or the centre.
+    cos: f64,
+    alpha: f64,
+    /// b0, b1, b2, a1, a2, over a0.
+    coefficients: [f64; 5],
+    /// How they change in a sample, and where that leads.
+    slopes: [f64; 5],
+    next: [f64; 5],
+    state: [f64; 2],
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Low,
+    Peak,
+    High,
+}
+
+impl Tone {
+    /// One with all bands at 0 dB, at a rate in Hz.
+    #[must_use]
+    pub fn new(sample_rate: u32) -> Self {
+        let rate = f64::from(sample_rate);
+        let band = |place: usize, shape| Band::new(shape, BANDS_HZ[place].min(HIGHEST * rate) / rate, QUALITIES[place]);
+        Self {
+            bands: [band(0, Shape::Low), band(1, Shape::Peak), band(2, Shape::High)],
+            gains: [0.0; 3],
+            targets: [0.0; 3],
+            ramp: (RAMP_S * rate / f64::from(STEP)).ceil().max(1.0) as u32,
+            steps: 0,
+            samples: 0,
+            unsettled: 0,
+            settle: (SETTLE_S * rate) as u32,
+        }
+    }
+
+    /// Sends bass, middle and treble to gains in dB, within ±[`MOST_DB`].
+    pub fn set(&mut self, gains: [f32; 3]) {
+        let gains = gains.map(|db| if db.is_nan() { 0.0 } else { db.clamp(-MOST_DB, MOST_DB) });
+        #[expect(clippy::float_cmp, reason = "a target is what somebody said")]
+        if gains != self.targets {
+            (self.targets, self.steps) = (gains, self.ramp);
+        }
+    }
+
+    /// Forgets all that it has heard, and is at once as it was set to be.
+    pub fn reset(&mut self) {
+        (self.gains, self.steps, self.samples, self.unsettled) = (self.targets, 0, 0, 0);
+        for (band, gain) in self.bands.iter_mut().zip(self.gains) {
+            band.aim(gain, 1);
+            band.arrive();
+            band.state = [0.0; 2];
+        }
+    }
+
+    /// Whether samples pass as they are until somebody raises or lowers a band.
+    #[must_use]
+    pub fn is_neutral(&self) -> bool {
+        let flat = [self.gains, self.targets].iter().flatten().all(|gain| *gain == 0.0);
+        flat && self.steps == 0 && self.samples == 0 && self.unsettled == 0
+    }
+
+    /// Filters the next samples.
+    pub fn process(&mut self, sound: &mut [f32]) {
+        let mut rest = sound;
+        while !rest.is_empty() {
+            if self.samples == 0 && self.steps > 0 {
+                self.step();
+            }
+            if self.is_neutral() {
+                return;
+            }
+            let moving = self.samples > 0;
+            let length = if moving { rest.len().min(self.samples as usize) } else { rest.len() };
+            let (now, later) = rest.split_at_mut(length);
+            for band in &mut self.bands {
+                if moving { band.glide(now) } else { band.stay(now) }
+            }
+            if moving {
+                self.samples -= length as u32;
+                if self.samples == 0 {
+                    self.bands.iter_mut().for_each(Band::arrive);
+                }
+            } else {
+                self.unsettled = self.unsettled.saturating_sub(length as u32);
+                if self.is_neutral() {
+                    self.bands.iter_mut().for_each(|band| band.state = [0.0; 2]);
+                }
+            }
+            rest = later;
+        }
+    }
+
+    /// Begins the next step on the way.
+    fn step(&mut self) {
+        for ((band, gain), target) in self.bands.iter_mut().zip(&mut self.gains).zip(self.targets) {
+            // It arrives exactly.
+            *gain = if self.steps == 1 { target } else { *gain + (target - *gain) / self.steps as f32 };
+            band.aim(*gain, STEP);
+        }
+        (self.steps, self.samples, self.unsettled) = (self.steps - 1, STEP, self.settle);
+    }
+}
+
+impl Band {
+    /// At 0 dB; `frequency` is a share of the rate.
+    fn new(shape: Shape, frequency: f64, quality: f64) -> Self {
+        let (sin, cos) = (TAU * frequency).sin_cos();
+        let mut band = Self {
+            shape,
+            cos,
+            alpha: sin / (2.0 * quality),
+            coefficients: [0.0; 5],
+            slopes: [0.0; 5],
+            next: [0.0; 5],
+            state: [0.0; 2],
+        };
+        band.aim(0.0, 1);
+        band.arrive();
+        band
+    }
+
+    /// Those of the cookbook.
+    fn design(&self, gain_db: f32) -> [f64; 5] {
+        let a = 10.0_f64.powf(f64::from(gain_db) / 40.0);
+        let (cos, alpha) = (self.cos, self.alpha);
+        let shelf = |cos: f64, turn: f64| {
+            let (more, less, root) = (a + 1.0, a - 1.0, 2.0 * a.sqrt() * alpha);
+            let b =
+                [a * (more - less * cos + root), turn * 2.0 * a * (less - more * cos), a * (more - less * cos - root)];
+            (b, [more + less * cos + root, turn * -2.0 * (less + more * cos), more + less * cos - root])
+        };
+        let (b, [a0, a1, a2]) = match self.shape {
+            Shape::Low => shelf(cos, 1.0),
+            // The same turned over: the signs of its cosine and of what is odd.
+            Shape::High => shelf(-cos, -1.0),
+            Shape::Peak => {
+                ([1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a], [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a])
+            }
+        };
+        [b[0] / a0, b[1] / a0, b[2] / a0, a1 / a0, a2 / a0]
+    }
+
+    /// Lets the coefficients go to those of a gain, in so many samples. On a straight line between two stable filters all are.
+    fn aim(&mut self, gain_db: f32, samples: u32) {
+        self.next = self.design(gain_db);
+        for (slope, (next, now)) in self.slopes.iter_mut().zip(self.next.iter().zip(&self.coefficients)) {
+            *slope = (next - now) / f64::from(samples);
+        }
+    }
+
+    fn arrive(&mut self) {
+        self.coefficients = self.next;
+    }
+
+    fn glide(&mut self, sound: &mut [f32]) {
+        for sample in sound {
+            for (coefficient, slope) in self.coefficients.iter_mut().zip(self.slopes) {
+                *coefficient += slope;
+            }
+            *sample = self.tick(*sample);
+        }
+    }
+
+    fn stay(&mut self, sound: &mut [f32]) {
+        for sample in sound {
+            *sample = self.tick(*sample);
+        }
+    }
+
+    /// The transposed direct form II.
+    fn tick(&mut self, sample: f32) -> f32 {
+        let [b0, b1, b2, a1, a2] = self.coefficients;
+        let [first, second] = self.state;
+        // What is no number would stay for ever.
+        let x = if sample.is_finite() { f64::from(sample) } else { 0.0 };
+        let y = b0 * x + first;
+        self.state = [b1 * x - a1 * y + second, b2 * x - a2 * y];
+        y as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u32 = 48_000;
+
+    fn sine(hz: f64, length: usize) -> Vec<f32> {
+        (0..length).map(|n| (0.3 * (TAU * hz * n as f64 / f64::from(RATE)).sin()) as f32).collect()
+    }
+
+    /// Gain of a sine in dB, once all has settled.
+    fn gain_db(bands: [f32; 3], hz: f64) -> f64 {
+        let mut tone = Tone::new(RATE);
+        tone.set(bands);
+        let mut sound = sine(hz, 96_000);
+        tone.process(&mut sound);
+        let power = sound[48_000..].iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / 48_000.0;
+        10.0 * (power / 0.045).log10()
+    }
+
+    fn assert_near(found: f64, expected: f64, tolerance: f64) {
+        assert!((found - expected).abs() < tolerance, "{found} dB for {expected} dB");
+    }
+
+    #[test]
+    fn bands_do_what_they_say() {
+        for db in [-12.0, -3.0, 6.0, 12.0_f32] {
+            let wanted = f64::from(db);
+            assert_near(gain_db([db, 0.0, 0.0], 15.0), wanted, 0.1);
+            // A shelf is half-way at its corner.
+            assert_near(gain_db([db, 0.0, 0.0], 150.0), wanted / 2.0, 0.02);
+            assert_near(gain_db([db, 0.0, 0.0], 2_000.0), 0.0, 0.1);
+            assert_near(gain_db([0.0, db, 0.0], 500.0), wanted, 0.02);
+            assert_near(gain_db([0.0, db, 0.0], 20.0), 0.0, 0.2);
+            assert_near(gain_db([0.0, db, 0.0], 20_000.0), 0.0, 0.1);
+            assert_near(gain_db([0.0, 0.0, db], 20_000.0), wanted, 0.1);
+            assert_near(gain_db([0.0, 0.0, db], 2_000.0), wanted / 2.0, 0.02);
+            assert_near(gain_db([0.0, 0.0, db], 100.0), 0.0, 0.1);
+        }
+        assert_near(gain_db([99.0, f32::NAN, -99.0], 15.0), 12.0, 0.1);
+    }
+
+    #[test]
+    fn flat_is_nothing_at_all() {
+        let mut tone = Tone::new(RATE);
+        let sound = sine(1_000.0, 5_000);
+        let mut heard = sound.clone();
+        tone.set([0.0; 3]);
+        tone.process(&mut heard);
+        assert!(heard == sound && tone.is_neutral());
+        // Also after it was something.
+        tone.set([6.0, -3.0, 12.0]);
+        tone.process(&mut heard);
+        tone.set([0.0; 3]);
+        tone.process(&mut sine(80.0, 20_000));
+        assert!(tone.is_neutral());
+        let mut heard = sound.clone();
+        tone.process(&mut heard);
+        assert_eq!(heard, sound);
+    }
+
+    #[test]
+    fn knobs_turn_without_zipper_in_any_blocks() {
+        let play = |block: usize| {
+            let mut tone = Tone::new(RATE);
+            let mut sound = sine(60.0, 24_000);
+            for (turn, part) in sound.chunks_mut(4_000).enumerate() {
+                tone.set(if turn % 2 == 0 { [12.0, 12.0, 12.0] } else { [-12.0, -12.0, -12.0] });
+                part.chunks_mut(block).for_each(|block| tone.process(block));
+            }
+            sound
+        };
+        let whole = play(4_000);
+        for block in [1, 7, 64] {
+            assert_eq!(play(block), whole, "blocks of {block}");
+        }
+        // What a zipper leaves above the tone: its second difference.
+        let bend = whole.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).abs()).fold(0.0, f32::max);
+        // Where the gain begins to go from one end to the other in 20 ms the line has a corner of about 0.01; the 60 steps of a
+        // zipper would each leave 0.06.
+        assert!(bend < 0.015, "{bend}");
+    }
+}

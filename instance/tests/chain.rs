@@ -1,0 +1,280 @@
+//! What stands around a model: turned, heard, saved and found again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+use ondes_engine::realtime::{Driver, Setup, Status};
+use ondes_instance::board::Board;
+use ondes_instance::desk::commands::obey;
+use ondes_instance::desk::entries::Entries;
+use ondes_instance::desk::{self, Desk};
+use ondes_instance::panel::Panel;
+use ondes_instance::parameter::{CABINET, GATE, OVERSAMPLING, TONE, TONE_GAINS};
+use ondes_instance::player::Player;
+use ondes_instance::preset::Product;
+use ondes_instance::shared::Shared;
+use ondes_instance::state::Sound;
+use ondes_ui::{Command, KnobId, Owner, Window};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
+
+/// Gives twice what comes in, bent a little.
+fn amplifier() -> Arc<Model> {
+    let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+    let node = |name: &str, inputs: &[&str], op| {
+        let inputs = inputs.iter().map(|input| (*input).to_owned()).collect();
+        Node { name: name.into(), inputs, op }
+    };
+    let nodes = vec![node("two", &["in", "in"], Op::Add), node("audio", &["two"], Op::Tanh)];
+    let (inputs, outputs) = (vec![port("in")], vec![port("audio")]);
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Effect,
+        sample_rate: SETUP.sample_rate,
+        methods: vec![Method { name: "forward".into(), block: 1, warm_up: 0, inputs, outputs, nodes }],
+        controls: Vec::new(),
+        variants: Vec::new(),
+        performance: None,
+        card: Card { name: "Amplifier".into(), ..Card::default() },
+    };
+    Model::new(header, Weights::default()).unwrap().into()
+}
+
+/// An effect with an amplifier in it.
+struct Track {
+    shared: Arc<Shared>,
+    panel: Arc<Panel>,
+    desk: Desk,
+    window: Window,
+}
+
+impl Track {
+    fn new() -> Self {
+        let shared = Shared::new(Product::Effect, || {});
+        let panel = Arc::new(Panel::new(Product::Effect));
+        shared.listen_to(&panel);
+        shared.remote.set_driver(Driver::Inline);
+        shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+        shared.wait(PATIENCE);
+        let desk = Desk::new(shared.clone(), panel.clone(), Entries::new(None));
+        Self { shared, panel, desk, window: Window::new() }
+    }
+
+    fn player(&self) -> Player {
+        self.shared.wait(PATIENCE);
+        let session = self.shared.remote.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+    }
+
+    fn turn(&self, knob: KnobId, value: f32) {
+        self.panel.put(knob, value);
+    }
+
+    /// Draws the window.
+    fn frame(&mut self) {
+        let context = egui::Context::default();
+        let mut drawn = context.run_ui(egui::RawInput::default(), |ui| {
+            desk::show(&mut self.desk, &mut self.window, ui, &*self.panel);
+        });
+        drawn.textures_delta.clear();
+    }
+
+    fn tell(&mut self, command: Command) {
+        obey(&mut self.desk, &*self.panel, command);
+    }
+
+    /// Waits until a cabinet is there, or is said not to be.
+    fn settle(&mut self) {
+        while self.desk.refresh().is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn save(&self) -> String {
+        let sound = Sound { parameters: self.panel.saved(), selection: self.shared.saved().into() };
+        serde_json::to_string(&sound).unwrap()
+    }
+
+    fn restore(&self, text: &str) {
+        let sound: Sound = serde_json::from_str(text).unwrap();
+        self.panel.restore(&sound.parameters);
+        self.shared.restore(*sound.selection);
+    }
+}
+
+/// Half a second of both channels through it.
+fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Vec<f32>; 2] {
+    let mut heard = [Vec::new(), Vec::new()];
+    for block in 0..94 {
+        let mut input = [[0.0; 256]; 2];
+        input
+            .iter_mut()
+            .flat_map(|side| side.iter_mut().enumerate())
+            .for_each(|(n, slot)| *slot = sound(256 * block + n));
+        let [in_left, in_right] = &mut input;
+        let mut output = [[0.0; 256]; 2];
+        let [left, right] = &mut output;
+        player.begin(&track.panel.knobs());
+        player.listen(&[in_left, in_right]);
+        player.finish(&mut [left, right]);
+        heard.iter_mut().zip(output).for_each(|(heard, output)| heard.extend(output));
+    }
+    heard
+}
+
+fn tone(n: usize) -> f32 {
+    0.1 * (n as f32 * 0.6).sin()
+}
+
+/// Of the second half, when all has settled.
+fn level(sound: &[f32]) -> f32 {
+    let half = &sound[sound.len() / 2..];
+    (half.iter().map(|sample| sample * sample).sum::<f32>() / half.len() as f32).sqrt()
+}
+
+fn write(path: &Path, channels: &[&[f32]]) {
+    let mut wav = WavWriter::create(path, SETUP.sample_rate, channels.len(), WavBits::Float32).unwrap();
+    wav.write(channels).unwrap();
+    wav.finish().unwrap();
+}
+
+#[test]
+fn gate_and_tone_are_turned() {
+    let track = Track::new();
+    let mut player = track.player();
+    let plain = play(&track, &mut player, tone);
+    let expected = (2.0 * tone(20_000)).tanh();
+    assert!((plain[0][20_000] - expected).abs() < 1e-4, "{} for {expected}", plain[0][20_000]);
+    assert_eq!(plain[0], plain[1]);
+    track.turn(TONE_GAINS[2], 6.0);
+    let bright = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((1.8..2.0).contains(&bright), "{bright}");
+    // Before it, it drives the amplifier, which bends more of it.
+    track.turn(TONE, 1.0);
+    let driven = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((1.5..bright - 0.01).contains(&driven), "{driven}");
+    track.turn(GATE, -30.0);
+    assert_eq!(level(&play(&track, &mut player, |n| 0.1 * tone(n))[0]), 0.0);
+    let open = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((open - driven).abs() < 1e-3, "{open}");
+}
+
+#[test]
+fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Two sides.wav");
+    // Sharp on the left, a little later and softer on the right.
+    write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
+    let mut track = Track::new();
+    let mut player = track.player();
+    let plain = play(&track, &mut player, tone);
+    track.tell(Command::Open(path.clone()));
+    track.settle();
+    let chain = track.desk.view().chain.unwrap();
+    assert_eq!((chain.cabinet, chain.path), (Some("Two sides"), Some(path.as_path())));
+    let wide = play(&track, &mut player, tone);
+    let ratio = level(&wide[0]) / level(&wide[1]);
+    assert!(ratio > 2.0 && wide[0] != wide[1], "{ratio}");
+    // There is no click on the way, and where it is off all is as it was.
+    assert!(wide[0].windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.4));
+    track.turn(CABINET, 0.0);
+    let off = level(&play(&track, &mut player, tone)[0]);
+    assert!((off - level(&plain[0])).abs() < 1e-4, "{off}");
+    track.turn(CABINET, 1.0);
+    play(&track, &mut player, tone);
+    player.reset(&track.panel.knobs());
+
+    // The same in another instance, and after its file has gone where it travels with the project.
+    let heard = |track: &Track| play(track, &mut track.player(), tone);
+    let known = heard(&track);
+    let again = Track::new();
+    let text = track.save();
+    again.restore(&text);
+    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert_eq!(again.shared.cabinet_reference(), track.shared.cabinet_reference());
+    assert!(heard(&again) == known, "it sounds another way");
+    track.shared.set_embedding(true);
+    let carried = track.save();
+    std::fs::remove_file(&path).unwrap();
+    let third = Track::new();
+    third.restore(&carried);
+    third.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert!(heard(&third) == known && third.shared.missing_cabinet().is_none());
+
+    // Without it, it is said, and what was saved is not lost.
+    let mut fourth = Track::new();
+    fourth.restore(&text);
+    fourth.settle();
+    let chain = fourth.desk.view().chain.unwrap();
+    let missing = chain.missing.expect("it is said");
+    assert!(missing.name == "Two sides" && missing.looked[0].contains("no such file"), "{:?}", missing.looked);
+    assert_eq!(fourth.shared.saved().cabinet, track.shared.cabinet_reference());
+    write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
+    fourth.tell(Command::Retry);
+    fourth.settle();
+    assert!(fourth.desk.view().chain.unwrap().missing.is_none());
+    fourth.tell(Command::Cabinet(None));
+    assert_eq!((fourth.shared.cabinet_reference(), fourth.shared.saved().cabinet), (None, None));
+}
+
+#[test]
+fn what_is_no_impulse_response_is_refused_and_the_one_before_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, bad) = (folder.path().join("good.wav"), folder.path().join("song.wav"));
+    write(&good, &[&[1.0, 0.5]]);
+    write(&bad, &[&[0.0; 100]]);
+    let mut track = Track::new();
+    for path in [&good, &bad] {
+        track.tell(Command::Cabinet(Some(path.clone())));
+        track.settle();
+    }
+    let chain = track.desk.view().chain.unwrap();
+    let missing = chain.missing.expect("it is said");
+    assert!(missing.name == "song.wav" && missing.looked[0].contains("silent"), "{:?}", missing.looked);
+    assert_eq!(chain.cabinet, Some("good"));
+    track.tell(Command::Retry);
+    track.settle();
+    assert!(track.desk.view().chain.unwrap().missing.is_none());
+}
+
+#[test]
+fn oversampling_makes_the_session_begin_anew_with_more_latency() {
+    let mut track = Track::new();
+    let mut player = track.player();
+    assert_eq!(player.latency_samples(), 0);
+    track.turn(OVERSAMPLING, 2.0);
+    track.frame();
+    let mut blocks = 0;
+    while !player.is_stale() {
+        play(&track, &mut player, tone);
+        std::thread::sleep(Duration::from_millis(5));
+        blocks += 1;
+        assert!(blocks < 1_000, "the holder is not asked to begin anew");
+    }
+    let mut player = track.player();
+    assert_eq!((player.latency_samples(), track.shared.remote.status()), (45, Status::Ready));
+    let heard = play(&track, &mut player, tone);
+    let expected = (2.0 * tone(20_000 - 45)).tanh();
+    assert!((heard[0][20_000] - expected).abs() < 1e-3, "{} for {expected}", heard[0][20_000]);
+    // A project that is opened begins so at once.
+    let again = Track::new();
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert_eq!(again.player().latency_samples(), 45);
+}
+
+#[test]
+fn only_what_suits_the_model_is_offered() {
+    let names = |desk: &Desk| desk.view().chain.unwrap().knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>();
+    let track = Track::new();
+    let all = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC", "Oversampling"];
+    assert_eq!(names(&track.desk), all);
+    let shared = Shared::new(Product::Instrument, || {});
+    let desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), Entries::new(None));
+    assert_eq!(names(&desk), ["Bass", "Middle", "Treble", "Cabinet", "Block DC"]);
+    assert!(!desk.view().chain.unwrap().takes_sounds);
+}

@@ -1,0 +1,95 @@
+//! What stands around a model: its knobs, and the choice of a cabinet.
+
+use std::path::PathBuf;
+
+use egui::{Key, Role};
+use egui_kittest::kittest::Queryable;
+use ondes_ui::{Command, KnobId};
+
+use super::fake::{CABINETS, Fake, Test, open};
+use super::hands::{choose, click, one_gesture, press, settle, slider};
+
+fn file(name: &str) -> PathBuf {
+    format!("{CABINETS}/{name}.wav").into()
+}
+
+/// The page, and the list of impulse responses on it.
+fn listed(owner: Fake) -> Test {
+    let mut test = open(owner);
+    choose(&mut test, Role::Button, "Chain");
+    choose(&mut test, Role::ComboBox, "Impulse response");
+    assert_eq!(test.state_mut().told(), [Command::Cabinets], "files are looked for when the list opens, once");
+    test
+}
+
+fn said(test: &Test) -> Option<String> {
+    test.get_by_role_and_label(Role::ComboBox, "Impulse response").value()
+}
+
+#[test]
+fn only_an_owner_that_has_one_shows_the_page() {
+    let test = open(Fake::playing());
+    assert!(test.query_by_role_and_label(Role::Button, "Chain").is_none());
+}
+
+#[test]
+fn its_knobs_turn() {
+    let mut test = open(Fake::amplifying());
+    choose(&mut test, Role::Button, "Chain");
+    slider(&test, "Gate").focus();
+    settle(&mut test);
+    press(&mut test, Key::Home);
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(300)), 0.0);
+    choose(&mut test, Role::ComboBox, "Oversampling");
+    click(&mut test, "4×");
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(307)), 1.0);
+    choose(&mut test, Role::ComboBox, "Tone");
+    click(&mut test, "Before");
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(304)), 1.0);
+}
+
+#[test]
+fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
+    let mut test = listed(Fake::amplifying());
+    assert_eq!(said(&test).as_deref(), Some("Four twelves"));
+    choose(&mut test, Role::Button, "Room mike");
+    assert_eq!(test.state_mut().told(), [Command::Cabinet(Some(file("Room mike")))]);
+    assert!(test.query_by_label("None").is_none(), "the list closes");
+    assert_eq!(said(&test).as_deref(), Some("Room mike"));
+
+    choose(&mut test, Role::ComboBox, "Impulse response");
+    test.state_mut().told();
+    test.get_by_label("Path of an impulse response").focus();
+    settle(&mut test);
+    test.get_by_label("Path of an impulse response").type_text("/tmp/my box.wav");
+    settle(&mut test);
+    press(&mut test, Key::Enter);
+    assert_eq!(test.state_mut().told(), [Command::Cabinet(Some("/tmp/my box.wav".into()))]);
+
+    choose(&mut test, Role::ComboBox, "Impulse response");
+    test.state_mut().told();
+    choose(&mut test, Role::Button, "None");
+    assert_eq!(test.state_mut().told(), [Command::Cabinet(None)]);
+    assert_eq!(said(&test).as_deref(), Some("none"));
+}
+
+#[test]
+fn an_empty_folder_says_where_files_go() {
+    let test = listed(Fake { cabinets: Vec::new(), ..Fake::amplifying() });
+    assert!(test.query_by_label(&format!("Put WAV files into {CABINETS}")).is_some());
+}
+
+#[test]
+fn one_that_is_missing_is_said_and_looked_for_again() {
+    let looked = vec!["/old/box.wav: no such file".to_owned(), CABINETS.to_owned()];
+    let mut test = open(Fake { cabinet_missing: Some(("box".into(), looked)), ..Fake::amplifying() });
+    let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
+    assert!(test.query_by_label(text).is_some());
+    click(&mut test, "Retry");
+    assert_eq!(test.state_mut().told(), [Command::Retry]);
+    assert!(test.query_by_label(text).is_none());
+    // What keeps the model from playing counts more.
+    let missing = |name: &str| Some((name.to_owned(), vec!["/old".to_owned()]));
+    let test = open(Fake { missing: missing("Bell"), cabinet_missing: missing("box"), ..Fake::amplifying() });
+    assert!(test.query_by_label("“Bell” is missing: looked in /old").is_some());
+}
