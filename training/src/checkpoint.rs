@@ -18,8 +18,11 @@ const PROGRESS_KEY: &str = "progress";
 /// Where a run stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The next step.
+    /// The next step; of a capture, the next epoch.
     pub step: u64,
+    /// How many there will be.
+    #[serde(default)]
+    pub steps: u64,
     /// The lowest validation loss, and the step at which it was measured.
     pub best: Option<(f64, u64)>,
     /// What the weights of the run depend on ([`crate::config::Config::identity`]).

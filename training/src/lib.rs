@@ -1,10 +1,13 @@
 //! From recordings to an instrument: [`corpus`] makes recordings of physical models, [`dataset`] hears a folder of audio,
 //! [`network`] is what learns, [`trainer`] teaches it by [`loss`] and [`optimiser`], [`checkpoint`] survives a kill, and
-//! [`evaluate`] measures what was learnt on sound that training never heard.
+//! [`evaluate`] measures what was learnt on sound that training never heard. From an amplifier or a pedal to an effect:
+//! [`capture`], with [`circuits`] of our own to try it on.
 
 #![deny(unsafe_code)]
 
+pub mod capture;
 pub mod checkpoint;
+pub mod circuits;
 pub mod config;
 pub mod corpus;
 pub mod dataset;

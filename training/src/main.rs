@@ -1,5 +1,7 @@
 //! `ondes-train`: makes what Ondes plays.
 
+mod capture_command;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +15,7 @@ use ondes_training::dataset::hear;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::trainer::Trainer;
 
-/// Trains neural instruments from sound.
+/// Trains neural instruments from sound, and captures of amplifiers and pedals.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -46,13 +48,26 @@ enum Command {
         #[arg(long)]
         resume: bool,
     },
-    /// Measures an instrument on sound that it was not trained on.
+    /// Makes the signal to play through a device that is to be captured.
+    CaptureSignal(capture_command::Signal),
+    /// Plays a file through one of our own circuits, as a device to capture.
+    Circuit(capture_command::Circuit),
+    /// Trains a capture of an amplifier or a pedal from what was played into it and what came out.
+    #[command(after_help = capture_command::sizes())]
+    Capture(Box<capture_command::Capture>),
+    /// Measures an instrument or a capture on sound that it was not trained on.
     Evaluate {
-        /// The instrument.
+        /// The instrument or capture.
         model: PathBuf,
-        /// Folder of audio.
-        #[arg(long)]
-        data: PathBuf,
+        /// Folder of audio, for an instrument.
+        #[arg(long, required_unless_present = "dry", conflicts_with_all = ["dry", "wet"])]
+        data: Option<PathBuf>,
+        /// What was played into the device, for a capture.
+        #[arg(long, requires = "wet")]
+        dry: Option<PathBuf>,
+        /// What was recorded at its output.
+        #[arg(long, requires = "dry")]
+        wet: Option<PathBuf>,
         /// Folder in which what was heard is kept; by default one of the system's temporary folders.
         #[arg(long)]
         cache: Option<PathBuf>,
@@ -89,8 +104,15 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Corpus { name, out, minutes, seed } => make_corpus(name, &out, minutes, seed),
         Command::Fit { config, resume } => fit(&config, resume),
-        Command::Evaluate { model, data, cache, json } => {
+        Command::CaptureSignal(options) => capture_command::make_signal(&options),
+        Command::Circuit(options) => capture_command::play_circuit(&options),
+        Command::Capture(options) => capture_command::capture(&options),
+        Command::Evaluate { model, data, dry, wet, cache, json } => {
             let model = file::read(&model)?;
+            if let (Some(dry), Some(wet)) = (&dry, &wet) {
+                return capture_command::evaluate(&model, dry, wet, json);
+            }
+            let data = data.context("either --data or --dry and --wet")?;
             let cache = cache.unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
             let evaluation = evaluate(&model, &hear(&data, &cache, feature_rate(&model)?)?)?;
             if json {

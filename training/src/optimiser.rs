@@ -34,6 +34,11 @@ impl AdamW {
         Self { moments, config: config.clone() }
     }
 
+    /// Changes length and pace, and keeps the moments.
+    pub fn set_config(&mut self, config: &TrainingConfig) {
+        self.config = config.clone();
+    }
+
     /// Learning rate of a step, counted from 0.
     #[must_use]
     pub fn learning_rate(&self, step: u64) -> f64 {
@@ -50,13 +55,14 @@ impl AdamW {
     /// is not finite changes nothing.
     pub fn step(&mut self, weights: &mut TorchWeights, step: u64) -> f64 {
         tch::no_grad(|| {
-            let squares = weights.0.values().map(|weight| weight.grad().square().sum(Kind::Float));
+            let gradients = weights.0.values().map(Tensor::grad).filter(Tensor::defined);
+            let squares = gradients.map(|gradient| gradient.square().sum(Kind::Float));
             let norm = squares.reduce(|sum, square| sum + square).map_or(0.0, |sum| sum.sqrt().double_value(&[]));
             if norm.is_finite() {
                 let clip = (self.config.gradient_norm / (norm + 1e-12)).min(1.0);
                 self.move_weights(weights, step, clip);
             }
-            weights.0.values_mut().for_each(Tensor::zero_grad);
+            weights.0.values_mut().filter(|weight| weight.grad().defined()).for_each(Tensor::zero_grad);
             norm
         })
     }
@@ -66,6 +72,10 @@ impl AdamW {
         let power = i32::try_from(step + 1).unwrap_or(i32::MAX);
         let correction = (1.0 - BETAS.0.powi(power), 1.0 - BETAS.1.powi(power));
         for (name, weight) in &mut weights.0 {
+            // Of what is not trained, or not heard.
+            if !weight.grad().defined() {
+                continue;
+            }
             let (first, second) = self.moments.get_mut(name).expect("each weight has its moments");
             let rate = if name.ends_with(".impulse") { IMPULSE_SHARE * full_rate } else { full_rate };
             let gradient = weight.grad() * clip;

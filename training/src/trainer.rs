@@ -54,7 +54,7 @@ impl Trainer {
         let weights = TorchWeights::new(untrained.weights(), device);
         let best = TorchWeights::new(untrained.weights(), device);
         let optimiser = AdamW::new(&weights, &config.training);
-        let progress = Progress { step: 0, best: None, identity: config.identity()? };
+        let progress = Progress { step: 0, steps: config.training.steps, best: None, identity: config.identity()? };
         Ok(Self {
             distance: SpectralDistance::new(device),
             config,
@@ -189,12 +189,13 @@ impl Trainer {
     }
 }
 
-fn copy(weights: &TorchWeights) -> TorchWeights {
+/// A copy that no gradient reaches.
+pub(crate) fn copy(weights: &TorchWeights) -> TorchWeights {
     TorchWeights(weights.0.iter().map(|(name, weight)| (name.clone(), weight.detach().copy())).collect())
 }
 
 /// `cpu`, `cuda`, or `auto` for CUDA where there is one.
-fn device(name: &str) -> anyhow::Result<Device> {
+pub(crate) fn device(name: &str) -> anyhow::Result<Device> {
     match name {
         "cpu" => Ok(Device::Cpu),
         "auto" => Ok(Device::cuda_if_available()),

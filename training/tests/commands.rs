@@ -100,6 +100,88 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     assert!(json["baseline"]["pitch_within_10_cents_percent"].as_f64().is_some_and(|share| share > 90.0), "{json}");
 }
 
+/// Four seconds of playing and what a circuit makes of it, late by some samples; gives both paths.
+fn make_pair(folder: &Path) -> (String, String) {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (signal, dry, wet) = (path("signal.wav"), path("dry.wav"), path("wet.wav"));
+    succeed(&["capture-signal", "--out", &signal, "--seconds", "30"]);
+    let mut reader = hound::WavReader::open(&signal).expect("a WAV file");
+    let format = reader.spec();
+    assert_eq!((format.sample_rate, format.channels, format.bits_per_sample), (48_000, 1, 24));
+    let samples: Vec<i32> = reader.samples().map(|sample| sample.expect("a whole file")).collect();
+    assert_eq!(samples.len(), 30 * 48_000);
+    let write = |path: &str, samples: &[i32]| {
+        let mut file = hound::WavWriter::create(path, format).expect("it can be written");
+        samples.iter().for_each(|&sample| file.write_sample(sample).expect("it can be written"));
+        file.finalize().expect("it can be written");
+    };
+    write(&dry, &samples[6 * 48_000..10 * 48_000]);
+    succeed(&["circuit", "overdrive", "--in", &dry, "--out", &wet]);
+    (dry, wet)
+}
+
+#[test]
+fn a_capture_is_made_stopped_resumed_and_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (dry, wet) = make_pair(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (whole, killed, nam) = (path("whole.ondes"), path("killed.ondes"), path("whole.nam"));
+    let options = ["capture", "--dry", &dry, "--wet", &wet, "--size", "nano", "--epochs", "8", "--window", "1024"];
+    let options = [&options[..], &["--name", "Green", "--type", "pedal", "--threads", "1"]].concat();
+    let table = succeed(&[&options[..], &["--out", &whole, "--nam", &nam]].concat());
+    assert!(table.contains("behind") && table.contains("x real time") && table.contains("held out"), "{table}");
+
+    let arguments = [&options[..], &["--out", &killed]].concat();
+    let mut child = train().args(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let checkpoint = folder.join("killed.checkpoint");
+    let started = Instant::now();
+    while !checkpoint.exists() {
+        assert!(started.elapsed() < Duration::from_secs(300), "no checkpoint came");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    assert!(!folder.join("killed.ondes").exists(), "it was killed too late");
+    let output = succeed(&[&arguments[..], &["--resume"]].concat());
+    assert!(output.contains("resumed after epoch"), "{output}");
+    assert!(!checkpoint.exists(), "what is done needs no checkpoint");
+
+    let read = |name: &str| file::read(&folder.join(name)).expect("a whole model");
+    let (ours, resumed, theirs) = (read("whole.ondes"), read("killed.ondes"), read("whole.nam"));
+    assert_eq!(ours.weights(), resumed.weights(), "bit-equal weights");
+    assert_eq!(ours.header(), resumed.header());
+    assert_eq!(ours.header().methods, theirs.header().methods);
+    assert_eq!(ours.weights(), theirs.weights());
+    let (card, foreign) = (&ours.header().card, &theirs.header().card);
+    assert_eq!((card.name.as_str(), &card.gear, &card.levels), ("Green", &foreign.gear, &foreign.levels));
+    assert!(card.levels.is_some_and(|levels| levels.loudness_db.is_some_and(|loudness| loudness < 0.0)));
+    assert_eq!(card.quality.len(), 1);
+
+    let json = succeed(&["evaluate", &whole, "--dry", &dry, "--wet", &wet, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["held_out"]["value"].as_f64(), Some(card.quality[0].value), "{json}");
+    assert!(json["all"]["value"].as_f64().is_some_and(|error| error < 1.0), "{json}");
+
+    let further = path("further.ondes");
+    let base = ["capture", "--dry", &dry, "--wet", &wet, "--from", &nam, "--epochs", "1", "--out", &further];
+    succeed(&base);
+    assert_eq!(read("further.ondes").header().methods, ours.header().methods);
+
+    for (arguments, named) in [
+        (vec!["capture", "--dry", &dry, "--wet", &nam], "whole.nam"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "huge"], "huge"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--resume"], "no checkpoint"),
+    ] {
+        let output = run(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!(message.trim().lines().count(), 1, "{arguments:?}: {message}");
+        assert!(message.contains(named), "{arguments:?}: {message}");
+    }
+}
+
 #[test]
 fn mistakes_are_told_in_one_line() {
     let folder = tempfile::tempdir().expect("a folder");

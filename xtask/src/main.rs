@@ -50,12 +50,13 @@ enum Command {
     Install,
     /// Runs all tests of all crates.
     Test,
-    /// Makes bundled models again: corpora, then training.
+    /// Makes bundled models again: corpora or circuits, then training.
     Train {
         /// Which.
         #[arg(value_parser = train::choices())]
         name: String,
-        /// Trains for so many steps instead of the recipe's, into `target/training` instead of `assets/models`.
+        /// Trains for so many steps (of a capture: epochs) instead of the recipe's, into `target/training` instead of
+        /// `assets/models`.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: Option<u64>,
     },

@@ -10,8 +10,53 @@ use clap::builder::PossibleValuesParser;
 use crate::process::{build, from_root, root, run};
 use crate::setup::setup;
 
-/// The bundled models: each has a corpus and a recipe of its name.
+/// The bundled instruments: each has a corpus and a recipe of its name.
 pub const MODELS: [&str; 3] = ["bowed", "wind", "plucked"];
+
+/// The bundled captures.
+const CAPTURES: [Capture; 3] = [
+    Capture {
+        circuit: "overdrive",
+        size: "lstm-24",
+        epochs: "40",
+        name: "Overdrive",
+        description: "A diode overdrive pedal, drive 6, tone 5.5.",
+        kind: "pedal",
+        tone: "overdrive",
+    },
+    Capture {
+        circuit: "triode",
+        size: "lstm-24",
+        epochs: "40",
+        name: "Triode",
+        description: "The first valve of an amplifier, driven hard, with its tone stack.",
+        kind: "preamp",
+        tone: "crunch",
+    },
+    Capture {
+        circuit: "fuzz",
+        size: "lstm-32",
+        epochs: "40",
+        name: "Fuzz",
+        description: "A fuzz with two silicon transistors, fuzz 8.5.",
+        kind: "pedal",
+        tone: "fuzz",
+    },
+];
+
+/// A capture of one of our circuits.
+struct Capture {
+    circuit: &'static str,
+    size: &'static str,
+    epochs: &'static str,
+    name: &'static str,
+    description: &'static str,
+    kind: &'static str,
+    tone: &'static str,
+}
+
+/// What is played into every circuit.
+const SIGNAL: &str = "target/captures/signal.wav";
 
 const ALL: &str = "all";
 
@@ -22,10 +67,11 @@ const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 
 /// What can be trained.
 pub fn choices() -> PossibleValuesParser {
-    PossibleValuesParser::new(MODELS.into_iter().chain([ALL]))
+    PossibleValuesParser::new(MODELS.into_iter().chain(CAPTURES.map(|capture| capture.circuit)).chain([ALL]))
 }
 
-/// Makes one model, or all. With `steps`, a trial of that length that leaves the bundled model alone.
+/// Makes one model, or all. With `steps`, a trial of that length that leaves the bundled model alone; a step of a capture is an
+/// epoch.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     setup(true)?;
     let program = build("ondes-training", "ondes-train")?;
@@ -45,7 +91,45 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         };
         run_it(&["fit", &recipe])?;
     }
+    for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
+        for command in capture.commands(steps) {
+            run_it(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+    }
     Ok(())
+}
+
+impl Capture {
+    /// The commands that make it; with `epochs`, a trial of that length that leaves the bundled model alone.
+    fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 3] {
+        let Self { circuit, size, name, description, kind, tone, .. } = self;
+        let wet = format!("target/captures/{circuit}.wav");
+        let (epochs, out) = match epochs {
+            None => (self.epochs.to_owned(), format!("assets/models/{circuit}.ondes")),
+            Some(epochs) => (epochs.to_string(), format!("target/training/{circuit}-{epochs}-epochs.ondes")),
+        };
+        let capture = [
+            ["--dry", SIGNAL],
+            ["--wet", &wet],
+            ["--size", size],
+            ["--epochs", &epochs],
+            ["--out", &out],
+            ["--name", name],
+            ["--description", description],
+            ["--type", kind],
+            ["--tone", tone],
+            ["--author", "Ondes"],
+            ["--licence", "MIT OR Apache-2.0"],
+            ["--device", "cpu"],
+            ["--threads", "1"],
+        ];
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        [
+            words(&["capture-signal", "--out", SIGNAL]),
+            words(&["circuit", circuit, "--in", SIGNAL, "--out", &wet]),
+            words(&[&["capture"], capture.as_flattened()].concat()),
+        ]
+    }
 }
 
 /// Writes the recipe of a trial. It is as deep below the checkout as the recipe itself, so that paths in it stay right.
@@ -104,6 +188,16 @@ mod tests {
             ] {
                 assert!(recipe.lines().any(|found| found == line), "{model}: {line}");
             }
+        }
+    }
+
+    #[test]
+    fn a_trial_of_a_capture_leaves_the_bundled_one_alone() {
+        for capture in &CAPTURES {
+            let line = |epochs| capture.commands(epochs).map(|command| command.join(" ")).join("\n");
+            assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));
+            let trial = line(Some(2));
+            assert!(trial.contains("--epochs 2 ") && !trial.contains("assets/"), "{trial}");
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Runs a method of a model, node by node, on whole sequences that start from silence.
+//! Runs a method of a model, node by node, on whole sequences that start from silence, or go on where the last one ended.
+
+use std::collections::HashMap;
 
 use ondes_engine::model::{Control, Fault, Method, Op, graph::Shapes};
 use tch::Tensor;
@@ -16,6 +18,17 @@ pub struct TorchGraph {
     sample_rate: f64,
     /// What an input port hears before its first frame, by port; no frames of it where there is no warm-up.
     rest: Vec<f32>,
+}
+
+/// What recurrent nodes remember from one sequence to the next, by name.
+#[derive(Debug, Default)]
+pub struct Memory(HashMap<String, Vec<Tensor>>);
+
+impl Memory {
+    /// Forgets how it came about, so that no gradient goes further back.
+    pub fn detach(&mut self) {
+        self.0.values_mut().flatten().for_each(|state| *state = state.detach());
+    }
 }
 
 impl TorchGraph {
@@ -45,6 +58,22 @@ impl TorchGraph {
     /// When the number of inputs is not that of the input ports, or libtorch refuses their shapes.
     #[must_use]
     pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise_seed: u64) -> Vec<Tensor> {
+        self.go_on(weights, inputs, noise_seed, &mut Memory::default())
+    }
+
+    /// The same, where recurrent nodes start from what is remembered and leave what they remember in the end. No other node
+    /// remembers, so a sequence goes on as if it were one only where all other nodes see no frame but the present one.
+    ///
+    /// # Panics
+    /// As [`TorchGraph::run`].
+    #[must_use]
+    pub fn go_on(
+        &self,
+        weights: &TorchWeights,
+        inputs: &[Tensor],
+        noise_seed: u64,
+        memory: &mut Memory,
+    ) -> Vec<Tensor> {
         assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
         // The frames of the warm-up come first, and what is made of them is dropped in the end.
         let frames = |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
@@ -64,7 +93,15 @@ impl TorchGraph {
             let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
             let hop = self.shapes.values[reads[0]].ratio;
             let weight = |parameter: &str| weights.get(&node.name, parameter);
-            let value = self.node(&node.op, &read, hop, &weight, noise_seed);
+            let value = match node.op {
+                Op::Gru { .. } | Op::Lstm { .. } => {
+                    let before = memory.0.remove(&node.name);
+                    let (value, after) = recurrent(&node.op, read[0], &weight, before);
+                    memory.0.insert(node.name.clone(), after);
+                    value
+                }
+                _ => self.node(&node.op, &read, hop, &weight, noise_seed),
+            };
             values.push(value);
         }
         let shown = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
@@ -102,16 +139,7 @@ impl TorchGraph {
                 x.conv_transpose1d(weight("weight"), Some(weight("bias")), [stride as i64], [0], [0], 1, [1])
                     .narrow(2, 0, frames)
             }
-            Op::Gru { hidden, initial_state } => {
-                let state = state(x, hidden, initial_state.then(|| weight("h0")));
-                let parameters = recurrent_parameters(weight);
-                channels_last().gru(&state, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
-            }
-            Op::Lstm { hidden, initial_state } => {
-                let parameters = recurrent_parameters(weight);
-                let states = ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name))));
-                channels_last().lstm(&states, &parameters, true, 1, 0.0, false, false, true).0.transpose(1, 2)
-            }
+            Op::Gru { .. } | Op::Lstm { .. } => recurrent(op, x, weight, None).0,
             Op::LayerNorm => {
                 let (gain, bias) = (weight("weight"), weight("bias"));
                 channels_last()
@@ -168,6 +196,32 @@ fn fast_tanh(x: &Tensor) -> Tensor {
         x * (2.455_507_507_029_56 * (&a + 1.0) + (0.821_226_666_969_744 * &a + 0.893_229_853_513_558) * &square);
     let stretched = &a + 0.814_642_734_961_073 * &square;
     numerator / ((square + 2.445_066_346_522_99) * stretched + 2.445_066_346_522_99)
+}
+
+/// What a recurrent layer makes of a sequence, and its state after it.
+fn recurrent<'w>(
+    op: &Op,
+    x: &Tensor,
+    weight: &impl Fn(&str) -> &'w Tensor,
+    before: Option<Vec<Tensor>>,
+) -> (Tensor, Vec<Tensor>) {
+    let parameters = recurrent_parameters(weight);
+    let frames = x.transpose(1, 2);
+    match *op {
+        Op::Lstm { hidden, initial_state } => {
+            let rest = || ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name)))).into();
+            let states: Vec<Tensor> = before.unwrap_or_else(rest);
+            let (value, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
+            (value.transpose(1, 2), vec![h, c])
+        }
+        Op::Gru { hidden, initial_state } => {
+            let rest = || vec![state(x, hidden, initial_state.then(|| weight("h0")))];
+            let states = before.unwrap_or_else(rest);
+            let (value, h) = frames.gru(&states[0], &parameters, true, 1, 0.0, false, false, true);
+            (value.transpose(1, 2), vec![h])
+        }
+        _ => unreachable!("only recurrent layers come here"),
+    }
 }
 
 /// The state that a recurrent layer starts from, `[1, batch, hidden]`.

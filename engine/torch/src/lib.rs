@@ -9,5 +9,5 @@ pub mod graph;
 mod synthesis;
 pub mod weights;
 
-pub use graph::TorchGraph;
+pub use graph::{Memory, TorchGraph};
 pub use weights::TorchWeights;

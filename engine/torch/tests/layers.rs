@@ -6,6 +6,7 @@ use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
 use ondes_engine::model::{Kind, Method, Op, Port};
 use ondes_tests::{model, port, random, single};
+use ondes_torch::{Memory, TorchGraph, TorchWeights};
 use rand::RngExt;
 
 /// Both executors on one node; inputs are random within `range`.
@@ -148,5 +149,28 @@ fn harmonics_at_audible_pitches() {
     for kernels in Kernels::available() {
         let error = relative_rms(&native(&model, "forward", kernels, streams, blocks, &inputs), &reference);
         assert!(error <= 1e-5, "{}: {error:e}", kernels.name());
+    }
+}
+
+#[test]
+fn recurrent_layers_go_on_where_they_ended() {
+    for op in [Op::Lstm { hidden: 6, initial_state: true }, Op::Gru { hidden: 6, initial_state: false }] {
+        let label = format!("{op:?}");
+        let model = model(Kind::Effect, vec![single(op, &x(2), 1)], 1);
+        let graph = TorchGraph::new(&model.header().methods[0], 48_000).expect("the method fits");
+        let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
+        let sound = tch::Tensor::rand([3, 2, 50], (tch::Kind::Float, tch::Device::Cpu)) - 0.5;
+        let whole = graph.run(&weights, &[sound.shallow_clone()], 0).remove(0);
+        let mut memory = Memory::default();
+        let mut part = |from, length| {
+            memory.detach();
+            graph.go_on(&weights, &[sound.narrow(2, from, length)], 0, &mut memory).remove(0)
+        };
+        let parts = tch::Tensor::cat(&[part(0, 17), part(17, 1), part(18, 32)], 2);
+        let difference = (&whole - &parts).abs().max().double_value(&[]);
+        assert!(difference < 1e-6, "{label}: {difference:e}");
+        // Without the memory the later part is another.
+        let anew = graph.run(&weights, &[sound.narrow(2, 18, 32)], 0).remove(0);
+        assert!((whole.narrow(2, 18, 32) - anew).abs().max().double_value(&[]) > 1e-3, "{label}");
     }
 }

@@ -1,0 +1,109 @@
+//! A signal and what a device made of it, brought together.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use ondes_engine::dsp::resample::resample;
+use ondes_engine::media::{display_name, read_mono};
+
+use super::align::{Alignment, align};
+use super::check::{self, Finding, Severity};
+
+/// Two sounds of one length and rate, of which the second follows the first.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// What was played.
+    pub dry: Vec<f32>,
+    /// What was recorded.
+    pub wet: Vec<f32>,
+    /// Hz.
+    pub rate: u32,
+    /// The recording's name.
+    pub name: String,
+    /// Of both sounds.
+    pub hash: String,
+    /// How they were brought together.
+    pub alignment: Alignment,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+impl Pair {
+    /// Reads two files, at any rates, checks them and brings them together.
+    ///
+    /// # Errors
+    /// When a file cannot be decoded.
+    pub fn read(dry: &Path, wet: &Path, rate: u32) -> anyhow::Result<Self> {
+        let mut findings = Vec::new();
+        let mut read = |path: &Path, side: &str| -> anyhow::Result<(Vec<f32>, u32)> {
+            let (sound, own) = read_mono(path)?;
+            if own != rate {
+                findings.push(Finding::note(format!("{side} is at {own} Hz and was brought to {rate} Hz")));
+            }
+            let resampled = resample(&sound, own, rate).with_context(|| display_name(path))?;
+            Ok((resampled, own))
+        };
+        let (dry_sound, dry_rate) = read(dry, "the dry signal")?;
+        let (wet_sound, wet_rate) = read(wet, "the recording")?;
+        if dry_rate != wet_rate {
+            findings.push(Finding::note(format!(
+                "the two have different rates, {dry_rate} and {wet_rate} Hz: make sure that both are what they say"
+            )));
+        }
+        let mut pair = Self::new(dry_sound, wet_sound, rate, display_name(wet));
+        findings.append(&mut pair.findings);
+        pair.findings = findings;
+        Ok(pair)
+    }
+
+    /// Checks two sounds of one rate and brings them together.
+    #[must_use]
+    pub fn new(dry: Vec<f32>, wet: Vec<f32>, rate: u32, name: String) -> Self {
+        let mut findings = check::alone(&dry, &wet, rate);
+        let stopped = findings.iter().any(|finding| finding.severity == Severity::Stop);
+        let alignment = if stopped { Alignment::default() } else { align(&dry, &wet, f64::from(rate)) };
+        let (skip_dry, skip_wet) = match alignment.delay_samples {
+            delay if delay < 0 => (delay.unsigned_abs() as usize, 0),
+            delay => (0, delay as usize),
+        };
+        let mut dry = dry[skip_dry.min(dry.len())..].to_vec();
+        let mut wet = wet[skip_wet.min(wet.len())..].to_vec();
+        let lengths = (dry.len(), wet.len());
+        let common = lengths.0.min(lengths.1);
+        dry.truncate(common);
+        wet.truncate(common);
+        if !stopped {
+            findings.extend(check::together(&dry, &wet, rate, &alignment, lengths));
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(bytemuck::cast_slice(&dry)).update(bytemuck::cast_slice(&wet)).update(&rate.to_le_bytes());
+        Self { dry, wet, rate, name, hash: hasher.finalize().to_hex().to_string(), alignment, findings }
+    }
+
+    /// Turns the recording over.
+    pub fn flip(&mut self) {
+        self.wet.iter_mut().for_each(|x| *x = -*x);
+        self.hash += ", turned over";
+    }
+
+    /// Tells what was noticed; with `force`, what should stop the training is only told.
+    ///
+    /// # Errors
+    /// The first thing that should.
+    pub fn report(&self, force: bool) -> anyhow::Result<()> {
+        for finding in &self.findings {
+            match finding.severity {
+                Severity::Stop if !force => bail!("{} (--force trains all the same)", finding.message),
+                Severity::Stop => eprintln!("warning: {}", finding.message),
+                Severity::Note => println!("{}", finding.message),
+            }
+        }
+        Ok(())
+    }
+
+    /// Length, seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.dry.len() as f64 / f64::from(self.rate)
+    }
+}

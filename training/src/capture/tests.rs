@@ -1,0 +1,261 @@
+//! Pairs that are late, upside down or spoilt, and networks that players know.
+
+use ondes_engine::model::import;
+use serde_json::Value;
+
+use super::align::align;
+use super::architecture::{Architecture, names};
+use super::check::Severity;
+use super::measure::{compare, loudness_db, play};
+use super::nam;
+use super::pair::Pair;
+use super::signal::{self, signal};
+use super::trainer::{Length, Options, Trainer};
+use crate::circuits::circuit;
+
+const RATE: u32 = 48_000;
+
+/// A short signal with blips, made once.
+fn dry() -> &'static [f32] {
+    static SIGNAL: std::sync::OnceLock<Vec<f32>> = std::sync::OnceLock::new();
+    SIGNAL.get_or_init(|| signal(30.0))
+}
+
+/// What a device makes of it that colours and bends: a low-pass and a curve.
+fn device(dry: &[f32]) -> Vec<f32> {
+    let mut state = 0.0;
+    dry.iter()
+        .map(|x| {
+            state += 0.4 * (x - state);
+            0.6 * (3.0 * state + 0.2).tanh() - 0.118
+        })
+        .collect()
+}
+
+fn late(sound: &[f32], samples: usize) -> Vec<f32> {
+    [vec![0.0; samples], sound.to_vec()].concat()
+}
+
+fn stops(pair: &Pair) -> Vec<&str> {
+    let stops = pair.findings.iter().filter(|finding| finding.severity == Severity::Stop);
+    stops.map(|finding| finding.message.as_str()).collect()
+}
+
+fn notes(pair: &Pair) -> String {
+    pair.findings.iter().map(|finding| format!("{}\n", finding.message)).collect()
+}
+
+#[test]
+fn a_late_recording_is_found_by_its_blips_and_without_them() {
+    let wet = device(dry());
+    for samples in [0, 7, 480, 12_345] {
+        let found = align(dry(), &late(&wet, samples), 48_000.0);
+        assert!(found.blips && found.delay_samples.abs_diff(samples as i64) <= 1, "{samples}: {found:?}");
+        assert!(!found.inverted && found.drift_samples.abs() < 1.0, "{found:?}");
+        // Without its beginning there are no blips left.
+        let cut = 2 * RATE as usize;
+        let found = align(&dry()[cut..], &late(&wet[cut..], samples), 48_000.0);
+        assert!(!found.blips && found.delay_samples.abs_diff(samples as i64) <= 3, "{samples}: {found:?}");
+    }
+    let ahead = align(&dry()[96_000..], &wet[96_000 + 300..], 48_000.0);
+    assert!(ahead.delay_samples.abs_diff(-300) <= 3, "{ahead:?}");
+}
+
+#[test]
+fn a_recording_upside_down_is_told() {
+    let wet: Vec<f32> = device(dry()).iter().map(|x| -x).collect();
+    let pair = Pair::new(dry().to_vec(), late(&wet, 100), RATE, "wet".into());
+    assert!(pair.alignment.inverted && notes(&pair).contains("upside down"), "{:?}", pair.alignment);
+    assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
+    assert_eq!(pair.dry.len(), pair.wet.len());
+}
+
+#[test]
+fn clocks_that_drift_apart_stop_the_training() {
+    // 50 ppm: a sample in every 20,000 is left out.
+    let mut wet = device(dry());
+    let mut count = 0;
+    wet.retain(|_| {
+        count += 1;
+        count % 20_000 != 0
+    });
+    let pair = Pair::new(dry().to_vec(), wet, RATE, "wet".into());
+    assert!(stops(&pair).iter().any(|message| message.contains("drift apart")), "{:?}", pair.findings);
+    assert!((-90.0..-55.0).contains(&pair.alignment.drift_samples), "{:?}", pair.alignment);
+}
+
+#[test]
+fn what_spoils_a_pair_is_told_plainly() {
+    let wet = device(dry());
+    let stopped = |wet: Vec<f32>, message: &str| {
+        let pair = Pair::new(dry().to_vec(), wet, RATE, "wet".into());
+        assert!(stops(&pair).iter().any(|found| found.contains(message)), "{message}: {:?}", pair.findings);
+        assert!(pair.report(false).is_err_and(|error| error.to_string().contains(message)));
+        assert!(pair.report(true).is_ok());
+    };
+    assert!(stops(&Pair::new(dry().to_vec(), wet.clone(), RATE, "wet".into())).is_empty());
+    stopped(vec![0.0; wet.len()], "silent");
+    stopped(wet[..RATE as usize].to_vec(), "too short");
+    stopped(wet[..wet.len() / 2].to_vec(), "cut off");
+    stopped(wet.iter().map(|x| (4.0 * x).clamp(-1.0, 1.0)).collect(), "clips at");
+    let mut holed = wet.clone();
+    for place in [10, 20].map(|seconds| seconds * RATE as usize) {
+        let loud = holed[place..].iter().position(|x| x.abs() > 0.05).expect("it sounds") + place;
+        let end = holed[loud + 301..].iter().position(|x| x.abs() > 0.05).expect("it sounds") + loud + 301;
+        holed[loud + 1..end].fill(0.0);
+    }
+    stopped(holed, "2 holes");
+    let mut state = 1_u32;
+    let unrelated = (0..wet.len()).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state as f32 / u32::MAX as f32 - 0.5
+    });
+    stopped(unrelated.collect(), "nothing to do with");
+}
+
+#[test]
+fn noise_and_short_pairs_are_noted() {
+    let mut state = 1_u32;
+    let noisy = device(dry()).into_iter().map(|x| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        x + 0.02 * (state as f32 / u32::MAX as f32 - 0.5)
+    });
+    let pair = Pair::new(dry().to_vec(), noisy.collect(), RATE, "wet".into());
+    assert!(
+        notes(&pair).contains("that is noisy") && notes(&pair).contains("little to learn from"),
+        "{}",
+        notes(&pair)
+    );
+    assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
+}
+
+#[test]
+fn the_signal_is_what_it_says() {
+    let signal = dry();
+    assert_eq!(signal.len(), 30 * RATE as usize);
+    assert!(signal::has_blips(signal, 48_000.0) && !signal::has_blips(&signal[1_000..], 48_000.0));
+    let peak = |sound: &[f32]| sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+    assert!((0.8..0.98).contains(&peak(signal)), "{}", peak(signal));
+    // Soft and loud all the way after the blips, also in the part to judge by.
+    assert!(signal[96_000..].chunks(4 * RATE as usize).all(|part| peak(part) > 5e-3));
+    assert_eq!(super::signal::signal(30.0), signal, "the same each time");
+}
+
+#[test]
+fn sizes_have_the_weights_that_players_expect() {
+    let count = |name: &str| {
+        let architecture = Architecture::named(name).expect("a size");
+        let trained: usize = architecture.slots().iter().map(|slot| slot.count).sum();
+        trained + usize::from(architecture.head_scale().is_some())
+    };
+    assert_eq!(count("standard"), 13_802);
+    assert_eq!(count("a2-full"), 12_146);
+    assert!(count("lite") < count("standard") && count("nano") < count("feather"));
+    assert!(Architecture::named("lstm-0").is_err() && Architecture::named("huge").is_err());
+    for name in names() {
+        let architecture = Architecture::named(name).expect("a size");
+        let model = architecture.untrained(1, RATE).expect("the importer takes it");
+        assert_eq!(Architecture::of(&model).as_deref(), Some(*name));
+        let graph: Vec<&str> = model.weights().iter().map(|(name, _)| name).collect();
+        for slot in architecture.slots() {
+            assert!(graph.contains(&slot.name.as_str()), "{name}: {}", slot.name);
+        }
+        let warm_up = model.method("forward").expect("a capture").warm_up;
+        let expected = match *name {
+            "standard" => 4_092,
+            "lite" | "feather" | "nano" => 4_092,
+            "a2-full" | "a2-lite" => 6_346,
+            _ => 24_000,
+        };
+        assert_eq!(warm_up, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_nam_file_loads_again_and_sounds_the_same_to_the_bit() {
+    for name in names() {
+        let architecture = Architecture::named(name).expect("a size");
+        let model = architecture.untrained(3, 44_100).expect("a model");
+        let file = nam::describe(&architecture, model.weights(), 44_100, &Value::Null).to_string();
+        let again = import::parse(file.as_bytes()).expect("it loads").model;
+        assert_eq!(again.weights(), model.weights(), "{name}");
+        let sound = &dry()[400_000..420_000];
+        let bits = |model| play(model, sound).expect("it plays").iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&again), bits(&model), "{name}");
+    }
+}
+
+/// Four seconds of playing and what the overdrive makes of them.
+fn overdriven() -> Pair {
+    let dry = signal::standard();
+    let wet = circuit("overdrive").and_then(|circuit| circuit.play(&dry, f64::from(RATE))).expect("it can be solved");
+    Pair::new(dry, wet, RATE, "overdrive".into())
+}
+
+/// The layers of `nano` that see the nearest past, so that windows can be short and steps many.
+fn short_nano() -> Architecture {
+    let Ok(Architecture::WaveNet { mut arrays }) = Architecture::named("nano") else { panic!("a WaveNet") };
+    arrays.iter_mut().for_each(|array| array.layers.retain(|layer| layer.1 <= 64));
+    Architecture::WaveNet { arrays }
+}
+
+fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> Options {
+    let usual = Options::usual(architecture, folder.join("checkpoint"));
+    Options { length: Length::Epochs(epochs), batch: 8, window: 1_024, learning_rate: 1e-2, threads: 1, ..usual }
+}
+
+#[test]
+fn a_small_network_learns_the_overdrive_from_four_seconds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = overdriven();
+    assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
+    let mut trainer = Trainer::new(quick(short_nano(), 20, folder.path()), &pair, None).expect("it can be trained");
+    trainer.run().expect("it trains");
+    let model = trainer.model().expect("finite weights");
+    let found = compare(&model, &pair).expect("a capture");
+    assert!(found.held_out.value < 0.1 && found.all.value < 0.1, "{found:?}");
+    assert!(found.held_out.baseline.is_some_and(|baseline| baseline > 0.2), "{found:?}");
+    assert!((-40.0..0.0).contains(&loudness_db(&model).expect("it plays")));
+    let training = model.header().card.training.as_ref().expect("its provenance");
+    assert!(training.steps > 0 && training.validation_loss < 0.1 && training.corpus_seconds > 2.0, "{training:?}");
+
+    // From its weights on, one more round does no worse; another shape is refused.
+    let options = Options { learning_rate: 1e-3, ..quick(short_nano(), 1, folder.path()) };
+    let mut further = Trainer::new(options, &pair, Some(&model)).expect("the same shape");
+    further.run().expect("it trains");
+    let further = compare(&further.model().expect("finite weights"), &pair).expect("a capture");
+    assert!(further.all.value < 1.5 * found.all.value, "{further:?} after {found:?}");
+    let other = Architecture::named("feather").expect("a size");
+    let other = Trainer::new(quick(other, 1, folder.path()), &pair, Some(&model));
+    assert!(other.err().is_some_and(|error| error.to_string().contains("another shape")));
+}
+
+#[test]
+fn a_recurrent_network_learns_by_streams() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = overdriven();
+    let lstm = Architecture::named("lstm-8").expect("a size");
+    let options = Options { window: 512, batch: 16, ..quick(lstm, 20, folder.path()) };
+    let mut trainer = Trainer::new(options, &pair, None).expect("it can be trained");
+    trainer.run().expect("it trains");
+    let found = compare(&trainer.model().expect("finite weights"), &pair).expect("a capture");
+    assert!(found.all.value < 0.25 && found.held_out.value < 0.25, "{found:?}");
+}
+
+#[test]
+fn what_was_stopped_belongs_to_one_pair_and_its_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut pair = overdriven();
+    let options = quick(short_nano(), 1, folder.path());
+    let refused = |options: &Options, pair: &Pair| {
+        let mut trainer = Trainer::new(options.clone(), pair, None).expect("it can be trained");
+        trainer.resume().err().map(|error| error.to_string())
+    };
+    assert!(refused(&options, &pair).is_some_and(|error| error.contains("no checkpoint")));
+    Trainer::new(options.clone(), &pair, None).and_then(|mut trainer| trainer.run()).expect("it trains");
+    assert_eq!(refused(&options, &pair), None);
+    let other = Options { seed: 1, ..options.clone() };
+    assert!(refused(&other, &pair).is_some_and(|error| error.contains("another configuration")));
+    pair.flip();
+    assert!(refused(&options, &pair).is_some_and(|error| error.contains("another configuration")));
+}

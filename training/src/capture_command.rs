@@ -1,0 +1,289 @@
+//! The commands around captures: a signal to play, circuits to play it through, the training, and its measure.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use ondes_engine::media::{WavBits, WavWriter, read_mono};
+use ondes_engine::model::{Gear, Levels, Model, file};
+use ondes_training::capture::architecture::{Architecture, names};
+use ondes_training::capture::measure::{Comparison, compare, loudness_db};
+use ondes_training::capture::pair::Pair;
+use ondes_training::capture::trainer::{Length, Options, Trainer};
+use ondes_training::capture::{nam, signal};
+use ondes_training::circuits;
+
+/// What is trained when nobody says.
+const USUAL_SIZE: &str = "standard";
+
+/// Options of `capture-signal`.
+#[derive(Args)]
+pub struct Signal {
+    /// WAV file to write: 48 kHz, mono, 24 bits.
+    #[arg(long)]
+    out: PathBuf,
+    /// Length, seconds, 30 to 1200.
+    #[arg(long, default_value_t = 180.0, value_parser = seconds)]
+    seconds: f64,
+}
+
+/// Options of `circuit`.
+#[derive(Args)]
+pub struct Circuit {
+    /// Which circuit.
+    #[arg(value_parser = PossibleValuesParser::new(circuits::names()))]
+    name: String,
+    /// What to play into it, any format; several channels are brought to one.
+    #[arg(long = "in", value_name = "DRY")]
+    input: PathBuf,
+    /// WAV file to write what comes out of it to, at the same rate, 32-bit float.
+    #[arg(long, value_name = "WET")]
+    out: PathBuf,
+}
+
+/// Options of `capture`.
+#[derive(Args)]
+pub struct Capture {
+    /// What was played into the device; `capture-signal` makes a good one.
+    #[arg(long)]
+    dry: PathBuf,
+    /// What was recorded at its output.
+    #[arg(long)]
+    wet: PathBuf,
+    /// The network: standard, lite, feather, nano, a2-full, a2-lite, or lstm-UNITS. The base's, or standard.
+    #[arg(long)]
+    size: Option<String>,
+    /// Model file to write; by default the recording's name beside it.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Writes a `.nam` file too.
+    #[arg(long, value_name = "FILE")]
+    nam: Option<PathBuf>,
+    /// Starts from the weights of this capture, ours or a `.nam` of the same size.
+    #[arg(long, value_name = "BASE")]
+    from: Option<PathBuf>,
+    /// Rounds through the recording.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: u64,
+    /// Trains for about so long instead, as many rounds as fit.
+    #[arg(long, conflicts_with = "epochs", value_parser = positive)]
+    minutes: Option<f64>,
+    /// Goes on from the last checkpoint of the same pair and options.
+    #[arg(long)]
+    resume: bool,
+    /// Turns the recording over.
+    #[arg(long)]
+    flip: bool,
+    /// Trains whatever is wrong with the pair.
+    #[arg(long)]
+    force: bool,
+    /// Sample rate of the capture, Hz; files at other rates are converted.
+    #[arg(long, default_value_t = signal::RATE, value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
+    rate: u32,
+    /// Highest learning rate.
+    #[arg(long, value_parser = positive)]
+    learning_rate: Option<f64>,
+    /// Windows per step, or streams side by side of a recurrent network.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    batch: Option<u16>,
+    /// Samples of a window.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    window: Option<u32>,
+    /// Share of a spectral distance of the pre-emphasised sounds in the loss.
+    #[arg(long, default_value_t = 0.0, value_parser = not_negative)]
+    spectral: f64,
+    /// Another seed, other initial weights.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads of libtorch; 0 for as many as there are cores.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=256))]
+    threads: i32,
+    /// `cpu`, `cuda`, or whichever is there.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "cpu", "cuda"])]
+    device: String,
+    #[command(flatten)]
+    card: CardOptions,
+}
+
+/// What the card is to say.
+#[derive(Args)]
+#[command(next_help_heading = "Card")]
+struct CardOptions {
+    /// Name to show; by default the recording's.
+    #[arg(long)]
+    name: Option<String>,
+    /// One or two sentences.
+    #[arg(long, default_value = "")]
+    description: String,
+    /// Who made it.
+    #[arg(long, default_value = "")]
+    author: String,
+    /// SPDX expression.
+    #[arg(long, default_value = "")]
+    licence: String,
+    /// Who builds the device.
+    #[arg(long, default_value = "")]
+    make: String,
+    /// What they call it.
+    #[arg(long, default_value = "")]
+    model: String,
+    /// What sort of thing it is: amp, pedal, preamp …
+    #[arg(long = "type", default_value = "")]
+    kind: String,
+    /// How it sounds: clean, overdrive, fuzz, hi_gain …
+    #[arg(long, default_value = "")]
+    tone: String,
+    /// Level at the device's input of a 1 kHz sine that peaks at full scale in the dry file, dBu.
+    #[arg(long, allow_negative_numbers = true)]
+    input_dbu: Option<f64>,
+    /// Level at the device's output of a 1 kHz sine that peaks at full scale in the recording, dBu.
+    #[arg(long, allow_negative_numbers = true)]
+    output_dbu: Option<f64>,
+}
+
+fn number(text: &str, range: impl Fn(f64) -> bool, words: &str) -> Result<f64, String> {
+    let number = text.parse().map_err(|_| "not a number".to_owned())?;
+    if range(number) { Ok(number) } else { Err(words.into()) }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    number(text, |seconds| signal::SECONDS.contains(&seconds), "a signal is 30 to 1200 seconds long")
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    number(text, |number| number > 0.0 && number.is_finite(), "must be above 0")
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    number(text, |number| number >= 0.0 && number.is_finite(), "must be 0 or above")
+}
+
+/// Writes the signal to play through a device.
+pub fn make_signal(options: &Signal) -> anyhow::Result<()> {
+    write_wav(&options.out, &signal::signal(options.seconds), signal::RATE, WavBits::Int24)?;
+    println!("{}: {} s at {} Hz, 24 bits, mono", options.out.display(), options.seconds, signal::RATE);
+    Ok(())
+}
+
+/// Plays a file through a circuit.
+pub fn play_circuit(options: &Circuit) -> anyhow::Result<()> {
+    let circuit = circuits::circuit(&options.name)?;
+    let (dry, rate) = read_mono(&options.input)?;
+    let wet = circuit.play(&dry, f64::from(rate)).with_context(|| options.name.clone())?;
+    write_wav(&options.out, &wet, rate, WavBits::Float32)?;
+    println!("{}: {}, {:.1} s", options.out.display(), circuit.description, wet.len() as f64 / f64::from(rate));
+    Ok(())
+}
+
+/// Trains a capture and writes it.
+pub fn capture(options: &Capture) -> anyhow::Result<()> {
+    let out = options.out.clone().unwrap_or_else(|| options.wet.with_extension("ondes"));
+    for path in [Some(&out), options.nam.as_ref()].into_iter().flatten() {
+        make_folder(path)?;
+    }
+    let base = options.from.as_ref().map(|path| file::read(path)).transpose()?;
+    let size = options.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
+    let architecture = Architecture::named(size.as_deref().unwrap_or(USUAL_SIZE))?;
+    let mut pair = Pair::read(&options.dry, &options.wet, options.rate)?;
+    pair.report(options.force)?;
+    if options.flip {
+        pair.flip();
+    }
+    let checkpoint = out.with_extension("checkpoint");
+    let mut training = Options::usual(architecture.clone(), checkpoint.clone());
+    training.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
+    training.seed = options.seed;
+    training.spectral = options.spectral;
+    training.threads = options.threads;
+    training.device.clone_from(&options.device);
+    training.learning_rate = options.learning_rate.unwrap_or(training.learning_rate);
+    training.batch = options.batch.map_or(training.batch, usize::from);
+    training.window = options.window.map_or(training.window, |window| window as usize);
+    let mut trainer = Trainer::new(training, &pair, base.as_ref())?;
+    if options.resume {
+        trainer.resume()?;
+    }
+    trainer.run()?;
+    let model = described(&trainer.model()?, &options.card, &options.wet)?;
+    let comparison = compare(&model, &pair)?;
+    print_comparison(&comparison);
+    let mut header = model.header().clone();
+    header.card.quality = vec![comparison.held_out];
+    let model = Model::new(header, model.weights().clone())?;
+    file::write(&model, &out)?;
+    println!("{}: written", out.display());
+    if let Some(path) = &options.nam {
+        nam::write(path, &architecture, &model)?;
+        println!("{}: written", path.display());
+    }
+    std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))
+}
+
+/// Measures a capture on a pair.
+pub fn evaluate(model: &Model, dry: &Path, wet: &Path, json: bool) -> anyhow::Result<()> {
+    let pair = Pair::read(dry, wet, model.header().sample_rate)?;
+    if json {
+        println!("{}", serde_json::to_string(&compare(model, &pair)?)?);
+        return Ok(());
+    }
+    pair.report(true)?;
+    print_comparison(&compare(model, &pair)?);
+    Ok(())
+}
+
+/// The sizes, for the help of the command.
+pub fn sizes() -> String {
+    format!("Sizes: {}, or lstm- with another number of units up to 128.", names().join(", "))
+}
+
+fn print_comparison(comparison: &Comparison) {
+    println!("{:32} {:>10} {:>10} {:>10}", "", "seconds", "model", "dry signal");
+    let parts =
+        [("held out", comparison.held_out_seconds, &comparison.held_out), ("all", comparison.seconds, &comparison.all)];
+    for (part, seconds, measure) in parts {
+        let baseline = measure.baseline.unwrap_or(f64::NAN);
+        let name = format!("{}, {part}", measure.name);
+        println!("{name:32} {seconds:>10.1} {:>10.5} {baseline:>10.5}", measure.value);
+    }
+}
+
+/// The model with what is known of the device in its card.
+fn described(model: &Model, options: &CardOptions, wet: &Path) -> anyhow::Result<Model> {
+    let mut header = model.header().clone();
+    let card = &mut header.card;
+    let stem = || wet.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    card.name = options.name.clone().unwrap_or_else(stem);
+    card.description.clone_from(&options.description);
+    card.author.clone_from(&options.author);
+    card.licence.clone_from(&options.licence);
+    let gear = Gear {
+        make: options.make.clone(),
+        model: options.model.clone(),
+        kind: options.kind.clone(),
+        tone: options.tone.clone(),
+    };
+    card.gear = (gear != Gear::default()).then_some(gear);
+    card.levels = Some(Levels {
+        input_dbu: options.input_dbu,
+        output_dbu: options.output_dbu,
+        loudness_db: Some(loudness_db(model)?),
+    });
+    Ok(Model::new(header, model.weights().clone())?)
+}
+
+fn make_folder(path: &Path) -> anyhow::Result<()> {
+    match path.parent() {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn write_wav(path: &Path, sound: &[f32], rate: u32, bits: WavBits) -> anyhow::Result<()> {
+    make_folder(path)?;
+    let mut file = WavWriter::create(path, rate, 1, bits)?;
+    file.write(&[sound])?;
+    Ok(file.finish()?)
+}

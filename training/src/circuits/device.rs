@@ -1,0 +1,150 @@
+//! Parts whose current is no straight line: diodes, a triode, a transistor.
+//!
+//! A device has one or two ports. The current of a port enters at its first node and leaves at its second.
+
+/// Most ports of a device.
+pub const PORTS: usize = 2;
+
+/// Thermal voltage at 27 °C, volts.
+const THERMAL_V: f64 = 0.025_85;
+
+/// The derivative of each port's current by each port's voltage, siemens.
+pub type Slopes = [[f64; PORTS]; PORTS];
+
+/// A nonlinear part.
+#[derive(Clone, Copy, Debug)]
+pub enum Device {
+    /// Diodes back to back, as Shockley describes them; one port.
+    Diodes {
+        /// Saturation current, amperes.
+        saturation_a: f64,
+        /// Ideality factor.
+        ideality: f64,
+        /// Diodes in series in either direction.
+        in_series: [f64; 2],
+    },
+    /// A 12AX7: plate current after Koren ("Improved vacuum tube models for SPICE simulations", Glass Audio 8(5), 1996), grid
+    /// current after Dempwolf & Zölzer ("A physically-motivated triode model for circuit simulations", DAFx-11). Ports: grid to
+    /// cathode, plate to cathode.
+    Triode,
+    /// An NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc. IRE 42(12), 1954), in
+    /// transport form. Ports: base to emitter, base to collector.
+    Npn {
+        /// Saturation current, amperes.
+        saturation_a: f64,
+        /// Forward and reverse current gain.
+        gain: [f64; 2],
+    },
+}
+
+/// Koren's parameters of a 12AX7.
+const MU: f64 = 100.0;
+const EXPONENT: f64 = 1.4;
+const KG1: f64 = 1060.0;
+const KP: f64 = 600.0;
+const KVB: f64 = 300.0;
+/// Dempwolf & Zölzer's grid of their 12AX7 RSD-1: perveance, exponent and how sharply it sets in.
+const GRID_PERVEANCE: f64 = 6.177e-4;
+const GRID_EXPONENT: f64 = 1.314;
+const GRID_SHARPNESS: f64 = 9.901;
+
+impl Device {
+    /// Number of ports.
+    #[must_use]
+    pub fn ports(&self) -> usize {
+        match self {
+            Self::Diodes { .. } => 1,
+            Self::Triode | Self::Npn { .. } => 2,
+        }
+    }
+
+    /// Currents, amperes, and their slopes at those voltages.
+    #[must_use]
+    pub fn currents(&self, volts: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
+        match *self {
+            Self::Diodes { saturation_a, ideality, in_series } => {
+                let junction = |volts: f64, count: f64| {
+                    let scale = 1.0 / (count * ideality * THERMAL_V);
+                    let grown = saturation_a * (volts * scale).exp();
+                    (grown - saturation_a, grown * scale)
+                };
+                let (onward, back) = (junction(volts[0], in_series[0]), junction(-volts[0], in_series[1]));
+                ([onward.0 - back.0, 0.0], [[onward.1 + back.1, 0.0], [0.0; PORTS]])
+            }
+            Self::Triode => triode(volts),
+            Self::Npn { saturation_a, gain: [forward, reverse] } => {
+                let junction = |volts: f64| {
+                    let grown = saturation_a * (volts / THERMAL_V).exp();
+                    (grown - saturation_a, grown / THERMAL_V)
+                };
+                let (emitter, collector) = (junction(volts[0]), junction(volts[1]));
+                let (up, down) = (1.0 + 1.0 / forward, 1.0 + 1.0 / reverse);
+                (
+                    [up * emitter.0 - collector.0, down * collector.0 - emitter.0],
+                    [[up * emitter.1, -collector.1], [-emitter.1, down * collector.1]],
+                )
+            }
+        }
+    }
+
+    /// Shortens a step of the search from `from` to `to` where the device's exponentials would throw it far off.
+    #[must_use]
+    pub fn limited(&self, from: [f64; PORTS], to: [f64; PORTS]) -> [f64; PORTS] {
+        match *self {
+            Self::Diodes { saturation_a, ideality, in_series } => {
+                let width = ideality * THERMAL_V;
+                let side = if to[0] < 0.0 { -1.0 } else { 1.0 };
+                let count = if to[0] < 0.0 { in_series[1] } else { in_series[0] };
+                [side * limited_junction(side * from[0], side * to[0], count * width, saturation_a), to[1]]
+            }
+            Self::Triode => {
+                let [grid, plate] = [(from[0], to[0], 1.0), (from[1], to[1], 60.0)]
+                    .map(|(from, to, most): (f64, f64, f64)| from + (to - from).clamp(-most, most));
+                [grid, plate]
+            }
+            Self::Npn { saturation_a, .. } => {
+                [0, 1].map(|port| limited_junction(from[port], to[port], THERMAL_V, saturation_a))
+            }
+        }
+    }
+}
+
+/// As SPICE does it: beyond the bend of the curve a step grows as the logarithm of what the tangent asks for (Nagel, "SPICE2: a
+/// computer program to simulate semiconductor circuits", 1975).
+fn limited_junction(from: f64, to: f64, width: f64, saturation_a: f64) -> f64 {
+    let bend = width * (width / (std::f64::consts::SQRT_2 * saturation_a)).ln();
+    if to <= bend || (to - from).abs() <= 2.0 * width {
+        return to;
+    }
+    if from <= 0.0 {
+        return width * (to / width).ln();
+    }
+    let grown = 1.0 + (to - from) / width;
+    if grown > 0.0 { from + width * grown.ln() } else { bend }
+}
+
+/// `ln(1 + e^x)` and its derivative.
+fn softplus(x: f64) -> (f64, f64) {
+    let grown = (-x.abs()).exp();
+    let slope = if x > 0.0 { 1.0 / (1.0 + grown) } else { grown / (1.0 + grown) };
+    (x.max(0.0) + grown.ln_1p(), slope)
+}
+
+fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
+    let (soft, rise) = softplus(GRID_SHARPNESS * grid);
+    let soft = soft / GRID_SHARPNESS;
+    let grid_current = GRID_PERVEANCE * soft.powf(GRID_EXPONENT);
+    let grid_slope = GRID_PERVEANCE * GRID_EXPONENT * soft.powf(GRID_EXPONENT - 1.0) * rise;
+    // Nothing flows out of a plate below its cathode.
+    if plate <= 0.0 {
+        return ([grid_current, 0.0], [[grid_slope, 0.0], [0.0, 0.0]]);
+    }
+    let root = (KVB + plate * plate).sqrt();
+    let (soft, rise) = softplus(KP * (1.0 / MU + grid / root));
+    let drive = plate / KP * soft;
+    let current = 2.0 / KG1 * drive.powf(EXPONENT);
+    let slope = 2.0 / KG1 * EXPONENT * drive.powf(EXPONENT - 1.0);
+    let by_grid = plate * rise / root;
+    let by_plate = soft / KP - grid * plate * plate * rise / root.powi(3);
+    ([grid_current, current], [[grid_slope, 0.0], [slope * by_grid, slope * by_plate]])
+}

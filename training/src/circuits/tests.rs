@@ -1,0 +1,168 @@
+//! The circuits against what is known of them, and the solver against linear theory.
+
+use std::f64::consts::TAU;
+
+use super::netlist::{GROUND, Netlist};
+use super::solver::{Simulation, operating_point, small_signal_gain};
+use super::{Circuit, circuit, names};
+
+const RATE_HZ: f64 = 48_000.0;
+
+fn sine(hz: f64, peak: f64, seconds: f64) -> Vec<f32> {
+    (0..(seconds * RATE_HZ) as usize).map(|n| (peak * (TAU * hz * n as f64 / RATE_HZ).sin()) as f32).collect()
+}
+
+/// White noise from −1 to 1, the same each time.
+fn noise(samples: usize) -> Vec<f32> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    (0..samples)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            ((state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0) as f32
+        })
+        .collect()
+}
+
+/// Amplitude of the partial at `hz` over the last 0.2 s, which must be whole periods.
+fn partial(sound: &[f32], hz: f64) -> f64 {
+    let last = &sound[sound.len() - (0.2 * RATE_HZ) as usize..];
+    let (mut re, mut im) = (0.0, 0.0);
+    for (n, &x) in last.iter().enumerate() {
+        let (sin, cos) = (TAU * hz * n as f64 / RATE_HZ).sin_cos();
+        re += f64::from(x) * cos;
+        im += f64::from(x) * sin;
+    }
+    2.0 * re.hypot(im) / last.len() as f64
+}
+
+fn play(circuit: &Circuit, dry: &[f32]) -> Vec<f32> {
+    circuit.play(dry, RATE_HZ).expect("the circuit can be solved")
+}
+
+fn decibels(ratio: f64) -> f64 {
+    20.0 * ratio.log10()
+}
+
+#[test]
+fn a_low_pass_rings_down_as_its_time_constant_says() {
+    let (mut net, input, output) = Netlist::new();
+    net.resistor(input, output, 10e3);
+    net.capacitor(output, GROUND, 100e-9);
+    let mut simulation = Simulation::new(&net, 8.0 * RATE_HZ).expect("it can be solved");
+    let volts: Vec<f64> = (0..3_840).map(|_| simulation.step(1.0)).collect();
+    // 1 ms is 384 steps; the trapezoidal rule sees the jump half a step early.
+    let expected = 1.0 - (-(384.0 + 0.5) / 384.0_f64).exp();
+    assert!((volts[384] - expected).abs() < 1e-5, "{} for {expected}", volts[384]);
+    assert!((volts[3_839] - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn they_rest_where_their_originals_do() {
+    let overdrive = operating_point(&circuit("overdrive").expect("it is there").netlist).expect("it rests");
+    assert!(overdrive.output.abs() < 1e-6 && overdrive.ports[0].abs() < 1e-6, "{overdrive:?}");
+    // The usual stage of 100 kΩ, 1.5 kΩ and 300 V: some 1.5 V at the cathode and 200 V at the plate.
+    let triode = operating_point(&circuit("triode").expect("it is there").netlist).expect("it rests");
+    let (grid, plate) = (triode.ports[0], triode.ports[1]);
+    assert!((-2.2..-1.0).contains(&grid) && (170.0..230.0).contains(&plate), "{triode:?}");
+    // Ohm's law all the way round: what flows through the plate's resistor flows through the cathode's.
+    let (through_plate, through_cathode) = ((300.0 - plate + grid) / 100e3, -grid / 1.5e3);
+    assert!((through_plate / through_cathode - 1.0).abs() < 0.01, "{through_plate} {through_cathode}");
+    // The first collector two junctions above ground, and both transistors conducting, the second not saturated.
+    let fuzz = operating_point(&circuit("fuzz").expect("it is there").netlist).expect("it rests");
+    let [first, first_reverse, second, second_reverse] = fuzz.ports[..] else { panic!("four ports") };
+    let first_collector = first - first_reverse;
+    let second_collector = first_collector - second_reverse;
+    assert!((0.5..0.75).contains(&first) && (0.5..0.75).contains(&second), "{fuzz:?}");
+    assert!((1.0..1.8).contains(&first_collector), "{first_collector}");
+    assert!((2.0..6.5).contains(&second_collector), "{second_collector}");
+}
+
+#[test]
+fn small_signals_get_the_gain_of_the_linear_circuit() {
+    for name in names() {
+        let circuit = circuit(name).expect("it is there");
+        for hz in [110.0, 1_000.0, 5_000.0] {
+            let peak = 1e-5 / circuit.input_volts;
+            let heard = partial(&play(&circuit, &sine(hz, peak, 0.6)), hz) / peak;
+            let gain = small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm();
+            let expected = gain * circuit.input_volts / circuit.output_volts.abs();
+            assert!((decibels(heard / expected)).abs() < 0.1, "{name} at {hz} Hz: {heard} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn the_overdrive_has_the_gain_that_its_resistors_say() {
+    // The op-amp's stage alone, by hand: one plus the feedback over what goes to ground, times the filters around it.
+    let circuit = circuit("overdrive").expect("it is there");
+    let at = |hz: f64| decibels(small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm());
+    // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ|, by hand: 35.3 dB, and what the tone stage takes.
+    assert!((30.0..37.0).contains(&at(1_000.0)), "{}", at(1_000.0));
+    // Bass is amplified less, treble is taken away: the hump that this pedal is known for.
+    assert!(at(1_000.0) > at(80.0) + 10.0 && at(1_000.0) > at(10_000.0) + 6.0);
+}
+
+#[test]
+fn harmonics_are_those_of_the_symmetry() {
+    let harmonics = |name: &str, peak: f64| {
+        let sound = play(&circuit(name).expect("it is there"), &sine(220.0, peak, 1.0));
+        [1.0, 2.0, 3.0].map(|order| partial(&sound, 220.0 * order))
+    };
+    let [one, two, three] = harmonics("overdrive", 0.3);
+    assert!(decibels(two / one) < -90.0, "a symmetric clipper has no second harmonic: {}", decibels(two / one));
+    assert!(decibels(three / one) > -20.0, "{}", decibels(three / one));
+    for (name, peak) in [("triode", 0.3), ("fuzz", 0.2)] {
+        let [one, two, _] = harmonics(name, peak);
+        assert!(decibels(two / one) > -30.0, "{name} is lopsided: {}", decibels(two / one));
+    }
+}
+
+#[test]
+fn full_scale_noise_stays_in_bounds_and_converges() {
+    for name in names() {
+        // A step that does not converge is an error.
+        let sound = play(&circuit(name).expect("it is there"), &noise(24_000));
+        let peak = sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        assert!(peak.is_finite() && (0.05..1.0).contains(&peak), "{name}: peak {peak}");
+    }
+}
+
+#[test]
+fn silence_stays_silence_and_a_burst_dies_away() {
+    for name in names() {
+        let circuit = circuit(name).expect("it is there");
+        let quiet = play(&circuit, &[0.0; 4_800]);
+        assert!(quiet.iter().all(|x| x.abs() < 1e-6), "{name}");
+        let mut burst = noise(2_400);
+        burst.resize(6 * 48_000, 0.0);
+        let sound = play(&circuit, &burst);
+        let left = sound[sound.len() - 480..].iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        assert!(left < 2e-3, "{name}: {left}");
+    }
+}
+
+#[test]
+fn more_oversampling_changes_little() {
+    let dry = sine(1_234.0, 0.3, 0.2);
+    for name in names() {
+        let circuit = circuit(name).expect("it is there");
+        let at = |factor| circuit.play_oversampled(&dry, RATE_HZ, factor).expect("it can be solved");
+        let (four, eight, sixteen) = (at(4), at(8), at(16));
+        let difference = |a: &[f32], b: &[f32]| {
+            let error: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+            decibels((error / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt())
+        };
+        let (coarse, fine) = (difference(&four, &sixteen), difference(&eight, &sixteen));
+        assert!(fine < -40.0 && fine < coarse - 4.0, "{name}: {coarse} dB, then {fine} dB");
+    }
+}
+
+#[test]
+fn knobs_and_names_are_right() {
+    assert!(circuit("nothing").err().is_some_and(|error| error.to_string().contains("overdrive, triode, fuzz")));
+    for name in names() {
+        assert_eq!(&circuit(name).expect("it is there").name, name);
+    }
+}
