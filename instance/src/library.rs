@@ -43,10 +43,13 @@ impl Bundled {
 }
 
 /// The bundled models; the first one is what a new instance plays.
-pub static BUNDLED: [Bundled; 3] = [
+pub static BUNDLED: [Bundled; 6] = [
     Bundled::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
     Bundled::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
     Bundled::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
+    Bundled::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
+    Bundled::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
+    Bundled::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
 ];
 
 /// What a project remembers of a model, or of the file of a cabinet, so that it is found again.

@@ -47,7 +47,8 @@ fn sine(frames: usize) -> Vec<f32> {
 
 #[test]
 fn notes_are_over_after_the_tail_and_not_long_before() {
-    for (model, bundled) in BUNDLED.iter().enumerate() {
+    let instruments = BUNDLED.iter().enumerate().filter(|(_, bundled)| bundled.model().header().performance.is_some());
+    for (model, bundled) in instruments {
         for (ms, driver) in [
             (None, "inline"),
             (Some(5.0), "inline"),

@@ -17,7 +17,7 @@ macro_rules! presets {
 }
 
 /// All of them: first the instrument's, by model, then the effect's.
-pub static FACTORY: [Factory; 14] = presets![
+pub static FACTORY: [Factory; 17] = presets![
     "soft-strings",
     "solo-bow",
     "staccato-bow",
@@ -32,6 +32,9 @@ pub static FACTORY: [Factory; 14] = presets![
     "voice-to-strings",
     "shadow-bow",
     "breath-double",
+    "singing-diodes",
+    "first-valve",
+    "two-transistors",
 ];
 
 impl Factory {

@@ -137,7 +137,7 @@ fn likeness(dry: &[f32], wet: &[f32], delay: i64, reach: i64) -> (f64, bool) {
 }
 
 /// What of both is there when the second is that much behind.
-fn overlapping<'a>(dry: &'a [f32], wet: &'a [f32], delay: i64) -> (&'a [f32], &'a [f32]) {
+pub(super) fn overlapping<'a>(dry: &'a [f32], wet: &'a [f32], delay: i64) -> (&'a [f32], &'a [f32]) {
     let dry = &dry[(-delay).clamp(0, dry.len() as i64) as usize..];
     let wet = &wet[delay.clamp(0, wet.len() as i64) as usize..];
     let common = dry.len().min(wet.len());

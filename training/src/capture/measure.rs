@@ -7,6 +7,7 @@ use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
 use serde::Serialize;
 
+use super::align::overlapping;
 use super::pair::Pair;
 use super::signal::{RATE, standard};
 use super::windows::Split;
@@ -63,20 +64,33 @@ pub struct Comparison {
     pub all: Measure,
 }
 
-/// Plays a pair's signal and holds the result against the recording; the baseline is the signal itself.
+/// Samples by which a delay that was found without blips may be wrong.
+const UNSURE: i64 = 8;
+
+/// Plays a pair's signal and holds the result against the recording; the baseline is the signal itself. Where no blips tell how
+/// late the recording is, it is taken to be as late, within [`UNSURE`] samples, as fits the model best: how late a recorder was is
+/// no part of the sound.
 ///
 /// # Errors
 /// As [`play`].
 pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, Fault> {
     let round = |value: f64| (value * 1e6).round() / 1e6;
     let sound = play(model, &pair.dry)?;
+    let unsure = if pair.alignment.blips { 0 } else { UNSURE };
+    let error = |delay: i64| {
+        let (sound, wet) = overlapping(&sound, &pair.wet, delay);
+        esr(wet, sound)
+    };
+    let delay = (-unsure..=unsure).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
+    let (sound, wet) = overlapping(&sound, &pair.wet, delay);
+    let dry = &pair.dry[..pair.dry.len().min(wet.len())];
     let measure = |from: usize| Measure {
         name: ESR.into(),
         unit: String::new(),
-        value: round(esr(&pair.wet[from..], &sound[from..])),
-        baseline: Some(round(esr(&pair.wet[from..], &pair.dry[from..]))),
+        value: round(esr(&wet[from..], &sound[from..])),
+        baseline: Some(round(esr(&wet[from..], &dry[from..]))),
     };
-    let Split { held_out, end, .. } = Split::new(pair.dry.len(), f64::from(pair.rate));
+    let Split { held_out, end, .. } = Split::new(wet.len(), f64::from(pair.rate));
     let seconds = |samples: usize| (1e3 * samples as f64 / f64::from(pair.rate)).round() / 1e3;
     Ok(Comparison {
         held_out_seconds: seconds(end - held_out),
