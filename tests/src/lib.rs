@@ -145,16 +145,21 @@ pub fn untrained_instrument(seed: u64) -> Model {
     model(Kind::Instrument, instrument_methods(), seed)
 }
 
-/// Where the bundled models lie. The folder is asked for at run time: checkouts may share what was built.
+/// Where the bundled model of that name lies. The folder is asked for at run time: checkouts may share what was built.
 ///
 /// # Panics
 /// When it is not cargo that runs the test.
 #[must_use]
-pub fn bundled_models() -> Vec<PathBuf> {
+pub fn bundled_file(name: &str) -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
     let mut above = std::path::Path::new(&package).ancestors().map(|folder| folder.join("assets/models"));
-    let folder = above.find(|folder| folder.is_dir()).expect("the package lies in a checkout");
-    ["bowed", "wind", "plucked"].iter().map(|name| folder.join(format!("{name}.ondes"))).collect()
+    above.find(|folder| folder.is_dir()).expect("the package lies in a checkout").join(format!("{name}.ondes"))
+}
+
+/// Where the bundled instruments lie.
+#[must_use]
+pub fn bundled_models() -> Vec<PathBuf> {
+    ["bowed", "wind", "plucked"].map(bundled_file).into()
 }
 
 /// Notes, wheels and pedals for `samples` samples at any rate: chords, overlaps, bends, pedal.

@@ -4,7 +4,7 @@
 //! walked through at once, each in two chains, and the activations are the short rational ones.
 
 use crate::Kernels;
-use crate::elementary::{logistic_ratio, tanh_ratio};
+use crate::elementary::{exp_of_gate, tanh_ratio};
 use crate::matrix::Row;
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -123,26 +123,32 @@ impl Kernel for Run<'_> {
 /// `σ(f) · c + σ(i) · tanh(g)`
 #[inline(always)]
 fn lstm_cell<S: Simd>(s: S, [i, f, g, _]: [S::V; GATES], c: S::V) -> S::V {
-    let ((i, i_over), (f, f_over), (g, g_over)) = (logistic_ratio(s, i), logistic_ratio(s, f), tanh_ratio(s, g));
+    let (i_over, f_over, (g, g_over)) = (logistic_over(s, i), logistic_over(s, f), tanh_ratio(s, g));
     let over = s.mul(i_over, g_over);
-    let kept = s.mul(s.mul(f, over), c);
-    s.div(s.fma(s.mul(i, g), f_over, kept), s.mul(f_over, over))
+    s.div(s.fma(g, f_over, s.mul(over, c)), s.mul(f_over, over))
 }
 
 /// `σ(o) · tanh(c)`
 #[inline(always)]
 fn lstm_state<S: Simd>(s: S, o: S::V, c: S::V) -> S::V {
-    let ((o, o_over), (c, c_over)) = (logistic_ratio(s, o), tanh_ratio(s, c));
-    s.div(s.mul(o, c), s.mul(o_over, c_over))
+    let (o_over, (c, c_over)) = (logistic_over(s, o), tanh_ratio(s, c));
+    s.div(c, s.mul(o_over, c_over))
 }
 
 /// `(1 − σ(z)) · n + σ(z) · h` with `n = tanh(n_x + σ(r) · n_h)`
 #[inline(always)]
 fn gru_state<S: Simd>(s: S, [r, z, n_x, n_h]: [S::V; GATES], h: S::V) -> S::V {
-    let ((r, r_over), (z, z_over)) = (logistic_ratio(s, r), logistic_ratio(s, z));
-    let (n, n_over) = tanh_ratio(s, s.fma(s.div(r, r_over), n_h, n_x));
-    let kept = s.mul(s.mul(z, n_over), h);
-    s.div(s.fma(s.sub(z_over, z), n, kept), s.mul(z_over, n_over))
+    let (n, n_over) = tanh_ratio(s, s.add(s.div(n_h, logistic_over(s, r)), n_x));
+    // 1 − σ(z) = e⁻ᶻ · σ(z)
+    let rest = exp_of_gate(s, z);
+    let over = s.add(rest, s.splat(1.0));
+    s.div(s.fma(rest, n, s.mul(n_over, h)), s.mul(over, n_over))
+}
+
+/// 1/σ(x)
+#[inline(always)]
+fn logistic_over<S: Simd>(s: S, x: S::V) -> S::V {
+    s.add(exp_of_gate(s, x), s.splat(1.0))
 }
 
 /// The sums of `G` gates of one panel, from gate `first` on: two chains each, so that enough of them are on their way.

@@ -10,3 +10,4 @@ mod generate;
 mod hostile;
 mod played;
 mod reference;
+mod trained;
