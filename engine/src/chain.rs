@@ -1,9 +1,13 @@
-//! What stands before and after an amplifier: gate → tone → [model] → DC blocker → tone → cabinet.
+//! What stands before and after an amplifier: gate → tone → gain → [model] → gain → DC blocker → tone → cabinet.
+//!
+//! A [`Calibration`] is where the gains may come from.
 //!
 //! All of it is at the host's rate and adds no latency. What is not in use passes samples as they are, and costs nothing.
 
+mod calibration;
 mod impulse_file;
 
+pub use calibration::{Calibration, OutputLevel};
 pub use impulse_file::{ImpulseError, ImpulseFile};
 
 use ondes_kernels::FlushToZero;
@@ -11,6 +15,7 @@ use ondes_kernels::FlushToZero;
 use crate::dsp::cabinet::Place;
 use crate::dsp::dc_blocker::DcBlocker;
 use crate::dsp::noise_gate::NoiseGate;
+use crate::dsp::ramp::Ramp;
 use crate::dsp::tone::Tone;
 
 /// Where all knobs of a chain stand. By default nothing changes anything, but for a cabinet where there is one.
@@ -26,6 +31,8 @@ pub struct Settings {
     pub block_dc: bool,
     /// Share of the cabinet's sound, 0 … 1.
     pub cabinet: f32,
+    /// Gains directly before and after the model, dB.
+    pub gains_db: [f32; 2],
 }
 
 /// Where a tone control stands.
@@ -40,7 +47,14 @@ pub enum Placement {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { gate_db: None, tone: [0.0; 3], placement: Placement::default(), block_dc: false, cabinet: 1.0 }
+        Self {
+            gate_db: None,
+            tone: [0.0; 3],
+            placement: Placement::default(),
+            block_dc: false,
+            cabinet: 1.0,
+            gains_db: [0.0; 2],
+        }
     }
 }
 
@@ -59,6 +73,8 @@ pub struct Chain {
     gate: NoiseGate,
     /// `[channel]`
     before: [Tone; 2],
+    /// Before the model and after it.
+    gains: [Ramp; 2],
     dc_blocker: DcBlocker,
     after: Tone,
     cabinet: Place,
@@ -68,6 +84,8 @@ pub struct Chain {
 
 /// Time in which tone controls and the DC blocker ring on, s.
 const RING_S: f64 = 0.1;
+/// Time in which a gain goes to its new value, s.
+const RAMP_S: f64 = 0.020;
 
 impl Chain {
     /// A chain in which nothing is in use, for a host that has a rate in Hz and blocks of up to so many samples.
@@ -77,6 +95,7 @@ impl Chain {
         Self {
             gate: NoiseGate::new(sample_rate),
             before: [tone.clone(), tone.clone()],
+            gains: [Ramp::new(1.0, RAMP_S, sample_rate); 2],
             dc_blocker: DcBlocker::new(sample_rate),
             after: tone,
             cabinet: Place::new(sample_rate, max_block),
@@ -89,6 +108,9 @@ impl Chain {
         let [before, after] = settings.tones();
         self.gate.set(settings.gate_db);
         self.before.iter_mut().for_each(|tone| tone.set(before));
+        for (gain, db) in self.gains.iter_mut().zip(settings.gains_db) {
+            gain.go(10.0_f32.powf(db / 20.0));
+        }
         self.dc_blocker.set(settings.block_dc);
         self.after.set(after);
         self.cabinet.set(settings.cabinet);
@@ -98,6 +120,7 @@ impl Chain {
     pub fn reset(&mut self) {
         self.gate.reset();
         self.before.iter_mut().for_each(Tone::reset);
+        self.gains.iter_mut().for_each(Ramp::arrive);
         self.dc_blocker.reset();
         self.after.reset();
         self.cabinet.reset();
@@ -113,9 +136,10 @@ impl Chain {
         // What dies away in filters ends up in numbers that would cost a hundred times the others.
         let _flush = FlushToZero::on();
         self.gate.process(channels);
-        for (tone, channel) in self.before.iter_mut().zip(channels) {
+        for (tone, channel) in self.before.iter_mut().zip(&mut *channels) {
             tone.process(channel);
         }
+        amplify(&mut self.gains[0], channels);
     }
 
     /// What comes from the model: from `left` to both channels. At most a block.
@@ -124,6 +148,7 @@ impl Chain {
     /// When there are more samples than in the longest block, or lengths differ.
     pub fn after(&mut self, left: &mut [f32], right: &mut [f32]) {
         let _flush = FlushToZero::on();
+        amplify(&mut self.gains[1], &mut [left]);
         self.dc_blocker.process(left);
         self.after.process(left);
         self.cabinet.process(left, right);
@@ -143,6 +168,18 @@ impl Chain {
             left.is_neutral() && right.is_neutral() && self.after.is_neutral() && self.dc_blocker.is_neutral();
         let cabinet = if self.cabinet.is_neutral() { 0 } else { self.cabinet.tail_samples() };
         cabinet + if filters { 0 } else { self.ring }
+    }
+}
+
+/// The same gain for all channels, sample by sample.
+fn amplify(gain: &mut Ramp, channels: &mut [&mut [f32]]) {
+    if gain.rest() == Some(1.0) {
+        return;
+    }
+    let begun = *gain;
+    for channel in channels {
+        *gain = begun;
+        channel.iter_mut().for_each(|sample| *sample *= gain.advance());
     }
 }
 
@@ -204,6 +241,7 @@ mod tests {
             placement: Placement::Before,
             block_dc: true,
             cabinet: 0.7,
+            gains_db: [4.0, -3.0],
         };
         let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos()).collect();
         let response = Response::new(vec![taps.clone(), taps.into_iter().rev().collect()], RATE).unwrap();
@@ -225,6 +263,28 @@ mod tests {
         for block in [1, 60, 250] {
             assert_eq!(play(block), whole, "blocks of {block}");
         }
+    }
+
+    #[test]
+    fn gains_go_where_they_are_set_without_a_click_and_back_to_the_bit() {
+        let mut chain = Chain::new(RATE, 512);
+        let sound = vec![0.1; 4_800];
+        let driven = |gain_db: f32| (5.0 * 0.1 * 10.0_f32.powf(gain_db / 20.0)).tanh();
+        chain.set(&Settings { gains_db: [6.0, -12.0], ..Settings::default() });
+        let heard = through(&mut chain, &sound, 100);
+        let wanted = driven(6.0) * 10.0_f32.powf(-12.0 / 20.0);
+        assert!((heard[0][4_799] - wanted).abs() < 1e-6 && heard[0] == heard[1], "{} for {wanted}", heard[0][4_799]);
+        let step = |heard: &[f32]| heard.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
+        assert!(step(&heard[0]) < 1e-3 && (heard[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&heard[0]));
+        assert_eq!(chain.tail_samples(), 0);
+        chain.set(&Settings::default());
+        let back = through(&mut chain, &sound, 100);
+        assert!(step(&back[0]) < 1e-3);
+        assert_eq!(back[0][2_000..], vec![driven(0.0); 2_800]);
+        // Set before anything is heard they are there at once.
+        chain.set(&Settings { gains_db: [6.0, 0.0], ..Settings::default() });
+        chain.reset();
+        assert_eq!(through(&mut chain, &sound, 100)[0][0], driven(6.0));
     }
 
     #[test]

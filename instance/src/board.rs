@@ -5,7 +5,7 @@ use ondes_engine::realtime::Driver;
 use ondes_ui::KnobId;
 
 use crate::choice;
-use crate::parameter::{DRIVER, OVERSAMPLING, PLAYED_BY, Parameter};
+use crate::parameter::{DRIVER, OVERSAMPLING, PLAYED_BY, Parameter, SIZE};
 use crate::player::Knobs;
 
 /// Where everything stands. Wait-free for all threads.
@@ -29,6 +29,11 @@ pub trait Board: Send + Sync {
     /// At how many times its rate an effect's network is to run: 1, 2 or 4.
     fn oversampling(&self) -> usize {
         choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
+    }
+
+    /// In which size a model with variants is to play, 0 … 1.
+    fn size(&self) -> f32 {
+        self.value(SIZE).unwrap_or(1.0)
     }
 
     /// What is to play the model.

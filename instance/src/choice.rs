@@ -1,6 +1,6 @@
 //! What some parameters choose between, and what the engine calls that.
 
-use ondes_engine::chain::Placement;
+use ondes_engine::chain::{OutputLevel, Placement};
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Driver;
 
@@ -28,6 +28,20 @@ pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &[
 #[must_use]
 pub fn oversampling(value: f32) -> usize {
     1 << (value as usize).min(OVERSAMPLINGS.ids.len() - 1)
+}
+
+/// How loud the output of a model is made.
+pub const OUTPUT_LEVELS: Choices =
+    Choices { ids: &["raw", "normalised", "calibrated"], names: &["Raw", "Normalised", "Calibrated"] };
+
+/// What one of [`OUTPUT_LEVELS`] means.
+#[must_use]
+pub fn output_level(value: f32) -> OutputLevel {
+    match value as usize {
+        1 => OutputLevel::Normalised,
+        2 => OutputLevel::Calibrated,
+        _ => OutputLevel::Raw,
+    }
 }
 
 /// Where one of [`TONES`] is.
@@ -87,6 +101,8 @@ mod tests {
             assert_eq!(of_source(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
         }
         assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
+        let levels = [OutputLevel::Raw, OutputLevel::Normalised, OutputLevel::Calibrated];
+        assert_eq!(([0.0, 1.0, 2.0].map(output_level), OUTPUT_LEVELS.ids[2]), (levels, "calibrated"));
         assert_eq!([placement(0.0), placement(1.0)], [Placement::After, Placement::Before]);
         assert_eq!((source(0.0), SOURCES.ids[0]), (Source::Notes, "notes"));
     }

@@ -1,5 +1,6 @@
 //! Macros: eight knobs that turn whatever controls a model has.
 
+use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Control, Curve};
 use ondes_engine::pipeline::ControlId;
 
@@ -31,6 +32,10 @@ pub struct Table {
     pub macros: [Option<Travel>; MACROS],
     /// Where the latents' own knobs stand, as far as they were turned. A macro that turns the same control counts more.
     pub latents: Vec<(ControlId, f32)>,
+    /// What the model tells of its levels.
+    pub levels: Levels,
+    /// The number by which [`Session::heard`](ondes_engine::realtime::Session::heard) knows the model.
+    pub model: u64,
 }
 
 impl Travel {

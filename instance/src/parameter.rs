@@ -3,9 +3,9 @@
 use ondes_engine::dsp::tone::MOST_DB;
 use ondes_ui::{Knob, KnobId, Midi};
 
-use crate::choice::{DRIVERS, MODES, OVERSAMPLINGS, SOURCES, TONES};
+use crate::choice::{DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, SOURCES, TONES};
 use crate::macros::{MACROS, REST};
-use crate::text::{GATE_OFF_DB, SILENT_DB, Text};
+use crate::text::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, Text};
 
 /// One thing to turn.
 ///
@@ -23,7 +23,7 @@ pub struct Parameter {
     pub kind: Kind,
     /// What keeps its value.
     pub scope: Scope,
-    /// Whether automation and controllers may turn it. What makes the host begin anew they may not.
+    /// Whether automation and controllers may turn it. What makes the host begin anew, or takes time to load, they may not.
     pub turnable: bool,
     /// Whether it means nothing where only a sound can play the model.
     pub notes_only: bool,
@@ -89,7 +89,7 @@ pub enum Scope {
 }
 
 /// How many there are.
-pub const COUNT: usize = MACROS + 20;
+pub const COUNT: usize = MACROS + 23;
 
 /// The table. A parameter's number is its place here; the macros come first.
 pub static PARAMETERS: [Parameter; COUNT] = [
@@ -126,6 +126,17 @@ pub static PARAMETERS: [Parameter; COUNT] = [
     switch("block_dc", "Block DC"),
     Parameter { unit: " %", ..float("cabinet", "Cabinet", 1.0, [0.0, 1.0], Text::Percent) },
     Parameter { scope: Scope::Project, turnable: false, ..choice("oversampling", "Oversampling", OVERSAMPLINGS) },
+    Parameter {
+        unit: " %",
+        scope: Scope::Project,
+        turnable: false,
+        ..float("size", "Size", 1.0, [0.0, 1.0], Text::Percent)
+    },
+    Parameter {
+        scope: Scope::Project,
+        ..float("interface_level", "Interface level", INTERFACE_OFF_DBU, [INTERFACE_OFF_DBU, 30.0], Text::Interface)
+    },
+    choice("output_level", "Output level", OUTPUT_LEVELS),
 ];
 
 /// Gain of what drives the model.
@@ -164,6 +175,12 @@ pub const BLOCK_DC: KnobId = number("block_dc");
 pub const CABINET: KnobId = number("cabinet");
 /// At how many times its rate an effect's network runs; changing it makes the host begin anew, since latency changes with it.
 pub const OVERSAMPLING: KnobId = number("oversampling");
+/// In which of its sizes a model with variants plays, 0 … 1; at 1 the whole of it.
+pub const SIZE: KnobId = number("size");
+/// Level of full scale at the user's interface, dBu; at the least it is not told.
+pub const INTERFACE_LEVEL: KnobId = number("interface_level");
+/// How loud the output of a model is made.
+pub const OUTPUT_LEVEL: KnobId = number("output_level");
 
 const fn float(id: &'static str, name: &'static str, default: f32, [min, max]: [f32; 2], text: Text) -> Parameter {
     let kind = Kind::Float { min, max, default, curve: Curve::Linear };
@@ -339,6 +356,15 @@ mod tests {
         }
         assert_eq!((Parameter::named("wow"), Parameter::of(KnobId(99))), (None, None));
         assert_eq!(Parameter::named("voices"), Some(VOICES));
+    }
+
+    /// Projects and presets have these, and hosts their order.
+    #[test]
+    fn ids_never_change() {
+        let ids: Vec<&str> = PARAMETERS[MACROS..].iter().map(|parameter| parameter.id).collect();
+        let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
+                      middle treble tone block_dc cabinet oversampling size interface_level output_level";
+        assert_eq!(ids.join(" "), always);
     }
 
     #[test]

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use ondes_engine::chain::{Chain, Settings};
+use ondes_engine::chain::{Calibration, Chain, Settings};
 use ondes_engine::dsp::ramp::Ramp;
 use ondes_engine::instrument::EventKind;
+use ondes_engine::model::card::Levels;
 use ondes_engine::pipeline::{Action, ControlId, GLIDE, PLAY_MODE, TRANSPOSE, Transport, VOICES};
 use ondes_engine::realtime::{BlockCue, Session, Setup};
 use ondes_ui::KnobId;
 
-use crate::choice::placement;
+use crate::choice::{output_level, placement};
 use crate::macros::{MACROS, RELEASE, REST, Table};
 use crate::parameter;
 use crate::ringing::{FADE_S, Ringing};
 use crate::shared::Shared;
-use crate::text::{GATE_OFF_DB, SILENT_DB};
+use crate::text::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB};
 
 /// Time in which a gain goes to its new value, seconds.
 const RAMP_S: f64 = 0.010;
@@ -40,8 +41,10 @@ pub struct Knobs {
     pub playing: Playing,
     /// Where the macros stand, 0 … 1.
     pub macros: [f32; MACROS],
-    /// What stands before and after the model.
+    /// What stands before and after the model, but for gains that depend on the model.
     pub chain: Settings,
+    /// Where those come from.
+    pub calibration: Calibration,
 }
 
 /// How notes are played, whatever the model.
@@ -81,6 +84,11 @@ impl Knobs {
                 placement: placement(value(parameter::TONE)),
                 block_dc: on(parameter::BLOCK_DC),
                 cabinet: value(parameter::CABINET),
+                ..Settings::default()
+            },
+            calibration: Calibration {
+                interface_dbu: Some(value(parameter::INTERFACE_LEVEL)).filter(|dbu| *dbu > INTERFACE_OFF_DBU),
+                output: output_level(value(parameter::OUTPUT_LEVEL)),
             },
         }
     }
@@ -105,6 +113,8 @@ pub struct Player {
     session: Session,
     shared: Arc<Shared>,
     table: Box<Table>,
+    /// Of the model that is heard.
+    levels: Levels,
     /// What the session was told last.
     told: Knobs,
     song: Option<Transport>,
@@ -160,13 +170,15 @@ impl Player {
         if let Some(cabinet) = shared.cabinet.begin(setup.sample_rate) {
             drop(chain.cabinet().change(cabinet));
         }
-        chain.set(&knobs.chain);
+        let levels = if session.heard() == Some(table.model) { table.levels } else { Levels::default() };
+        chain.set(&around(knobs, levels));
         chain.reset();
         drop(chain.cabinet().leave());
         let mut player = Self {
             session,
             shared,
             table,
+            levels,
             told: *knobs,
             song: None,
             since_song: 0,
@@ -257,7 +269,10 @@ impl Player {
         self.input_gain.go(knobs.input_gain);
         self.wet_gain.go(wet);
         self.dry_gain.go(dry);
-        self.chain.set(&knobs.chain);
+        if self.session.heard() == Some(self.table.model) {
+            self.levels = self.table.levels;
+        }
+        self.chain.set(&around(knobs, self.levels));
         self.shared.cabinet.visit(self.chain.cabinet());
         self.channels = 0;
         while let Some(kind) = self.shared.monitor.next_key() {
@@ -403,6 +418,11 @@ impl Player {
 
 fn peak(sound: &[f32]) -> f32 {
     sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+}
+
+/// Where the knobs of the chain stand around a model with those levels.
+fn around(knobs: &Knobs, levels: Levels) -> Settings {
+    Settings { gains_db: knobs.calibration.gains_db(levels), ..knobs.chain }
 }
 
 /// Gains of the model's sound and of the input.

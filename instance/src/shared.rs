@@ -56,6 +56,10 @@ pub struct Shared {
     release_ms: AtomicCell<f32>,
     /// Whether the model plays what comes in, whatever the source.
     hears_input: AtomicBool,
+    /// In which of its sizes a model with variants plays, 0 … 1.
+    size: AtomicCell<f32>,
+    /// Another size is wanted, and the main thread shall see to it.
+    resize: AtomicBool,
     /// Where everything stands.
     board: OnceLock<Weak<dyn Board>>,
 }
@@ -66,6 +70,8 @@ struct Inner {
     /// At how many times its rate an effect's network runs.
     oversampling: usize,
     model: Option<Arc<Model>>,
+    /// The number by which the session knows it.
+    number: u64,
     /// What can be turned on it.
     controls: Arc<Controls>,
     /// Names of those that bend latents and were turned since it was loaded, so that they may not stand at their defaults.
@@ -120,6 +126,7 @@ impl Shared {
                 controls: Controls::of(&model).into(),
                 bent: BTreeSet::new(),
                 model: Some(model),
+                number: 0,
                 problem: None,
                 cabinet_problem: None,
                 cabinets: 0,
@@ -134,6 +141,8 @@ impl Shared {
             retell: Arc::default(),
             release_ms: AtomicCell::default(),
             hears_input: AtomicBool::default(),
+            size: AtomicCell::new(1.0),
+            resize: AtomicBool::default(),
             board: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
@@ -316,6 +325,37 @@ impl Shared {
         }
     }
 
+    /// Plays a model with variants in another size, 0 … 1; it takes over without a break.
+    pub fn set_size(&self, size: f32) {
+        let mut inner = self.inner();
+        let before = self.size.swap(size);
+        let header = inner.model.as_ref().map(|model| model.header());
+        let variant = |size| header.and_then(|header| header.variant(size));
+        if variant(before) != variant(size) {
+            self.load(&mut inner);
+        }
+    }
+
+    /// For the audio thread, which cannot load: says in which size the model is to play. Where that is another one the main
+    /// thread is to [`Shared::resize`].
+    pub fn want_size(&self, size: f32) {
+        let is_other = size.to_bits() != self.size.load().to_bits();
+        self.resize.store(is_other, Relaxed);
+    }
+
+    /// For the audio thread: whether the main thread is to be called.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.resize.load(Relaxed)
+    }
+
+    /// For the main thread: plays in the size that is wanted.
+    pub fn resize(&self) {
+        if let Some(board) = self.board.get().and_then(Weak::upgrade) {
+            self.set_size(board.size());
+        }
+    }
+
     /// Begins to read the file of a cabinet, and plays through it when it is there: on a thread of its own, as with
     /// [`Shared::fetch`]. What cannot be read is [missing](Shared::missing_cabinet), and the one before plays on.
     pub fn fetch_cabinet(self: &Arc<Self>, path: PathBuf) -> JoinHandle<()> {
@@ -427,10 +467,11 @@ impl Shared {
             return self.remote.unload();
         };
         self.release_ms.store(release_ms(&model));
-        let table = table(inner);
+        let mut table = table(inner);
         let mut controls = table.latents.clone();
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
             inner.oversampling = board.oversampling();
+            self.size.store(board.size());
             let knobs = board.knobs();
             controls.extend(knobs.playing.controls());
             let turned = table.macros.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
@@ -438,15 +479,16 @@ impl Shared {
                 turned.filter_map(|(travel, position)| Some((travel.as_ref()?.id, travel.as_ref()?.value(position)))),
             );
         }
-        let oversampling = inner.oversampling;
-        let options = PipelineOptions { source: inner.source, oversampling, ..PipelineOptions::default() };
+        let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
+        let options = PipelineOptions { source, oversampling, size, ..PipelineOptions::default() };
         let due = self.retell.clone();
-        self.send(table);
         let make = move || match Patch::new(model, options) {
             Ok(patch) => Ok(Arc::new(Retold { patch, due }) as Arc<_>),
             Err(error) => Err(error.to_string()),
         };
-        self.remote.load(Box::new(make), &controls);
+        inner.number = self.remote.load(Box::new(make), &controls);
+        table.model = inner.number;
+        self.send(table);
         self.rest.wake();
     }
 
@@ -798,5 +840,6 @@ fn table(inner: &Inner) -> Table {
     let turned: BTreeSet<u32> = names.filter_map(|name| Some(inner.controls.knob(name)?.0)).collect();
     let turned = turned.into_iter().filter_map(|knob| inner.controls.bend(KnobId(knob)));
     let latents = turned.map(|control| (ControlId::of(&control.name), stands(inner, control))).collect();
-    Table { macros, latents }
+    let levels = inner.model.as_ref().and_then(|model| model.header().card.levels).unwrap_or_default();
+    Table { macros, latents, levels, model: inner.number }
 }

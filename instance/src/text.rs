@@ -8,7 +8,10 @@ pub const SILENT_DB: f32 = -60.0;
 /// At this threshold, dB, and below a gate is off.
 pub const GATE_OFF_DB: f32 = -90.0;
 
-/// The text of a gate that is off.
+/// At this level of an interface, dBu, and below it is not told.
+pub const INTERFACE_OFF_DBU: f32 = -20.0;
+
+/// The text of what is off.
 const OFF: &str = "Off";
 
 /// The text of what is left to the model.
@@ -21,6 +24,8 @@ pub enum Text {
     Decibels,
     /// With one digit and `dB`; `Off` at the least.
     Threshold,
+    /// With one digit and `dBu`; `Off` at the least.
+    Interface,
     /// A hundred times the value, with one digit.
     Percent,
     /// With one digit.
@@ -44,6 +49,8 @@ impl Text {
             Self::Decibels => format!("{value:.1}"),
             Self::Threshold if value <= GATE_OFF_DB => OFF.into(),
             Self::Threshold => format!("{value:.1} dB"),
+            Self::Interface if value <= INTERFACE_OFF_DBU => OFF.into(),
+            Self::Interface => format!("{value:.1} dBu"),
             Self::Percent => format!("{:.1}", 100.0 * value),
             // Nothing is a little less than nothing.
             Self::Tenths if (10.0 * value).round() == 0.0 => "0.0".into(),
@@ -63,10 +70,11 @@ impl Text {
         match self {
             Self::Decibels if text.starts_with("-inf") => Some(SILENT_DB),
             Self::Threshold if text.eq_ignore_ascii_case(OFF) => Some(GATE_OFF_DB),
+            Self::Interface if text.eq_ignore_ascii_case(OFF) => Some(INTERFACE_OFF_DBU),
             Self::Milliseconds if text.eq_ignore_ascii_case(AS_MADE) => Some(-1.0),
             Self::Count if text.eq_ignore_ascii_case(AS_MADE) => Some(0.0),
             Self::Percent => Some(number(text)? / 100.0),
-            Self::Decibels | Self::Threshold | Self::Tenths | Self::Milliseconds => number(text),
+            Self::Decibels | Self::Threshold | Self::Interface | Self::Tenths | Self::Milliseconds => number(text),
             Self::Whole | Self::Count => Some(number(text)?.round()),
             Self::Name => {
                 let place = names(parameter).iter().position(|name| name.eq_ignore_ascii_case(text))?;
@@ -131,6 +139,8 @@ mod tests {
         assert_eq!(said("tune", -0.01), ("0.0".into(), Some(0.0)));
         assert_eq!(said("gate", GATE_OFF_DB), ("Off".into(), Some(GATE_OFF_DB)));
         assert_eq!(said("gate", -45.0), ("-45.0 dB".into(), Some(-45.0)));
+        assert_eq!(said("interface_level", INTERFACE_OFF_DBU), ("Off".into(), Some(INTERFACE_OFF_DBU)));
+        assert_eq!(said("interface_level", 12.54), ("12.5 dBu".into(), Some(12.5)));
         assert_eq!(said("bypass", 1.0), ("On".into(), Some(1.0)));
         assert_eq!(said("source", 1.0), ("Side-chain".into(), Some(1.0)));
     }

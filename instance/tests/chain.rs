@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+use ondes_engine::model::card::Levels;
+use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
 use ondes_engine::realtime::{Driver, Setup, Status};
 use ondes_instance::board::Board;
 use ondes_instance::desk::commands::obey;
 use ondes_instance::desk::entries::Entries;
 use ondes_instance::desk::{self, Desk};
 use ondes_instance::panel::Panel;
-use ondes_instance::parameter::{CABINET, GATE, OVERSAMPLING, TONE, TONE_GAINS};
+use ondes_instance::parameter::{CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
 use ondes_instance::player::Player;
 use ondes_instance::preset::Product;
 use ondes_instance::shared::Shared;
@@ -24,22 +25,32 @@ const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
 
 /// Gives twice what comes in, bent a little.
 fn amplifier() -> Arc<Model> {
+    amplifier_with(None, false)
+}
+
+/// The same with levels on its card, and with a small variant that gives what comes in, bent a little.
+fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let node = |name: &str, inputs: &[&str], op| {
         let inputs = inputs.iter().map(|input| (*input).to_owned()).collect();
         Node { name: name.into(), inputs, op }
     };
     let nodes = vec![node("two", &["in", "in"], Op::Add), node("audio", &["two"], Op::Tanh)];
-    let (inputs, outputs) = (vec![port("in")], vec![port("audio")]);
+    let method = |name: &str, nodes| {
+        let (inputs, outputs) = (vec![port("in")], vec![port("audio")]);
+        Method { name: name.into(), block: 1, warm_up: 0, inputs, outputs, nodes }
+    };
+    let small = method("forward.lite", vec![node("audio", &["in"], Op::Tanh)]);
+    let variant = Variant { name: "lite".into(), method: small.name.clone(), up_to: 0.5 };
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,
         sample_rate: SETUP.sample_rate,
-        methods: vec![Method { name: "forward".into(), block: 1, warm_up: 0, inputs, outputs, nodes }],
+        methods: [method("forward", nodes)].into_iter().chain(lite.then_some(small)).collect(),
         controls: Vec::new(),
-        variants: Vec::new(),
+        variants: lite.then_some(variant).into_iter().collect(),
         performance: None,
-        card: Card { name: "Amplifier".into(), ..Card::default() },
+        card: Card { name: "Amplifier".into(), levels, ..Card::default() },
     };
     Model::new(header, Weights::default()).unwrap().into()
 }
@@ -54,11 +65,15 @@ struct Track {
 
 impl Track {
     fn new() -> Self {
+        Self::of(amplifier())
+    }
+
+    fn of(model: Arc<Model>) -> Self {
         let shared = Shared::new(Product::Effect, || {});
         let panel = Arc::new(Panel::new(Product::Effect));
         shared.listen_to(&panel);
         shared.remote.set_driver(Driver::Inline);
-        shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+        shared.fetch(false, || Ok((model, None))).join().unwrap();
         shared.wait(PATIENCE);
         let desk = Desk::new(shared.clone(), panel.clone(), Entries::new(None));
         Self { shared, panel, desk, window: Window::new() }
@@ -128,6 +143,16 @@ fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Ve
 
 fn tone(n: usize) -> f32 {
     0.1 * (n as f32 * 0.6).sin()
+}
+
+/// So slow that a click stands out, and after a call of [`play`] as at its beginning.
+fn slow_tone(n: usize) -> f32 {
+    0.1 * (std::f32::consts::TAU * 75.0 * n as f32 / (94.0 * 256.0)).sin()
+}
+
+/// The steepest step of a sound.
+fn steepest(sound: &[f32]) -> f32 {
+    sound.windows(2).fold(0.0, |most, pair| most.max((pair[1] - pair[0]).abs()))
 }
 
 /// Of the second half, when all has settled.
@@ -268,10 +293,98 @@ fn oversampling_makes_the_session_begin_anew_with_more_latency() {
 }
 
 #[test]
+fn another_size_takes_over_without_a_click() {
+    let mut track = Track::of(amplifier_with(None, true));
+    let mut player = track.player();
+    let whole = play(&track, &mut player, slow_tone);
+    assert!(whole[0].iter().enumerate().all(|(n, heard)| (heard - (2.0 * slow_tone(n)).tanh()).abs() < 1e-5));
+    let size = |desk: &Desk| desk.view().chain.unwrap().knobs.iter().find(|knob| knob.id == SIZE).unwrap().name.clone();
+    assert_eq!(size(&track.desk), "Size: whole");
+
+    track.turn(SIZE, 0.3);
+    track.frame();
+    assert_eq!((track.shared.remote.status(), size(&track.desk).as_str()), (Status::Loading, "Size: lite"));
+    let mut heard = Vec::new();
+    let is_lite = |heard: &[f32]| {
+        let last = heard.len().saturating_sub(24_064)..heard.len();
+        heard[last].iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5)
+    };
+    while heard.is_empty() || !is_lite(&heard) {
+        heard.extend_from_slice(&play(&track, &mut player, slow_tone)[0]);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(heard.len() < 1_000 * 24_064, "the other size is never heard");
+    }
+    let bound = 1.05 * steepest(&whole[0]) + 0.1 * std::f32::consts::FRAC_PI_2 / 960.0;
+    assert!(steepest(&heard) < bound, "a click of {}", steepest(&heard));
+    assert!(!player.is_stale(), "nobody has to begin anew");
+    // As long as it is the same variant, nothing has to be loaded.
+    track.turn(SIZE, 0.4);
+    track.frame();
+    assert_eq!(track.shared.remote.status(), Status::Ready);
+
+    // A project that is opened begins so, also where no window is open.
+    let again = Track::of(amplifier_with(None, true));
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
+    again.turn(SIZE, 1.0);
+    again.shared.want_size(1.0);
+    assert!(again.shared.is_due(), "the audio thread asks for it");
+    again.shared.resize();
+    again.shared.want_size(1.0);
+    assert!(!again.shared.is_due());
+    assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
+}
+
+#[test]
+fn levels_are_those_of_the_model_that_is_heard() {
+    let told = Levels { input_dbu: Some(6.0), output_dbu: Some(4.0), loudness_db: Some(-24.0) };
+    let mut track = Track::of(amplifier_with(Some(told), false));
+    let mut player = track.player();
+    let wanted = |input_db: f32, output_db: f32| {
+        let gain = |db: f32| 10.0_f32.powf(db / 20.0);
+        gain(output_db) * (2.0 * gain(input_db) * slow_tone(20_000)).tanh()
+    };
+    let check = |track: &Track, player: &mut Player, input_db, output_db| {
+        let heard = play(track, player, slow_tone)[0][20_000];
+        assert!((heard - wanted(input_db, output_db)).abs() < 1e-5, "{heard} at {input_db} dB, {output_db} dB");
+    };
+    check(&track, &mut player, 0.0, 0.0);
+    track.turn(INTERFACE_LEVEL, 12.0);
+    check(&track, &mut player, 6.0, 0.0);
+    track.turn(OUTPUT_LEVEL, 1.0);
+    check(&track, &mut player, 6.0, 6.0);
+    track.turn(OUTPUT_LEVEL, 2.0);
+    check(&track, &mut player, 6.0, -8.0);
+    track.frame();
+    assert_eq!(track.desk.view().chain.unwrap().remark, None);
+    // In a bounce they are there from the first sample on.
+    let first = play(&track, &mut track.player(), |_| 0.1)[0][0];
+    let driven = 10.0_f32.powf(-8.0 / 20.0) * (0.2 * 10.0_f32.powf(6.0 / 20.0)).tanh();
+    assert!((first - driven).abs() < 1e-5, "{first} for {driven}");
+
+    // A model that tells nothing stays as it is, which is said.
+    let mut player = track.player();
+    track.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    for _ in 0..1_000 {
+        if (play(&track, &mut player, slow_tone)[0][20_000] - wanted(0.0, 0.0)).abs() < 1e-6 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    check(&track, &mut player, 0.0, 0.0);
+    track.frame();
+    let remark =
+        "Levels stay as they are: the model does not tell its input level, the model does not tell its output level.";
+    assert_eq!(track.desk.view().chain.unwrap().remark, Some(remark));
+}
+
+#[test]
 fn only_what_suits_the_model_is_offered() {
     let names = |desk: &Desk| desk.view().chain.unwrap().knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>();
     let track = Track::new();
-    let all = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC", "Oversampling"];
+    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC"];
+    let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
     assert_eq!(names(&track.desk), all);
     let shared = Shared::new(Product::Instrument, || {});
     let desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), Entries::new(None));

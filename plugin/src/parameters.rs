@@ -8,8 +8,9 @@ use ondes_instance::board::Board;
 use ondes_instance::choice::of_source;
 use ondes_instance::macros::MACROS;
 use ondes_instance::parameter::{
-    BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, Kind, MIX, MODE, OUTPUT_GAIN,
-    OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, Kind, MIX, MODE,
+    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, SIZE, TONE, TONE_GAINS,
+    TRANSPOSE, TUNE, VOICES,
 };
 use ondes_instance::player::Knobs;
 use ondes_instance::preset::Product;
@@ -122,6 +123,12 @@ pub struct Parameters {
     pub(crate) cabinet: FloatParam,
     #[id = "oversampling"]
     pub(crate) oversampling: EnumParam<Choice<{ OVERSAMPLING.0 }>>,
+    #[id = "size"]
+    pub(crate) size: FloatParam,
+    #[id = "interface_level"]
+    pub(crate) interface_level: FloatParam,
+    #[id = "output_level"]
+    pub(crate) output_level: EnumParam<Choice<{ OUTPUT_LEVEL.0 }>>,
 }
 
 impl Parameters {
@@ -164,6 +171,9 @@ impl Parameters {
             block_dc: switch(BLOCK_DC),
             cabinet: float(CABINET),
             oversampling: choice(OVERSAMPLING, 0),
+            size: float(SIZE),
+            interface_level: float(INTERFACE_LEVEL),
+            output_level: choice(OUTPUT_LEVEL, 0),
         }
     }
 
@@ -207,7 +217,8 @@ fn plain(knob: KnobId) -> FloatParam {
         }
         _ => FloatRange::Linear { min, max },
     };
-    FloatParam::new(parameter.name, parameter.default(), range)
+    let param = FloatParam::new(parameter.name, parameter.default(), range);
+    if parameter.turnable { param } else { param.non_automatable() }
 }
 
 fn whole(knob: KnobId) -> IntParam {

@@ -38,7 +38,7 @@ pub struct Rig {
     asked: bool,
     /// How the host played when the model turned out to need the worker. A new measurement would give another latency, and
     /// the host would have to begin anew for it again and again.
-    needs_worker: Option<(Setup, Driver, Source, usize)>,
+    needs_worker: Option<(Setup, Driver, Source, usize, f32)>,
 }
 
 impl Rig {
@@ -74,8 +74,10 @@ impl Rig {
         self.shared.set_source(source);
         self.oversampling = self.parameters.oversampling();
         self.shared.set_oversampling(self.oversampling);
+        let size = self.parameters.size();
+        self.shared.set_size(size);
         let remote = &self.shared.remote;
-        let place = (setup, self.driver, source, self.oversampling);
+        let place = (setup, self.driver, source, self.oversampling, size);
         let driver = if matches!(self.driver, Driver::Worker { .. }) || self.needs_worker == Some(place) {
             Driver::Worker { latency: Some(setup.max_block + (WORKER_S * f64::from(sample_rate)) as usize) }
         } else {
@@ -138,6 +140,7 @@ impl Rig {
         if changed && !std::mem::replace(&mut self.asked, true) {
             context.request_restart();
         }
+        self.shared.want_size(self.parameters.size());
         let tail = player.tail_samples() as u32;
         self.shared.rest.tell(tail, player.is_resting() && !changed);
         ProcessStatus::Tail(tail)

@@ -150,7 +150,9 @@ fn what_stands_around_an_oversampled_model_does_not_allocate() {
             let on = index / 8 % 2 == 0;
             let placement = if on { Placement::Before } else { Placement::After };
             let tone = if on { [6.0, -3.0, 12.0] } else { [0.0; 3] };
-            chain.set(&Settings { gate_db: on.then_some(-50.0), tone, placement, block_dc: on, cabinet: 0.9 });
+            let gains_db = if on { [6.0, -6.0] } else { [0.0; 2] };
+            let gate_db = on.then_some(-50.0);
+            chain.set(&Settings { gate_db, tone, placement, block_dc: on, cabinet: 0.9, gains_db });
             let place = chain.cabinet();
             left_behind.extend(place.leave());
             if place.is_free()

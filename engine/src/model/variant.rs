@@ -12,8 +12,16 @@ pub struct Variant {
     pub name: String,
     /// Its method, with the ports of `forward`.
     pub method: String,
-    /// A size from 0 to 1 takes the first variant that it is below of, else `forward`.
+    /// A size below 1 takes the first variant that it is below of, else `forward`.
     pub up_to: f32,
+}
+
+impl Header {
+    /// The variant that plays at a size from 0 to 1; none where `forward` itself does, as it always does at 1.
+    #[must_use]
+    pub fn variant(&self, size: f32) -> Option<&Variant> {
+        self.variants.iter().find(|variant| size < variant.up_to.min(1.0))
+    }
 }
 
 /// An error unless each variant has a method like `forward`, and they are in the order of their sizes.
@@ -39,4 +47,28 @@ pub(super) fn check(header: &Header) -> Result<(), Fault> {
         above = variant.up_to;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Card, FORMAT, Kind};
+
+    #[test]
+    fn a_size_takes_the_first_variant_that_it_is_below_of() {
+        let variant = |name: &str, up_to| Variant { name: name.into(), method: format!("forward.{name}"), up_to };
+        let header = Header {
+            format: FORMAT,
+            kind: Kind::Effect,
+            sample_rate: 48_000,
+            methods: Vec::new(),
+            controls: Vec::new(),
+            variants: vec![variant("nano", 0.0), variant("lite", 0.5), variant("odd", 7.0)],
+            performance: None,
+            card: Card::default(),
+        };
+        let chosen = |size| header.variant(size).map(|variant| variant.name.as_str());
+        assert_eq!([-0.1, 0.0, 0.49].map(chosen), [Some("nano"), Some("lite"), Some("lite")]);
+        assert_eq!([0.5, 0.99, 1.0, f32::NAN].map(chosen), [Some("odd"), Some("odd"), None, None]);
+    }
 }

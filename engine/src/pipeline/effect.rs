@@ -1,4 +1,4 @@
-//! The kind `effect`: its method `forward` turns the input into what is heard.
+//! The kind `effect`: its method `forward` turns the input into what is heard, or one of its variants does.
 //!
 //! A session is mono: all channels of the method's input hear the same, and the mean of those that come out is heard.
 //!
@@ -15,7 +15,7 @@ use super::stage::{self, Stage, awake};
 use crate::dsp::noise::stream_seed;
 use crate::model::Model;
 
-/// The method `forward` for all seats.
+/// The method `forward`, or a variant of it, for all seats.
 pub(super) struct Forward {
     stage: Stage,
     /// Seats whose network plays in this hop.
@@ -30,7 +30,10 @@ const HOP: usize = 64;
 /// Makes an effect playable.
 pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Forward>, PipelineError> {
     let header = model.header();
-    let method = model.method("forward")?;
+    if !(0.0..=1.0).contains(&options.size) {
+        return Err(PipelineError::Size(options.size));
+    }
+    let method = model.method(header.variant(options.size).map_or("forward", |variant| variant.method.as_str()))?;
     let (names, input) = stage::inputs(header, method)?;
     stage::audio(method, input)?;
     stage::audio(method, stage::output(method)?)?;

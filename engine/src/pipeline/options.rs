@@ -35,6 +35,8 @@ pub struct PipelineOptions {
     /// An effect's network at so many times its rate, 1, 2 or 4: less of its overtones folds, for as many times the work. Other
     /// kinds play as they are.
     pub oversampling: usize,
+    /// Which of its variants an effect plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
+    pub size: f32,
 }
 
 impl Default for PipelineOptions {
@@ -48,6 +50,7 @@ impl Default for PipelineOptions {
             kernels: Kernels::detect(),
             seats: 1,
             oversampling: 1,
+            size: 1.0,
         }
     }
 }
@@ -70,6 +73,9 @@ pub enum PipelineError {
     /// There are no such rates.
     #[error("the network runs at 1, 2 or 4 times its rate, not at {0} times")]
     Oversampling(usize),
+    /// There is no such size.
+    #[error("a size goes from 0 to 1; {0} is outside")]
+    Size(f32),
     /// Knobs are turned faster than sound is made.
     #[error(transparent)]
     Cue(#[from] CueFull),

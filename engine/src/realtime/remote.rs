@@ -154,8 +154,8 @@ impl Remote {
     }
 
     /// Loads a model that takes over without a break as soon as it is ready. Of several that are asked for in short order
-    /// the last one counts. `controls` are turned before it is heard.
-    pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) {
+    /// the last one counts. `controls` are turned before it is heard. Gives a number that [`Session::heard`] knows it by.
+    pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) -> u64 {
         let asked = self.0.ask(&mut self.0.state(), Status::Loading);
         let (control, controls) = (self.0.clone(), controls.to_vec());
         let mut load = Some(load);
@@ -168,6 +168,7 @@ impl Remote {
             });
             control.take_back()
         }));
+        asked
     }
 
     /// Plays nothing any more.

@@ -125,6 +125,14 @@ impl Session {
         self.lane.as_ref().map_or(0, |lane| lane.latency_samples())
     }
 
+    /// The model that is heard, or begins to be, by the number that [`Remote::load`](super::Remote::load) has given; none while
+    /// there is none.
+    #[must_use]
+    pub fn heard(&self) -> Option<u64> {
+        let coming = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(lane, _)| lane);
+        coming.or(self.lane.as_ref()).map(|lane| lane.tag)
+    }
+
     /// Host samples that still sound after all that drives the sound has ended, latency aside.
     #[must_use]
     pub fn tail_samples(&self) -> usize {

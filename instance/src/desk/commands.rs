@@ -117,6 +117,7 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
 /// Does what nobody asks for: an audition that has lasted long enough ends, and the network runs as its parameter says.
 pub(super) fn tick(desk: &mut Desk) {
     desk.shared.set_oversampling(desk.board.oversampling());
+    desk.shared.set_size(desk.board.size());
     if desk.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
         stop(desk);
     }

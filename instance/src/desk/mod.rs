@@ -35,8 +35,8 @@ use crate::board::{Board, Setter};
 use crate::library::{self, Missing, Reference};
 use crate::macros::MACROS;
 use crate::parameter::{
-    BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, OVERSAMPLING, PARAMETERS, Parameter,
-    TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
+    OVERSAMPLING, PARAMETERS, Parameter, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use crate::preset::{Product, store};
 use crate::shared::Shared;
@@ -70,6 +70,8 @@ pub struct Desk {
     latents: Latents,
     voice: Vec<Knob>,
     chain: Vec<Knob>,
+    /// What the user should know of those.
+    remark: Option<String>,
     cabinet: Option<Reference>,
     missing_cabinet: Option<Missing>,
     mixer: [Knob; 3],
@@ -130,6 +132,7 @@ impl Desk {
             latents: Latents::default(),
             voice,
             chain: Vec::new(),
+            remark: None,
             cabinet: None,
             missing_cabinet: None,
             mixer,
@@ -178,7 +181,7 @@ impl Desk {
     }
 
     fn turn(&mut self) {
-        self.chain = self.around();
+        (self.chain, self.remark) = (self.around(), self.remark());
         let controllers = &self.shared.controllers;
         let midi = |knob| Parameter::of(knob).map_or(Midi::None, |parameter| controllers.binding(parameter.id));
         for knob in self.voice.iter_mut().chain(&mut self.chain).chain(&mut self.mixer) {
@@ -258,6 +261,7 @@ impl Owner for Desk {
             latents: &self.latents.rows,
             chain: Some(Chain {
                 knobs: &self.chain,
+                remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()),
                 path: self.cabinet.as_ref().and_then(|cabinet| cabinet.path.as_deref()),
                 missing: self
@@ -323,12 +327,15 @@ impl Owner for Desk {
 impl Desk {
     /// What can be turned around the model.
     fn around(&self) -> Vec<Knob> {
-        let kind = self.model.as_ref().map(|model| model.header().kind);
-        let all = [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, CABINET, BLOCK_DC, OVERSAMPLING];
+        let header = self.model.as_ref().map(|model| model.header());
+        let [bass, middle, treble] = TONE_GAINS;
+        let all =
+            [GATE, bass, middle, treble, TONE, CABINET, BLOCK_DC, OVERSAMPLING, SIZE, INTERFACE_LEVEL, OUTPUT_LEVEL];
         let suits = |knob: &KnobId| match *knob {
             // Nothing comes to an instrument that notes play.
             GATE | TONE => self.takes_sounds(),
-            OVERSAMPLING => kind == Some(Kind::Effect),
+            OVERSAMPLING | INTERFACE_LEVEL | OUTPUT_LEVEL => self.is_effect(),
+            SIZE => header.is_some_and(|header| !header.variants.is_empty()),
             _ => true,
         };
         let knob = |id| {
@@ -336,9 +343,25 @@ impl Desk {
             if id == BLOCK_DC {
                 knob.choices = ["Off", "On"].map(str::to_owned).to_vec();
             }
+            if id == SIZE {
+                let variant = header.and_then(|header| header.variant(self.board.size()));
+                knob.name = format!("Size: {}", variant.map_or("whole", |variant| variant.name.as_str()));
+            }
             Some(knob)
         };
         all.into_iter().filter(suits).filter_map(knob).collect()
+    }
+
+    /// What of the levels that were asked for the model does not tell.
+    fn remark(&self) -> Option<String> {
+        let model = self.model.as_ref().filter(|_| self.is_effect())?;
+        let levels = model.header().card.levels.unwrap_or_default();
+        let untold: Vec<&str> = self.board.knobs().calibration.untold(levels).collect();
+        (!untold.is_empty()).then(|| format!("Levels stay as they are: {}.", untold.join(", ")))
+    }
+
+    fn is_effect(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.header().kind == Kind::Effect)
     }
 
     /// Whether a sound comes in here: one that is dropped is a cabinet's.

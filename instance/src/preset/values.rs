@@ -103,8 +103,8 @@ mod tests {
     fn a_preset_turns_what_it_always_did_and_what_was_added() {
         let ids: Vec<&str> = parts().map(|part| part.id).filter(|id| !id.starts_with("macro")).collect();
         let eight = ["input_gain", "output_gain", "mix", "transpose", "tune", "mode", "glide", "voices"];
-        let around = ["gate", "bass", "middle", "treble", "tone", "block_dc", "cabinet"];
-        assert_eq!((ids, parts().count()), ([&eight[..], &around].concat(), 23));
+        let around = ["gate", "bass", "middle", "treble", "tone", "block_dc", "cabinet", "output_level"];
+        assert_eq!((ids, parts().count()), ([&eight[..], &around].concat(), 24));
     }
 
     #[test]

@@ -76,8 +76,13 @@ pub unsafe fn make<P: ClapPlugin<BackgroundTask = Introduce>>(host: *const clap_
     shared.controllers.begin(ids);
     let holder = Holder(host);
     shared.rest.wake_by(Some(Box::new(move || holder.wake())));
-    let plugin =
-        clap_plugin { destroy: Some(destroy), process: Some(process), get_extension: Some(get_extension), ..inner };
+    let plugin = clap_plugin {
+        destroy: Some(destroy),
+        process: Some(process),
+        get_extension: Some(get_extension),
+        on_main_thread: Some(on_main_thread),
+        ..inner
+    };
     // The framework takes it back when it is destroyed.
     let _ = Arc::into_raw(wrapper);
     let turns = UnsafeCell::new(Turns::new(parameters.into()));
@@ -120,8 +125,16 @@ impl Shell {
         unsafe { plugin.cast::<Self>().as_ref() }
     }
 
-    /// The status of a block that was played: an instance that rests need not be called before something comes in.
-    fn rested(&self, status: clap_process_status) -> clap_process_status {
+    /// A block was played: has the main thread called where it is needed. Gives the status for the host: an instance that rests
+    /// need not be called before something comes in.
+    fn played(&self, status: clap_process_status) -> clap_process_status {
+        if self.shared.is_due() {
+            // SAFETY: the host outlives the instance, and CLAP lets all threads call that.
+            if let Some(request) = unsafe { (*self.host).request_callback } {
+                // SAFETY: as above.
+                unsafe { request(self.host) };
+            }
+        }
         if status == CLAP_PROCESS_CONTINUE && self.shared.rest.is_resting() { CLAP_PROCESS_SLEEP } else { status }
     }
 }
@@ -177,7 +190,7 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     let begin = || unsafe { turns.begin(&shell.shared.controllers, given.in_events, given.out_events) };
     if !assert_no_alloc(begin) {
         // SAFETY: the framework looks only at the data, which is its own.
-        return shell.rested(unsafe { process(plugin, block) });
+        return shell.played(unsafe { process(plugin, block) });
     }
     let turns = &*turns;
     let (input, output) = (turns.input(), turns.output());
@@ -186,7 +199,17 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     // SAFETY: as above; our lists live longer than this call.
     let status = unsafe { process(plugin, &raw const ours) };
     assert_no_alloc(|| turns.tell(u32::MAX));
-    shell.rested(status)
+    shell.played(status)
+}
+
+unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
+    // SAFETY: the host gives what it got from us.
+    let Some(shell) = (unsafe { Shell::of(plugin) }) else { return };
+    let _ = catch_unwind(AssertUnwindSafe(|| shell.shared.resize()));
+    if let Some(on_main_thread) = shell.inner.on_main_thread {
+        // SAFETY: the framework looks only at the data, which is its own.
+        unsafe { on_main_thread(plugin) };
+    }
 }
 
 unsafe extern "C" fn destroy(plugin: *const clap_plugin) {

@@ -1,10 +1,11 @@
-//! The page of what stands around a model: gate, tone, cabinet.
+//! The page of what stands around a model: gate, tone, cabinet, levels.
 
 use std::path::Path;
 
 use egui::accesskit::Role;
 use egui::{
-    Button, Id, Key, Popup, PopupCloseBehavior, Response, RichText, ScrollArea, Sense, TextEdit, Ui, WidgetInfo, vec2,
+    Button, Id, Key, Label, Popup, PopupCloseBehavior, Response, RichText, ScrollArea, Sense, TextEdit, Ui, WidgetInfo,
+    vec2,
 };
 
 use super::browser::path;
@@ -35,6 +36,9 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, picker: &mut Picker, chain:
     });
     ui.add_space(GAP);
     grid(ui, chain.knobs.iter(), |ui, one| knob::show(ui, desk, one, true, |_, _| ()));
+    if let Some(remark) = chain.remark {
+        ui.add(Label::new(RichText::new(remark).font(theme::small()).weak()).wrap());
+    }
 }
 
 fn cabinet(ui: &mut Ui, desk: &mut Desk<'_>, picker: &mut Picker, chain: Chain<'_>) {

@@ -235,6 +235,8 @@ pub struct Latent {
 pub struct Chain<'a> {
     /// Its knobs.
     pub knobs: &'a [Knob],
+    /// What the user should know of how they stand.
+    pub remark: Option<&'a str>,
     /// Name of the cabinet's impulse response; none where there is no cabinet.
     pub cabinet: Option<&'a str>,
     /// Its file, where that is known.

@@ -6,7 +6,7 @@ mod trial;
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use clap::Args;
 use ondes_engine::Kernels;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
@@ -14,6 +14,7 @@ use ondes_engine::realtime::Setup;
 use serde::Serialize;
 
 use crate::play;
+use crate::render::parse_size;
 use crate::terminal;
 use trial::Trial;
 
@@ -42,6 +43,9 @@ pub struct BenchArguments {
     /// Sample rate [default: the model's]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
     pub rate: Option<u32>,
+    /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole
+    #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
+    pub size: f32,
     /// Prints one JSON object
     #[arg(long)]
     pub json: bool,
@@ -54,6 +58,8 @@ struct Report {
     model: String,
     /// Its name, from its card.
     name: String,
+    /// The variant that played; null for the whole.
+    variant: Option<String>,
     /// What it is to a player.
     kind: &'static str,
     /// What it was given.
@@ -115,14 +121,16 @@ impl Report {
             0 => String::new(),
             late => format!(", {late} of {} blocks too late", self.blocks),
         };
+        let variant = self.variant.iter().map(|name| format!(", {}", terminal::plain(name)));
         format!(
-            "{} ({}), {}\n\
+            "{}{} ({}), {}\n\
              speed    {:.0}× real time, {:.0} ns/sample (median), {:.0} (99 %), {:.0} (worst)\n\
              load     {:.1} % of a callback of {block} frames at {} Hz, {:.1} % in the worst{late}\n\
              latency  {} samples ({:.1} ms)\n\
              memory   {:.1} MB\n\
              runs on  {}, kernels {}",
             terminal::plain(&self.name),
+            variant.collect::<String>(),
             self.kind,
             self.input,
             self.realtime_factor,
@@ -153,10 +161,11 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let sample_rate = arguments.rate.unwrap_or(header.sample_rate);
     let named = |error: String| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
-    let trial = Trial::new(&model, setup).map_err(named)?;
+    ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
+    let trial = Trial::new(&model, setup, arguments.size).map_err(named)?;
     let source = trial.source();
-    let pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() })
-        .map_err(|error| named(error.to_string()))?;
+    let options = PipelineOptions { sample_rate, source, size: arguments.size, ..PipelineOptions::default() };
+    let pipeline = Pipeline::new(&model, &options).map_err(|error| named(error.to_string()))?;
     let input = trial.what();
     let measured = trial.run(arguments.seconds)?;
     let block_s = f64::from(arguments.block) / f64::from(sample_rate);
@@ -167,6 +176,7 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let report = Report {
         model: path.to_string(),
         name: header.card.name.clone(),
+        variant: header.variant(arguments.size).map(|variant| variant.name.clone()),
         kind: header.kind.name(),
         input,
         sample_rate,

@@ -42,11 +42,11 @@ pub struct Measured {
 }
 
 impl Trial {
-    /// Makes a model ready.
+    /// Makes a model ready, in a size from 0 to 1.
     ///
     /// # Errors
     /// Why it cannot be played.
-    pub fn new(model: &Arc<Model>, setup: Setup) -> Result<Self, String> {
+    pub fn new(model: &Arc<Model>, setup: Setup, size: f32) -> Result<Self, String> {
         let header = model.header();
         let mut chord = Vec::new();
         if header.kind == Kind::Instrument {
@@ -58,7 +58,7 @@ impl Trial {
             chord = (0..notes).map(|note| key(note).round().clamp(0.0, 127.0) as u8).collect();
         }
         let source = if chord.is_empty() { Source::Sound } else { Source::Notes };
-        let options = PipelineOptions { source, ..PipelineOptions::default() };
+        let options = PipelineOptions { source, size, ..PipelineOptions::default() };
         let patch = Patch::new(model.clone(), options).map_err(|error| error.to_string())?;
         let remote = Remote::new();
         remote.set_driver(Driver::Inline);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use ondes_engine::chain::{Placement, Settings};
+use ondes_engine::chain::{Calibration, OutputLevel, Placement, Settings};
 use ondes_engine::dsp::tone::MOST_DB;
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::Source;
@@ -30,6 +30,8 @@ Examples:
     ondes render voice.ondes --input speech.wav --control latent2.scale=-1
   A capture of an amplifier with what belongs around it:
     ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
+  One that is driven by an interface which clips at 12.2 dBu, in a smaller size, as loud as all captures:
+    ondes render amp.nam --input guitar.wav --interface-dbu 12.2 --size 0.5 --output-level normalised
   Straight to the ears, and the figures to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
   A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
@@ -79,7 +81,7 @@ pub struct RenderArguments {
     /// Bits per sample, 16, 24 or 32: 16 and 24 are integers, 32 is floating point
     #[arg(long, value_enum, default_value_t = Bits::Float32, hide_possible_values = true)]
     pub bits: Bits,
-    /// Brings the whole to a loudness after EBU R128, -70 to 0 LUFS, with no true peak above -1 dBTP
+    /// Brings the whole to a loudness after EBU R128, -70 to 0 LUFS, with no true peak above -1 dBTP; measured on what came out
     #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = parse_loudness)]
     pub normalize: Option<f64>,
     /// Samples rendered at a time; it changes nothing about the sound
@@ -91,6 +93,9 @@ pub struct RenderArguments {
     /// Runs an effect's network at 1, 2 or 4 times its rate: its overtones fold less, for as many times the work
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_oversampling)]
     pub oversampling: u8,
+    /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole. `ondes info MODEL` lists them
+    #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
+    pub size: f32,
     /// What stands before and after the model.
     #[command(flatten)]
     pub chain: ChainArguments,
@@ -138,7 +143,7 @@ pub struct RenderArguments {
 
 /// What stands before and after the model.
 #[derive(Args)]
-#[command(next_help_heading = "Gate, tone, cabinet")]
+#[command(next_help_heading = "Gate, tone, cabinet, levels")]
 pub struct ChainArguments {
     /// Keeps what is softer than this peak of the recording from the model, -90 to -20 dB
     #[arg(long, value_name = "DB", allow_negative_numbers = true, conflicts_with = "midi", value_parser = parse_gate)]
@@ -161,6 +166,24 @@ pub struct ChainArguments {
     /// Impulse response of a cabinet, of up to 10 s: WAV, AIFF, FLAC, …; of two channels the mean
     #[arg(long, value_name = "FILE")]
     pub cabinet: Option<PathBuf>,
+    /// Level of a sine of full scale at the interface that made the recording, -60 to 60 dBu: the model is driven as its gear was,
+    /// where its card tells its input level
+    #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = parse_dbu)]
+    pub interface_dbu: Option<f32>,
+    /// How loud the model's output is made, by what its card tells; --normalize goes by the loudness of the file instead
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Raw)]
+    pub output_level: Level,
+}
+
+/// How loud the output of a model is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// As the model makes it
+    Raw,
+    /// By the loudness on the card, which is brought to -18 dB
+    Normalised,
+    /// As many volts at the interface's output as at the gear's; needs --interface-dbu
+    Calibrated,
 }
 
 /// Where a tone control stands.
@@ -175,10 +198,20 @@ pub enum Tone {
 impl ChainArguments {
     /// Whether any of it is asked for.
     pub fn is_given(&self) -> bool {
-        self.cabinet.is_some() || self.settings() != Settings::default()
+        self.cabinet.is_some() || self.settings() != Settings::default() || self.calibration() != Calibration::default()
     }
 
-    /// Where the knobs of the chain stand.
+    /// What is asked for of levels.
+    pub fn calibration(&self) -> Calibration {
+        let output = match self.output_level {
+            Level::Raw => OutputLevel::Raw,
+            Level::Normalised => OutputLevel::Normalised,
+            Level::Calibrated => OutputLevel::Calibrated,
+        };
+        Calibration { interface_dbu: self.interface_dbu, output }
+    }
+
+    /// Where the knobs of the chain stand, but for gains that depend on the model.
     pub fn settings(&self) -> Settings {
         Settings {
             gate_db: self.gate,
@@ -300,6 +333,21 @@ fn parse_oversampling(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(factor @ (1 | 2 | 4)) => Ok(factor),
         _ => Err("expected 1, 2 or 4".into()),
+    }
+}
+
+/// A size of a model, 0 to 1.
+pub fn parse_size(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(size) if (0.0..=1.0).contains(&size) => Ok(size),
+        _ => Err("expected a number from 0 to 1".into()),
+    }
+}
+
+fn parse_dbu(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(dbu) if (-60.0..=60.0).contains(&dbu) => Ok(dbu),
+        _ => Err("expected a number from -60 to 60".into()),
     }
 }
 

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 pub use arguments::RenderArguments;
+pub(crate) use arguments::parse_size;
 pub(crate) use score::Score;
 pub use score::note_name;
 

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use ondes_engine::Kernels;
-use ondes_engine::chain::{Chain, ImpulseFile, Placement};
+use ondes_engine::chain::{Chain, ImpulseFile, OutputLevel, Placement, Settings};
 use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::media::display_name;
+use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
@@ -76,6 +77,9 @@ impl Player<'_> {
             ),
             Music::Recording(_) => (Vec::new(), 0, 0),
         };
+        let untold = arguments.chain.calibration().untold(self.levels());
+        warnings
+            .extend(untold.map(|reason| format!("{}: a level stays as it is: {reason}", arguments.model.display())));
         warnings.iter().for_each(|warning| progress.warn(warning));
         let warned = warnings.len();
 
@@ -141,12 +145,21 @@ impl Player<'_> {
         Ok(report)
     }
 
+    /// What the model's card tells of its levels.
+    fn levels(&self) -> Levels {
+        self.model.header().card.levels.unwrap_or_default()
+    }
+
     /// What stands around the pipeline, with all knobs turned.
     fn chain(&self, sample_rate: u32) -> anyhow::Result<Chain> {
         let arguments = &self.arguments.chain;
-        let settings = arguments.settings();
+        let calibration = arguments.calibration();
+        let settings = Settings { gains_db: calibration.gains_db(self.levels()), ..arguments.settings() };
         if settings.placement == Placement::Before && self.arguments.source() == Source::Notes {
             bail!("--tone before changes what comes in, and with --midi nothing does");
+        }
+        if calibration.output == OutputLevel::Calibrated && calibration.interface_dbu.is_none() {
+            bail!("--output-level calibrated needs --interface-dbu");
         }
         let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
         chain.set(&settings);
@@ -172,6 +185,9 @@ impl Player<'_> {
             let (file, kind) = (arguments.model.display(), kind.name());
             bail!("{file}: the model is of kind {kind}; only effects are oversampled");
         }
+        if arguments.size < 1.0 && model.header().variants.is_empty() {
+            bail!("{}: the model has only one size", arguments.model.display());
+        }
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),
@@ -179,6 +195,7 @@ impl Player<'_> {
             transpose: arguments.transpose,
             seed: arguments.seed,
             oversampling: arguments.oversampling.into(),
+            size: arguments.size,
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

@@ -236,7 +236,8 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     let of_models = [
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling != 1),
-        ("gate, tone or cabinet", arguments.chain.is_given()),
+        ("--size", arguments.size < 1.0),
+        ("gate, tone, cabinet or levels", arguments.chain.is_given()),
         ("--transpose", arguments.transpose != 0.0),
         ("--voices", arguments.voices.is_some()),
         ("--seed", arguments.seed != 0),

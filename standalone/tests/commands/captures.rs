@@ -1,7 +1,7 @@
 //! Captures of other programs open like any model, and become models of ours.
 
 use ondes_engine::model::file;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{Folder, read_wav, tone, write_wav};
 
@@ -54,6 +54,91 @@ fn a_capture_plays_and_so_does_what_it_becomes() {
     }
     folder.json(&["render", "half.ondes", "--input", "guitar.wav", "--out", "b.wav"]);
     assert!(read_wav(&folder.path("b.wav")) == heard);
+}
+
+/// A Linear model with so many taps, none of which are alike.
+fn linear(taps: usize, gain: f64, metadata: &Value) -> Value {
+    let weights: Vec<f64> = (0..taps).map(|n| gain * (-(n as f64) / 9.0).exp() * (1.0 + n as f64).cos()).collect();
+    json!({
+        "version": "0.7.0", "architecture": "Linear", "config": { "receptive_field": taps, "bias": false },
+        "weights": weights, "sample_rate": 48_000, "metadata": metadata,
+    })
+}
+
+#[test]
+fn a_size_sounds_like_the_file_that_it_was() {
+    let folder = Folder::new();
+    let sizes = [linear(3, 0.5, &json!({})), linear(40, 0.7, &json!({})), linear(1_000, 0.9, &json!({}))];
+    let submodels: Vec<Value> =
+        sizes.iter().zip([0.3, 0.6, 1.0]).map(|(model, most)| json!({ "max_value": most, "model": model })).collect();
+    let whole = json!({
+        "version": "0.7.0", "architecture": "SlimmableContainer", "config": { "submodels": submodels },
+        "weights": [], "sample_rate": 48_000,
+    });
+    std::fs::write(folder.path("slim.nam"), whole.to_string()).expect("it can be written");
+    write_wav(&folder.path("guitar.wav"), 48_000, 1, tone(220.0, 0.5, 48_000));
+    let render = |model: &str, arguments: &[&str]| {
+        let fixed = ["render", model, "--input", "guitar.wav", "--out", "out.wav"];
+        folder.json(&[&fixed, arguments].concat());
+        read_wav(&folder.path("out.wav"))
+    };
+    for (index, given) in [["0", "0.29"], ["0.3", "0.5"], ["0.6", "1"]].iter().enumerate() {
+        std::fs::write(folder.path("alone.nam"), sizes[index].to_string()).expect("it can be written");
+        let alone = render("alone.nam", &[]);
+        for size in given {
+            assert!(render("slim.nam", &["--size", size]) == alone, "size {size} is another one than {index}");
+        }
+    }
+    assert!(render("slim.nam", &[]) == render("slim.nam", &["--size", "1"]));
+    let variant = |size| folder.json(&["bench", "slim.nam", "--seconds", "0.1", "--size", size])["variant"].clone();
+    assert_eq!([variant("0.1"), variant("0.5"), variant("1")], [json!("size1"), json!("size2"), Value::Null]);
+
+    let input = ["--input", "guitar.wav"];
+    for wrong in ["1.5", "-0.1", "NaN", "small"] {
+        let output = folder.run(&[&["render", "slim.nam"], &input[..], &["--size", wrong]].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong}");
+    }
+    let one = "alone.nam: the model has only one size";
+    folder.refuses(&[&["render", "alone.nam"], &input[..], &["--size", "0.5"]].concat(), &[one]);
+    folder.refuses(&["bench", "alone.nam", "--size", "0.5"], &[one]);
+}
+
+#[test]
+fn levels_are_those_of_the_card() {
+    let folder = Folder::new();
+    let told = json!({ "input_level_dbu": 18.0, "output_level_dbu": 6.0, "loudness": -24.0 });
+    for (name, metadata) in [("told.nam", told), ("untold.nam", json!({}))] {
+        std::fs::write(folder.path(name), linear(1, 1.0, &metadata).to_string()).expect("it can be written");
+    }
+    write_wav(&folder.path("guitar.wav"), 48_000, 1, tone(220.0, 0.2, 48_000));
+    let render = |model: &str, arguments: &[&str]| {
+        let fixed = ["render", model, "--input", "guitar.wav", "--out", "out.wav"];
+        let report = folder.json(&[&fixed, arguments].concat());
+        (read_wav(&folder.path("out.wav")), report["warnings"].clone())
+    };
+    let (plain, _) = render("told.nam", &[]);
+    for (arguments, gain_db) in [
+        (&["--interface-dbu", "12"][..], -6.0),
+        (&["--output-level", "normalised"], 6.0),
+        (&["--interface-dbu", "12", "--output-level", "calibrated"], -12.0),
+        (&["--interface-dbu", "12", "--output-level", "normalised"], 0.0),
+    ] {
+        let gain = 10.0_f32.powf(gain_db / 20.0);
+        let (heard, warnings) = render("told.nam", arguments);
+        let most =
+            heard.iter().zip(&plain).fold(0.0_f32, |most, (heard, plain)| most.max((heard - gain * plain).abs()));
+        assert!(most < 1e-5 && warnings == json!([]), "{arguments:?}: off by {most}, {warnings}");
+        let (heard, warnings) = render("untold.nam", arguments);
+        assert!(heard == plain, "{arguments:?} changes what does not tell");
+        let said = "untold.nam: a level stays as it is: the model does not tell its";
+        assert!(warnings[0].as_str().is_some_and(|warning| warning.starts_with(said)), "{arguments:?}: {warnings}");
+    }
+    let render = ["render", "told.nam", "--input", "guitar.wav"];
+    for wrong in [["--interface-dbu", "99"], ["--interface-dbu", "NaN"], ["--output-level", "loud"]] {
+        let output = folder.run(&[&render[..], &wrong].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
+    }
+    folder.refuses(&[&render[..], &["--output-level", "calibrated"]].concat(), &["needs --interface-dbu"]);
 }
 
 #[test]

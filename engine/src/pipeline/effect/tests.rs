@@ -150,3 +150,13 @@ fn there_are_only_some_rates() {
         assert!(matches!(refused, Some(PipelineError::Oversampling(found)) if found == factor));
     }
 }
+
+#[test]
+fn there_are_only_some_sizes() {
+    for size in [-0.01, 1.01, f32::NAN, f32::INFINITY] {
+        let refused = Pipeline::new(&clipper(BLOCK), &PipelineOptions { size, ..PipelineOptions::default() }).err();
+        assert!(matches!(refused, Some(PipelineError::Size(found)) if found.to_bits() == size.to_bits()));
+    }
+    // What has one size plays in that one.
+    assert!(Pipeline::new(&clipper(BLOCK), &PipelineOptions { size: 0.0, ..PipelineOptions::default() }).is_ok());
+}

@@ -43,9 +43,27 @@ fn its_knobs_turn() {
     choose(&mut test, Role::ComboBox, "Oversampling");
     click(&mut test, "4×");
     assert_eq!(one_gesture(&test.state_mut().told(), KnobId(307)), 1.0);
+    slider(&test, "Size: lite").focus();
+    settle(&mut test);
+    press(&mut test, Key::End);
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(308)), 1.0);
+    choose(&mut test, Role::ComboBox, "Output level");
+    click(&mut test, "Calibrated");
+    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(310)), 1.0);
     choose(&mut test, Role::ComboBox, "Tone");
     click(&mut test, "Before");
     assert_eq!(one_gesture(&test.state_mut().told(), KnobId(304)), 1.0);
+}
+
+#[test]
+fn what_the_model_does_not_tell_is_said() {
+    let remark = "Levels stay as they are: the model does not tell its loudness.";
+    let mut test = open(Fake::amplifying());
+    choose(&mut test, Role::Button, "Chain");
+    assert!(test.query_by_label(remark).is_some());
+    test.state_mut().owner.remark = None;
+    settle(&mut test);
+    assert!(test.query_by_label(remark).is_none());
 }
 
 #[test]

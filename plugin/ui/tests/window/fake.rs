@@ -52,6 +52,7 @@ pub struct Fake {
     pub changed: bool,
     pub latents: Vec<Latent>,
     pub chain: Vec<Knob>,
+    pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
     pub cabinets: Vec<PathBuf>,
     pub cabinet_missing: Option<(String, Vec<String>)>,
@@ -142,6 +143,7 @@ impl Owner for Fake {
             latents: &self.latents,
             chain: (!self.chain.is_empty()).then(|| Chain {
                 knobs: &self.chain,
+                remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
                 path: self.cabinet.as_deref(),
                 missing: self.cabinet_missing.as_ref().map(|(name, looked)| Missing { name, looked }),

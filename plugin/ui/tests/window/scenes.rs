@@ -109,6 +109,7 @@ impl Fake {
             changed: false,
             latents: Vec::new(),
             chain: Vec::new(),
+            remark: None,
             cabinet: None,
             cabinets: Vec::new(),
             cabinet_missing: None,
@@ -245,11 +246,15 @@ impl Fake {
             Knob { default: 1.0, ..one(5, "Cabinet", 1.0) },
             of(6, "Block DC", &["Off", "On"], 1.0),
             of(7, "Oversampling", &["1×", "2×", "4×"], 0.5),
+            Knob { default: 1.0, ..one(8, "Size: lite", 0.3) },
+            Knob { default: 0.0, ..one(9, "Interface level", 0.65) },
+            of(10, "Output level", &["Raw", "Normalised", "Calibrated"], 0.5),
         ];
         let files = ["Blue open back", "Four twelves", "Room mike"];
         let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
         let cabinet = cabinets.get(1).cloned();
-        Self { chain, cabinet, cabinets, played_by: None, notes: Vec::new(), ..Self::playing() }
+        let remark = Some("Levels stay as they are: the model does not tell its loudness.".to_owned());
+        Self { chain, remark, cabinet, cabinets, played_by: None, notes: Vec::new(), ..Self::playing() }
     }
 
     /// A codec whose latents are bent.
