@@ -34,7 +34,9 @@ impl Lstm {
         let weights = [from_input, from_state, bias, head, head_bias];
         let mut lstm = Self { hidden, weights, h: vec![0.0; hidden], c: vec![0.0; hidden] };
         let warm_up = model.method("forward").expect("a capture").warm_up;
-        (0..warm_up).for_each(|_| drop(lstm.step(0.0)));
+        for _ in 0..warm_up {
+            lstm.step(0.0);
+        }
         lstm
     }
 
