@@ -663,9 +663,13 @@ fn meddle(
             load(remote, double.late(random.random_range(0..100)));
         }
         3 => load(remote, Counted::new(instrument.clone(), live)),
-        4 => remote.load(Box::new(|| Err("no such file".into())), &[(ControlId::of("a"), 1.0)]),
+        4 => {
+            remote.load(Box::new(|| Err("no such file".into())), &[(ControlId::of("a"), 1.0)]);
+        }
         5 => match random.random_range(0..3) {
-            0 => remote.load(Box::new(|| panic!("{INJECTED}")), &[]),
+            0 => {
+                remote.load(Box::new(|| panic!("{INJECTED}")), &[]);
+            }
             1 => load(remote, Double::new(WAVES[0]).counted(live).at_open(|_| panic!("{INJECTED}"))),
             _ => load(remote, Double::new(WAVES[0]).counted(live).at_sound(|_, _| panic!("{INJECTED}"))),
         },
