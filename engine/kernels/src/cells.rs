@@ -1,7 +1,7 @@
 //! Recurrent layers at the rate of sound: one stream, frame after frame, all in one call.
 //!
 //! There a frame waits for the one before it, so what counts is the way from state to state: the sums of all four gates are
-//! walked through at once, each in two chains, and the activations are the short rational ones.
+//! walked through at once, each in several chains, and the activations are the short rational ones.
 
 use crate::Kernels;
 use crate::elementary::{exp_of_gate, tanh_ratio};
@@ -21,14 +21,43 @@ pub enum Cell {
 }
 
 /// Weights of a layer of cells, packed once and then only read.
+///
+/// Units lie in panels of 16, of which each gate has a vector. Where no more than 8 units are left for the last panel, two gates
+/// share a vector.
 #[derive(Clone, Debug)]
 pub struct CellWeights {
     inputs: usize,
     hidden: usize,
-    /// `[panel of 16 units][input, then state][gate]`
-    rows: Vec<[Row; GATES]>,
-    /// `[panel of 16 units][gate]`
-    bias: Vec<[Row; GATES]>,
+    panels: Vec<Panel<GATES>>,
+    half: Option<Panel<{ GATES / 2 }>>,
+}
+
+/// Weights of up to 16 units, in so many vectors.
+#[derive(Clone, Debug)]
+struct Panel<const N: usize> {
+    /// `[input, then state][vector]`
+    rows: Vec<[Row; N]>,
+    bias: [Row; N],
+}
+
+impl<const N: usize> Panel<N> {
+    /// Gates are side by side in a vector where there are fewer vectors than gates.
+    fn new(depth: usize, value: impl Fn(Option<usize>, usize, usize) -> f32) -> Self {
+        let units = LANES * N / GATES;
+        let pack = |input: Option<usize>| {
+            std::array::from_fn(|vector| {
+                Row(std::array::from_fn(|lane| {
+                    let place = vector * LANES + lane;
+                    value(input, place / units, place % units)
+                }))
+            })
+        };
+        Self { rows: (0..depth).map(|input| pack(Some(input))).collect(), bias: pack(None) }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&self.bias)
+    }
 }
 
 impl CellWeights {
@@ -39,31 +68,31 @@ impl CellWeights {
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        let panels = hidden.div_ceil(LANES);
-        let pack = |panel: usize, value: &dyn Fn(usize, usize) -> f32| {
-            std::array::from_fn(|gate| {
-                Row(std::array::from_fn(|lane| {
-                    let unit = panel * LANES + lane;
-                    if unit < hidden { value(gate, unit) } else { 0.0 }
-                }))
-            })
+        let value = |first: usize, input: Option<usize>, gate: usize, unit: usize| match (first + unit, input) {
+            (unit, _) if unit >= hidden => 0.0,
+            (unit, Some(input)) => weight(gate, unit, input),
+            (unit, None) => bias(gate, unit),
         };
-        let mut rows = Vec::with_capacity(panels * (inputs + hidden));
-        for panel in 0..panels {
-            rows.extend((0..inputs + hidden).map(|input| pack(panel, &|gate, unit| weight(gate, unit, input))));
+        let depth = inputs + hidden;
+        let with_half = (1..=LANES / 2).contains(&(hidden % LANES));
+        let whole = if with_half { hidden / LANES } else { hidden.div_ceil(LANES) };
+        let panel = |first: usize| Panel::new(depth, |input, gate, unit| value(first, input, gate, unit));
+        Self {
+            inputs,
+            hidden,
+            panels: (0..whole).map(|index| panel(index * LANES)).collect(),
+            half: with_half.then(|| Panel::new(depth, |input, gate, unit| value(whole * LANES, input, gate, unit))),
         }
-        let bias = (0..panels).map(|panel| pack(panel, &bias)).collect();
-        Self { inputs, hidden, rows, bias }
     }
 
     /// Values of `c`, the units in whole vectors; `h` has room for two of it, of which the first is the state.
     pub fn state_len(&self) -> usize {
-        self.bias.len() * LANES
+        self.hidden.next_multiple_of(LANES)
     }
 
     /// Memory that they take.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.rows) + size_of_val(&*self.bias)
+        self.panels.iter().map(Panel::bytes).sum::<usize>() + self.half.as_ref().map_or(0, Panel::bytes)
     }
 }
 
@@ -79,35 +108,31 @@ struct Run<'a> {
 impl Kernel for Run<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Run { cell, weights: CellWeights { inputs, hidden, rows, bias }, x, h, c, y } = self;
-        let (mut h, mut next_h) = h.split_at_mut(bias.len() * LANES);
+        let Run { cell, weights: CellWeights { inputs, hidden, panels, half }, x, h, c, y } = self;
+        let (mut h, mut next_h) = h.split_at_mut(hidden.next_multiple_of(LANES));
         let frames = x.chunks_exact(*inputs).zip(y.chunks_exact_mut(*hidden));
         let odd = frames.len() % 2 == 1;
         for (x, y) in frames {
-            for (panel, bias) in bias.iter().enumerate() {
-                let rows = &rows[panel * (inputs + hidden)..][..inputs + hidden];
-                let (from_input, from_state) = rows.split_at(*inputs);
+            for (index, panel) in panels.iter().enumerate() {
                 let gates: [S::V; GATES] = if S::MANY_REGISTERS {
-                    sums(s, bias, from_input, x, from_state, h, 0)
+                    sums::<S, GATES, GATES, 2>(s, panel, x, h, 0)
                 } else {
-                    let [a, b] = sums::<S, 2>(s, bias, from_input, x, from_state, h, 0);
-                    let [c, d] = sums::<S, 2>(s, bias, from_input, x, from_state, h, 2);
+                    let [a, b] = sums::<S, GATES, 2, 2>(s, panel, x, h, 0);
+                    let [c, d] = sums::<S, GATES, 2, 2>(s, panel, x, h, 2);
                     [a, b, c, d]
                 };
-                let units = panel * LANES..(panel + 1) * LANES;
-                let now = &h.as_chunks::<LANES>().0[panel];
-                let held = &mut c[units.clone()].as_chunks_mut::<LANES>().0[0];
-                let next = match cell {
-                    Cell::Lstm => {
-                        let cell = lstm_cell(s, gates, s.load(held));
-                        s.store(cell, held);
-                        lstm_state(s, gates[3], cell)
-                    }
-                    Cell::Gru => gru_state(s, gates, s.load(now)),
+                Units { index, h, next_h, c, y }.update(s, cell, gates);
+            }
+            if let Some(panel) = half {
+                let [ab, cd] = if S::MANY_REGISTERS {
+                    sums::<S, 2, 2, 4>(s, panel, x, h, 0)
+                } else {
+                    let [ab] = sums::<S, 2, 1, 4>(s, panel, x, h, 0);
+                    let [cd] = sums::<S, 2, 1, 4>(s, panel, x, h, 1);
+                    [ab, cd]
                 };
-                s.store(next, &mut next_h.as_chunks_mut::<LANES>().0[panel]);
-                let end = units.end.min(*hidden);
-                s.store_partial(next, &mut y[units.start..end]);
+                let gates = [ab, s.high_half(ab), cd, s.high_half(cd)];
+                Units { index: panels.len(), h, next_h, c, y }.update(s, cell, gates);
             }
             // Not before all panels have seen the state.
             std::mem::swap(&mut h, &mut next_h);
@@ -115,6 +140,34 @@ impl Kernel for Run<'_> {
         if odd {
             next_h.copy_from_slice(h);
         }
+    }
+}
+
+/// The units of one panel, before and after a frame.
+struct Units<'a> {
+    index: usize,
+    h: &'a [f32],
+    next_h: &'a mut [f32],
+    c: &'a mut [f32],
+    y: &'a mut [f32],
+}
+
+impl Units<'_> {
+    #[inline(always)]
+    fn update<S: Simd>(self, s: S, cell: Cell, gates: [S::V; GATES]) {
+        let Self { index, h, next_h, c, y } = self;
+        let held = &mut c.as_chunks_mut::<LANES>().0[index];
+        let next = match cell {
+            Cell::Lstm => {
+                let cell = lstm_cell(s, gates, s.load(held));
+                s.store(cell, held);
+                lstm_state(s, gates[3], cell)
+            }
+            Cell::Gru => gru_state(s, gates, s.load(&h.as_chunks::<LANES>().0[index])),
+        };
+        s.store(next, &mut next_h.as_chunks_mut::<LANES>().0[index]);
+        let end = ((index + 1) * LANES).min(y.len());
+        s.store_partial(next, &mut y[index * LANES..end]);
     }
 }
 
@@ -151,46 +204,47 @@ fn logistic_over<S: Simd>(s: S, x: S::V) -> S::V {
     s.add(exp_of_gate(s, x), s.splat(1.0))
 }
 
-/// The sums of `G` gates of one panel, from gate `first` on: two chains each, so that enough of them are on their way.
+/// The sums of `G` vectors of a panel, from vector `first` on: `C` chains each, so that enough of them are on their way.
 #[inline(always)]
-fn sums<S: Simd, const G: usize>(
+fn sums<S: Simd, const N: usize, const G: usize, const C: usize>(
     s: S,
-    bias: &[Row; GATES],
-    from_input: &[[Row; GATES]],
+    panel: &Panel<N>,
     x: &[f32],
-    from_state: &[[Row; GATES]],
     h: &[f32],
     first: usize,
 ) -> [S::V; G] {
-    let mut even = [s.splat(0.0); G];
-    let mut odd = [s.splat(0.0); G];
+    let mut chains = [[s.splat(0.0); G]; C];
     for g in 0..G {
-        even[g] = s.load(&bias[first + g].0);
+        chains[0][g] = s.load(&panel.bias[first + g].0);
     }
+    let (from_input, from_state) = panel.rows.split_at(x.len());
     for (row, &x) in from_input.iter().zip(x) {
         let x = s.splat(x);
         for g in 0..G {
-            even[g] = s.fma(s.load(&row[first + g].0), x, even[g]);
+            chains[0][g] = s.fma(s.load(&row[first + g].0), x, chains[0][g]);
         }
     }
-    let (pairs, single) = from_state.as_chunks::<2>();
-    let (states, last) = h[..from_state.len()].as_chunks::<2>();
-    for ([row, other], [x, y]) in pairs.iter().zip(states) {
-        let (x, y) = (s.splat(*x), s.splat(*y));
+    let (together, single) = from_state.as_chunks::<C>();
+    let (states, last) = h[..from_state.len()].as_chunks::<C>();
+    for (rows, states) in together.iter().zip(states) {
+        for c in 0..C {
+            let state = s.splat(states[c]);
+            for g in 0..G {
+                chains[c][g] = s.fma(s.load(&rows[c][first + g].0), state, chains[c][g]);
+            }
+        }
+    }
+    for (row, &state) in single.iter().zip(last) {
+        let state = s.splat(state);
         for g in 0..G {
-            even[g] = s.fma(s.load(&row[first + g].0), x, even[g]);
-            odd[g] = s.fma(s.load(&other[first + g].0), y, odd[g]);
+            chains[0][g] = s.fma(s.load(&row[first + g].0), state, chains[0][g]);
         }
     }
-    if let ([row], [x]) = (single, last) {
-        let x = s.splat(*x);
+    let mut sums = chains[0];
+    for chain in &chains[1..] {
         for g in 0..G {
-            even[g] = s.fma(s.load(&row[first + g].0), x, even[g]);
+            sums[g] = s.add(sums[g], chain[g]);
         }
-    }
-    let mut sums = even;
-    for g in 0..G {
-        sums[g] = s.add(even[g], odd[g]);
     }
     sums
 }

@@ -11,10 +11,11 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime;
+use ondes_instance::board::Board;
 use ondes_instance::choice;
 use ondes_instance::library::{BUNDLED, Found};
 use ondes_instance::macros::MACROS;
-use ondes_instance::parameter::{DRIVER, TRANSPOSE};
+use ondes_instance::parameter::{DRIVER, Parameter, TRANSPOSE};
 use ondes_instance::preset::Product;
 use ondes_ui::KnobId;
 
@@ -78,9 +79,13 @@ pub struct PlayArguments {
     /// Records what is heard; WAV, or FLAC by the ending
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Turns a control of the model, in its unit
+    /// Turns a control of the model, in its unit, or a knob of Ondes by its name: gate, bass, middle, treble, oversampling, size,
+    /// mix, glide, … as in presets
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
+    /// Impulse response of a cabinet to play through, of up to 10 s
+    #[arg(long, value_name = "FILE")]
+    cabinet: Option<PathBuf>,
     /// Shifts all pitches, semitones (-24 to 24)
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-24..=24))]
     transpose: i32,
@@ -143,6 +148,7 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
         let of_models = [
             ("--input", arguments.input.is_some()),
             ("--control", !arguments.control.is_empty()),
+            ("--cabinet", arguments.cabinet.is_some()),
             ("--transpose", arguments.transpose != 0),
             ("--driver", arguments.driver != Driver::Auto),
         ];
@@ -235,15 +241,24 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
     drop(shared.fetch(false, move || Ok(found)).join());
     for turn in &arguments.control {
         let (name, value) = turn.split_once('=').with_context(|| format!("--control {turn}: expected NAME=VALUE"))?;
-        let knobs = (0..MACROS).map(|index| (index, KnobId(index as u32)));
-        let knob = knobs.clone().find(|(index, _)| shared.bound(*index).as_deref() == Some(name));
-        let Some((_, knob)) = knob else {
-            let known: Vec<String> = knobs.filter_map(|(index, _)| shared.bound(index)).collect();
-            bail!("--control {turn}: there is no control {name:?}; there are {}", known.join(", "));
+        let mut macros = (0..MACROS).map(|index| (shared.bound(index), KnobId(index as u32)));
+        let of_model = macros.clone().find(|(bound, _)| bound.as_deref() == Some(name)).map(|(_, knob)| knob);
+        let Some(knob) = of_model.or_else(|| Parameter::named(name)) else {
+            let known: Vec<String> = macros.by_ref().filter_map(|(bound, _)| bound).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            bail!("--control {turn}: the model has no control {name:?}, it has {known}; nor has Ondes");
         };
         let position = shared.parse(knob, value).with_context(|| format!("--control {turn}: that is no value"))?;
-        track.panel.put(knob, position);
+        track.panel.put(knob, Parameter::of(knob).map_or(position, |parameter| parameter.value(position)));
     }
+    if let Some(path) = &arguments.cabinet {
+        drop(shared.fetch_cabinet(path.clone()).join());
+        if let Some(missing) = shared.missing_cabinet() {
+            bail!("{}", missing.looked.join(", "));
+        }
+    }
+    shared.set_oversampling(track.panel.oversampling());
+    shared.set_size(track.panel.size());
     track.panel.put(TRANSPOSE, arguments.transpose as f32);
     if let Some(driver) = choice::of_driver(arguments.driver.into()) {
         track.panel.put(DRIVER, driver);

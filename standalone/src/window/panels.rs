@@ -1,5 +1,6 @@
 //! All of the window: bars above, tracks on the left, the instrument in the middle, devices on the right.
 
+use std::mem::take;
 use std::path::PathBuf;
 
 use egui::{
@@ -46,6 +47,7 @@ impl Window {
         let style = ui.ctx().global_style();
         ui.set_style(style);
         let mut commands = Vec::new();
+        dropped(ui, &mut commands);
         self.keys(ui, view, &mut commands);
         let fill = ui.visuals().panel_fill;
         let bar = Frame::new().fill(fill).inner_margin(Margin::symmetric(10, 6));
@@ -81,7 +83,6 @@ impl Window {
                 ui.centered_and_justified(|ui| ui.weak(text));
             }
         });
-        dropped(ui, &mut commands);
         commands
     }
 
@@ -256,11 +257,12 @@ fn format(format: Format) -> &'static str {
     }
 }
 
-/// Files that are dropped on the window; while they hover, that they can be.
+/// Files that are dropped on the window; while they hover, that they can be. Whoever draws later sees nothing of them.
 fn dropped(ui: &Ui, commands: &mut Vec<Command>) {
-    let (hovering, dropped) = ui.input(|input| (!input.raw.hovered_files.is_empty(), input.raw.dropped_files.clone()));
+    let (hovering, dropped) =
+        ui.input_mut(|input| (take(&mut input.raw.hovered_files), take(&mut input.raw.dropped_files)));
     commands.extend(dropped.iter().map(|file| Command::Drop(file.path().into())));
-    if hovering {
+    if !hovering.is_empty() {
         let all = ui.ctx().content_rect();
         let painter = ui.ctx().layer_painter(LayerId::new(Order::Foreground, Id::unique("dropped")));
         painter.rect_filled(all, 0.0, ui.visuals().panel_fill.gamma_multiply(0.85));

@@ -139,22 +139,27 @@ pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
 
 /// A tone that swells twice a second, after so many seconds of silence, as a file.
 pub fn tone(folder: &Path, silence_s: f64, seconds: f64) -> PathBuf {
+    let sample = |n: usize| {
+        let at = n as f64 / f64::from(RATE) - silence_s;
+        let wave = |hz: f64| (std::f64::consts::TAU * hz * at).sin();
+        if at < 0.0 { 0.0 } else { (0.3 * wave(1.0).abs() * (wave(330.0) + 0.5 * wave(660.0))) as f32 }
+    };
     let path = folder.join("tone.wav");
+    write(&path, &(0..((silence_s + seconds) * f64::from(RATE)) as usize).map(sample).collect::<Vec<_>>());
+    path
+}
+
+/// Writes one channel as a file.
+pub fn write(path: &Path, samples: &[f32]) {
     let spec = hound::WavSpec {
         channels: 1,
         sample_rate: RATE,
         bits_per_sample: 32,
         sample_format: hound::SampleFormat::Float,
     };
-    let mut writer = hound::WavWriter::create(&path, spec).unwrap();
-    for n in 0..((silence_s + seconds) * f64::from(RATE)) as usize {
-        let at = n as f64 / f64::from(RATE) - silence_s;
-        let wave = |hz: f64| (std::f64::consts::TAU * hz * at).sin();
-        let sample = if at < 0.0 { 0.0 } else { 0.3 * wave(1.0).abs() * (wave(330.0) + 0.5 * wave(660.0)) };
-        writer.write_sample(sample as f32).unwrap();
-    }
+    let mut writer = hound::WavWriter::create(path, spec).unwrap();
+    samples.iter().for_each(|sample| writer.write_sample(*sample).unwrap());
     writer.finalize().unwrap();
-    path
 }
 
 /// A MIDI file of one track, 960 ticks to a second: key, start and end of each note.

@@ -7,7 +7,7 @@ use ondes_engine::model::file;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
 use crate::peer::Peer;
-use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone};
+use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone, write};
 use crate::server::{RATE, Server, alone, wait_until};
 
 /// Time before the first sound, in which others connect, seconds.
@@ -70,6 +70,32 @@ fn a_recording_is_followed_as_it_is_rendered() {
         tone(folder.path(), f64::from(SILENCE_S), 2.0);
         let model = bundled("wind");
         assert_same(&["wind", "--input", "tone.wav"], &[&model, "--input", "tone.wav"], folder.path());
+    });
+}
+
+#[test]
+fn what_stands_around_an_amplifier_is_played_as_it_is_rendered() {
+    alone("same::what_stands_around_an_amplifier_is_played_as_it_is_rendered", || {
+        let folder = tempfile::tempdir().unwrap();
+        tone(folder.path(), f64::from(SILENCE_S), 2.0);
+        let taps: Vec<f32> = (0..300).map(|n| (-(n as f32) / 60.0).exp()).collect();
+        write(&folder.path().join("box.wav"), &taps);
+        let model = bundled("overdrive");
+        assert_same(
+            &[
+                "overdrive",
+                "--input",
+                "tone.wav",
+                "--cabinet",
+                "box.wav",
+                "--control",
+                "gate=-60",
+                "--control",
+                "bass=6",
+            ],
+            &[&model, "--input", "tone.wav", "--cabinet", "box.wav", "--gate", "-60", "--bass", "6"],
+            folder.path(),
+        );
     });
 }
 

@@ -177,6 +177,7 @@ fn files_are_dropped() {
     drop_file(&mut test, "/songs/Night.ondes-session");
     let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| Command::Drop(PathBuf::from(path)));
     assert_eq!(told(&mut test), expected);
+    assert_eq!(test.state().dropped_on_instrument, 0, "the instrument would open them a second time");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct Desktop {
     pub window: Window,
     pub view: View,
     told: Vec<Command>,
+    /// Files that the instrument has seen dropped.
+    pub dropped_on_instrument: usize,
 }
 
 pub type Test = Harness<'static, Desktop>;
@@ -100,7 +102,7 @@ pub fn track(place: usize, title: &str, product: Product) -> TrackView {
 }
 
 pub fn open(view: View) -> Test {
-    let desktop = Desktop { window: Window::new(), view, told: Vec::new() };
+    let desktop = Desktop { window: Window::new(), view, told: Vec::new(), dropped_on_instrument: 0 };
     let mut test = Harness::builder()
         .with_size([1180.0, 680.0])
         .with_max_steps(16)
@@ -116,6 +118,8 @@ pub fn open(view: View) -> Test {
                 let view = desktop.view.clone();
                 let told = desktop.window.show(&mut ui, &view, |ui| {
                     ui.heading("The instrument");
+                    let dropped = ui.input(|input| input.raw.dropped_files.len());
+                    desktop.dropped_on_instrument += dropped;
                 });
                 desktop.told.extend(told);
             },

@@ -72,6 +72,11 @@ impl Simd for Avx2 {
         [reverse(high), reverse(low)]
     }
 
+    #[inline(always)]
+    fn high_half(self, [_, high]: [__m256; 2]) -> [__m256; 2] {
+        [high; 2]
+    }
+
     operations! {
         add(a, b) => _mm256_add_ps(a, b);
         sub(a, b) => _mm256_sub_ps(a, b);

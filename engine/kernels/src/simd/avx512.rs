@@ -110,6 +110,7 @@ impl Simd for Avx512 {
         duplicate_even(a) => _mm512_moveldup_ps(a);
         duplicate_odd(a) => _mm512_movehdup_ps(a);
         swap_pairs(a) => _mm512_permute_ps::<0b10_11_00_01>(a);
+        high_half(a) => _mm512_shuffle_f32x4::<0b11_10_11_10>(a, a);
         reverse_pairs(a) => {
             let order = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
             _mm512_castpd_ps(_mm512_permutexvar_pd(order, _mm512_castps_pd(a)))

@@ -64,6 +64,8 @@ pub(crate) trait Simd: Copy {
     fn swap_pairs(self, a: Self::V) -> Self::V;
     /// Lanes 14 15 12 13 10 11 …
     fn reverse_pairs(self, a: Self::V) -> Self::V;
+    /// Lanes 8 9 … 15 8 9 … 15
+    fn high_half(self, a: Self::V) -> Self::V;
 
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {

@@ -75,6 +75,11 @@ impl Simd for Neon {
         [3, 2, 1, 0].map(|register: usize| unsafe { vextq_f32::<2>(a[register], a[register]) })
     }
 
+    #[inline(always)]
+    fn high_half(self, [.., a, b]: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        [a, b, a, b]
+    }
+
     operations! {
         add(a, b) => vaddq_f32(a, b);
         sub(a, b) => vsubq_f32(a, b);

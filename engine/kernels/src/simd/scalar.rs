@@ -76,4 +76,9 @@ impl Simd for Scalar {
     fn reverse_pairs(self, a: Array) -> Array {
         std::array::from_fn(|lane| a[lane ^ 14])
     }
+
+    #[inline(always)]
+    fn high_half(self, a: Array) -> Array {
+        std::array::from_fn(|lane| a[lane | 8])
+    }
 }

@@ -206,7 +206,7 @@ impl Layer {
 #[test]
 fn cells_remember_as_they_should_in_every_variant_and_block() {
     for cell in [Cell::Lstm, Cell::Gru] {
-        for (inputs, hidden) in [(1, 16), (3, 40), (2, 7), (1, 1)] {
+        for (inputs, hidden) in [(1, 16), (3, 40), (2, 7), (1, 1), (1, 29)] {
             let layer = Layer::new(cell, inputs, hidden);
             let x = Noise::new(9).vec(300 * inputs, 1.5);
             let reference = layer.run(Kernels::scalar(), &x, 300);
