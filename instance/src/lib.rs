@@ -9,7 +9,7 @@
 //! [`shared`] is what a window, a state and the player have in common: [`controllers`] is what MIDI turns, [`state`] what
 //! is saved with a project, [`preset`] what is kept of a sound, [`library`] finds models again, [`cabinet`]
 //! does so with impulse responses and brings them to the audio thread, and [`desk`] is what a
-//! window shows.
+//! window shows; [`dialog`] asks for files.
 //!
 //! # Holding one
 //! [`Shared::new`](shared::Shared::new) begins it, and [`Shared::listen_to`](shared::Shared::listen_to) tells it of its
@@ -26,6 +26,7 @@ pub mod choice;
 pub mod controllers;
 pub mod controls;
 pub mod desk;
+pub mod dialog;
 pub mod library;
 pub mod macros;
 pub mod panel;

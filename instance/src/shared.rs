@@ -309,6 +309,18 @@ impl Shared {
         there
     }
 
+    /// Takes a model that was missing from that file, if it is the one that was meant.
+    pub fn locate(&self, path: PathBuf) {
+        let reference = {
+            let inner = self.inner();
+            if inner.problem.is_none() {
+                return;
+            }
+            Reference { path: Some(path), ..inner.saved.model.clone() }
+        };
+        self.adopt(reference.find());
+    }
+
     /// Plays from notes or from a sound. Only an instrument has the choice.
     pub fn set_source(&self, source: Source) {
         let mut inner = self.inner();

@@ -1,21 +1,24 @@
 //! Does what the user has done in a window.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
+use ondes_engine::media::FILE_ENDINGS;
+use ondes_engine::model::file;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Status;
-use ondes_ui::{Command, EntryId, KnobId, PlayedBy, clamp_scale};
+use ondes_ui::{Browse, Command, EntryId, KnobId, PlayedBy, clamp_scale};
 
 use super::entries::Origin;
 use super::setting::{recall, setting};
 use super::{Desk, presets};
 use crate::board::Setter;
+use crate::dialog::{Answer, Dialog, Request, UNAVAILABLE};
 use crate::macros::MACROS;
 use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter};
-use crate::preset::store;
+use crate::preset::{self, store};
 use crate::state::{Look, Theme};
 use crate::{cabinet, choice};
 
@@ -52,10 +55,12 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
         Command::Favourite(id, on) => desk.entries.set_favourite(id, on),
         Command::Rescan => desk.entries.rescan(),
         Command::Open(path) => open(desk, path),
+        Command::Browse(what) => browse(desk, what),
         Command::Cabinet(Some(path)) => fetch_cabinet(desk, path),
         Command::Cabinet(None) => desk.shared.remove_cabinet(),
         Command::Cabinets => desk.cabinets.rescan(),
         Command::Retry => retry(desk),
+        Command::Dismiss if desk.hint.is_some() => desk.hint = None,
         Command::Dismiss => desk.shared.dismiss(),
 
         Command::LoadPreset(id) => presets::load(desk, id),
@@ -110,7 +115,7 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
         }
         Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
-        Command::Begin(_) | Command::Set(..) | Command::End(_) | Command::Locate | Command::Quality(_) => {}
+        Command::Begin(_) | Command::Set(..) | Command::End(_) | Command::Quality(_) => {}
     }
 }
 
@@ -177,6 +182,50 @@ fn open(desk: &mut Desk, path: PathBuf) {
         fetch_cabinet(desk, path);
     } else {
         play(desk, Origin::File(path));
+    }
+}
+
+/// Opens a dialog; while there is one, no other.
+fn browse(desk: &mut Desk, what: Browse) {
+    if desk.dialog.is_some() {
+        return;
+    }
+    let models = ("Models", file::EXTENSIONS.to_vec());
+    let of_model = desk.model.as_ref().and_then(|_| desk.shared.saved().model.path);
+    let request = match what {
+        Browse::Model => Request {
+            title: "Open a model or a preset",
+            kinds: vec![("Models and presets", [models.1.as_slice(), &[preset::file::EXTENSION]].concat())],
+            folder: of_model.as_deref().and_then(Path::parent).map(Path::to_owned),
+            ..Request::default()
+        },
+        Browse::Missing => Request { title: "Where is the model?", kinds: vec![models], ..Request::default() },
+        Browse::Cabinet => Request {
+            title: "Open an impulse response",
+            kinds: vec![("Sounds", FILE_ENDINGS.to_vec())],
+            folder: desk.cabinets.folder().map(Path::to_owned),
+            ..Request::default()
+        },
+    };
+    desk.dialog = Some((what, Dialog::open(request, || ())));
+}
+
+/// Does what a dialog was opened for, once there is an answer.
+pub(super) fn answered(desk: &mut Desk) {
+    let Some((what, dialog)) = &desk.dialog else { return };
+    let (what, answer) = (*what, dialog.poll());
+    if answer != Answer::Open {
+        desk.dialog = None;
+    }
+    match (answer, what) {
+        (Answer::Open | Answer::Cancelled, _) => {}
+        (Answer::Unavailable, _) => desk.hint = Some(UNAVAILABLE),
+        (Answer::Chosen(path), Browse::Model) => open(desk, path),
+        (Answer::Chosen(path), Browse::Cabinet) => fetch_cabinet(desk, path),
+        (Answer::Chosen(path), Browse::Missing) => {
+            let shared = desk.shared.clone();
+            desk.errands.push(std::thread::spawn(move || shared.locate(path)));
+        }
     }
 }
 
@@ -395,6 +444,55 @@ mod tests {
         obey(&mut desk, &host, Command::Retry);
         settle(&mut desk);
         assert_eq!(desk.view().status, &Status::Ready);
+    }
+
+    #[test]
+    fn files_are_chosen_in_a_dialog() {
+        let (mut desk, host) = desk();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.ondes");
+        ondes_engine::model::file::write(&BUNDLED[2].model(), &path).unwrap();
+        let answer = |desk: &mut Desk, what: Browse, chosen: Option<PathBuf>| {
+            desk.dialog = Some((what, Dialog::of(move || chosen, || ())));
+            while desk.dialog.is_some() {
+                desk.refresh();
+            }
+            settle(desk);
+        };
+        answer(&mut desk, Browse::Model, Some(path.clone()));
+        assert_eq!((name(&desk), desk.shared.saved().model.path), ("Wind".to_owned(), Some(path.clone())));
+
+        // One that is missing is only replaced by itself.
+        let wind = desk.shared.saved();
+        let hash = "0".repeat(64);
+        let model = Reference { hash: hash.clone(), name: "Old Bell".into(), ..Reference::default() };
+        desk.shared.restore(Saved { model, ..Saved::default() });
+        answer(&mut desk, Browse::Missing, Some(path.clone()));
+        let looked = desk.view().missing.expect("it is another model").looked;
+        assert!(looked[0].ends_with("mine.ondes: another model"), "{looked:?}");
+        assert_eq!(desk.shared.saved().model.hash, hash);
+        let moved = folder.path().join("moved.ondes");
+        std::fs::rename(&path, &moved).unwrap();
+        // A bundled model would be found without its file.
+        let mut header = BUNDLED[2].model().header().clone();
+        header.card.name = "Whistle".into();
+        let whistle = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
+        ondes_engine::model::file::write(&whistle, &moved).unwrap();
+        let model = Reference { path: Some(path), ..Reference::to(&whistle, None) };
+        desk.shared.restore(Saved { model, ..wind });
+        desk.refresh();
+        assert!(desk.view().missing.is_some());
+        answer(&mut desk, Browse::Missing, Some(moved.clone()));
+        assert_eq!((name(&desk), desk.shared.saved().model.path), ("Whistle".to_owned(), Some(moved)));
+
+        let cabinet = folder.path().join("none.wav");
+        answer(&mut desk, Browse::Cabinet, Some(cabinet));
+        assert!(desk.missing_cabinet.is_some());
+        answer(&mut desk, Browse::Model, None);
+        assert_eq!(desk.view().notice, Some(UNAVAILABLE), "nobody cancels as quickly");
+        obey(&mut desk, &host, Command::Dismiss);
+        desk.refresh();
+        assert_eq!((name(&desk), desk.view().notice), ("Whistle".to_owned(), None));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use egui::ThemePreference;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Followed, Source};
 use ondes_engine::realtime::{Health, Status};
-use ondes_ui::{Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
+use ondes_ui::{Browse, Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
 
 use self::cabinets::Cabinets;
 use self::entries::{Entries, Origin};
@@ -32,6 +32,7 @@ use self::latents::Latents;
 use self::presets::Presets;
 use self::spectrum::{SAMPLES, Spectrum};
 use crate::board::{Board, Setter};
+use crate::dialog::{self, Dialog};
 use crate::library::{self, Missing, Reference};
 use crate::macros::MACROS;
 use crate::parameter::{
@@ -60,6 +61,11 @@ pub struct Desk {
     auditioned: Option<(EntryId, Instant)>,
     /// Readers of files that are under way.
     errands: Vec<JoinHandle<()>>,
+    /// A dialog that is open, and what for.
+    dialog: Option<(Browse, Dialog)>,
+    can_browse: bool,
+    /// What the user should know, until they have read it.
+    hint: Option<&'static str>,
     /// What is to be counted as loaded lately, once it is read.
     loading: Option<Origin>,
     status: Status,
@@ -123,6 +129,9 @@ impl Desk {
             cabinets: Cabinets::of_user(),
             auditioned: None,
             errands: Vec::new(),
+            dialog: None,
+            can_browse: dialog::is_available(),
+            hint: None,
             loading: None,
             status: Status::Empty,
             missing: None,
@@ -152,6 +161,7 @@ impl Desk {
 
     /// Looks at everything again. Gives when it should be looked at once more though nothing sounds.
     pub fn refresh(&mut self) -> Option<Duration> {
+        commands::answered(self);
         let shared = &self.shared;
         let scanning = self.entries.poll() | self.presets.poll() | self.cabinets.poll();
         self.errands.retain(|errand| !errand.is_finished());
@@ -176,6 +186,7 @@ impl Desk {
         self.listen();
         let busy = scanning || !self.errands.is_empty() || self.status == Status::Loading;
         let busy = busy.then_some(Duration::from_millis(50));
+        let busy = busy.or(self.dialog.as_ref().map(|_| Duration::from_millis(100)));
         let busy = busy.or(self.shared.controllers.is_learning().then_some(Duration::from_millis(100)));
         busy.or(self.auditioned.map(|_| Duration::from_millis(200)))
     }
@@ -246,7 +257,7 @@ impl Owner for Desk {
         View {
             status: &self.status,
             missing: self.missing.as_ref().map(|Missing { name, looked }| ondes_ui::Missing { name, looked }),
-            notice: self.notice.as_deref(),
+            notice: self.hint.or(self.notice.as_deref()),
             model,
             entries: &self.entries.list,
             auditioned: self.auditioned.map(|(id, _)| id),
@@ -299,7 +310,7 @@ impl Owner for Desk {
             keys_on_start: false,
             moving: self.moving,
             can_learn: true,
-            can_locate: false,
+            can_browse: self.can_browse,
             can_time: false,
             scale: self.look.scale,
             theme: match self.look.theme {

@@ -11,7 +11,7 @@ use egui::{
 };
 use ondes_engine::model::Kind;
 
-use super::command::Command;
+use super::command::{Browse, Command};
 use super::desk::Desk;
 use super::icon::{self, Icon};
 use super::theme::{self, GAP, Palette, RADIUS};
@@ -119,14 +119,18 @@ fn search(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) -> bool {
         let find = ui.input_mut(|input| input.consume_key(egui::Modifiers::COMMAND, Key::F));
         let down = ui.memory(|memory| memory.has_focus(id))
             && ui.input(|input| input.key_pressed(Key::ArrowDown) || input.key_pressed(Key::Enter));
+        let buttons = if desk.view.can_browse { 2.0 } else { 1.0 };
         let field = TextEdit::singleline(&mut browser.query)
             .id(id)
             .hint_text("Search models, or a file's path")
             .margin(vec2(8.0, 5.0))
-            .desired_width(ui.available_width() - 26.0 - GAP);
+            .desired_width(ui.available_width() - buttons * (26.0 + GAP));
         let response = ui.add(field).accessible_name("Search models");
         if find {
             response.request_focus();
+        }
+        if desk.view.can_browse && icon::button(ui, Icon::Folder, "Open a file", false).clicked() {
+            desk.tell(Command::Browse(Browse::Model));
         }
         if icon::button(ui, Icon::Refresh, "Rescan folders", false).clicked() {
             desk.tell(Command::Rescan);

@@ -10,8 +10,9 @@ use egui::{
 
 use super::browser::path;
 use super::choice;
-use super::command::Command;
+use super::command::{Browse, Command};
 use super::desk::Desk;
+use super::icon::{self, Icon};
 use super::knob;
 use super::macros::grid;
 use super::theme::{self, GAP, Palette};
@@ -97,8 +98,9 @@ fn nothing(folder: Option<&Path>) -> String {
 
 fn type_path(ui: &mut Ui, desk: &mut Desk<'_>, picker: &mut Picker) {
     ui.horizontal(|ui| {
+        let buttons = if desk.view.can_browse { 76.0 + 26.0 + GAP } else { 76.0 };
         let field = TextEdit::singleline(&mut picker.typed).id(Id::unique("cabinet path")).hint_text("Path of a file");
-        let field = field.margin(vec2(8.0, 5.0)).desired_width(ui.available_width() - 76.0);
+        let field = field.margin(vec2(8.0, 5.0)).desired_width(ui.available_width() - buttons);
         let response = ui.add(field).accessible_name("Path of an impulse response");
         let typed = path(&picker.typed);
         let button = Button::new("Open").fill(Palette::of(ui).raised).min_size(vec2(68.0, 26.0));
@@ -106,6 +108,10 @@ fn type_path(ui: &mut Ui, desk: &mut Desk<'_>, picker: &mut Picker) {
         let pressed = ui.add_enabled(typed.is_some(), button).clicked();
         if let Some(path) = typed.filter(|_| entered || pressed) {
             desk.tell(Command::Cabinet(Some(path)));
+            ui.close();
+        }
+        if desk.view.can_browse && icon::button(ui, Icon::Folder, "Choose a file", false).clicked() {
+            desk.tell(Command::Browse(Browse::Cabinet));
             ui.close();
         }
     });

@@ -7,6 +7,17 @@ use ondes_engine::realtime::Driver;
 
 use super::view::{EntryId, KnobId, PlayedBy, PresetId, Slot};
 
+/// What a file is to be chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browse {
+    /// To be played: a model or a preset.
+    Model,
+    /// The model that is missing.
+    Missing,
+    /// The sound of a cabinet.
+    Cabinet,
+}
+
 /// What the user did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -37,8 +48,8 @@ pub enum Command {
     Rescan,
     /// Play what is in a file that was dropped on the window, a model, a preset or the sound of a cabinet.
     Open(PathBuf),
-    /// Ask where the missing file is.
-    Locate,
+    /// Ask for a file: the owner opens the system's dialog.
+    Browse(Browse),
     /// Try again what failed.
     Retry,
     /// The notice has been read.

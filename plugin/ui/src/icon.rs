@@ -16,6 +16,7 @@ pub(crate) enum Icon {
     StarFull,
     More,
     Refresh,
+    Folder,
     Cross,
 }
 
@@ -66,6 +67,10 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
         Icon::Cross => {
             painter.line_segment([at(-3.5, -3.5), at(3.5, 3.5)], stroke);
             painter.line_segment([at(-3.5, 3.5), at(3.5, -3.5)], stroke);
+        }
+        Icon::Folder => {
+            let outline = [(-6.0, 4.5), (-6.0, -4.0), (-2.0, -4.0), (-0.5, -2.0), (6.0, -2.0), (6.0, 4.5)];
+            painter.add(Shape::closed_line(outline.map(|(x, y)| at(x, y)).to_vec(), stroke));
         }
         Icon::Refresh => {
             let around = |turn: f32| at(5.0 * turn.cos(), 5.0 * turn.sin());

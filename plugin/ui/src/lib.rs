@@ -59,7 +59,7 @@ use std::time::Duration;
 
 use egui::{ScrollArea, Ui};
 
-pub use command::Command;
+pub use command::{Browse, Command};
 pub use dropped::is_sound;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;

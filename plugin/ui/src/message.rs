@@ -3,7 +3,7 @@
 use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::Status;
 
-use super::command::Command;
+use super::command::{Browse, Command};
 use super::desk::Desk;
 use super::theme::Palette;
 use super::view::View;
@@ -41,7 +41,7 @@ pub(crate) fn of(view: &View<'_>) -> Option<Message> {
                 [first, rest @ ..] => format!("looked in {first} and {} more", rest.len()),
             };
             let text = format!("“{}” is missing: {place}", missing.name);
-            let means = if view.can_locate { Means::LocateOrRetry } else { Means::Retry };
+            let means = if view.can_browse { Means::LocateOrRetry } else { Means::Retry };
             Message { text, more: looked.join("\n"), means }
         }
         (None, Status::Failed(reason)) => {
@@ -92,7 +92,7 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, message: Message) {
             }
         });
         if means == Means::LocateOrRetry && ui.button("Locate…").clicked() {
-            desk.tell(Command::Locate);
+            desk.tell(Command::Browse(Browse::Missing));
         }
         if failed && ui.button("Retry").clicked() {
             desk.tell(Command::Retry);

@@ -103,7 +103,7 @@ pub struct View<'a> {
     /// Whether the owner can let MIDI controllers turn knobs; where not, that is not offered.
     pub can_learn: bool,
     /// Whether the owner can ask for a file; where not, that is not offered.
-    pub can_locate: bool,
+    pub can_browse: bool,
     /// Whether the owner can give the worker a time of the user's choice; where not, none is offered.
     pub can_time: bool,
 

@@ -2,9 +2,10 @@
 //!
 //! [`view`] is what passes between the window and the app behind it: plain data to draw, and what the user did. [`Window`] draws,
 //! in `panels` with `tracks`, `devices` and `fader`, and knows nothing else. `studio` holds what plays and does what the user wants,
-//! with [`settings`] that are remembered, [`takes`] (how recordings are made), files that are `dropped` on the window, `unsaved`
+//! with [`settings`] that are remembered, [`takes`] (how recordings are made), files that are `dropped` on the window or chosen in a dialog (`browse`), `unsaved`
 //! work that survives a crash, and the [`inventory`] of what there is to play on.
 
+mod browse;
 mod devices;
 mod dropped;
 mod fader;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use eframe::{App, CreationContext, NativeOptions};
 use egui::{Ui, ViewportBuilder, ViewportCommand, vec2};
 
+pub use browse::Browse;
 pub use panels::Window;
 pub use view::{Command, View};
 

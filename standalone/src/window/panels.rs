@@ -8,6 +8,7 @@ use egui::{
     Panel, RichText, TextEdit, Ui, vec2,
 };
 
+use super::browse::Browse;
 use super::devices;
 use super::fader::{self, named, toggle};
 use super::tracks::Tracks;
@@ -97,6 +98,11 @@ impl Window {
             let field = named(ui, field, "Folder for recordings");
             if field.lost_focus() && *text != folder(view) {
                 takes.folder = Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
+            } else if !field.has_focus() {
+                *text = folder(view);
+            }
+            if view.can_browse && ui.button("Browse…").clicked() {
+                commands.push(Command::Browse(Browse::Takes));
             }
             ui.label("as");
             let combo = ComboBox::from_id_salt("format").width(150.0).selected_text(format(takes.format));
@@ -215,7 +221,11 @@ impl Window {
             let field = ui.add(field);
             let field = named(ui, field, "Path of the session");
             let enter = ui.input(|input| input.key_pressed(Key::Enter));
-            if field.lost_focus() && enter || ui.button("OK").clicked() {
+            let browse = view.can_browse && ui.button("Browse…").clicked();
+            if browse {
+                commands.push(Command::Browse(if *saving { Browse::Place } else { Browse::Session }));
+                over = true;
+            } else if field.lost_focus() && enter || ui.button("OK").clicked() {
                 chosen = Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
             } else if ui.button("Cancel").clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
                 over = true;

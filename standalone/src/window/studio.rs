@@ -10,6 +10,7 @@ use ondes_engine::realtime::Status as ModelStatus;
 use ondes_instance::desk::entries::{Entries, marks_file};
 use ondes_instance::desk::setting::recall;
 use ondes_instance::desk::{self, Desk};
+use ondes_instance::dialog;
 use ondes_instance::library::Reference;
 use ondes_instance::panel::Panel;
 use ondes_instance::preset::Product;
@@ -17,10 +18,11 @@ use ondes_instance::shared::Shared;
 use ondes_instance::state::Look;
 use ondes_ui::{Level, Owner};
 
+use super::browse::{Browse, Browser};
 use super::dropped::{Arrival, Kind};
 use super::inventory::Scan;
 use super::settings::Settings;
-use super::takes::Files;
+use super::takes::{Files, Takes};
 use super::unsaved::Unsaved;
 use super::view::{ClipView, Command, Question, TrackView, View};
 use crate::loader::Outcome;
@@ -58,6 +60,8 @@ pub(super) struct Studio {
     question: Option<Question>,
     /// What is done when the question is answered.
     pending: Option<Command>,
+    browser: Browser,
+    can_browse: bool,
     recording: Option<PathBuf>,
     /// What is said when the files of a recording are complete.
     writing: Option<String>,
@@ -127,6 +131,8 @@ impl Studio {
             news: None,
             question,
             pending: None,
+            browser: Browser::default(),
+            can_browse: dialog::is_available(),
             recording: None,
             writing: None,
             read: Read::default(),
@@ -154,6 +160,7 @@ impl Studio {
             }
         }
         self.take_presets();
+        self.take_choice();
         self.follow_recording();
         if self.compared.elapsed() >= COMPARE {
             self.compare();
@@ -263,6 +270,7 @@ impl Studio {
             tracks,
             selected: self.selected.as_ref().map(|selected| selected.place),
             set_list: console.set_list.iter().map(|reference| reference.name.clone()).collect(),
+            can_browse: self.can_browse,
             master: console.master.get(),
             peaks_db: self.meter.peaks().map(decibels),
             limiter_db: decibels(self.meter.reduction()),
@@ -431,6 +439,10 @@ impl Studio {
                 self.remember();
             }
             Command::Drop(path) => self.drop_file(path)?,
+            Command::Browse(what) => {
+                let session = self.settings.session.as_deref();
+                self.browser.open(what, session, &self.settings.takes, self.wake.clone());
+            }
             Command::Panic => {
                 self.rig.console().tracks().for_each(|(_, track)| track.shared.monitor.panic());
             }
@@ -450,6 +462,27 @@ impl Studio {
             Command::Rescan => self.rescan(),
         }
         Ok(())
+    }
+
+    /// Does what a dialog was opened for, once there is an answer.
+    fn take_choice(&mut self) {
+        let (what, path) = match self.browser.poll() {
+            Ok(Some(choice)) => choice,
+            Ok(None) => return,
+            Err(problem) => return self.problems.push(problem.into()),
+        };
+        let command = match what {
+            Browse::Session => Command::Open(path),
+            Browse::Place => Command::SaveAs(path),
+            Browse::Takes => Command::Takes(Takes { folder: Some(path), ..self.settings.takes.clone() }),
+            Browse::Recording(place) => {
+                let console = self.rig.console();
+                let looped = console.track(place).map(|track| track.input().clone());
+                let looped = matches!(looped, Some(Input::File { looped: true, .. }));
+                Command::Listen(place, Input::File { path, looped })
+            }
+        };
+        self.obey(command);
     }
 
     /// Leaves the session for another, unless something would be lost.

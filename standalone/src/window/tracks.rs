@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use egui::{Align, Button, ComboBox, Label, Layout, Rect, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2};
 use ondes_instance::preset::Product;
 
+use super::browse::Browse;
 use super::fader::{self, named, sign, toggle};
 use super::view::{ClipView, Command, TrackView, View};
 use crate::rack::saved::Input;
@@ -165,6 +166,9 @@ impl Tracks {
             if (done || play) && !text.trim().is_empty() {
                 let looped = matches!(track.input, Input::File { looped: true, .. });
                 commands.push(Command::Listen(place, Input::File { path: PathBuf::from(text.trim()), looped }));
+                self.file = None;
+            } else if view.can_browse && ui.button("Browse…").clicked() {
+                commands.push(Command::Browse(Browse::Recording(place)));
                 self.file = None;
             } else if ui.button("Cancel").clicked() {
                 self.file = None;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ondes_instance::preset::Product;
 
+use super::browse::Browse;
 use super::inventory::Inventory;
 use super::takes::Takes;
 use crate::devices::{AudioChoice, MidiChoice, MidiStatus, Status};
@@ -29,6 +30,8 @@ pub struct View {
     pub selected: Option<usize>,
     /// Names of the models that MIDI programs choose, in order.
     pub set_list: Vec<String>,
+    /// Whether the system has a dialog for files; where not, that is not offered.
+    pub can_browse: bool,
     /// The fader after all.
     pub master: Settings,
     /// `[channel]`: largest samples of the master since the last frame, dB; -∞ for silence.
@@ -170,6 +173,8 @@ pub enum Command {
     Takes(Takes),
     /// Silences everything.
     Panic,
+    /// Opens the system's dialog for files.
+    Browse(Browse),
     /// Opens a file that was dropped on the window: a session, or a model, a recording or a preset for the track that is chosen.
     Drop(PathBuf),
 

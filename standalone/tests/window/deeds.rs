@@ -12,7 +12,7 @@ use ondes::rack::saved::Input;
 use ondes::record::{self, Format};
 use ondes::window::takes::Takes;
 use ondes::window::view::{ClipView, Question};
-use ondes::window::{Command, View};
+use ondes::window::{Browse, Command, View};
 use ondes_instance::preset::Product;
 
 use super::fake::{choose, click, drop_file, open, playing, sees, told, type_in};
@@ -178,6 +178,29 @@ fn files_are_dropped() {
     let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| Command::Drop(PathBuf::from(path)));
     assert_eq!(told(&mut test), expected);
     assert_eq!(test.state().dropped_on_instrument, 0, "the instrument would open them a second time");
+}
+
+#[test]
+fn files_are_chosen_in_the_systems_dialog() {
+    let mut test = open(playing());
+    click(&mut test, "Open…");
+    click(&mut test, "Browse…");
+    assert!(test.query_by_label("Path of the session").is_none(), "the dialog takes its place");
+    click(&mut test, "Save as…");
+    click(&mut test, "Browse…");
+    choose(&mut test, "Input of the track", "Recording…");
+    click(&mut test, "Browse…");
+    click(&mut test, "How recordings are made");
+    click(&mut test, "Browse…");
+    let wanted = [Browse::Session, Browse::Place, Browse::Recording(0), Browse::Takes];
+    assert_eq!(told(&mut test), wanted.map(Command::Browse));
+    test.state_mut().view.takes.folder = Some("/stage/chosen".into());
+    test.run_steps(2);
+    assert_eq!(test.get_by_label("Folder for recordings").value().as_deref(), Some("/stage/chosen"));
+
+    test.state_mut().view.can_browse = false;
+    test.run_steps(2);
+    assert!(test.query_by_label("Browse…").is_none());
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub fn playing() -> View {
         tracks: vec![track(0, "Bowed", Product::Instrument), track(1, "Wind", Product::Effect)],
         selected: Some(0),
         set_list: vec!["Bowed".into(), "Plucked".into()],
+        can_browse: true,
         master: Settings::default(),
         peaks_db: [-12.0, -15.0],
         limiter_db: -1.5,

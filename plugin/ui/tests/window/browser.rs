@@ -2,7 +2,7 @@
 
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
-use ondes_ui::{Command, EntryId};
+use ondes_ui::{Browse, Command, EntryId};
 
 use super::fake::{Fake, open};
 use super::hands::{click, press, row, rows, settle};
@@ -67,6 +67,14 @@ fn one_click_auditions_and_one_marks() {
     assert_eq!(rows(&test)[..2], ["Cello", "Tube amp"], "it stands among the favourites now");
     click(&mut test, "Rescan folders");
     assert_eq!(test.state_mut().told(), [Command::Rescan]);
+    click(&mut test, "Open a file");
+    assert_eq!(test.state_mut().told(), [Command::Browse(Browse::Model)]);
+}
+
+#[test]
+fn files_are_only_asked_for_where_that_can_be() {
+    let test = open(Fake { able: false, ..Fake::playing() });
+    assert!(test.query_by_label("Open a file").is_none());
 }
 
 #[test]

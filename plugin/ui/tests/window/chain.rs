@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
-use ondes_ui::{Command, KnobId};
+use ondes_ui::{Browse, Command, KnobId};
 
 use super::fake::{CABINETS, Fake, Test, open};
 use super::hands::{choose, click, one_gesture, press, settle, slider};
@@ -83,6 +83,11 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     settle(&mut test);
     press(&mut test, Key::Enter);
     assert_eq!(test.state_mut().told(), [Command::Cabinet(Some("/tmp/my box.wav".into()))]);
+
+    choose(&mut test, Role::ComboBox, "Impulse response");
+    test.state_mut().told();
+    choose(&mut test, Role::Button, "Choose a file");
+    assert_eq!(test.state_mut().told(), [Command::Browse(Browse::Cabinet)]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().told();

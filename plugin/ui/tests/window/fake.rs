@@ -174,7 +174,7 @@ impl Owner for Fake {
             notes: &self.notes,
             moving: self.moving,
             can_learn: self.able,
-            can_locate: self.able,
+            can_browse: self.able,
             can_time: self.able,
             scale: self.scale,
             theme: self.theme,

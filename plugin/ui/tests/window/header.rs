@@ -4,7 +4,7 @@ use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_engine::realtime::{Driver, Status};
-use ondes_ui::{Command, Slot};
+use ondes_ui::{Browse, Command, Slot};
 
 use super::fake::{Fake, open};
 use super::hands::{choose, click, press, rows, settle, slider};
@@ -16,7 +16,7 @@ fn a_missing_model_says_so_and_is_tried_again() {
     assert!(test.query_by_label("“Old Bell” is missing: looked in /models and 1 more").is_some());
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [Command::Locate, Command::Retry]);
+    assert_eq!(test.state_mut().told(), [Command::Browse(Browse::Missing), Command::Retry]);
     assert!(test.query_by_label("Retry").is_none(), "it was found");
 }
 
