@@ -173,7 +173,7 @@ mod tests {
         let paths = std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
         child(&paths, "Chosen(\"/models/bell.ondes\")");
         let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
-        assert!(asked.contains("Open a model") && asked.contains("*.ondes"), "{asked}");
+        assert!(asked.contains("--file-selection") && asked.contains("*.ondes"), "{asked}");
         child(std::ffi::OsStr::new("/nowhere"), "Unavailable");
     }
 

@@ -148,7 +148,9 @@ fn an_effect_is_over_after_the_tail() {
             assert!(tail < 3 * RATE, "{model}: {tail}");
             host.play(tail, BLOCK, &[], None);
             let rest = host.play(RATE, BLOCK, &[], None);
-            assert!(peak(&rest) < SILENT, "{model} {room}: {} after {tail}", peak(&rest));
+            // A capture may rest at another value than zero, as the circuit does; nobody hears that.
+            let (low, high) = rest.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+            assert!((high - low) / 2.0 < SILENT, "{model} {room}: from {low} to {high} after {tail}");
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn test() -> anyhow::Result<()> {
         println!("GPU: none found, and no test needs one yet: nothing is skipped");
     }
     let screen = Screen::open()?;
-    run(cargo().args(["test", "--workspace"]).env("DISPLAY", &screen.display))?;
+    run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("DISPLAY", &screen.display))?;
     drop(screen);
     interleavings()
 }

@@ -122,7 +122,7 @@ fn search(ui: &mut Ui, desk: &mut Desk<'_>, browser: &mut Browser) -> bool {
         let buttons = if desk.view.can_browse { 2.0 } else { 1.0 };
         let field = TextEdit::singleline(&mut browser.query)
             .id(id)
-            .hint_text("Search models, or a file's path")
+            .hint_text("Search, or a path")
             .margin(vec2(8.0, 5.0))
             .desired_width(ui.available_width() - buttons * (26.0 + GAP));
         let response = ui.add(field).accessible_name("Search models");

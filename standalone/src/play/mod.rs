@@ -45,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// After the last note it is listened on until it is as quiet as this, for so long.
 const QUIET: f32 = 1e-4;
 const QUIET_S: f64 = 0.5;
+/// Or for so long: the longest cabinet, and some time to spare. There are models that hum for ever.
+const RINGING_S: f64 = 12.0;
 /// Endings of MIDI files.
 const MIDI_FILES: [&str; 2] = ["mid", "midi"];
 
@@ -187,7 +189,7 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     }
     let mut line = Line::new(&opened);
     let begun = Instant::now();
-    let mut quiet_since = None;
+    let (mut ended_at, mut quiet_since) = (None, None);
     let mut failure = None;
     while !interrupt::requested() {
         std::thread::sleep(LOOK);
@@ -207,7 +209,8 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
             let since = *quiet_since.get_or_insert(played_s);
             if !quiet {
                 quiet_since = Some(played_s);
-            } else if played_s - since > QUIET_S {
+            }
+            if quiet && played_s - since > QUIET_S || played_s - *ended_at.get_or_insert(played_s) > RINGING_S {
                 break;
             }
         }

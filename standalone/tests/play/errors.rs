@@ -35,7 +35,7 @@ fn what_is_no_model_or_session_is_said() {
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
     refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");
     refuses(folder, &["bowed", "--control", "gate=loud"], "--control gate=loud: ", "no value");
-    refuses(folder, &["bowed", "--cabinet", "box.wav"], "", "box.wav: No such file");
+    refuses(folder, &["bowed", "--cabinet", "box.wav"], "", "box.wav: no such file");
     refuses(folder, &["bowed", "--input", "singing.wav"], "singing.wav: ", "No such file");
     refuses(folder, &["bowed", "--host", "nothing"], "no sound system is called \"nothing\"", "JACK");
 }
