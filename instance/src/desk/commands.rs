@@ -316,7 +316,7 @@ mod tests {
         let mut entries = Entries::new(None);
         entries.finish();
         let mut desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), entries);
-        while desk.presets.poll() {
+        while desk.presets.poll() | desk.cabinets.poll() {
             std::thread::yield_now();
         }
         (desk, Fake::default())
