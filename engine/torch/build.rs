@@ -1,9 +1,19 @@
-//! Lets tests of this package find libtorch at run time.
+//! Builds what is written in C++, and lets the library and the tests of this package find libtorch at run time.
+
+use std::path::Path;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
-    if let Some(libtorch) = std::env::var_os("LIBTORCH") {
-        let library = std::path::Path::new(&libtorch).join("lib");
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
+    println!("cargo:rerun-if-changed=src/script/script.cpp");
+    let libtorch = std::env::var_os("LIBTORCH").unwrap_or_default();
+    let libtorch = Path::new(&libtorch);
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").warnings(false).file("src/script/script.cpp");
+    for headers in ["include", "include/torch/csrc/api/include"] {
+        build.include(libtorch.join(headers));
     }
+    build.compile("ondes_script");
+    // Beside the library, where it is installed with a libtorch of its own, and where it was built.
+    let library = libtorch.join("lib");
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
 }

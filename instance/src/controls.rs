@@ -30,7 +30,7 @@ impl Controls {
     pub fn of(model: &Model) -> Self {
         let header = model.header();
         let all = controls(header);
-        let latents = if header.kind == Kind::Codec { latents(header) } else { 0 };
+        let latents = if matches!(header.kind, Kind::Codec | Kind::Generator) { latents(header) } else { 0 };
         let places: HashMap<&str, usize> = all.iter().map(|control| control.name.as_str()).zip(0..).collect();
         let bends = latent_controls(latents).filter_map(|bend| places.get(bend.name.as_str()).copied()).collect();
         Self { all, bends }

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ondes_engine::model::{Card, Kind, Model, file};
+use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
 /// The largest file that a project carries with it, bytes.
@@ -93,7 +94,7 @@ impl Reference {
         }
         let mut looked = Vec::new();
         if let Some(path) = &self.path {
-            match file::read(path) {
+            match torch::open_known(path, &self.hash).map(|opened| opened.model) {
                 Ok(model) if model.content_hash() == self.hash => return Ok((model.into(), Some(path.clone()))),
                 Ok(_) => looked.push(format!("{}: another model", path.display())),
                 Err(error) => looked.push(error.to_string()),
@@ -150,10 +151,11 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Whether a model is small enough to travel with a project, going by its weights.
+/// Whether a model may travel with a project: it is small enough, going by its weights, and no program, which would run wherever the
+/// project is opened.
 #[must_use]
 pub fn may_travel(model: &Model) -> bool {
-    size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED
+    model.program().is_none() && size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED
 }
 
 /// A model's file in Base64; none where it is too large to travel with a project.

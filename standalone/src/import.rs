@@ -31,7 +31,7 @@ pub struct ImportArguments {
 /// # Errors
 /// One line that names the file and what is wrong with it.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
-    let model = opening::open(&arguments.file)?;
+    let model = opening::read(&arguments.file)?;
     let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ondes"));
     let same = |a: &PathBuf, b: &PathBuf| Some(a.canonicalize().ok()? == b.canonicalize().ok()?);
     if same(&out, &arguments.file) == Some(true) {

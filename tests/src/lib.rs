@@ -1,12 +1,15 @@
 //! What tests that cross crates share: small untrained models, and the bundled ones.
 
 pub mod doubles;
+pub mod rave;
 pub mod through;
+pub mod torchscript;
 pub mod traffic;
 
 use std::path::PathBuf;
 
 use ondes_engine::instrument::{Event, EventKind, Performance, controller};
+use ondes_engine::model::compression::{Precision, Scaling};
 use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -83,6 +86,15 @@ pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
 pub fn model(kind: Kind, methods: Vec<Method>, seed: u64) -> Model {
     let weights = random_weights(&methods, seed);
     Model::new(header(kind, methods), weights).expect("a random model is sound")
+}
+
+/// The same model with all weights in eight bits, to be multiplied in them where that pays.
+///
+/// # Panics
+/// When a weight has no scale.
+#[must_use]
+pub fn in_bytes(model: &Model) -> Model {
+    model.compressed(Scaling::default(), |_| Precision::Computed8).expect("its weights have scales")
 }
 
 /// A header for those methods.

@@ -14,7 +14,7 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Maker, Patch, Remote, Setup, gate};
 use ondes_tests::through::{sound, untrained_codec, untrained_effect};
 use ondes_tests::traffic::{Habit, Marked, Player, Poor, swap};
-use ondes_tests::{bundled_models, random_events, random_splits, untrained_instrument};
+use ondes_tests::{bundled_models, in_bytes, random_events, random_splits, untrained_instrument};
 
 thread_local! {
     /// Whether this thread must not allocate now, besides while it is in an audio callback, and how often it did all the same.
@@ -74,12 +74,13 @@ fn the_guard_sees_allocations() {
 
 #[test]
 fn playing_does_not_allocate() {
-    let model = untrained_instrument(1);
-    for source in [Source::Notes, Source::Sound] {
+    let on_bytes = in_bytes(&file::read(&bundled_models()[0]).expect("bundled models are whole"));
+    let on_floats = untrained_instrument(1);
+    for (model, source) in [(&on_floats, Source::Notes), (&on_floats, Source::Sound), (&on_bytes, Source::Notes)] {
         // 44,099 Hz takes blocks of two seconds.
         for sample_rate in [44_099, 44_100, 48_000, 96_000] {
             let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
-            let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+            let mut pipeline = Pipeline::new(model, &options).expect("it plays");
             let length = 100_000;
             let events = random_events(4, length as u64);
             let input: Vec<f32> = (0..length).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();

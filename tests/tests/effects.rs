@@ -265,7 +265,7 @@ fn refused(kind: Kind, methods: Vec<Method>, controls: &[&str]) -> String {
 #[test]
 fn what_is_no_effect_and_no_codec_is_refused_with_a_reason() {
     assert_eq!(refused(Kind::Effect, codec_methods(), &[]), "the model has no method \"forward\"");
-    assert_eq!(refused(Kind::Codec, effect_methods(), &["drive"]), "the model has no method \"encode\"");
+    assert_eq!(refused(Kind::Codec, effect_methods(), &["drive"]), "the model has no method \"decode\"");
     // Nothing drives the drive.
     let two = refused(Kind::Effect, effect_methods(), &[]);
     assert_eq!(two, "method \"forward\" has 2 inputs that no control feeds, one is needed");
@@ -282,5 +282,5 @@ fn what_is_no_effect_and_no_codec_is_refused_with_a_reason() {
     let blocks = vec![Method { block: 64 * 1021, ..encode }, Method { block: 64 * 1019, ..decode }];
     assert!(refused(Kind::Codec, blocks, &[]).contains("more than the limit"));
     let generator = refused(Kind::Generator, effect_methods(), &[]);
-    assert_eq!(generator, "the model is of kind generator, which cannot be played yet");
+    assert_eq!(generator, "the model has no method \"decode\"");
 }

@@ -2,26 +2,39 @@
 
 use std::time::Instant;
 
-use ondes_engine::model::{Fault, Header, Kind, Measure, Model, Op, Tensor, file};
+use ondes_engine::model::storage::{Scaled, Values};
+use ondes_engine::model::{FORMAT, FORMAT_COMPRESSED, Fault, Header, Kind, Measure, Model, Op, Storage, Tensor, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_tests::{header, instrument_methods, port, random, random_weights, single, untrained_instrument};
+use ondes_tests::{header, in_bytes, instrument_methods, port, random, random_weights, single, untrained_instrument};
 use rand::RngExt;
 use serde_json::Value;
 
 #[test]
 fn a_file_reads_back_as_it_was_written() {
-    let model = untrained_instrument(1);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.ondes");
-    file::write(&model, &path).expect("it can be written");
-    assert_eq!(file::read(&path).expect("it can be read"), model);
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing but the file is left");
+    for model in [untrained_instrument(1), in_bytes(&untrained_instrument(1))] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.ondes");
+        file::write(&model, &path).expect("it can be written");
+        assert_eq!(file::read(&path).expect("it can be read"), model);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing but the file is left");
+    }
 }
 
 #[test]
 fn thousands_of_mutations_give_an_error_or_the_same_model() {
-    let model = untrained_instrument(1);
-    let bytes = file::serialize(&model).expect("it can be laid out");
+    mutate(&untrained_instrument(1));
+}
+
+#[test]
+fn so_do_mutations_of_a_compressed_model() {
+    let model = in_bytes(&untrained_instrument(1));
+    let stored = |storage| model.weights().iter().any(|(_, tensor)| tensor.values().storage() == storage);
+    assert!(stored(Storage::I8) && stored(Storage::F16));
+    mutate(&model);
+}
+
+fn mutate(model: &Model) {
+    let bytes = file::serialize(model).expect("it can be laid out");
     let header_length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let mut random = random(1);
     let (mut errors, mut same) = (0, 0);
@@ -41,7 +54,7 @@ fn thousands_of_mutations_give_an_error_or_the_same_model() {
         }
         match file::parse(&mutated) {
             Ok(read) => {
-                assert_eq!(read, model, "a file that is read must be the one that was written");
+                assert_eq!(&read, model, "a file that is read must be the one that was written");
                 same += 1;
             }
             Err(fault) => {
@@ -123,9 +136,10 @@ fn weights_that_are_no_numbers() {
     for poison in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let methods = instrument_methods();
         let mut weights = random_weights(&methods, 1);
-        let mut tensor = weights.get("memory", "weight_hh").clone();
-        tensor.data[7] = poison;
-        weights.insert("memory.weight_hh", tensor);
+        let tensor = weights.get("memory", "weight_hh").clone();
+        let mut floats = tensor.floats().into_owned();
+        floats[7] = poison;
+        weights.insert("memory.weight_hh", Tensor::new(tensor.shape(), floats));
         let refused = Model::new(header(Kind::Instrument, methods), weights);
         assert!(matches!(refused, Err(Fault::Weight { name, .. }) if name == "memory.weight_hh"));
     }
@@ -156,18 +170,104 @@ fn weights_that_do_not_fit() {
     assert!(build(whole).is_ok());
 }
 
+/// The bytes of a file with that header, a weight that is changed, and a list of products in bytes.
+fn forged(format: u32, name: &str, change: impl Fn(&Tensor) -> Tensor) -> Result<Model, Fault> {
+    let model = in_bytes(&untrained_instrument(1));
+    let mut header = model.header().clone();
+    header.format = format;
+    let mut weights = model.weights().clone();
+    let (_, old) = weights.iter().find(|(other, _)| *other == name).expect("it is there");
+    weights.insert(name, change(&old.clone()));
+    Model::new(header, weights)
+}
+
+#[test]
+fn compressed_weights_that_make_no_sense() {
+    let changed = |change: &dyn Fn(&mut Scaled)| {
+        forged(FORMAT_COMPRESSED, "memory.weight_hh", |tensor| {
+            let mut scaled = tensor.scaled().expect("it is in bytes").clone();
+            change(&mut scaled);
+            Tensor::stored(tensor.shape(), Values::I8(scaled))
+        })
+    };
+    assert!(changed(&|_| {}).is_ok());
+    let refused: [&dyn Fn(&mut Scaled); 8] = [
+        &|scaled| scaled.scales[3] = 0.0,
+        &|scaled| scaled.scales[3] = -1.0,
+        &|scaled| scaled.scales[3] = f32::NAN,
+        &|scaled| scaled.scales[3] = f32::MAX,
+        &|scaled| scaled.steps[3] = -128,
+        &|scaled| scaled.scales.truncate(71),
+        &|scaled| scaled.scale_shape = vec![72],
+        &|scaled| scaled.scale_shape = vec![1, 72],
+    ];
+    for (index, change) in refused.iter().enumerate() {
+        let fault = changed(change).expect_err("it makes no sense");
+        assert!(matches!(&fault, Fault::Weight { name, .. } if name == "memory.weight_hh"), "{index}: {fault}");
+    }
+    // What an older engine reads has nothing in it that it does not know.
+    assert!(
+        matches!(forged(FORMAT, "heads.bias", Tensor::clone), Err(Fault::Header(reason)) if reason.contains("F32"))
+    );
+    let infinite = |tensor: &Tensor| {
+        let Values::F16(mut halves) = tensor.values().clone() else { panic!("a bias is in 16 bits") };
+        halves[0] = halves[0] / (halves[0] - halves[0]);
+        Tensor::stored(tensor.shape(), Values::F16(halves))
+    };
+    let refused = forged(FORMAT_COMPRESSED, "heads.bias", infinite);
+    assert!(matches!(refused, Err(Fault::Weight { name, .. }) if name == "heads.bias"));
+}
+
+/// Files whose tensors do not belong together; the checksum is never looked at.
+#[test]
+fn compressed_files_that_make_no_sense() {
+    use safetensors::tensor::{Dtype, TensorView};
+    let bytes = file::serialize(&in_bytes(&untrained_instrument(1))).expect("it can be laid out");
+    let (_, metadata) = safetensors::SafeTensors::read_metadata(&bytes).expect("it is one");
+    let texts = metadata.metadata().clone().expect("there are texts");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("it is one");
+    let forge = |products: Option<&str>, dtype: &dyn Fn(&str, Dtype) -> Option<Dtype>| {
+        let views = tensors.iter().filter_map(|(name, view)| {
+            let dtype = dtype(name, view.dtype())?;
+            Some((name, TensorView::new(dtype, view.shape().to_vec(), view.data()).expect("of the same size")))
+        });
+        let mut texts = texts.clone();
+        texts.extend(products.map(|names| ("int8".to_owned(), names.to_owned())));
+        let forged = safetensors::serialize(views, Some(texts)).expect("it can be laid out");
+        file::parse(&forged).map_err(|fault| fault.to_string())
+    };
+    let same = |_: &str, dtype| Some(dtype);
+    assert!(forge(None, &same).is_ok());
+    let without_scale = |name: &str, dtype| (name != "memory.weight_hh_scale").then_some(dtype);
+    let without_weight = |name: &str, dtype| (name != "memory.weight_hh").then_some(dtype);
+    let unsigned = |name: &str, dtype| Some(if name == "memory.weight_hh" { Dtype::U8 } else { dtype });
+    let otherwise = |name: &str, dtype| Some(if name == "heads.bias" { Dtype::BF16 } else { dtype });
+    for (products, dtype, named) in [
+        (None, &without_scale as &dyn Fn(&str, Dtype) -> Option<Dtype>, "weight_hh_scale"),
+        (Some("[]"), &without_weight, "memory.weight_hh"),
+        (Some("[]"), &unsigned, "U8"),
+        (None, &otherwise, "checksum"),
+        (Some("[]"), &same, "checksum"),
+        (Some(r#"["heads.bias"]"#), &same, "heads.bias"),
+        (Some("7"), &same, "int8"),
+    ] {
+        let message = forge(products, dtype).expect_err("it makes no sense");
+        assert!(message.contains(named) && !message.contains('\n'), "{message}");
+    }
+}
+
 #[test]
 fn unknown_versions_say_so() {
     let mut header = header(Kind::Instrument, instrument_methods());
     header.format = 99;
     let refused = Model::new(header, random_weights(&instrument_methods(), 1));
-    assert!(matches!(refused, Err(Fault::Version { found: 99, supported: 1 })));
+    assert!(matches!(refused, Err(Fault::Version { found: 99, supported: 2 })));
     // In a file too, whatever else is in its header.
     let json = r#"{"format":7,"everything":"is different"}"#.to_owned();
     let texts = std::collections::HashMap::from([("ondes".to_owned(), json)]);
     let none: Vec<(String, safetensors::tensor::TensorView<'_>)> = Vec::new();
     let bytes = safetensors::serialize(none, Some(texts)).expect("it can be laid out");
-    assert!(matches!(file::parse(&bytes), Err(Fault::Version { found: 7, supported: 1 })));
+    assert!(matches!(file::parse(&bytes), Err(Fault::Version { found: 7, supported: 2 })));
 }
 
 #[test]

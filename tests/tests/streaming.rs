@@ -2,12 +2,13 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::instrument::Event;
-use ondes_engine::model::{Kind, Method, Model, Op, Port, file};
+use ondes_engine::model::{Distribution, Kind, Method, Model, Op, Port, file};
 use ondes_engine::native::Executor;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_tests::through::{sound, untrained_codec, untrained_effect};
 use ondes_tests::{
-    SAMPLE_RATE, bundled_models, model, port, random, random_events, random_splits, single, untrained_instrument,
+    SAMPLE_RATE, bundled_models, in_bytes, model, port, random, random_events, random_splits, single,
+    untrained_instrument,
 };
 use rand::RngExt;
 
@@ -23,8 +24,12 @@ fn check_layer(op: Op, inputs: &[Port], block: usize) {
 }
 
 fn check_method(label: &str, method: Method) {
-    let (inputs, block) = (&method.inputs.clone(), method.block);
-    let model = model(Kind::Effect, vec![method], 5);
+    check_model(label, &model(Kind::Effect, vec![method], 5));
+}
+
+fn check_model(label: &str, model: &Model) {
+    let method = model.method("forward").expect("it is there");
+    let (inputs, block) = (&method.inputs, method.block);
     let blocks = 8192 / block;
     let mut random = random(6);
     let mut values = |port: &Port| -> Vec<f32> {
@@ -32,7 +37,7 @@ fn check_method(label: &str, method: Method) {
     };
     let values: Vec<Vec<f32>> = inputs.iter().map(&mut values).collect();
     for kernels in Kernels::available() {
-        let mut whole = Executor::new(&model, "forward", kernels, 1, blocks).expect("it is there");
+        let mut whole = Executor::new(model, "forward", kernels, 1, blocks).expect("it is there");
         whole.begin(&[0], blocks);
         for (index, values) in values.iter().enumerate() {
             whole.input(index).copy_from_slice(values);
@@ -48,7 +53,7 @@ fn check_method(label: &str, method: Method) {
         whole.run();
         assert_eq!(whole.output(0), expected, "{label} after a reset with {}", kernels.name());
         // The other streams hear something else; what stream 1 hears must not depend on them.
-        let mut split = Executor::new(&model, "forward", kernels, 3, blocks).expect("it is there");
+        let mut split = Executor::new(model, "forward", kernels, 3, blocks).expect("it is there");
         let mut position = 0;
         for (turn, count) in random_splits(7, blocks, blocks.min(40)).into_iter().enumerate() {
             let streams: &[usize] = [&[1][..], &[0, 1], &[1, 2], &[2, 1, 0]][turn % 4];
@@ -110,6 +115,13 @@ fn layers() {
         (Op::Snake, x(5, 1)),
         (Op::Softplus, x(3, 1)),
         (Op::ExpSigmoid, x(3, 1)),
+        (Op::Exp, x(3, 1)),
+        (Op::Delay { frames: 0 }, x(5, 1)),
+        (Op::Delay { frames: 1 }, x(5, 1)),
+        (Op::Delay { frames: 150 }, x(5, 1)),
+        (Op::Latency { samples: 9 }, x(5, 1)),
+        (Op::Interleave { factor: 4 }, x(12, 4)),
+        (Op::Unmirror, x(5, 2)),
         (Op::Gate, x(10, 1)),
         (Op::Affine { scale: 2.0, offset: 1.0 }, x(3, 1)),
         (Op::Film, two(5, 10)),
@@ -125,26 +137,86 @@ fn layers() {
     check_layer(Op::Convolve { taps: 700 }, &x(1, 1), 64);
 }
 
+#[test]
+fn layers_on_bytes() {
+    let conv = |outputs, kernel, stride, dilation, groups| Op::Conv1d { outputs, kernel, stride, dilation, groups };
+    for (op, inputs) in [
+        (Op::Linear { outputs: 97 }, x(65, 2)),
+        (conv(33, 3, 1, 2, 1), x(67, 2)),
+        (conv(64, 4, 2, 1, 2), x(136, 2)),
+        (Op::ConvTranspose1d { outputs: 34, kernel: 8, stride: 4 }, x(66, 8)),
+        (Op::Gru { hidden: 65, initial_state: false }, x(33, 2)),
+        (Op::Lstm { hidden: 64, initial_state: true }, x(70, 2)),
+    ] {
+        let label = format!("{op:?} on bytes");
+        for warm_up in [0, 23] {
+            let floats = model(Kind::Effect, vec![Method { warm_up, ..single(op.clone(), &inputs, 8) }], 5);
+            let bytes = in_bytes(&floats);
+            let on_bytes = |model: &Model| {
+                let executor = Executor::new(model, "forward", Kernels::detect(), 1, 1).expect("it is there");
+                executor.steps_in_bytes().count()
+            };
+            assert_eq!((on_bytes(&floats), on_bytes(&bytes)), (0, 1), "{label}");
+            check_model(&label, &bytes);
+        }
+    }
+}
+
 /// Noise differs between streams by design, so it is split in stream 0 alone.
 #[test]
-fn filtered_noise() {
-    let inputs = [port("magnitudes", 9, 64)];
-    let model = model(Kind::Effect, vec![single(Op::FilteredNoise, &inputs, 64)], 5);
-    let magnitudes: Vec<f32> = (0..128 * 9).map(|i| (i as f32 * 0.37).sin().abs()).collect();
-    let run = |parts: &[usize]| {
-        let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, 128).expect("it is there");
-        let mut position = 0;
-        let mut sound = Vec::new();
-        for &count in parts {
-            executor.begin(&[0], count);
-            executor.input(0).copy_from_slice(&magnitudes[position * 9..][..count * 9]);
-            executor.run();
-            sound.extend_from_slice(executor.output(0));
-            position += count;
+fn noise() {
+    check_noise(Op::FilteredNoise, &[port("magnitudes", 9, 64)]);
+    for distribution in [Distribution::Uniform, Distribution::Normal] {
+        check_noise(Op::Noise { channels: 3, distribution, number: 2 }, &[port("x", 1, 64)]);
+    }
+    check_noise(Op::ShapedNoise { bands: 5, hop: 16 }, &[port("magnitudes", 10, 64), port("noise", 32, 64)]);
+}
+
+fn check_noise(op: Op, inputs: &[Port]) {
+    let label = format!("{op:?}");
+    let model = model(Kind::Effect, vec![single(op, inputs, 64)], 5);
+    let values = |port: &Port| (0..128 * port.channels).map(|i| (i as f32 * 0.37).sin().abs()).collect::<Vec<f32>>();
+    let values: Vec<Vec<f32>> = inputs.iter().map(values).collect();
+    for kernels in Kernels::available() {
+        let run = |parts: &[usize]| {
+            let mut executor = Executor::new(&model, "forward", kernels, 1, 128).expect("it is there");
+            let mut position = 0;
+            let mut sound = Vec::new();
+            for &count in parts {
+                executor.begin(&[0], count);
+                for (index, (values, port)) in values.iter().zip(inputs).enumerate() {
+                    let part = position * port.channels..(position + count) * port.channels;
+                    executor.input(index).copy_from_slice(&values[part]);
+                }
+                executor.run();
+                sound.extend_from_slice(executor.output(0));
+                position += count;
+            }
+            sound
+        };
+        assert_eq!(run(&[128]), run(&random_splits(3, 128, 30)), "{label} with {}", kernels.name());
+    }
+}
+
+/// Streams have noise of their own, and so have nodes of other numbers; equal seeds sound alike.
+#[test]
+fn noise_is_seeded_by_stream_and_number() {
+    let of_number = |number| Op::Noise { channels: 4, distribution: Distribution::Normal, number };
+    let run = |number, stream: usize, seed: Option<u64>| {
+        let model = model(Kind::Effect, vec![single(of_number(number), &[port("x", 1, 1)], 8)], 5);
+        let mut executor = Executor::new(&model, "forward", Kernels::detect(), 2, 4).expect("it is there");
+        if let Some(seed) = seed {
+            executor.seed(stream, seed);
         }
-        sound
+        executor.begin(&[stream], 4);
+        executor.input(0).fill(0.0);
+        executor.run();
+        executor.output(0).to_vec()
     };
-    assert_eq!(run(&[128]), run(&random_splits(3, 128, 30)));
+    assert_ne!(run(0, 0, None), run(1, 0, None));
+    assert_ne!(run(0, 0, None), run(0, 1, None));
+    assert_ne!(run(0, 0, Some(1)), run(0, 0, Some(2)));
+    assert_eq!(run(0, 0, Some(1)), run(0, 1, Some(1)));
 }
 
 /// Plays events through a pipeline in blocks of those lengths.
@@ -199,7 +271,9 @@ fn pipelines_at_many_rates() {
 #[test]
 fn bundled_instruments() {
     for path in bundled_models() {
-        check_instrument(&file::read(&path).expect("bundled models are whole"), &[44_100, SAMPLE_RATE]);
+        let model = file::read(&path).expect("bundled models are whole");
+        check_instrument(&model, &[44_100, SAMPLE_RATE]);
+        check_instrument(&in_bytes(&model), &[SAMPLE_RATE]);
     }
 }
 
@@ -239,5 +313,18 @@ fn all_kernels_play_alike() {
         for kernels in Kernels::available() {
             assert!(scalar == play(kernels), "{:?} with {}", model.header().kind, kernels.name());
         }
+    }
+}
+
+#[test]
+fn all_products_of_bytes_play_alike() {
+    let events = random_events(9, 20_000);
+    let path = &bundled_models()[0];
+    let model = in_bytes(&file::read(path).expect("bundled models are whole"));
+    let play =
+        |kernels| play(&model, &PipelineOptions { kernels, ..PipelineOptions::default() }, &events, &[], &[20_000]);
+    let scalar = play(Kernels::scalar());
+    for kernels in Kernels::available_for_bytes() {
+        assert!(scalar == play(kernels), "with {}", kernels.name_for_bytes());
     }
 }

@@ -14,6 +14,8 @@ use ondes_training::capture::trainer::{Length, Options, Trainer};
 use ondes_training::capture::{nam, signal};
 use ondes_training::circuits;
 
+use crate::number;
+
 /// What is trained when nobody says.
 const USUAL_SIZE: &str = "standard";
 
@@ -67,7 +69,7 @@ pub struct Capture {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     epochs: u64,
     /// Trains for about so long instead, as many rounds as fit.
-    #[arg(long, conflicts_with = "epochs", value_parser = positive)]
+    #[arg(long, conflicts_with = "epochs", value_parser = number::positive)]
     minutes: Option<f64>,
     /// Goes on from the last checkpoint of the same pair and options.
     #[arg(long)]
@@ -82,7 +84,7 @@ pub struct Capture {
     #[arg(long, default_value_t = signal::RATE, value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
     rate: u32,
     /// Highest learning rate.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = number::positive)]
     learning_rate: Option<f64>,
     /// Windows per step, or streams side by side of a recurrent network.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -91,7 +93,7 @@ pub struct Capture {
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     window: Option<u32>,
     /// Share of a spectral distance of the pre-emphasised sounds in the loss.
-    #[arg(long, default_value_t = 0.0, value_parser = not_negative)]
+    #[arg(long, default_value_t = 0.0, value_parser = number::not_negative)]
     spectral: f64,
     /// Another seed, other initial weights.
     #[arg(long, default_value_t = 0)]
@@ -142,21 +144,8 @@ struct CardOptions {
     output_dbu: Option<f64>,
 }
 
-fn number(text: &str, range: impl Fn(f64) -> bool, words: &str) -> Result<f64, String> {
-    let number = text.parse().map_err(|_| "not a number".to_owned())?;
-    if range(number) { Ok(number) } else { Err(words.into()) }
-}
-
 fn seconds(text: &str) -> Result<f64, String> {
-    number(text, |seconds| signal::SECONDS.contains(&seconds), "a signal is 30 to 1200 seconds long")
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    number(text, |number| number > 0.0 && number.is_finite(), "must be above 0")
-}
-
-fn not_negative(text: &str) -> Result<f64, String> {
-    number(text, |number| number >= 0.0 && number.is_finite(), "must be 0 or above")
+    number::within(text, |seconds| signal::SECONDS.contains(&seconds), "a signal is 30 to 1200 seconds long")
 }
 
 /// Writes the signal to play through a device.

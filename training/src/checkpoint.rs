@@ -65,12 +65,13 @@ impl State {
         let mut values = Vec::new();
         for part in PARTS {
             for (name, tensor) in self.part(part) {
-                values.push((format!("{part}/{name}"), ondes_torch::weights::to_plain(tensor)?));
+                let plain = ondes_torch::weights::to_plain(tensor)?;
+                values.push((format!("{part}/{name}"), plain.shape().to_vec(), plain.floats().into_owned()));
             }
         }
-        let views = values.iter().map(|(name, tensor)| {
-            let bytes = bytemuck::cast_slice(&tensor.data);
-            (name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).expect("a checked tensor"))
+        let views = values.iter().map(|(name, shape, floats)| {
+            let bytes = bytemuck::cast_slice(floats);
+            (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("a checked tensor"))
         });
         let texts = HashMap::from([(PROGRESS_KEY.to_owned(), serde_json::to_string(&self.progress)?)]);
         let part = path.with_extension("part");

@@ -150,7 +150,7 @@ impl Config {
         Ok(config)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let (network, training) = (&self.network, &self.training);
         ensure!((8_000..=192_000).contains(&network.sample_rate), "network.sample_rate must be 8000 to 192000");
         ensure!((16..=4096).contains(&network.hop), "network.hop must be 16 to 4096");

@@ -16,6 +16,9 @@ use tch::{Device, Tensor};
 use crate::dataset::{FeatureRate, Features};
 use crate::loss::SpectralDistance;
 
+/// The name of the first measure in cards.
+pub const SPECTRAL_DISTANCE: &str = "multi-scale spectral distance";
+
 /// Frames quieter than this are silence, whose pitch and loudness nobody hears, dB.
 const AUDIBLE_DB: f32 = -60.0;
 /// What a pitch may be off without being heard as out of tune, cents.
@@ -56,7 +59,7 @@ impl Evaluation {
             baseline: Some(round(figure(&self.baseline))),
         };
         vec![
-            measure("multi-scale spectral distance", "", |figures| figures.spectral_distance),
+            measure(SPECTRAL_DISTANCE, "", |figures| figures.spectral_distance),
             measure("voiced frames within 10 cents", "%", |figures| figures.pitch_within_10_cents_percent),
             measure("median pitch error", "cents", |figures| figures.pitch_median_cents),
             measure("mean loudness error", "dB", |figures| figures.loudness_error_db),

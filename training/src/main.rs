@@ -1,6 +1,14 @@
 //! `ondes-train`: makes what Ondes plays.
 
 mod capture_command;
+mod compare_command;
+mod distill_command;
+mod import_rave_command;
+mod number;
+mod prune_command;
+mod quantise_command;
+mod smaller;
+mod sound_options;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +22,7 @@ use ondes_training::corpus;
 use ondes_training::dataset::hear;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::trainer::Trainer;
+use sound_options::{Sound, usual_cache};
 
 /// Trains neural instruments from sound, and captures of amplifiers and pedals.
 #[derive(Parser)]
@@ -55,19 +64,16 @@ enum Command {
     /// Trains a capture of an amplifier or a pedal from what was played into it and what came out.
     #[command(after_help = capture_command::sizes())]
     Capture(Box<capture_command::Capture>),
+    /// Writes a trained model in fewer bits, as far as that is not heard.
+    Quantize(Box<quantise_command::Quantise>),
+    /// Turns a RAVE export (TorchScript, `.ts`) into a codec that plays without libtorch.
+    ImportRave(import_rave_command::ImportRave),
     /// Measures an instrument or a capture on sound that it was not trained on.
     Evaluate {
         /// The instrument or capture.
         model: PathBuf,
-        /// Folder of audio, for an instrument.
-        #[arg(long, required_unless_present = "dry", conflicts_with_all = ["dry", "wet"])]
-        data: Option<PathBuf>,
-        /// What was played into the device, for a capture.
-        #[arg(long, requires = "wet")]
-        dry: Option<PathBuf>,
-        /// What was recorded at its output.
-        #[arg(long, requires = "dry")]
-        wet: Option<PathBuf>,
+        #[command(flatten)]
+        sound: Sound,
         /// Folder in which what was heard is kept; by default one of the system's temporary folders.
         #[arg(long)]
         cache: Option<PathBuf>,
@@ -75,6 +81,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Holds models side by side: size, memory, time on this machine, and quality on sound that they were not trained on.
+    Compare(compare_command::Compare),
+    /// Makes a model smaller by leaving out what does least, with training after each round.
+    Prune(Box<prune_command::Prune>),
+    /// Trains a small student of a large teacher.
+    Distill(Box<distill_command::Distill>),
 }
 
 fn main() -> ExitCode {
@@ -107,13 +119,18 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
         Command::Capture(options) => capture_command::capture(&options),
-        Command::Evaluate { model, data, dry, wet, cache, json } => {
+        Command::Quantize(options) => quantise_command::quantise(&options),
+        Command::ImportRave(options) => import_rave_command::import(&options),
+        Command::Compare(options) => compare_command::run(&options),
+        Command::Prune(options) => prune_command::run(&options),
+        Command::Distill(options) => distill_command::run(&options),
+        Command::Evaluate { model, sound, cache, json } => {
             let model = file::read(&model)?;
-            if let (Some(dry), Some(wet)) = (&dry, &wet) {
+            if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
             }
-            let data = data.context("either --data or --dry and --wet")?;
-            let cache = cache.unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
+            let data = sound.data.context("either --data or --dry and --wet is needed")?;
+            let cache = cache.unwrap_or_else(usual_cache);
             let evaluation = evaluate(&model, &hear(&data, &cache, feature_rate(&model)?)?)?;
             if json {
                 println!("{}", serde_json::to_string(&evaluation)?);

@@ -23,6 +23,8 @@ pub struct AdamW {
     /// `(first, second)` moment by the weight's name.
     pub moments: BTreeMap<String, (Tensor, Tensor)>,
     config: TrainingConfig,
+    /// Ones and zeros by the weight's name: what is zero stays zero.
+    masks: BTreeMap<String, Tensor>,
 }
 
 impl AdamW {
@@ -31,12 +33,19 @@ impl AdamW {
     pub fn new(weights: &TorchWeights, config: &TrainingConfig) -> Self {
         let zeros = |weight: &Tensor| tch::no_grad(|| (weight.zeros_like(), weight.zeros_like()));
         let moments = weights.0.iter().map(|(name, weight)| (name.clone(), zeros(weight))).collect();
-        Self { moments, config: config.clone() }
+        Self { moments, config: config.clone(), masks: BTreeMap::new() }
     }
 
     /// Changes length and pace, and keeps the moments.
     pub fn set_config(&mut self, config: &TrainingConfig) {
         self.config = config.clone();
+    }
+
+    /// From now on matrices stay zero where they are zero now.
+    pub fn keep_zeros(&mut self, weights: &TorchWeights) {
+        let mask = |weight: &Tensor| tch::no_grad(|| weight.not_equal(0.0).to_kind(Kind::Float));
+        let matrices = weights.0.iter().filter(|(_, weight)| weight.dim() > 1);
+        self.masks = matrices.map(|(name, weight)| (name.clone(), mask(weight))).collect();
     }
 
     /// Learning rate of a step, counted from 0.
@@ -86,6 +95,9 @@ impl AdamW {
             }
             let denominator = (&*second / correction.1).sqrt() + EPSILON;
             let _ = weight.g_sub_(&(&*first * (rate / correction.0) / denominator));
+            if let Some(mask) = self.masks.get(name) {
+                let _ = weight.g_mul_(mask);
+            }
         }
     }
 }

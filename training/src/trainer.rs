@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use ondes_engine::model::{Model, Training};
+use ondes_engine::model::{Model, Training, Weights};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::checkpoint::{Progress, State};
 use crate::config::Config;
 use crate::dataset::{Batch, Dataset, Features, Part};
+use crate::distill::Lesson;
 use crate::loss::SpectralDistance;
 use crate::network;
 use crate::optimiser::AdamW;
@@ -26,10 +27,12 @@ pub struct Trainer {
     config: Config,
     dataset: Dataset,
     device: Device,
-    untrained: Model,
+    /// With the weights that training began with.
+    initial: Model,
     synth: TorchGraph,
     room: TorchGraph,
     distance: SpectralDistance,
+    lesson: Option<Lesson>,
     state: State,
 }
 
@@ -39,20 +42,29 @@ impl Trainer {
     /// # Errors
     /// When the configuration, the data or the device cannot be used.
     pub fn new(config: Config) -> anyhow::Result<Self> {
+        let untrained = network::untrained(&config)?;
+        Self::of(untrained, config)
+    }
+
+    /// Hears the data and goes on with an instrument that there is; of the configuration's network only the rate and the hop
+    /// matter, and must be its own.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`].
+    pub fn of(initial: Model, config: Config) -> anyhow::Result<Self> {
         let device = device(&config.training.device)?;
         if config.training.threads > 0 {
             tch::set_num_threads(config.training.threads);
         }
         let dataset = Dataset::open(&config)?;
-        let untrained = network::untrained(&config)?;
-        let header = untrained.header();
+        let header = initial.header();
         let graph = |name: &str| {
-            let graph = TorchGraph::new(untrained.method(name)?, header.sample_rate);
+            let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
             graph.map(|graph| graph.with_rest(&header.controls))
         };
         let (synth, room) = (graph("synth")?, graph("room")?);
-        let weights = TorchWeights::new(untrained.weights(), device);
-        let best = TorchWeights::new(untrained.weights(), device);
+        let weights = TorchWeights::new(initial.weights(), device);
+        let best = TorchWeights::new(initial.weights(), device);
         let optimiser = AdamW::new(&weights, &config.training);
         let progress = Progress { step: 0, steps: config.training.steps, best: None, identity: config.identity()? };
         Ok(Self {
@@ -60,9 +72,10 @@ impl Trainer {
             config,
             dataset,
             device,
-            untrained,
+            initial,
             synth,
             room,
+            lesson: None,
             state: State { progress, weights, best, optimiser },
         })
     }
@@ -71,6 +84,36 @@ impl Trainer {
     #[must_use]
     pub fn validation_files(&self) -> &[Features] {
         self.dataset.files(Part::Validation)
+    }
+
+    /// The data that it learns from.
+    #[must_use]
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// What is zero in a matrix now stays zero.
+    pub fn keep_zeros(&mut self) {
+        self.state.optimiser.keep_zeros(&self.state.weights);
+    }
+
+    /// Learns from a teacher, too.
+    ///
+    /// # Errors
+    /// When the network does not show what is compared.
+    pub fn follow(&mut self, lesson: Lesson) -> anyhow::Result<()> {
+        if let Some(guide) = &lesson.guide {
+            let header = self.initial.header();
+            let showing = guide.showing(self.initial.method("synth")?);
+            self.synth = TorchGraph::new(&showing, header.sample_rate)?.with_rest(&header.controls);
+            for (name, matrix) in guide.matrices(self.config.seed, self.device) {
+                self.state.best.0.insert(name.clone(), matrix.copy());
+                self.state.weights.0.insert(name, matrix);
+            }
+            self.state.optimiser = AdamW::new(&self.state.weights, &self.config.training);
+        }
+        self.lesson = Some(lesson);
+        Ok(())
     }
 
     fn checkpoint(&self) -> PathBuf {
@@ -99,7 +142,7 @@ impl Trainer {
             "{}: {:.0} s of sound, {} weights, {} steps on {:?}",
             self.config.name,
             self.dataset.seconds(),
-            self.untrained.parameters(),
+            self.initial.parameters(),
             training.steps,
             self.device
         );
@@ -112,7 +155,10 @@ impl Trainer {
         while self.state.progress.step < training.steps {
             let step = self.state.progress.step;
             let batch = self.dataset.batch(Part::Training, step, training.batch, self.device);
-            let loss = self.loss(&self.state.weights, &batch, step);
+            let loss = match &self.lesson {
+                None => self.loss(&self.state.weights, &batch, step),
+                Some(_) => self.lesson_loss(batch, step),
+            };
             loss.backward();
             let State { optimiser, weights, .. } = &mut self.state;
             let gradient = optimiser.step(weights, step);
@@ -150,14 +196,33 @@ impl Trainer {
 
     /// The distance between what the instrument plays and what was heard, from the same pitch and loudness.
     fn loss(&self, weights: &TorchWeights, batch: &Batch, noise_seed: u64) -> Tensor {
-        let noise = batch.pitch.ones_like();
-        let inputs = [batch.pitch.shallow_clone(), batch.loudness.shallow_clone(), noise];
-        let dry = self.synth.run(weights, &inputs, noise_seed).remove(0);
-        let wet = &dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
-        let samples = batch.audio.size()[1];
+        let dry = self.synth.run(weights, &batch.controls(), noise_seed).remove(0);
+        self.distance_to(weights, &dry, &batch.audio, noise_seed)
+    }
+
+    /// The distance between what is played, once it is in the room, and a sound.
+    fn distance_to(&self, weights: &TorchWeights, dry: &Tensor, sound: &Tensor, noise_seed: u64) -> Tensor {
+        let wet = dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
+        let samples = sound.size()[1];
         let lead = (LEAD * samples as f64) as i64;
         let heard = |sound: &Tensor| sound.narrow(1, lead, samples - lead);
-        self.distance.between(&heard(&wet.squeeze_dim(1)), &heard(&batch.audio))
+        self.distance.between(&heard(&wet.squeeze_dim(1)), &heard(sound))
+    }
+
+    /// The same with a teacher, who makes every other batch: what it plays to controls that no recording has.
+    fn lesson_loss(&mut self, batch: Batch, step: u64) -> Tensor {
+        let mut lesson = self.lesson.take().expect("there is a teacher");
+        let batch = if step % 2 == 1 { lesson.own_batch(batch, step) } else { batch };
+        let controls = batch.controls();
+        let mut shown = self.synth.run(&self.state.weights, &controls, step);
+        let dry = shown.remove(0);
+        let mut loss = self.distance_to(&self.state.weights, &dry, &batch.audio, step);
+        if let Some(guide) = &mut lesson.guide {
+            guide.forget();
+            loss += guide.loss(&self.state.weights, &controls, &shown);
+        }
+        self.lesson = Some(lesson);
+        loss
     }
 
     /// Mean distance over the same crops of the validation part each time.
@@ -175,7 +240,7 @@ impl Trainer {
     /// When its weights are not finite.
     pub fn model(&self) -> anyhow::Result<Model> {
         let (validation_loss, steps) = self.state.progress.best.unwrap_or((f64::MAX, self.state.progress.step));
-        let mut header = self.untrained.header().clone();
+        let mut header = self.initial.header().clone();
         let corpus = self.config.data.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         header.card.training = Some(Training {
             tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
@@ -185,8 +250,18 @@ impl Trainer {
             seed: self.config.seed,
             validation_loss,
         });
-        Ok(Model::new(header, self.state.best.to_plain()?)?)
+        Ok(Model::new(header, own_weights(&self.initial, &self.state.best)?)?)
     }
+}
+
+/// The weights of a model among those that were trained with it.
+pub(crate) fn own_weights(model: &Model, trained: &TorchWeights) -> anyhow::Result<Weights> {
+    let mut weights = Weights::default();
+    for (name, _) in model.weights().iter() {
+        let tensor = trained.0.get(name).with_context(|| format!("there is no weight {name:?}"))?;
+        weights.insert(name, ondes_torch::weights::to_plain(tensor)?);
+    }
+    Ok(weights)
 }
 
 /// A copy that no gradient reaches.

@@ -1,4 +1,4 @@
-//! The plugin as DAWs want to find it: bundles, and where they go.
+//! The plugin as DAWs want to find it: bundles, and where they go; and the library around libtorch, which both plugin and app look for.
 
 use std::path::{Path, PathBuf};
 
@@ -59,6 +59,28 @@ pub fn install() -> anyhow::Result<()> {
         println!("installed: {}", target.display());
     }
     Ok(())
+}
+
+/// Builds the library around libtorch and puts it where the engine looks, for this user.
+pub fn install_torch() -> anyhow::Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "ondes-torch", "--lib"]);
+    let messages = output(build.arg("--message-format=json-render-diagnostics"))?;
+    let Some(object) = library(&messages, "ondes_torch") else {
+        bail!("cargo built the library, but does not say where")
+    };
+    let Some(target) = torch_library() else { bail!("nothing says where this user's data are") };
+    copy(Path::new(&object), &target)?;
+    println!("installed: {}", target.display());
+    Ok(())
+}
+
+/// Where the engine looks for the library around libtorch, of those that are installed for this user.
+fn torch_library() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    Some(data.join("ondes/torch").join(format!("{prefix}ondes_torch{suffix}")))
 }
 
 /// The user's folders for CLAP and for VST3.
@@ -127,6 +149,12 @@ mod tests {
         assert_eq!(places("linux", "x86_64"), ["Ondes.clap", "Ondes.vst3/Contents/x86_64-linux/Ondes.so"]);
         assert_eq!(places("windows", "x86_64")[1], "Ondes.vst3/Contents/x86_64-win/Ondes.vst3");
         assert_eq!(places("macos", "aarch64")[0], "Ondes.clap/Contents/MacOS/Ondes");
+    }
+
+    #[test]
+    fn the_library_goes_where_the_engine_looks() {
+        let looked = ondes_engine::torch::installed().map(|folder| folder.join(ondes_engine::torch::library_file()));
+        assert_eq!(torch_library(), looked);
     }
 
     #[test]

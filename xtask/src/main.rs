@@ -2,13 +2,12 @@
 //!
 //! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
 //! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
-//! [`canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`train`] makes the bundled models again and [`test`]
+//! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`train`] makes the bundled models again and [`test`]
 //! runs all tests. [`process`] is how each of them starts other programs.
 
 #![forbid(unsafe_code)]
 
 mod bundle;
-mod canvas;
 mod compose;
 mod demo;
 mod libtorch;
@@ -47,7 +46,12 @@ enum Command {
     /// Makes the plugin's bundles in `target/bundled`: CLAP and VST3.
     Bundle,
     /// Makes the plugin's bundles and puts them where DAWs look, for this user.
-    Install,
+    Install {
+        /// Makes the library that plays TorchScript models instead, and puts it where plugin and app look; needs libtorch, which `setup
+        /// --torch` prepares.
+        #[arg(long)]
+        torch: bool,
+    },
     /// Runs all tests of all crates.
     Test,
     /// Makes bundled models again: corpora or circuits, then training.
@@ -67,7 +71,8 @@ fn main() -> ExitCode {
         Command::Setup { torch } => setup::setup(torch),
         Command::Demo => demo::demo(),
         Command::Bundle => bundle::bundle().map(drop),
-        Command::Install => bundle::install(),
+        Command::Install { torch: false } => bundle::install(),
+        Command::Install { torch: true } => bundle::install_torch(),
         Command::Test => test::test(),
         Command::Train { name, steps } => train::train(&name, steps),
     };

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::canvas::{Align, Canvas, Colour};
+use ondes_canvas::{Align, Canvas, Colour};
+
 use crate::mel::{FFT_SIZE, FilterBank, mel, spectrogram};
 use crate::mix::{Frame, Sound};
 

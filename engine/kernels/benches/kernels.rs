@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
+use ondes_kernels::{ByteColumns, ByteMatrix, Columns, HarmonicFrame, Kernels, PackedMatrix, byte_width};
 
 fn values(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 7919) % 1009) as f32 / 504.5 - 1.0).collect()
@@ -26,11 +26,14 @@ struct Product {
     columns: usize,
 }
 
-const PRODUCTS: [Product; 6] = [
+const PRODUCTS: [Product; 8] = [
     // A GRU's weights: one voice, eight voices, a batch.
     Product { name: "dense 576x384, 1 column", outputs: 576, taps: 1, inputs: 384, columns: 1 },
     Product { name: "dense 576x384, 8 columns", outputs: 576, taps: 1, inputs: 384, columns: 8 },
     Product { name: "dense 576x384, 64 columns", outputs: 576, taps: 1, inputs: 384, columns: 64 },
+    // Weights beyond the caches of a core, as a large codec's are.
+    Product { name: "dense 6144x1024, 1 column", outputs: 6144, taps: 1, inputs: 1024, columns: 1 },
+    Product { name: "convolution 512x(3x512), 32 columns", outputs: 512, taps: 3, inputs: 512, columns: 32 },
     // Small enough for the nearest cache.
     Product { name: "dense 96x64, 1 column", outputs: 96, taps: 1, inputs: 64, columns: 1 },
     // A convolution over frames, and the narrow one of an amplifier capture, dilated by two.
@@ -71,6 +74,25 @@ fn matmul(criterion: &mut Criterion) {
             let columns = Columns { data: black_box(&data), count: columns, stride, tap_stride };
             kernels.matmul(&packed, columns, black_box(&mut y), outputs);
         });
+        // The same on bytes, with all that brings the frames of these columns to them.
+        let (scales, width) = (vec![0.01; outputs], byte_width(inputs));
+        let byte = |o: usize, t: usize, i: usize| (100.0 * weights[o * depth + t * inputs + i]) as i8;
+        let packed = ByteMatrix::new(outputs, taps, inputs, byte, &scales, &bias);
+        let frames = columns + 2 * (taps - 1);
+        let x = values(frames * inputs);
+        let (mut bytes, mut frame_scales) = (vec![0; frames * width], vec![0.0; frames]);
+        for kernels in Kernels::available_for_bytes() {
+            group.bench_function(format!("bytes {}", kernels.name_for_bytes()), |bencher| {
+                bencher.iter(|| {
+                    let seen = 2 * (taps - 1);
+                    let (fresh, fresh_scales) = (&mut bytes[seen * width..], &mut frame_scales[seen..]);
+                    kernels.quantise(black_box(&x[seen * inputs..]), inputs, fresh, fresh_scales);
+                    let (bytes, scales) = (&bytes[..], &frame_scales[..]);
+                    let x = ByteColumns { bytes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
+                    kernels.byte_matmul(&packed, x, black_box(&mut y), outputs);
+                });
+            });
+        }
         group.finish();
     }
 }

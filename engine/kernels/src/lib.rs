@@ -13,6 +13,7 @@
 //! - a matrix product is, per output, one sequential chain of fused multiply-adds in memory order; vectors lie *across*
 //!   outputs and columns, never along the sum;
 //! - a transcendental is one polynomial, written with explicit fused multiply-adds, evaluated in one order;
+//! - a product of bytes is a sum of whole numbers, which is exact, times scales that are applied in one order;
 //! - a reduction that has to be vectorised runs in 16 partial sums and then one fixed tree, in every variant;
 //! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice goes through
 //!   the same 16 lanes, padded.
@@ -21,7 +22,8 @@
 //!
 //! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
 //! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
-//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them, `oscillator`
+//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them; `quantise`,
+//! `byte_matrix` and `byte_matmul` do so with values and weights of eight bits. `oscillator`
 //! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `timewise` is for networks of few
 //! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd` and
 //! in `flush`.
@@ -32,6 +34,8 @@
 
 mod activation;
 mod arithmetic;
+mod byte_matmul;
+mod byte_matrix;
 mod cells;
 mod conditioning;
 mod elementary;
@@ -44,16 +48,19 @@ mod noise;
 mod norm;
 mod oscillator;
 mod peak;
+mod quantise;
 mod recurrent;
 mod simd;
 mod timewise;
 
+pub use byte_matrix::{ByteColumns, ByteMatrix, byte_width};
 pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
 pub use timewise::{Binary, Convolution, FRAMES_OF_A_VECTOR, Rows, TapWeights, Unary};
 
+use simd::bytes::{ByteKernel, ByteLevel};
 use simd::{Kernel, Level};
 
 /// One variant of the arithmetic, usable on this CPU.
@@ -62,22 +69,32 @@ use simd::{Kernel, Level};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: Level,
+    bytes: ByteLevel,
 }
 
 impl Kernels {
     /// The fastest variant this CPU has.
     pub fn detect() -> Kernels {
-        Kernels { level: Level::detect() }
+        Kernels::of(Level::detect())
     }
 
     /// The variant every CPU has: the reference for the others, and slow.
     pub fn scalar() -> Kernels {
-        Kernels { level: Level::SCALAR }
+        Kernels::of(Level::SCALAR)
     }
 
     /// All variants usable on this CPU, scalar first.
     pub fn available() -> Vec<Kernels> {
-        Level::available().into_iter().map(|level| Kernels { level }).collect()
+        Level::available().into_iter().map(Kernels::of).collect()
+    }
+
+    /// All ways to compute products of bytes on this CPU, scalar first: more than there are of other kernels.
+    pub fn available_for_bytes() -> Vec<Kernels> {
+        ByteLevel::available().into_iter().map(|(level, bytes)| Kernels { level, bytes }).collect()
+    }
+
+    fn of(level: Level) -> Kernels {
+        Kernels { level, bytes: ByteLevel::of(level) }
     }
 
     /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
@@ -85,8 +102,18 @@ impl Kernels {
         self.level.name()
     }
 
+    /// What computes products of bytes: `"scalar"`, `"avx2"`, `"avx_vnni"`, `"avx512_vnni"`, `"neon"` or `"neon_dot"`.
+    pub fn name_for_bytes(self) -> &'static str {
+        self.bytes.name()
+    }
+
     #[inline]
     fn run<K: Kernel>(self, kernel: K) {
         self.level.run(kernel);
+    }
+
+    #[inline]
+    fn run_bytes<K: ByteKernel>(self, kernel: K) {
+        self.bytes.run(kernel);
     }
 }

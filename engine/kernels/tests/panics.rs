@@ -1,6 +1,6 @@
 //! Lengths that do not fit are refused before anything is computed.
 
-use ondes_kernels::{Columns, HarmonicFrame, Kernels, PackedMatrix};
+use ondes_kernels::{ByteColumns, ByteMatrix, Columns, HarmonicFrame, Kernels, PackedMatrix};
 
 fn dense() -> PackedMatrix {
     PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
@@ -44,6 +44,60 @@ fn results_that_overlap() {
 #[should_panic(expected = "a bias per output")]
 fn too_short_a_bias() {
     PackedMatrix::new(4, 1, 1, |_, _, _| 1.0, Some(&[1.0]));
+}
+
+fn multiply_bytes(frames: usize, first: usize, count: usize, y: usize) {
+    let w = ByteMatrix::new(4, 2, 5, |_, _, _| 1, &[1.0; 4], &[0.0; 4]);
+    let (bytes, scales) = (vec![128; frames * 12], vec![1.0; frames]);
+    let columns = ByteColumns { bytes: &bytes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
+    Kernels::detect().byte_matmul(&w, columns, &mut vec![0.0; y], 4);
+}
+
+#[test]
+fn a_product_of_bytes_that_fits() {
+    multiply_bytes(4, 4, 2, 8);
+}
+
+#[test]
+#[should_panic(expected = "columns end in frame Some(3) of 3")]
+fn bytes_beyond_the_frames() {
+    multiply_bytes(3, 4, 2, 8);
+}
+
+#[test]
+#[should_panic(expected = "a tap ends at Some(13) of a frame of 12 bytes")]
+fn bytes_beyond_their_frame() {
+    multiply_bytes(4, 5, 2, 8);
+}
+
+#[test]
+#[should_panic(expected = "product ends at")]
+fn products_of_bytes_beyond_the_slice() {
+    multiply_bytes(4, 4, 2, 7);
+}
+
+#[test]
+#[should_panic(expected = "no opposite")]
+fn a_weight_below_all() {
+    let _ = ByteMatrix::new(1, 1, 1, |_, _, _| -128, &[1.0], &[0.0]);
+}
+
+#[test]
+#[should_panic(expected = "a scale per output")]
+fn too_few_scales() {
+    let _ = ByteMatrix::new(2, 1, 1, |_, _, _| 1, &[1.0], &[0.0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "sums of 66313 products do not fit")]
+fn sums_beyond_32_bits() {
+    let _ = ByteMatrix::new(1, 1, 66_313, |_, _, _| 1, &[1.0], &[0.0]);
+}
+
+#[test]
+#[should_panic(expected = "a scale for each frame")]
+fn frames_without_scales() {
+    Kernels::detect().quantise(&[0.0; 6], 3, &mut [0; 8], &mut [0.0; 1]);
 }
 
 #[test]

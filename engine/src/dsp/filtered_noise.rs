@@ -61,6 +61,22 @@ impl NoiseFilter {
     }
 }
 
+impl NoiseFilter {
+    /// The matrix `[tap][band]` that turns magnitudes into the half of the response that lies behind its middle, with which it
+    /// begins; the other half mirrors it. The last of `taps / 2 + 1` is left out: the window is 0 there.
+    #[must_use]
+    pub fn half_response(self) -> Vec<f32> {
+        let length = self.taps();
+        let cosine = |n: usize| (std::f64::consts::TAU * (n % length) as f64 / length as f64).cos();
+        let value = |tap: usize, band: usize| {
+            let edge = band == 0 || band == self.bands - 1;
+            let weight = if edge { 1.0 } else { 2.0 } / length as f64;
+            (weight * (0.5 + 0.5 * cosine(tap)) * cosine(band * tap)) as f32
+        };
+        (0..length / 2).flat_map(|tap| (0..self.bands).map(move |band| value(tap, band))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +88,22 @@ mod tests {
         for (bin, row) in filter.response().chunks_exact(65).enumerate() {
             let gain: f32 = row.iter().sum();
             assert!((gain - 1.0).abs() < 1e-6, "bin {bin}: {gain}");
+        }
+    }
+
+    #[test]
+    fn half_of_the_response_has_the_spectrum_of_the_whole() {
+        let filter = NoiseFilter { bands: 5, hop: 16 };
+        let (half, fft) = (filter.half_response(), filter.fft());
+        for (bin, row) in filter.response().chunks_exact(5).enumerate() {
+            for (band, &gain) in row.iter().enumerate() {
+                let term = |tap: usize| {
+                    let angle = std::f64::consts::TAU * (bin * tap) as f64 / fft as f64;
+                    f64::from(half[tap * 5 + band]) * angle.cos()
+                };
+                let sum = term(0) + 2.0 * (1..4).map(term).sum::<f64>();
+                assert!((sum - f64::from(gain)).abs() < 1e-6, "bin {bin}, band {band}: {sum} against {gain}");
+            }
         }
     }
 

@@ -22,6 +22,24 @@ pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32])
     }
 }
 
+/// Fills `out` with normally distributed noise, mean 0 and variance 1: values `position ..` of the noise of that seed. Value `i` is
+/// made of samples `2 i` and `2 i + 1` of [`fill`] (Box & Muller, Ann. Math. Statist. 29(2), 1958).
+pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f32]) {
+    const PIECE: usize = 64;
+    let mut pairs = [0.0; 2 * PIECE];
+    for piece in out.chunks_mut(PIECE) {
+        let pairs = &mut pairs[..2 * piece.len()];
+        fill(kernels, seed, position.wrapping_mul(2), pairs);
+        for (value, pair) in piece.iter_mut().zip(pairs.chunks_exact(2)) {
+            // In (0, 1], whose logarithm is finite.
+            let radius = 0.5 - 0.5 * f64::from(pair[0]);
+            let angle = std::f64::consts::PI * f64::from(pair[1]);
+            *value = ((-2.0 * radius.max(f64::MIN_POSITIVE).ln()).sqrt() * angle.cos()) as f32;
+        }
+        position = position.wrapping_add(piece.len() as u64);
+    }
+}
+
 /// SplitMix64's finaliser (Steele et al., OOPSLA 2014).
 fn mix64(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,6 +62,19 @@ mod tests {
         for lag in [1, 2, 64, 192] {
             assert!(mean(&mut noise.iter().zip(&noise[lag..]).map(|(a, b)| a * b)).abs() < 0.01, "lag {lag}");
         }
+    }
+
+    #[test]
+    fn normal_noise_has_the_moments_of_a_normal_distribution() {
+        let mut noise = vec![0.0; 1 << 16];
+        fill_normal(Kernels::detect(), 3, 0, &mut noise);
+        let moment = |power: i32| noise.iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / noise.len() as f64;
+        for (power, expected, tolerance) in [(1, 0.0, 0.02), (2, 1.0, 0.03), (3, 0.0, 0.08), (4, 3.0, 0.15)] {
+            assert!((moment(power) - expected).abs() < tolerance, "moment {power}: {}", moment(power));
+        }
+        let mut part = [0.0; 70];
+        fill_normal(Kernels::detect(), 3, 1001, &mut part);
+        assert_eq!(part, noise[1001..1071]);
     }
 
     #[test]

@@ -32,6 +32,12 @@ pub enum Fault {
         /// The largest that is accepted.
         limit: u64,
     },
+    /// A program, where none is to be run.
+    #[error("a TorchScript program, which only runs where it is opened by name")]
+    Program,
+    /// A program cannot be run, or libtorch is not there.
+    #[error(transparent)]
+    Torch(#[from] crate::torch::TorchError),
     /// Something in the header makes no sense.
     #[error("{0}")]
     Header(String),

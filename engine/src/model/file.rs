@@ -1,23 +1,26 @@
 //! Model files: `NAME.ondes`, a safetensors file whose metadata holds the JSON header and a checksum.
 //!
-//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named.
+//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named. They run nothing: what is a
+//! program they refuse, and [`crate::torch::open`] opens it.
 //! Any safetensors reader sees the weights; Ondes also checks that header and weights are those that were written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::Path;
 
 use memmap2::Mmap;
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::TensorView;
 
 use super::import::{self, Imported};
-use super::{FORMAT, Fault, Header, Model, ModelError, Tensor, Weights, limits};
+use super::{FORMAT, FORMAT_COMPRESSED, Fault, Header, Model, ModelError, Weights, limits, tensors};
 
 /// Key of the JSON header in the metadata.
 const HEADER_KEY: &str = "ondes";
 /// Key of the checksum in the metadata.
 const CHECKSUM_KEY: &str = "blake3";
+/// Key of the names of the weights whose products may be computed on bytes, a JSON list; there only where there are any.
+const PRODUCTS_KEY: &str = "int8";
 
 /// Endings of files that may be models, without the dot: ours, and those of captures.
 pub const EXTENSIONS: [&str; 3] = ["ondes", "nam", "json"];
@@ -36,6 +39,23 @@ pub fn read(path: &Path) -> Result<Model, ModelError> {
 /// [`ModelError`] names the file and what is wrong with it.
 pub fn open(path: &Path) -> Result<Imported, ModelError> {
     let at = ModelError::at(path);
+    let bytes = bytes(path)?;
+    if is_program(&bytes) {
+        return Err(at(Fault::Program));
+    }
+    if !looks_foreign(&bytes) {
+        return Ok(Imported { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
+    }
+    let Imported { model, notes } = import::parse(&bytes).map_err(&at)?;
+    Ok(Imported { model: named(model, path).map_err(at)?, notes })
+}
+
+/// The bytes of a file that may be a model.
+///
+/// # Errors
+/// [`ModelError`] names the file and why it cannot be one.
+pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelError> {
+    let at = ModelError::at(path);
     let file = std::fs::File::open(path).map_err(|error| at(error.into()))?;
     let metadata = file.metadata().map_err(|error| at(error.into()))?;
     if !metadata.is_file() {
@@ -46,12 +66,13 @@ pub fn open(path: &Path) -> Result<Imported, ModelError> {
     if length == 0 {
         return Err(at(Fault::NotAModel("the file is empty".into())));
     }
-    let bytes = map(&file).map_err(|error| at(error.into()))?;
-    if !looks_foreign(&bytes) {
-        return Ok(Imported { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
-    }
-    let Imported { model, notes } = import::parse(&bytes).map_err(&at)?;
-    Ok(Imported { model: named(model, path).map_err(at)?, notes })
+    map(&file).map_err(|error| at(error.into()))
+}
+
+/// Whether the bytes are those of a TorchScript program: a ZIP archive, which could never be the length that our files begin with.
+#[must_use]
+pub(crate) fn is_program(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
 }
 
 /// Whether the bytes are those of a capture: JSON, which could never be the length that our files begin with.
@@ -66,7 +87,7 @@ fn named(model: Model, path: &Path) -> Result<Model, Fault> {
     if !model.header().card.name.trim().is_empty() || stem.is_empty() {
         return Ok(model);
     }
-    let mut header = model.header().clone();
+    let mut header = model.header.clone();
     header.card.name = stem;
     Model::new(header, model.weights)
 }
@@ -101,16 +122,10 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
     let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
     check_version(json)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(&error))?;
-    let mut weights = Weights::default();
-    for (name, view) in tensors.iter() {
-        Fault::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
-        if view.dtype() != Dtype::F32 {
-            return Err(Fault::weight(name, format!("is {:?}, F32 is needed", view.dtype())));
-        }
-        let data =
-            view.data().chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]]));
-        weights.insert(name, Tensor { shape: view.shape().to_vec(), data: data.collect() });
-    }
+    let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
+    let products: BTreeSet<String> =
+        products.map_err(|error| Fault::Header(format!("the list of int8 products: {error}")))?.unwrap_or_default();
+    let weights = tensors::read(&tensors, &products)?;
     let header: Header = serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
     match texts.get(CHECKSUM_KEY) {
@@ -127,31 +142,32 @@ fn check_version(json: &str) -> Result<(), Fault> {
     }
     let Version { format } =
         serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
-    if format == u64::from(FORMAT) {
+    if (u64::from(FORMAT)..=u64::from(FORMAT_COMPRESSED)).contains(&format) {
         return Ok(());
     }
-    Err(Fault::Version { found: format, supported: FORMAT })
+    Err(Fault::Version { found: format, supported: FORMAT_COMPRESSED })
 }
 
 /// The bytes of a model's file.
 ///
 /// # Errors
-/// [`Fault::Header`] when the weights cannot be laid out as safetensors.
+/// [`Fault::Header`] when the weights cannot be laid out as safetensors, [`Fault::Program`] where there are none.
 pub fn serialize(model: &Model) -> Result<Vec<u8>, Fault> {
+    if model.program().is_some() {
+        return Err(Fault::Program);
+    }
     let json = encode_header(model.header())?;
-    let bytes: Vec<(&str, &[usize], Vec<u8>)> = model
-        .weights()
-        .iter()
-        .map(|(name, tensor)| {
-            let data = tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect();
-            (name, tensor.shape.as_slice(), data)
-        })
-        .collect();
+    let written = tensors::write(model.weights());
     let as_fault = |error: safetensors::SafeTensorError| Fault::Header(error.to_string());
-    let views = bytes.iter().map(|(name, shape, data)| Ok((*name, TensorView::new(Dtype::F32, shape.to_vec(), data)?)));
+    let views = written.iter().map(|one| Ok((&one.name, TensorView::new(one.dtype, one.shape.clone(), &one.bytes)?)));
     let views: Vec<_> = views.collect::<Result<_, _>>().map_err(as_fault)?;
-    let texts =
+    let mut texts =
         HashMap::from([(CHECKSUM_KEY.to_owned(), model.content_hash().to_owned()), (HEADER_KEY.to_owned(), json)]);
+    let products = tensors::products(model.weights());
+    if !products.is_empty() {
+        let names = serde_json::to_string(&products).map_err(|error| Fault::Header(error.to_string()))?;
+        texts.insert(PRODUCTS_KEY.to_owned(), names);
+    }
     safetensors::serialize(views, Some(texts)).map_err(as_fault)
 }
 
@@ -177,18 +193,28 @@ fn encode_header(header: &Header) -> Result<String, Fault> {
     serde_json::to_string(header).map_err(|error| Fault::Header(format!("the header: {error}")))
 }
 
-/// BLAKE3 over the header and over names, shapes and values of all weights, in hexadecimal.
+/// BLAKE3 over the header and over names, shapes and values of all weights as they are stored, in hexadecimal.
 pub(super) fn content_hash(header: &Header, weights: &Weights) -> Result<String, Fault> {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
+    let extents = |shape: &[usize]| shape.iter().flat_map(|&extent| (extent as u64).to_le_bytes()).collect::<Vec<u8>>();
     part(encode_header(header)?.as_bytes());
     for (name, tensor) in weights.iter() {
         part(name.as_bytes());
-        part(&tensor.shape.iter().flat_map(|&extent| (extent as u64).to_le_bytes()).collect::<Vec<u8>>());
-        part(&tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+        part(&extents(tensor.shape()));
+        // Where all are F32, nothing needs to be said about it.
+        if header.format != FORMAT {
+            part(tensor.values().storage().name().as_bytes());
+        }
+        part(&tensor.values().bytes());
+        if let Some(scaled) = tensor.scaled() {
+            part(&extents(&scaled.scale_shape));
+            part(&scaled.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<u8>>());
+            part(&[u8::from(scaled.products)]);
+        }
     }
     Ok(hasher.finalize().to_hex().to_string())
 }

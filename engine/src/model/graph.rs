@@ -47,7 +47,7 @@ pub struct Method {
     pub inputs: Vec<Port>,
     /// What comes out.
     pub outputs: Vec<Port>,
-    /// The network, each node after those it reads.
+    /// The network, each node after those it reads; none where the method is one of a program ([`Method::is_code`]).
     pub nodes: Vec<Node>,
 }
 
@@ -84,6 +84,13 @@ impl Shapes {
 }
 
 impl Method {
+    /// Whether it is code and no graph: it has no nodes, and what it gives is none of its inputs.
+    #[must_use]
+    pub fn is_code(&self) -> bool {
+        let passes = |port: &Port| self.inputs.iter().any(|input| input.name == port.name);
+        self.nodes.is_empty() && !self.outputs.is_empty() && !self.outputs.iter().any(passes)
+    }
+
     /// Follows the nodes and checks that each fits those it reads.
     ///
     /// # Errors
@@ -129,6 +136,19 @@ impl Method {
             reads.push(inputs);
         }
         let mut shown = Vec::new();
+        if self.is_code() {
+            for port in &self.outputs {
+                if port.channels == 0 || port.ratio == 0 || !self.block.is_multiple_of(port.ratio) {
+                    return Err(fault(format!(
+                        "output {:?} has {} channels at ratio {} in a block of {}",
+                        port.name, port.channels, port.ratio, self.block
+                    )));
+                }
+                shown.push(values.len());
+                values.push(Shape { channels: port.channels, ratio: port.ratio });
+            }
+            return Ok(Shapes { values, reads, shown });
+        }
         for port in &self.outputs {
             let Some(&value) = by_name.get(port.name.as_str()) else {
                 return Err(fault(format!("output {:?} names no node", port.name)));

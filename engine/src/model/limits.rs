@@ -4,6 +4,8 @@ use super::{Fault, Header, Method, Op, graph::Shapes};
 
 /// Largest file, bytes: far above any network that could be played in real time.
 pub const FILE_BYTES: usize = 2 << 30;
+/// Largest program, bytes: it is held in memory.
+pub const PROGRAM_BYTES: usize = 1 << 30;
 /// Largest JSON header, bytes.
 pub const HEADER_BYTES: usize = 8 << 20;
 /// Longest name or text of one line, bytes.
@@ -22,6 +24,8 @@ pub const CHANNELS: usize = 16_384;
 pub const LATENTS: usize = 1024;
 /// Longest block and largest ratio, samples.
 pub const BLOCK: usize = 65_536;
+/// Longest latency that a node may state, samples: ten seconds at 192 kHz.
+pub const LATENCY: usize = 1_920_000;
 /// Longest impulse response, samples: ten seconds at 192 kHz.
 pub const TAPS: usize = 1_920_000;
 /// Most values that one stream of a method may hold (histories, states, one block of every value): 64 MiB, several times
@@ -36,8 +40,8 @@ pub const EXECUTOR_VALUES: usize = 256 << 20;
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
 
 pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
-    if header.format != super::FORMAT {
-        return Err(Fault::Version { found: header.format.into(), supported: super::FORMAT });
+    if !(super::FORMAT..=super::FORMAT_COMPRESSED).contains(&header.format) {
+        return Err(Fault::Version { found: header.format.into(), supported: super::FORMAT_COMPRESSED });
     }
     if !SAMPLE_RATES.contains(&header.sample_rate) {
         return Err(Fault::Header(format!("a sample rate of {} Hz is out of range", header.sample_rate)));
@@ -79,6 +83,9 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault
     }
     for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
         Fault::limit("the length of a node's name", node.name.len(), NAME_BYTES)?;
+        if let Op::Latency { samples } = node.op {
+            Fault::limit("the latency of a node", samples, LATENCY)?;
+        }
         if let Op::Convolve { taps } = node.op {
             Fault::limit("the length of an impulse response", taps, TAPS)?;
         }
@@ -100,7 +107,7 @@ fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), Fault> {
     if method.warm_up == 0 {
         return Ok(());
     }
-    let sounds = |op: &Op| matches!(op, Op::Harmonic | Op::FilteredNoise | Op::Convolve { .. });
+    let sounds = |op: &Op| matches!(op, Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } | Op::Convolve { .. });
     if let Some(node) = method.nodes.iter().find(|node| sounds(&node.op)) {
         let reason = "makes sound of its own or is a room, and such a method cannot warm up".into();
         return Err(Fault::Node { method: method.name.clone(), node: node.name.clone(), reason });
@@ -124,6 +131,7 @@ pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, 
         let frames = match node.op {
             Op::Conv1d { kernel, dilation, .. } => (kernel - 1).saturating_mul(dilation).saturating_mul(2),
             Op::ConvTranspose1d { kernel, stride, .. } => 2 * (kernel / stride),
+            Op::Delay { frames } => frames.saturating_mul(2),
             // The spectra of the response and of the past, each over twice its length.
             Op::Convolve { taps } => taps.saturating_mul(4),
             _ => 1,

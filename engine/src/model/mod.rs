@@ -1,10 +1,12 @@
 //! A model as data: what it is, what it can do, its graph and its weights.
 //!
 //! Read in this order: [`graph`] (methods, ports, nodes), [`op`] (what a node does, its shapes and weights), [`control`],
-//! [`card`], [`variant`], [`file`] (safetensors with a JSON header), [`import`] (captures of other programs) and [`limits`]
+//! [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (the same model in fewer bits), [`file`]
+//! (safetensors with a JSON header), [`import`] (captures of other programs), [`program`] (models that are code) and [`limits`]
 //! (what a file may ask of us). Nothing here computes sound; executors do.
 
 pub mod card;
+pub mod compression;
 pub mod control;
 pub mod error;
 pub mod file;
@@ -12,8 +14,13 @@ pub mod graph;
 pub mod import;
 pub mod limits;
 pub mod op;
+pub mod program;
+pub mod storage;
+mod tensors;
 pub mod variant;
 pub mod weights;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +28,24 @@ pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{Fault, ModelError};
 pub use graph::{Method, Node, Port, Shape};
-pub use op::Op;
+pub use op::{Distribution, Op};
+pub use program::Program;
+pub use storage::Storage;
 pub use variant::Variant;
 pub use weights::{Tensor, Weights};
 
 use crate::instrument::Performance;
 
-/// The version of the file format that this engine writes and reads.
+/// The version of the file format of models whose weights are all F32: what every engine reads.
 pub const FORMAT: u32 = 1;
+/// That of models with weights in fewer bits ([`Storage`]); the newest that this engine reads.
+pub const FORMAT_COMPRESSED: u32 = 2;
 
 /// All of a model but its weights; the JSON header of a model file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// File format version, [`FORMAT`].
+    /// File format version: [`FORMAT`] where all weights are F32, else [`FORMAT_COMPRESSED`].
     pub format: u32,
     /// What the model is to a player.
     pub kind: Kind,
@@ -68,6 +79,7 @@ impl Header {
 pub struct Model {
     header: Header,
     weights: Weights,
+    program: Option<Arc<Program>>,
     content_hash: String,
 }
 
@@ -81,6 +93,9 @@ impl Model {
         let mut expected = std::collections::BTreeMap::new();
         for method in &header.methods {
             let shapes = method.infer()?;
+            if method.is_code() {
+                return Err(Fault::Header(format!("method {:?} has no nodes", method.name)));
+            }
             limits::check_method(method, &shapes)?;
             for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
                 for spec in node.op.weights(&inputs) {
@@ -94,8 +109,28 @@ impl Model {
             }
         }
         weights.check(&expected)?;
+        if header.format == FORMAT && !weights.are_plain() {
+            let reason = format!("a model of format {FORMAT} has weights that are not F32");
+            return Err(Fault::Header(reason));
+        }
         let content_hash = file::content_hash(&header, &weights)?;
-        Ok(Self { header, weights, content_hash })
+        Ok(Self { header, weights, program: None, content_hash })
+    }
+
+    /// A model that is a program; its methods have ports and no nodes.
+    ///
+    /// # Errors
+    /// [`Fault`] names the first method or size that does not fit.
+    pub fn of_program(header: Header, program: Program) -> Result<Self, Fault> {
+        limits::check_header(&header)?;
+        for method in &header.methods {
+            limits::check_method(method, &method.infer()?)?;
+            if !(method.is_code() && program.calls.contains_key(&method.name)) {
+                return Err(Fault::Header(format!("method {:?} is none of the program's", method.name)));
+            }
+        }
+        let content_hash = blake3::hash(&program.bytes).to_hex().to_string();
+        Ok(Self { header, weights: Weights::default(), program: Some(Arc::new(program)), content_hash })
     }
 
     /// All but the weights.
@@ -110,7 +145,13 @@ impl Model {
         &self.weights
     }
 
-    /// The BLAKE3 hash of header and weights, 64 hexadecimal digits; equal for equal sound.
+    /// What runs it, where it is no graph.
+    #[must_use]
+    pub fn program(&self) -> Option<&Arc<Program>> {
+        self.program.as_ref()
+    }
+
+    /// The BLAKE3 hash of header and weights, or of a program's file, 64 hexadecimal digits; equal for equal sound.
     #[must_use]
     pub fn content_hash(&self) -> &str {
         &self.content_hash
@@ -119,7 +160,22 @@ impl Model {
     /// Number of weights.
     #[must_use]
     pub fn parameters(&self) -> usize {
-        self.weights.iter().map(|(_, tensor)| tensor.data.len()).sum()
+        let own: usize = self.weights.iter().map(|(_, tensor)| tensor.values().len()).sum();
+        own + self.program.as_ref().map_or(0, |program| program.parameters)
+    }
+
+    /// Samples by which what comes out of one of its methods is behind what goes in ([`Method::latency_samples`]), or as a program says.
+    #[must_use]
+    pub fn latency_samples(&self, method: &Method) -> usize {
+        let call = self.program.as_ref().and_then(|program| program.calls.get(&method.name));
+        call.map_or_else(|| method.latency_samples(), |call| call.delay)
+    }
+
+    /// Samples for which sound still comes out of one of its methods after all that goes in has ended ([`Method::tail_samples`]).
+    #[must_use]
+    pub fn tail_samples(&self, method: &Method) -> usize {
+        let rate = self.header.sample_rate;
+        if self.program.is_some() { Program::tail_samples(rate) } else { method.tail_samples(rate) }
     }
 
     /// The method of that name.

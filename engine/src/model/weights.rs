@@ -1,16 +1,16 @@
 //! Weights by name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Fault;
+use super::storage::{Scaled, Storage, Values, halved};
 
 /// A dense tensor, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// Extent of each dimension, outermost first.
-    pub shape: Vec<usize>,
-    /// `shape.iter().product()` values.
-    pub data: Vec<f32>,
+    shape: Vec<usize>,
+    values: Values,
 }
 
 impl Tensor {
@@ -19,9 +19,70 @@ impl Tensor {
     /// # Panics
     /// When the number of values is not the product of the shape.
     #[must_use]
-    pub fn new(shape: &[usize], data: Vec<f32>) -> Self {
-        assert_eq!(shape.iter().product::<usize>(), data.len(), "shape and values must agree");
-        Self { shape: shape.to_vec(), data }
+    pub fn new(shape: &[usize], values: Vec<f32>) -> Self {
+        Self::stored(shape, Values::F32(values))
+    }
+
+    /// A tensor of values that are stored in some way.
+    ///
+    /// # Panics
+    /// When the number of values is not the product of the shape.
+    #[must_use]
+    pub fn stored(shape: &[usize], values: Values) -> Self {
+        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+        Self { shape: shape.to_vec(), values }
+    }
+
+    /// Extent of each dimension, outermost first.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The numbers, `shape().iter().product()` of them; made anew where they are not stored as F32.
+    #[must_use]
+    pub fn floats(&self) -> Cow<'_, [f32]> {
+        self.values.floats(&self.shape)
+    }
+
+    /// The numbers as they are stored.
+    #[must_use]
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Bytes and scales, where it is stored as such.
+    #[must_use]
+    pub fn scaled(&self) -> Option<&Scaled> {
+        match &self.values {
+            Values::I8(scaled) => Some(scaled),
+            _ => None,
+        }
+    }
+
+    /// Bytes that the numbers take, with their scales.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.values.len() * self.values.storage().bytes()
+            + self.scaled().map_or(0, |scaled| size_of_val(scaled.scales.as_slice()))
+    }
+
+    /// The same numbers in 16 bits, each the nearest; `storage` is [`Storage::F16`] or [`Storage::Bf16`].
+    ///
+    /// # Errors
+    /// [`Fault::Header`] when one is too large for that.
+    pub fn halved(&self, storage: Storage) -> Result<Self, Fault> {
+        Ok(Self { shape: self.shape.clone(), values: halved(&self.floats(), storage)? })
+    }
+
+    /// The same numbers in eight bits with those scales ([`Scaled`]), each the nearest.
+    ///
+    /// # Panics
+    /// When the scales do not fit.
+    #[must_use]
+    pub fn scaled_by(&self, scale_shape: &[usize], scales: Vec<f32>, products: bool) -> Self {
+        let scaled = Scaled::nearest(&self.floats(), &self.shape, scale_shape, scales, products);
+        Self { shape: self.shape.clone(), values: Values::I8(scaled) }
     }
 }
 
@@ -55,6 +116,12 @@ impl Weights {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
+    /// Whether all of them are stored as F32.
+    #[must_use]
+    pub fn are_plain(&self) -> bool {
+        self.0.values().all(|tensor| tensor.values.storage() == Storage::F32)
+    }
+
     /// Whether these are exactly the expected weights, all finite.
     pub(super) fn check(&self, expected: &BTreeMap<String, Vec<usize>>) -> Result<(), Fault> {
         for (name, shape) in expected {
@@ -62,8 +129,8 @@ impl Weights {
             if &tensor.shape != shape {
                 return Err(Fault::weight(name, format!("has shape {:?}, {shape:?} is needed", tensor.shape)));
             }
-            if !tensor.data.iter().all(|value| value.is_finite()) {
-                return Err(Fault::weight(name, "holds a NaN or an infinity"));
+            if let Some(fault) = tensor.values.fault(shape) {
+                return Err(Fault::weight(name, fault));
             }
         }
         match self.0.keys().find(|name| !expected.contains_key(*name)) {

@@ -36,6 +36,9 @@ impl Executor {
         max_blocks: usize,
     ) -> Result<Self, Fault> {
         assert!(streams > 0 && max_blocks > 0, "a step needs a stream and a block");
+        if model.program().is_some() {
+            return Err(Fault::Program);
+        }
         let plan = Plan::new(model, method, kernels, streams, max_blocks)?;
         let arena = vec![0.0; plan.arena];
         let active = Vec::with_capacity(streams);
@@ -66,10 +69,16 @@ impl Executor {
         self.plan.steps.iter_mut().for_each(|step| step.layer.settle());
     }
 
-    /// Name of the executor and of its kernels, such as `native avx2`.
+    /// Name of the executor and of its kernels, such as `native avx2`; with `, int8 avx_vnni` where some products are computed
+    /// on bytes, and by what.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("native {}", self.kernels.name())
+        let in_bytes = if self.plan.steps.iter().any(|step| step.layer.in_bytes()) {
+            format!(", int8 {}", self.kernels.name_for_bytes())
+        } else {
+            String::new()
+        };
+        format!("native {}{in_bytes}", self.kernels.name())
     }
 
     /// Bytes of the arena, of all states and of the packed weights.
@@ -138,6 +147,11 @@ impl Executor {
     /// Names of the nodes in the order in which they run.
     pub fn steps(&self) -> impl Iterator<Item = &str> {
         self.plan.steps.iter().map(|step| step.name.as_str())
+    }
+
+    /// Those of them some of whose products are computed on bytes.
+    pub fn steps_in_bytes(&self) -> impl Iterator<Item = &str> {
+        self.plan.steps.iter().filter(|step| step.layer.in_bytes()).map(|step| step.name.as_str())
     }
 
     /// The values of an output port after [`Executor::run`], `[stream][frame][channel]`.

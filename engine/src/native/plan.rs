@@ -75,7 +75,12 @@ impl Plan {
             let in_place = is_update(&node.op)
                 && is_only_reader(&shapes, input_shapes.len(), shapes.reads[index][0])
                 && reads[1..].iter().all(|other| other.offset < reads[0].offset);
-            let makes = if in_place { reads[0] } else { place(node_shapes[index]) };
+            let shape = node_shapes[index];
+            let makes = if in_place {
+                Place { offset: reads[0].offset, channels: shape.channels, frames: method.block / shape.ratio }
+            } else {
+                place(shape)
+            };
             let inputs: Vec<_> = shapes.reads[index].iter().map(|&value| shapes.values[value]).collect();
             let build = Build {
                 kernels,
@@ -121,6 +126,10 @@ fn is_update(op: &Op) -> bool {
             | Op::Snake
             | Op::Softplus
             | Op::ExpSigmoid
+            | Op::Exp
+            | Op::Latency { .. }
+            | Op::Interleave { .. }
+            | Op::Unmirror
             | Op::Film
             | Op::Add
             | Op::Multiply

@@ -44,6 +44,10 @@ pub(super) trait Network<S>: Send {
     fn name(&self) -> String;
     /// Bytes of weights, states and buffers.
     fn bytes(&self) -> usize;
+    /// Whether a hop may take memory, or wait.
+    fn may_allocate(&self) -> bool {
+        false
+    }
     /// The last latents of a seat.
     fn latents(&self, _seat: usize) -> &[f32] {
         &[]
@@ -125,6 +129,10 @@ impl<S: Seat, N: Network<S>> Playable for Batch<S, N> {
 
     fn tail_samples(&self) -> usize {
         self.tail
+    }
+
+    fn may_allocate(&self) -> bool {
+        self.network.may_allocate()
     }
 
     fn open(&mut self, seat: usize, start: &Start) {

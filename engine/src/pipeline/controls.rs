@@ -100,15 +100,17 @@ impl InstrumentControl {
     }
 }
 
-/// The controls of a model as it is played: those that it lists and, for a codec, those of its latents ([`latent_controls`]).
+/// The controls of a model as it is played: those that it lists and, for a codec or a generator, those of its latents ([`latent_controls`])
+/// and of its prior.
 ///
 /// [`latent_controls`]: super::latent_controls
 #[must_use]
 pub fn controls(header: &Header) -> Vec<Control> {
     let mut controls = header.controls.clone();
-    if header.kind == Kind::Codec {
+    if matches!(header.kind, Kind::Codec | Kind::Generator) {
         let listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
-        controls.extend(codec::latent_controls(codec::latents(header)).filter(|control| !listed(control)));
+        let own = codec::latent_controls(codec::latents(header)).chain(codec::prior_control(header));
+        controls.extend(own.filter(|control| !listed(control)));
     }
     controls
 }

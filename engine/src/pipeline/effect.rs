@@ -42,19 +42,19 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
         return Err(PipelineError::Oversampling(factor));
     }
     let hop = HOP.next_multiple_of(method.block);
-    let stage = Stage::new(model, method, &names, hop, options.kernels, options.seats, factor)?;
+    let stage = Stage::new(model, method, &names, hop, options.running(), options.seats, factor)?;
     let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
     let through = Through {
         sample_rate: header.sample_rate,
         unit: method.block,
         hop,
-        delay: method.latency_samples() + stage.latency_samples(),
+        delay: model.latency_samples(method) + stage.latency_samples(),
         names: &names,
         knobs: &knobs,
     };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
     // The filters are symmetric: what is before their middle is behind it, too.
-    let tail = lines[0].tail_samples(method.tail_samples(header.sample_rate) + stage.latency_samples());
+    let tail = lines[0].tail_samples(model.tail_samples(method) + stage.latency_samples());
     let seats = || Vec::with_capacity(options.seats);
     let forward = Forward { stage, playing: seats(), alike: seats() };
     Ok(Batch::new(lines, forward, options.seed, tail))
@@ -91,6 +91,10 @@ impl Network<Line> for Forward {
 
     fn bytes(&self) -> usize {
         self.stage.bytes()
+    }
+
+    fn may_allocate(&self) -> bool {
+        self.stage.may_allocate()
     }
 }
 

@@ -25,8 +25,7 @@ impl Ensemble {
         Ok(Self(match model.header().kind {
             Kind::Instrument => Box::new(instrument::make(model, options)?),
             Kind::Effect => Box::new(effect::make(model, options)?),
-            Kind::Codec => Box::new(codec::make(model, options)?),
-            kind @ Kind::Generator => return Err(PipelineError::Kind(kind.name())),
+            Kind::Codec | Kind::Generator => Box::new(codec::make(model, options)?),
         }))
     }
 
@@ -70,6 +69,10 @@ impl Playable for Ensemble {
 
     fn tail_samples(&self) -> usize {
         self.0.tail_samples()
+    }
+
+    fn may_allocate(&self) -> bool {
+        self.0.may_allocate()
     }
 
     fn open(&mut self, seat: usize, start: &Start) {

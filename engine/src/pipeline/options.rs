@@ -4,6 +4,7 @@ use ondes_kernels::Kernels;
 
 use super::cue::CueFull;
 use crate::dsp::resample::ResampleError;
+use crate::executor::{Backend, Device, Running};
 use crate::model::{Fault, Kind};
 
 /// What drives an instrument. Models of other kinds hear the input, whatever is said here.
@@ -37,6 +38,17 @@ pub struct PipelineOptions {
     pub oversampling: usize,
     /// Which of its variants an effect plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
     pub size: f32,
+    /// What runs an effect's or a codec's graph; programs are run by libtorch, and instruments by our own code, whatever is said here.
+    pub backend: Backend,
+    /// Where libtorch computes.
+    pub device: Device,
+}
+
+impl PipelineOptions {
+    /// How networks are run.
+    pub(super) fn running(&self) -> Running {
+        Running { backend: self.backend, device: self.device, kernels: self.kernels }
+    }
 }
 
 impl Default for PipelineOptions {
@@ -51,6 +63,8 @@ impl Default for PipelineOptions {
             seats: 1,
             oversampling: 1,
             size: 1.0,
+            backend: Backend::default(),
+            device: Device::default(),
         }
     }
 }
@@ -58,9 +72,6 @@ impl Default for PipelineOptions {
 /// Why a model cannot be played like this.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// Models that run on their own are not played yet.
-    #[error("the model is of kind {0}, which cannot be played yet")]
-    Kind(&'static str),
     /// The model's methods do not make what its kind says.
     #[error(transparent)]
     Model(#[from] Fault),

@@ -16,6 +16,11 @@ pub trait Playable: Send {
     /// Host samples that still sound after all that drives the sound has ended.
     fn tail_samples(&self) -> usize;
 
+    /// Whether playing may take memory, or wait: then it has no place in an audio callback.
+    fn may_allocate(&self) -> bool {
+        false
+    }
+
     /// Begins anew in a seat: nothing has been heard, all controls are at their defaults, and the next sample to be processed
     /// is number `start.at`.
     fn open(&mut self, seat: usize, start: &Start);

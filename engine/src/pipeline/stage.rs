@@ -1,15 +1,13 @@
 //! One method of a model that sound goes through, at work for all lines in one batch.
 
-use ondes_kernels::Kernels;
-
 use super::line::Line;
 use crate::dsp::oversample::Oversampler;
+use crate::executor::{Execute, Running};
 use crate::model::{Fault, Header, Method, Model, Port};
-use crate::native::Executor;
 
 /// A method, what goes in, and what its controls feed.
 pub(super) struct Stage {
-    executor: Executor,
+    executor: Box<dyn Execute>,
     /// The input that no control feeds.
     main: usize,
     /// The others.
@@ -54,6 +52,21 @@ pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<Str
     Ok((fed.into_iter().map(|port| port.name.clone()).collect(), main))
 }
 
+/// The inputs of a method that makes something on its own, all of which controls feed, by name.
+///
+/// # Errors
+/// [`Fault::Header`] when there is one that none feeds.
+pub(super) fn all_fed(header: &Header, method: &Method) -> Result<Vec<String>, Fault> {
+    let is_fed = |port: &&Port| port.channels == 1 && header.controls.iter().any(|control| control.name == port.name);
+    match method.inputs.iter().find(|port| !is_fed(port)) {
+        None => Ok(method.inputs.iter().map(|port| port.name.clone()).collect()),
+        Some(port) => {
+            let what = format!("method {:?}: no control feeds its input {:?}", method.name, port.name);
+            Err(Fault::Header(what))
+        }
+    }
+}
+
 /// The first output of a method.
 ///
 /// # Errors
@@ -84,27 +97,27 @@ impl Stage {
         method: &Method,
         names: &[String],
         hop: usize,
-        kernels: Kernels,
+        running: Running,
         seats: usize,
         phases: usize,
     ) -> Result<Self, Fault> {
-        let (_, main) = inputs(model.header(), method)?;
+        let main = method.inputs.iter().position(|port| !names.contains(&port.name)).unwrap_or_default();
         let fed = method.inputs.iter().enumerate().filter_map(|(input, port)| {
             let fed = names.iter().position(|name| *name == port.name)?;
             Some(Fed { input, port: fed, ratio: port.ratio })
         });
         Ok(Self {
-            executor: Executor::new(model, &method.name, kernels, phases * seats, hop / method.block)?,
-            main: method.inputs.iter().position(|port| port.name == main.name).unwrap_or_default(),
+            executor: running.prepare(model, method, phases * seats, hop / method.block)?,
+            main,
             fed: fed.collect(),
             block: method.block,
-            channels: (main.channels, output(method)?.channels),
+            channels: (method.inputs.get(main).map_or(1, |port| port.channels), output(method)?.channels),
             phases,
             streams: Vec::with_capacity(phases * seats),
             samplers: if phases == 1 {
                 Vec::new()
             } else {
-                (0..seats).map(|_| Oversampler::new(phases, hop, kernels)).collect()
+                (0..seats).map(|_| Oversampler::new(phases, hop, running.kernels)).collect()
             },
             high: vec![0.0; phases * hop],
         })
@@ -112,6 +125,10 @@ impl Stage {
 
     pub fn name(&self) -> String {
         self.executor.name()
+    }
+
+    pub fn may_allocate(&self) -> bool {
+        self.executor.may_allocate()
     }
 
     pub fn bytes(&self) -> usize {

@@ -13,7 +13,7 @@ pub enum Driver {
     /// In the callback where its worst block takes less than a quarter of the block's time, else by the worker.
     #[default]
     Auto,
-    /// In the callback.
+    /// In the callback; what may allocate or wait is played by the worker all the same.
     Inline,
     /// By the worker, with that much time for it in host samples, or else as little as is safe. It never has less than one
     /// block.
@@ -54,7 +54,7 @@ pub(super) fn place(
 ) -> Result<Place, String> {
     let forced = match driver {
         Driver::Offline => return Ok(Place::Offline),
-        Driver::Inline => return Ok(Place::Inline),
+        Driver::Inline if !playable.may_allocate() => return Ok(Place::Inline),
         Driver::Worker { latency: Some(latency) } => {
             let most = (HISTORY_S * f64::from(setup.sample_rate)) as usize;
             if latency > most {
@@ -62,8 +62,8 @@ pub(super) fn place(
             }
             return Ok(Place::Worker(latency.max(setup.max_block)));
         }
-        Driver::Worker { latency: None } => true,
-        Driver::Auto => false,
+        Driver::Worker { latency: None } | Driver::Inline => true,
+        Driver::Auto => playable.may_allocate(),
     };
     let worst = worst_block(playable, maker, setup)?;
     let block = length(setup.max_block, setup.sample_rate);

@@ -61,12 +61,12 @@ impl Maker for Patch {
     }
 
     fn name(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, oversampling, size, .. } = self.options;
+        let PipelineOptions { voices, kernels, oversampling, size, backend, device, .. } = self.options;
         let source = if self.hears() { Source::Sound } else { Source::Notes };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         // Sizes that take the same variant are the same.
         let variant = self.model.header().variant(size).map(|variant| &variant.method);
-        Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {kernels}"))
+        Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {kernels} {backend:?} {device}"))
     }
 
     fn hears(&self) -> bool {

@@ -111,7 +111,13 @@ impl TorchGraph {
         shown.collect()
     }
 
-    fn node<'w>(
+    /// The shapes of all values.
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// What a node makes of whole sequences that start from silence.
+    pub(crate) fn node<'w>(
         &self,
         op: &Op,
         inputs: &[&Tensor],
@@ -167,6 +173,7 @@ impl TorchGraph {
                 x + (&alpha * x).sin().square() / (alpha + 1e-9)
             }
             Op::Softplus => x.softplus(),
+            Op::Exp => x.exp(),
             Op::ExpSigmoid => 2.0 * (std::f64::consts::LN_10 * x.log_sigmoid()).exp() + 1e-7,
             Op::Gate => {
                 let halves = x.chunk(2, 1);
@@ -181,11 +188,35 @@ impl TorchGraph {
             Op::Concat => Tensor::cat(inputs, 1),
             Op::Split { start, channels } => x.narrow(1, start as i64, channels as i64),
             Op::Affine { scale, offset } => x * f64::from(scale) + f64::from(offset),
+            Op::Delay { frames } => {
+                let kept = (x.size()[2] - frames as i64).max(0);
+                x.narrow(2, 0, kept).constant_pad_nd([x.size()[2] - kept, 0])
+            }
+            Op::Latency { .. } => x.shallow_clone(),
+            Op::Interleave { factor } => {
+                let (batch, channels, frames) = x.size3().expect("[batch, channels, frames]");
+                let (factor, left) = (factor as i64, channels / factor as i64);
+                let parts = x.view([batch, factor, left, frames]).permute([0, 2, 3, 1]);
+                parts.reshape([batch, left, frames * factor])
+            }
+            Op::Unmirror => unmirror(x),
+            Op::Noise { channels, distribution, number } => {
+                synthesis::noise(x, channels, distribution, number, Noise { seed: noise_seed })
+            }
+            Op::ShapedNoise { bands, hop } => synthesis::shaped_noise(x, inputs[1], bands, hop),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
             Op::Convolve { .. } => synthesis::convolve(x, weight("impulse")),
         }
     }
+}
+
+/// [`Op::Unmirror`].
+fn unmirror(x: &Tensor) -> Tensor {
+    let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
+    let parity = |length: i64| Tensor::arange(length, (x.kind(), x.device())).remainder(2.0);
+    let (odd, second) = (parity(channels).view([1, -1, 1]), parity(frames));
+    x * (1.0 - 2.0 * odd * (1.0 - second))
 }
 
 /// [`Op::FastTanh`].
@@ -199,7 +230,7 @@ fn fast_tanh(x: &Tensor) -> Tensor {
 }
 
 /// What a recurrent layer makes of a sequence, and its state after it.
-fn recurrent<'w>(
+pub(crate) fn recurrent<'w>(
     op: &Op,
     x: &Tensor,
     weight: &impl Fn(&str) -> &'w Tensor,

@@ -1,12 +1,30 @@
-//! Runs a graph on libtorch, whole sequences at once and with gradients.
+//! Runs graphs and TorchScript programs on libtorch.
 //!
-//! [`weights`] brings weights to libtorch and back; [`graph`] runs the nodes of a method; [`synthesis`] holds the ops that make
-//! sound. The native executor of the engine computes the same, frame by frame; parity tests hold the two together.
+//! As a crate it is for training: [`weights`] brings weights to libtorch and back; [`graph`] runs the nodes of a method, whole
+//! sequences at once and with gradients; [`synthesis`] holds the ops that make sound. The native executor of the engine computes the
+//! same, frame by frame; parity tests hold the two together.
+//!
+//! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`] what
+//! it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what [`nn_tilde`] or
+//! [`neutone`] has agreed on; [`call`] calls it by either. [`device`] and [`threads`] say where, and on how many cores.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod call;
+mod device;
+#[expect(unsafe_code, reason = "a C interface")]
+mod exports;
 pub mod graph;
+mod graph_step;
+mod neutone;
+mod nn_tilde;
+mod program;
+#[expect(unsafe_code, reason = "calls C++")]
+mod script;
+mod step;
+mod streaming;
 mod synthesis;
+mod threads;
 pub mod weights;
 
 pub use graph::{Memory, TorchGraph};

@@ -7,6 +7,7 @@
 use ondes_engine::Kernels;
 use ondes_engine::dsp::filtered_noise::NoiseFilter;
 use ondes_engine::dsp::noise;
+use ondes_engine::model::Distribution;
 use tch::{Device, Kind, Tensor};
 
 /// [`ondes_engine::model::Op::Harmonic`]: `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
@@ -94,6 +95,35 @@ pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> T
     };
     let sum = (1..parts).fold(later(0), |sum, part| sum + later(part));
     sum.reshape([batch, 1, frames * hop])
+}
+
+/// [`ondes_engine::model::Op::Noise`]: the same values as the native executor's, `[B, channels, F]` for `x [B, C, F]`.
+pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, number: u32, noise: Noise) -> Tensor {
+    let (batch, _, frames) = x.size3().expect("[batch, channels, frames]");
+    let length = frames as usize * channels;
+    let mut values = vec![0.0_f32; batch as usize * length];
+    for (stream, row) in values.chunks_exact_mut(length.max(1)).enumerate() {
+        let seed = noise::stream_seed(noise::stream_seed(noise.seed, stream as u64), number.into());
+        match distribution {
+            Distribution::Uniform => noise::fill(Kernels::detect(), seed, 0, row),
+            Distribution::Normal => noise::fill_normal(Kernels::detect(), seed, 0, row),
+        }
+    }
+    Tensor::from_slice(&values).view([batch, frames, channels as i64]).transpose(1, 2).to_device(x.device())
+}
+
+/// [`ondes_engine::model::Op::ShapedNoise`]: `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`; gives `[B, C, F · hop]`.
+pub(crate) fn shaped_noise(magnitudes: &Tensor, noise: &Tensor, bands: usize, hop: usize) -> Tensor {
+    let (batch, _, frames) = magnitudes.size3().expect("[batch, channels, frames]");
+    let (bands, hop) = (bands as i64, hop as i64);
+    let apart = |x: &Tensor, width: i64| x.transpose(1, 2).reshape([batch, frames, -1, width]);
+    let taps = 2 * (bands - 1);
+    let response = apart(magnitudes, bands).fft_irfft(taps, -1, "backward").roll([taps / 2], [-1]);
+    let response = response * Tensor::hann_window(taps, (Kind::Float, magnitudes.device()));
+    let response = response.constant_pad_nd([0, hop - taps]).roll([-taps / 2], [-1]);
+    let spectrum = |x: Tensor| x.fft_rfft(2 * hop, -1, "backward");
+    let sound = (spectrum(response) * spectrum(apart(noise, hop))).fft_irfft(2 * hop, -1, "backward");
+    sound.narrow(3, 0, hop).permute([0, 2, 1, 3]).reshape([batch, -1, frames * hop])
 }
 
 /// [`ondes_engine::model::Op::Convolve`]: `audio [B, 1, T]`, `impulse [taps]`; gives `[B, 1, T]`.

@@ -10,12 +10,12 @@ use tch::{Device, Kind, Tensor};
 pub struct TorchWeights(pub BTreeMap<String, Tensor>);
 
 impl TorchWeights {
-    /// Copies weights to a device.
+    /// Copies weights to a device, as 32-bit floats however they are stored.
     #[must_use]
     pub fn new(weights: &Weights, device: Device) -> Self {
         let tensor = |plain: &PlainTensor| {
-            let shape: Vec<i64> = plain.shape.iter().map(|&extent| extent as i64).collect();
-            Tensor::from_slice(&plain.data).view(shape.as_slice()).to_device(device)
+            let shape: Vec<i64> = plain.shape().iter().map(|&extent| extent as i64).collect();
+            Tensor::from_slice(&plain.floats()).view(shape.as_slice()).to_device(device)
         };
         Self(weights.iter().map(|(name, plain)| (name.to_owned(), tensor(plain))).collect())
     }

@@ -4,7 +4,9 @@ mod common;
 
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
-use ondes_engine::model::{Kind, Method, Op, Port};
+use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::{Distribution, Kind, Method, Op, Port};
+use ondes_engine::native::Executor;
 use ondes_tests::{model, port, random, single};
 use ondes_torch::{Memory, TorchGraph, TorchWeights};
 use rand::RngExt;
@@ -98,6 +100,7 @@ fn activations() {
         Op::Snake,
         Op::Softplus,
         Op::ExpSigmoid,
+        Op::Exp,
         Op::LayerNorm,
         Op::Gate,
         Op::Affine { scale: 0.7, offset: -0.2 },
@@ -117,6 +120,33 @@ fn joins() {
     check(Op::Multiply, &ports(&[9, 1]), 4, -1.0..1.0);
     check(Op::Concat, &ports(&[3, 5, 1]), 4, -1.0..1.0);
     check(Op::Split { start: 2, channels: 5 }, &x(9), 4, -1.0..1.0);
+}
+
+#[test]
+fn time() {
+    check(Op::Delay { frames: 0 }, &x(3), 4, -1.0..1.0);
+    check(Op::Delay { frames: 7 }, &x(3), 4, -1.0..1.0);
+    check(Op::Delay { frames: 100 }, &x(3), 4, -1.0..1.0);
+    check_warmed(Op::Delay { frames: 30 }, &x(3), 4, -1.0..1.0, 22);
+    check(Op::Latency { samples: 5 }, &x(3), 4, -1.0..1.0);
+    check(Op::Interleave { factor: 4 }, &[port("x", 12, 4)], 8, -1.0..1.0);
+    check(Op::Unmirror, &[port("x", 7, 4)], 8, -1.0..1.0);
+}
+
+#[test]
+fn noise() {
+    for distribution in [Distribution::Uniform, Distribution::Normal] {
+        for number in [0, 3] {
+            check(Op::Noise { channels: 5, distribution, number }, &x(2), 4, -1.0..1.0);
+        }
+    }
+    let shaped = |channels: usize, bands: usize, hop: usize| {
+        let ports = [port("magnitudes", channels * bands, hop), port("noise", channels * hop, hop)];
+        check(Op::ShapedNoise { bands, hop }, &ports, hop, -1.0..1.0);
+    };
+    shaped(3, 5, 64);
+    shaped(16, 5, 8);
+    shaped(1, 2, 2);
 }
 
 #[test]
@@ -172,5 +202,40 @@ fn recurrent_layers_go_on_where_they_ended() {
         // Without the memory the later part is another.
         let anew = graph.run(&weights, &[sound.narrow(2, 18, 32)], 0).remove(0);
         assert!((whole.narrow(2, 18, 32) - anew).abs().max().double_value(&[]) > 1e-3, "{label}");
+    }
+}
+
+/// Weights in eight bits are the same numbers to both. Where the native executor brings what they multiply to eight bits, too, each
+/// value is off by up to 1/254 of the largest of its frame: noise of some 0.5 % of uniform values.
+#[test]
+fn weights_in_eight_bits() {
+    let (streams, blocks, block) = (3, 40, 8);
+    let conv = |outputs, kernel, stride, dilation, groups| Op::Conv1d { outputs, kernel, stride, dilation, groups };
+    for (op, channels, ratio) in [
+        (Op::Linear { outputs: 97 }, 65, 2),
+        (conv(33, 3, 1, 2, 1), 67, 2),
+        (conv(64, 4, 2, 1, 2), 136, 2),
+        (Op::ConvTranspose1d { outputs: 34, kernel: 8, stride: 4 }, 66, 8),
+        (Op::Gru { hidden: 65, initial_state: false }, 33, 2),
+        (Op::Lstm { hidden: 64, initial_state: true }, 70, 2),
+    ] {
+        let label = format!("{op:?}");
+        let original = model(Kind::Effect, vec![single(op, &[port("x", channels, ratio)], block)], 1);
+        let mut random = random(2);
+        let values = (0..streams * blocks * block / ratio * channels).map(|_| random.random_range(-1.0..1.0)).collect();
+        let inputs = [values];
+        for (precision, on_bytes, bound) in [(Precision::Stored8, 0, 1e-5), (Precision::Computed8, 1, 1e-2)] {
+            let compressed = original.compressed(Scaling::default(), |_| precision).expect("there are scales");
+            let executor = Executor::new(&compressed, "forward", Kernels::detect(), 1, 1).expect("it fits");
+            assert_eq!(executor.steps_in_bytes().count(), on_bytes, "{label}");
+            let reference = torch(&compressed, "forward", streams, &inputs);
+            for kernels in Kernels::available_for_bytes() {
+                let ours = native(&compressed, "forward", kernels, streams, blocks, &inputs);
+                let error = relative_rms(&ours, &reference);
+                println!("{label}, {precision:?} with {}: {error:e}", kernels.name_for_bytes());
+                assert!(error <= bound, "{label}, {precision:?} with {}: {error:e}", kernels.name_for_bytes());
+                assert!(on_bytes == 0 || error > 1e-5, "{label}: nothing was brought to bytes");
+            }
+        }
     }
 }

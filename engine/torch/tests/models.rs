@@ -4,6 +4,7 @@ mod common;
 
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
+use ondes_engine::model::compression::{Precision, Scaling};
 use ondes_engine::model::{Model, file};
 use ondes_tests::{bundled_models, random};
 use rand::RngExt;
@@ -25,7 +26,7 @@ fn control(name: &str, frames: usize, seed: u64) -> Vec<f32> {
     wander.collect()
 }
 
-fn check(model: &Model, method: &str, label: &str) {
+fn check(model: &Model, method: &str, label: &str, bound: f64) {
     let (streams, blocks) = (2, 250);
     let plan = model.method(method).expect("it is there");
     let inputs: Vec<Vec<f32>> = plan
@@ -41,7 +42,7 @@ fn check(model: &Model, method: &str, label: &str) {
     for kernels in Kernels::available() {
         let error = relative_rms(&native(model, method, kernels, streams, blocks, &inputs), &reference);
         println!("{label} {method} with {}: {error:e}", kernels.name());
-        assert!(error <= 1e-5, "{label} {method} with {}: {error:e}", kernels.name());
+        assert!(error <= bound, "{label} {method} with {}: {error:e}", kernels.name());
     }
 }
 
@@ -57,7 +58,22 @@ fn every_bundled_model() {
         let model = file::read(&path).expect("bundled models are whole");
         assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{label} is larger than 4 MB");
         for method in &model.header().methods {
-            check(&model, &method.name, &label);
+            check(&model, &method.name, &label, 1e-5);
+        }
+    }
+}
+
+/// In eight bits: the same weights to both; where products are computed on bytes, libtorch does not.
+#[test]
+fn every_bundled_model_in_eight_bits() {
+    for path in bundled_models() {
+        let label = path.display().to_string();
+        let model = file::read(&path).expect("bundled models are whole");
+        for (precision, bound) in [(Precision::Stored8, 1e-5), (Precision::Computed8, 2e-2)] {
+            let model = model.compressed(Scaling::default(), |_| precision).expect("there are scales");
+            for method in &model.header().methods {
+                check(&model, &method.name, &format!("{label} {precision:?}"), bound);
+            }
         }
     }
 }

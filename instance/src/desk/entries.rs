@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ondes_engine::model::file;
+use ondes_engine::torch;
 use ondes_ui::{Entry, EntryId, Source, quality_line};
 use serde::{Deserialize, Serialize};
 
@@ -56,8 +56,9 @@ impl Origin {
                     let what = if path.is_dir() { "a folder" } else { "no file" };
                     return Err(format!("{}: {what}, not a model", path.display()));
                 }
-                let model = file::read(path).map_err(|error| error.to_string())?;
-                Ok((model.into(), Some(path.clone())))
+                // Whoever has it played by name wants it to run, if it is a program.
+                let opened = torch::open(path).map_err(|error| error.to_string())?;
+                Ok((opened.model.into(), Some(path.clone())))
             }
         }
     }

@@ -1,22 +1,25 @@
 //! `ondes bench`: what a model takes in an audio callback of this machine.
 //!
-//! [`trial`] plays it as it would be played live and measures every block; here is the command line and what is said.
-
-mod trial;
+//! [`Trial`] plays it as it would be played live; here every block is measured, and said what came of it.
 
 use std::path::PathBuf;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use ondes_engine::Kernels;
+use ondes_engine::executor::Device;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
+use ondes_engine::trial::Trial;
 use serde::Serialize;
 
+use crate::interrupt;
 use crate::play;
-use crate::render::parse_size;
+use crate::render::{Executor, parse_size};
 use crate::terminal;
-use trial::Trial;
+
+/// Sound that is played before anything is measured, seconds: caches, the clock of the CPU, and the model's memory.
+const WARM_S: f64 = 0.5;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +27,7 @@ Examples:
   ondes bench amp.ondes --block 64 --rate 48000 --seconds 20
   ondes bench wind --json | jq .ns_per_sample.p99
 
-The model runs in the callback, as with --driver inline. An instrument holds notes, a new chord every second, with as many
+The model runs in the callback, as with --driver inline; what libtorch runs is played by the worker, but is measured in the same way. An instrument holds notes, a new chord every second, with as many
 voices as it has, at most four; an effect or a codec hears a sweep and noise, always the same. The load is the share
 of the time between two callbacks; what is above 100 % is heard as a gap. Close other programs: they are measured, too.";
 
@@ -46,6 +49,12 @@ pub struct BenchArguments {
     /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
     pub size: f32,
+    /// What runs an effect's or a codec's network
+    #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = Executor::Native)]
+    pub executor: Executor,
+    /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
+    pub device: Device,
     /// Prints one JSON object
     #[arg(long)]
     pub json: bool,
@@ -162,17 +171,25 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let named = |error: String| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
-    let trial = Trial::new(&model, setup, arguments.size).map_err(named)?;
+    let options = PipelineOptions {
+        sample_rate,
+        size: arguments.size,
+        backend: arguments.executor.into(),
+        device: arguments.device,
+        ..PipelineOptions::default()
+    };
+    let mut trial = Trial::new(&model, setup, &options).map_err(named)?;
     let source = trial.source();
-    let options = PipelineOptions { sample_rate, source, size: arguments.size, ..PipelineOptions::default() };
+    let options = PipelineOptions { source, ..options };
     let pipeline = Pipeline::new(&model, &options).map_err(|error| named(error.to_string()))?;
     let input = trial.what();
-    let measured = trial.run(arguments.seconds)?;
+    let blocks_s = play_blocks(&mut trial, arguments.seconds)?;
+    trial.check().map_err(named)?;
     let block_s = f64::from(arguments.block) / f64::from(sample_rate);
-    let taken_s: f64 = measured.blocks_s.iter().sum();
-    let blocks = measured.blocks_s.len();
+    let taken_s: f64 = blocks_s.iter().sum();
+    let blocks = blocks_s.len();
     let seconds = blocks as f64 * block_s;
-    let worst_s = measured.blocks_s.iter().copied().fold(0.0, f64::max);
+    let worst_s = blocks_s.iter().copied().fold(0.0, f64::max);
     let report = Report {
         model: path.to_string(),
         name: header.card.name.clone(),
@@ -184,18 +201,33 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         blocks,
         seconds,
         realtime_factor: seconds / taken_s,
-        ns_per_sample: Spread::of(measured.blocks_s.iter().map(|s| 1e9 * s / f64::from(arguments.block)).collect()),
+        ns_per_sample: Spread::of(blocks_s.iter().map(|s| 1e9 * s / f64::from(arguments.block)).collect()),
         load: taken_s / seconds,
         load_worst: worst_s / block_s,
-        late_blocks: measured.blocks_s.iter().filter(|taken_s| **taken_s > block_s).count(),
-        latency_samples: measured.latency_samples,
-        latency_ms: 1e3 * measured.latency_samples as f64 / f64::from(sample_rate),
+        late_blocks: blocks_s.iter().filter(|taken_s| **taken_s > block_s).count(),
+        latency_samples: trial.latency_samples(),
+        latency_ms: 1e3 * trial.latency_samples() as f64 / f64::from(sample_rate),
         executor: pipeline.executor(),
         kernels: Kernels::detect().name(),
         flush_to_zero: true,
         memory_bytes: pipeline.bytes(),
     };
     terminal::print(&if arguments.json { serde_json::to_string(&report)? } else { report.text() })
+}
+
+/// Plays, and gives the time that each block of so many seconds took, seconds; one at least.
+fn play_blocks(trial: &mut Trial, seconds: f64) -> anyhow::Result<Vec<f64>> {
+    interrupt::listen();
+    let (warm, measured) = (trial.blocks(WARM_S), trial.blocks(seconds));
+    let mut blocks_s = Vec::with_capacity(measured);
+    for block in 0..warm + measured {
+        interrupt::check()?;
+        let taken = trial.block();
+        if block >= warm {
+            blocks_s.push(taken.as_secs_f64());
+        }
+    }
+    Ok(blocks_s)
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ondes_engine::Kernels;
 use ondes_engine::instrument::{Event, EventKind};
-use ondes_engine::model::{Fault, Kind, Method, Model};
-use ondes_engine::native::Executor;
+use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineError, PipelineOptions, Source};
 use serde::Serialize;
 
@@ -33,21 +31,16 @@ pub struct Cost {
     pub latency_ms: f64,
 }
 
-/// Measures a model as a player would use it; one that cannot be played yet, method by method.
+/// Measures a model as a player would use it.
 ///
 /// # Errors
 /// When the model cannot be played.
 pub fn measure(model: &Model) -> Result<Vec<Cost>, PipelineError> {
     match model.header().kind {
-        Kind::Instrument => {
-            return Ok(vec![measure_note(model)?, measure_sound(model, "following a recording", BUDGET / 2)?]);
-        }
-        Kind::Effect | Kind::Codec => return Ok(vec![measure_sound(model, "a recording", BUDGET)?]),
-        Kind::Generator => {}
+        Kind::Instrument => Ok(vec![measure_note(model)?, measure_sound(model, "following a recording", BUDGET / 2)?]),
+        Kind::Effect | Kind::Codec => Ok(vec![measure_sound(model, "a recording", BUDGET)?]),
+        Kind::Generator => Ok(vec![measure_sound(model, "on its own", BUDGET)?]),
     }
-    let methods = &model.header().methods;
-    let budget = BUDGET / methods.len().max(1) as u32;
-    Ok(methods.iter().map(|method| measure_method(model, method, budget)).collect::<Result<_, _>>()?)
 }
 
 /// One held note through the whole pipeline.
@@ -100,29 +93,6 @@ fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: 
         latency_samples,
         latency_ms: 1e3 * latency_samples as f64 / rate,
     }
-}
-
-/// One stream of a method.
-fn measure_method(model: &Model, method: &Method, budget: Duration) -> Result<Cost, Fault> {
-    let mut executor = Executor::new(model, &method.name, Kernels::detect(), 1, 1)?;
-    let ns_per_sample = time(budget, method.block, || {
-        executor.begin(&[0], 1);
-        for port in 0..method.inputs.len() {
-            executor.input(port).fill(0.1);
-        }
-        executor.run();
-    });
-    let rate = f64::from(model.header().sample_rate);
-    let latency_samples = method.latency_samples();
-    Ok(Cost {
-        what: method.name.clone(),
-        executor: executor.name(),
-        ns_per_sample,
-        realtime_factor: 1e9 / (ns_per_sample * rate),
-        memory_bytes: executor.bytes(),
-        latency_samples,
-        latency_ms: 1e3 * latency_samples as f64 / rate,
-    })
 }
 
 /// ns per sample of a step of `samples` samples. The first quarter of the time warms up caches and clock.

@@ -70,7 +70,15 @@ impl Text {
         }
         self.row("file", &format!("{}, {}, format {}", facts.file, bytes(facts.file_bytes), facts.format));
         self.row("sample rate", &format!("{} Hz", facts.sample_rate));
-        self.row("parameters", &grouped(facts.parameters));
+        let stored = facts.storage.iter().map(|stored| {
+            let share = 100.0 * stored.weights as f64 / facts.parameters.max(1) as f64;
+            format!("{share:.0} % {}, {}", stored.storage, bytes(stored.bytes as u64))
+        });
+        let stored = stored.collect::<Vec<_>>().join("; ");
+        self.row("parameters", &format!("{} ({stored})", grouped(facts.parameters)));
+        for (index, note) in facts.program.iter().flatten().enumerate() {
+            self.row(if index == 0 { "program" } else { "" }, note);
+        }
         if let Some(performance) = &facts.performance {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
             let voices = match (performance.mode, performance.polyphony) {
@@ -94,6 +102,7 @@ impl Text {
             ]
         });
         self.table("on this CPU", rows.collect());
+        self.row("real time", if facts.holds_in_real_time { "holds here" } else { "too heavy to hold here" });
     }
 
     fn provenance(&mut self, facts: &Facts) {
@@ -131,8 +140,23 @@ fn method_row(method: &MethodFacts) -> Vec<String> {
         method.name.clone(),
         format!("{} → {}", ports(&method.inputs), ports(&method.outputs)),
         format!("latency {} samples ({:.1} ms)", method.latency_samples, method.latency_ms),
-        format!("{:.1} M multiply-adds/s", 1e-6 * method.multiply_adds_per_second),
+        match method.nodes {
+            // A program does not tell.
+            0 => String::new(),
+            _ => format!("{:.1} M multiply-adds/s", 1e-6 * method.multiply_adds_per_second),
+        },
+        labels(&method.input_labels, &method.output_labels),
     ]
+}
+
+/// What channels are called, where they are.
+fn labels(inputs: &[String], outputs: &[String]) -> String {
+    let names = |labels: &[String]| labels.join(", ");
+    if inputs.is_empty() && outputs.is_empty() {
+        String::new()
+    } else {
+        format!("{} → {}", names(inputs), names(outputs))
+    }
 }
 
 /// A variant and what it costs beside the whole.

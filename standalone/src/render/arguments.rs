@@ -7,6 +7,7 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::chain::{Calibration, OutputLevel, Placement, Settings};
 use ondes_engine::dsp::tone::MOST_DB;
+use ondes_engine::executor::{Backend, Device};
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::Source;
 
@@ -40,6 +41,8 @@ Examples:
     ondes render bowed.ondes --midi songs extra/*.mid --out rendered --jobs 2 --json
   The third of eight parts of a batch, in a cluster's job array:
     ondes render wind.ondes --input takes --out whistles --shard 3/8
+  A TorchScript model for nn~, which runs on libtorch, on its CPU half:
+    ondes render rave.ts --input speech.wav --control latent1.offset=2 --device cpu
   A session with all its tracks, each of them in a file of its own besides:
     ondes render stage.ondes-session --midi song.mid --out song.wav --stems
 
@@ -61,7 +64,8 @@ add up to the mix before its limiter.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArguments {
-    /// The model file, NAME.ondes or a capture of another program, or a session, NAME.ondes-session
+    /// The model file, NAME.ondes, a capture of another program or a TorchScript model (.ts, .nm), which is a program and is run, or a
+    /// session, NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
     /// More of what --midi or --input names first; the model comes before them
@@ -96,6 +100,12 @@ pub struct RenderArguments {
     /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole. `ondes info MODEL` lists them
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
     pub size: f32,
+    /// What runs an effect's or a codec's network. TorchScript programs are always run by libtorch
+    #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = Executor::Native)]
+    pub executor: Executor,
+    /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
+    pub device: Device,
     /// What stands before and after the model.
     #[command(flatten)]
     pub chain: ChainArguments,
@@ -123,7 +133,8 @@ pub struct RenderArguments {
     /// Writes each track of a session beside the mix, after its fader: NAME-TRACK.wav
     #[arg(long)]
     pub stems: bool,
-    /// Ends a session after so many seconds [default: when all that it plays is over and has faded]
+    /// Ends a session after so many seconds [default: when all that it plays is over and has faded]; or plays a model with a prior
+    /// on its own for so long
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub seconds: Option<f64>,
     /// In a batch, files rendered at the same time; in a session, tracks [default: one for each core]
@@ -186,6 +197,24 @@ pub enum Level {
     Calibrated,
 }
 
+/// What runs a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Executor {
+    /// Our own code
+    Native,
+    /// libtorch
+    Torch,
+}
+
+impl From<Executor> for Backend {
+    fn from(executor: Executor) -> Self {
+        match executor {
+            Executor::Native => Self::Native,
+            Executor::Torch => Self::Torch,
+        }
+    }
+}
+
 /// Where a tone control stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Tone {
@@ -238,16 +267,25 @@ impl RenderArguments {
     /// When there is none or are two, or with what is for sessions only.
     pub fn check_model(&self) -> anyhow::Result<()> {
         let name = self.model.display();
-        let of_sessions = [("--stems", self.stems), ("--seconds", self.seconds.is_some())];
-        if let Some((option, _)) = of_sessions.iter().find(|(_, given)| *given) {
-            bail!("{option} is for a session, NAME.{}; {name} is a model", saved::ENDING);
+        ensure!(!self.stems, "--stems is for a session, NAME.{}; {name} is a model", saved::ENDING);
+        let is_driven = !(self.midi.is_empty() && self.input.is_empty());
+        if is_driven && self.seconds.is_some() {
+            bail!(
+                "--seconds is for a session, NAME.{}, or for a model that plays on its own, without --midi and --input",
+                saved::ENDING
+            );
         }
-        ensure!(!(self.midi.is_empty() && self.input.is_empty()), "{name}: needs --midi or --input to be played");
+        ensure!(is_driven || self.seconds.is_some(), "{name}: needs --midi or --input to be played");
         ensure!(
             self.midi.is_empty() || self.input.is_empty(),
             "{name}: is played by --midi or by --input, not by both"
         );
         Ok(())
+    }
+
+    /// For how long the model is to play on its own, seconds.
+    pub fn alone(&self) -> Option<f64> {
+        self.seconds.filter(|_| self.midi.is_empty() && self.input.is_empty())
     }
 
     /// What drives the instrument.

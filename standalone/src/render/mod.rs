@@ -20,8 +20,8 @@ mod stage;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
-pub use arguments::RenderArguments;
 pub(crate) use arguments::parse_size;
+pub use arguments::{Executor, RenderArguments};
 pub(crate) use score::Score;
 pub use score::note_name;
 
@@ -43,6 +43,9 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
     let begun = SystemTime::now();
     let model = opening::open(&arguments.model)?;
     let player = Player { model: &model, arguments };
+    if arguments.alone().is_some() {
+        return one(&player, Path::new("prior"), started);
+    }
     match arguments.single() {
         Some(source) => one(&player, source, started),
         None => batch::run(&player, begun),

@@ -1,4 +1,4 @@
-//! What drives the model: notes, or a recording.
+//! What drives the model: notes, a recording, or nothing.
 
 use std::path::Path;
 
@@ -9,10 +9,12 @@ use super::arguments::RenderArguments;
 use super::recording::Recording;
 use super::score::Score;
 
-/// A file that is open and can be played.
+/// A file that is open and can be played, or none.
 pub enum Music {
     Score(Score),
     Recording(Box<Recording>),
+    /// So many seconds of the model's own.
+    Alone(f64),
 }
 
 impl Music {
@@ -21,6 +23,9 @@ impl Music {
     /// # Errors
     /// When it is not of that kind or cannot be read.
     pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
+        if let Some(seconds) = arguments.alone() {
+            return Ok(Self::Alone(seconds));
+        }
         Ok(match arguments.source() {
             Source::Notes => Self::Score(Score::read(path, arguments.track.as_deref(), arguments.channel)?),
             Source::Sound => Self::Recording(Box::new(Recording::open(path, arguments.sample_rate)?)),
@@ -30,7 +35,7 @@ impl Music {
     /// The rate of the output when none is asked for, Hz.
     pub fn natural_rate(&self, model: &Model) -> u32 {
         match self {
-            Self::Score(_) => model.header().sample_rate,
+            Self::Score(_) | Self::Alone(_) => model.header().sample_rate,
             Self::Recording(recording) => recording.sample_rate(),
         }
     }
@@ -39,6 +44,7 @@ impl Music {
     pub fn length(&self, sample_rate: u32) -> Option<u64> {
         match self {
             Self::Score(score) => Some(score.end(sample_rate)),
+            Self::Alone(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
             Self::Recording(recording) => {
                 let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
                 recording.frames().map(|frames| (frames as f64 * scale) as u64)

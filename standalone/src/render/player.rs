@@ -12,7 +12,7 @@ use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
-use super::arguments::RenderArguments;
+use super::arguments::{Executor, RenderArguments};
 use super::destination::{Destination, Place};
 use super::music::Music;
 use super::report::{Report, amplitude_db};
@@ -75,7 +75,7 @@ impl Player<'_> {
                 score.notes(),
                 score.notes_outside(&performance, arguments.transpose),
             ),
-            Music::Recording(_) => (Vec::new(), 0, 0),
+            Music::Recording(_) | Music::Alone(_) => (Vec::new(), 0, 0),
         };
         let untold = arguments.chain.calibration().untold(self.levels());
         warnings
@@ -92,6 +92,7 @@ impl Player<'_> {
         let played = match &mut music {
             Music::Score(score) => stage.play(score.events(sample_rate))?,
             Music::Recording(recording) => stage.follow(recording)?,
+            Music::Alone(seconds) => stage.alone((*seconds * f64::from(sample_rate)).ceil() as u64)?,
         };
         let Played { pipeline, destination, in_pipeline, first_sample } = played;
         let elapsed = begun.elapsed();
@@ -181,12 +182,18 @@ impl Player<'_> {
             let (file, kind) = (arguments.model.display(), kind.name());
             bail!("{file}: the model is of kind {kind}; only instruments play notes, give it a sound with --input");
         }
+        if arguments.alone().is_some() && model.header().method("prior").is_none() {
+            bail!("{}: needs --midi or --input; only models with a prior play on their own", arguments.model.display());
+        }
         if kind != Kind::Effect && arguments.oversampling > 1 {
             let (file, kind) = (arguments.model.display(), kind.name());
             bail!("{file}: the model is of kind {kind}; only effects are oversampled");
         }
         if arguments.size < 1.0 && model.header().variants.is_empty() {
             bail!("{}: the model has only one size", arguments.model.display());
+        }
+        if kind == Kind::Instrument && arguments.executor == Executor::Torch {
+            bail!("{}: the model is of kind instrument, which our own code runs", arguments.model.display());
         }
         let options = PipelineOptions {
             sample_rate,
@@ -196,6 +203,8 @@ impl Player<'_> {
             seed: arguments.seed,
             oversampling: arguments.oversampling.into(),
             size: arguments.size,
+            backend: arguments.executor.into(),
+            device: arguments.device,
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

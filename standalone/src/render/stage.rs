@@ -2,8 +2,11 @@
 //!
 //! Where a render ends does not depend on how long its blocks are.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
 use ondes_engine::chain::Chain;
 use ondes_engine::instrument::Event;
 use ondes_engine::pipeline::Pipeline;
@@ -116,6 +119,15 @@ impl<'a> Stage<'a> {
         Ok(self.leave())
     }
 
+    /// Plays so many samples of what the model makes on its own.
+    ///
+    /// # Errors
+    /// When the sound cannot be written, or somebody interrupts.
+    pub fn alone(mut self, samples: u64) -> anyhow::Result<Played> {
+        self.advance_to(samples + self.pipeline.latency_samples() as u64)?;
+        Ok(self.leave())
+    }
+
     /// Plays on after the last event until nothing is heard.
     fn ring_out(&mut self, last: u64) -> anyhow::Result<()> {
         let check = u64::from((self.sample_rate / CHECKS_PER_S).max(1));
@@ -150,13 +162,15 @@ impl<'a> Stage<'a> {
         let sound = &mut self.block[..length];
         let begun = Instant::now();
         let heard = &mut self.heard[..length];
-        if input.is_empty() {
-            self.pipeline.process(&[], sound);
+        let driven: &[f32] = if input.is_empty() {
+            &[]
         } else {
             heard.copy_from_slice(input);
             self.chain.before(&mut [heard]);
-            self.pipeline.process(heard, sound);
-        }
+            heard
+        };
+        // A program may break down in the middle of a sound, and says why.
+        catch_unwind(AssertUnwindSafe(|| self.pipeline.process(driven, sound))).map_err(broken_down)?;
         self.chain.after(sound, heard);
         self.in_pipeline += begun.elapsed();
         self.position += length as u64;
@@ -171,5 +185,13 @@ impl<'a> Stage<'a> {
     fn leave(self) -> Played {
         let Self { pipeline, destination, in_pipeline, first_sample, .. } = self;
         Played { pipeline, destination, in_pipeline, first_sample }
+    }
+}
+
+/// What a program says when it breaks down; a mistake of our own unwinds on.
+fn broken_down(reason: Box<dyn Any + Send>) -> anyhow::Error {
+    match reason.downcast::<String>() {
+        Ok(reason) => anyhow!("the model broke down: {reason}"),
+        Err(reason) => resume_unwind(reason),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use ondes_engine::model::compression::{Precision, Scaling};
 use ondes_engine::model::{Measure, Model, Training, file};
 
 use crate::common::{Folder, codec, effect, instrument};
@@ -52,6 +53,24 @@ fn a_card_is_shown() {
     has(&["12.0 minutes of bowed"]);
     has(&["mean loudness error", "0.750 dB", "1.500 dB"]);
     has(&["hash"]);
+}
+
+#[test]
+fn compressed_weights_are_told() {
+    let folder = Folder::new();
+    let model = instrument(48_000, 192);
+    let choose = |layer: &str| if layer == "room" { Precision::Bf16 } else { Precision::F32 };
+    let compressed = model.compressed(Scaling::default(), choose).expect("nothing is too large");
+    file::write(&compressed, &folder.path("small.ondes")).expect("the model is written");
+    let output = folder.run(&["info", "small.ondes"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = text.lines().find(|line| line.starts_with("parameters")).expect("there is such a line");
+    assert!(line.contains("% F32, ") && line.contains("% BF16, 960 bytes") && text.contains("format 2"), "{text}");
+    let card = folder.json(&["info", "small.ondes"]);
+    let stored = card["storage"].as_array().expect("a list");
+    let sum: u64 = stored.iter().map(|stored| stored["weights"].as_u64().expect("a number")).sum();
+    assert_eq!(sum, model.parameters() as u64);
+    assert!(stored.iter().any(|stored| stored["storage"] == "BF16"), "{card}");
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod output;
 mod recording;
 mod session;
 mod shell;
+mod torch;

@@ -66,7 +66,7 @@ fn the_standard_is_as_large_as_it_is_known_to_be() {
     let conv = method.nodes.iter().find(|node| node.name == "array0.layer3.conv").unwrap();
     assert_eq!(conv.op, Op::Conv1d { outputs: 16, kernel: 3, stride: 1, dilation: 8, groups: 1 });
     let mixin = model.weights().get("array0.layer3.mixin", "bias");
-    assert!(mixin.data.iter().all(|bias| *bias == 0.0));
+    assert!(mixin.floats().iter().all(|bias| *bias == 0.0));
     // The second array's layers add to what the first one's head made.
     let first = method.nodes.iter().find(|node| node.name == "array1.layer0.head").unwrap();
     assert_eq!(first.inputs, ["array0.head", "array1.layer0.act"]);

@@ -24,7 +24,7 @@ impl Lstm {
     fn new(model: &Model) -> Self {
         let values = |name: &str| {
             let found = model.weights().iter().find(|(other, _)| *other == name);
-            found.unwrap_or_else(|| panic!("{name}")).1.data.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>()
+            found.unwrap_or_else(|| panic!("{name}")).1.floats().iter().map(|x| f64::from(*x)).collect::<Vec<f64>>()
         };
         let bias: Vec<f64> =
             values("layer0.bias_ih").iter().zip(values("layer0.bias_hh")).map(|(input, state)| input + state).collect();

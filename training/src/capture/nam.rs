@@ -40,25 +40,25 @@ pub fn describe(architecture: &Architecture, weights: &Weights, sample_rate: u32
 fn flat(architecture: &Architecture, weights: &Weights) -> Vec<f32> {
     let values = |name: &str| {
         let found = weights.iter().find(|(other, _)| *other == name);
-        found.map_or(&[][..], |(_, tensor)| &tensor.data)
+        found.map_or_else(Vec::new, |(_, tensor)| tensor.floats().into_owned())
     };
     match architecture {
         Architecture::WaveNet { .. } => {
-            let mut flat: Vec<f32> = architecture.slots().iter().flat_map(|slot| values(&slot.name)).copied().collect();
+            let mut flat: Vec<f32> = architecture.slots().iter().flat_map(|slot| values(&slot.name)).collect();
             flat.extend(architecture.head_scale());
             flat
         }
         Architecture::Lstm { hidden } => {
             // A row has the weight of the input, then those of the state; after the bias comes the state to start from, of zeros.
-            let rows = values("layer0.weight_hh").chunks_exact(*hidden);
+            let [from_input, from_state] = ["layer0.weight_ih", "layer0.weight_hh"].map(values);
             let mut flat = Vec::new();
-            for (input, state) in values("layer0.weight_ih").iter().zip(rows) {
+            for (input, state) in from_input.iter().zip(from_state.chunks_exact(*hidden)) {
                 flat.push(*input);
                 flat.extend(state);
             }
             flat.extend(values("layer0.bias_ih"));
             flat.extend(std::iter::repeat_n(0.0, 2 * hidden));
-            flat.extend(values("head.weight").iter().chain(values("head.bias")));
+            flat.extend(["head.weight", "head.bias"].into_iter().flat_map(values));
             flat
         }
     }

@@ -10,19 +10,20 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use ondes_engine::model::{Model, Training};
+use ondes_engine::model::{Method, Model, Training};
 use ondes_torch::{Memory, TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
-use super::architecture::Architecture;
 use super::measure::{esr, play};
+use super::network::Network;
 use super::pair::Pair;
 use super::windows::{Batch, Split, Windows};
 use crate::checkpoint::{Progress, State};
 use crate::config::TrainingConfig;
+use crate::distill::Guide;
 use crate::loss::SpectralDistance;
 use crate::optimiser::AdamW;
-use crate::trainer::{copy, device};
+use crate::trainer::{copy, device, own_weights};
 
 /// How much of the treble's raise a sample takes of the one before it: `y[t] = x[t] − 0.95 x[t − 1]`.
 const PRE_EMPHASIS: f64 = 0.95;
@@ -42,7 +43,7 @@ pub enum Length {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The network.
-    pub architecture: Architecture,
+    pub network: Network,
     /// How long.
     pub length: Length,
     /// Of initial weights and the order of windows.
@@ -67,8 +68,9 @@ impl Options {
     /// The usual ones for a network. The chunks of streams are short: a chunk costs what its samples cost, and many small steps
     /// teach far more than a few large ones, even though the gradient then sees only some milliseconds of the past.
     #[must_use]
-    pub fn usual(architecture: Architecture, checkpoint: PathBuf) -> Self {
-        let recurrent = architecture.is_recurrent();
+    pub fn usual(network: impl Into<Network>, checkpoint: PathBuf) -> Self {
+        let network = network.into();
+        let recurrent = network.is_recurrent();
         Self {
             length: Length::Epochs(100),
             seed: 0,
@@ -78,15 +80,16 @@ impl Options {
             spectral: 0.0,
             threads: 0,
             device: "auto".into(),
-            architecture,
+            network,
             checkpoint,
         }
     }
 
     /// What the weights depend on besides the pair.
     fn identity(&self) -> String {
-        let Self { architecture, length, seed, batch, window, learning_rate, spectral, .. } = self;
-        format!("{architecture:?} {length:?} {seed} {batch} {window} {learning_rate} {spectral}")
+        let Self { network, length, seed, batch, window, learning_rate, spectral, .. } = self;
+        let network = network.identity();
+        format!("{network} {length:?} {seed} {batch} {window} {learning_rate} {spectral}")
     }
 }
 
@@ -98,7 +101,10 @@ pub struct Trainer<'a> {
     windows: Windows,
     device: Device,
     untrained: Model,
+    /// Without a warm-up.
+    method: Method,
     graph: TorchGraph,
+    guide: Option<Guide>,
     distance: Option<SpectralDistance>,
     /// Mean square of the training part.
     power: f64,
@@ -116,13 +122,13 @@ impl<'a> Trainer<'a> {
         if options.threads > 0 {
             tch::set_num_threads(options.threads);
         }
-        let untrained = options.architecture.untrained(options.seed, pair.rate)?;
+        let untrained = options.network.initial(options.seed, pair.rate)?;
         let header = untrained.header();
         if let Some(base) = base {
             ensure!(base.header().methods == header.methods, "the base is a network of another shape");
         }
         let mut method = untrained.method("forward")?.clone();
-        let lead = if options.architecture.is_recurrent() { 0 } else { method.warm_up };
+        let lead = if options.network.is_recurrent() { 0 } else { method.warm_up };
         // What comes before a window is known, and need not be taken to be silence.
         method.warm_up = 0;
         let graph = TorchGraph::new(&method, header.sample_rate)?;
@@ -140,7 +146,7 @@ impl<'a> Trainer<'a> {
         };
         let optimiser = AdamW::new(&weights, &training_config(&options, 0));
         Ok(Self {
-            trained: options.architecture.slots().into_iter().map(|slot| slot.name).collect(),
+            trained: options.network.trained(),
             distance: (options.spectral > 0.0).then(|| SpectralDistance::new(device)),
             state: State { progress: Progress { step: 0, steps, best: None, identity }, weights, best, optimiser },
             options,
@@ -149,9 +155,32 @@ impl<'a> Trainer<'a> {
             windows,
             device,
             untrained,
+            method,
             graph,
+            guide: None,
             power: power.max(1e-12),
         })
+    }
+
+    /// What is zero in a matrix now stays zero.
+    pub fn keep_zeros(&mut self) {
+        self.state.optimiser.keep_zeros(&self.state.weights);
+    }
+
+    /// Learns from what goes on in a teacher, too.
+    ///
+    /// # Errors
+    /// When the network does not show what is compared.
+    pub fn follow(&mut self, guide: Guide) -> anyhow::Result<()> {
+        self.graph = TorchGraph::new(&guide.showing(&self.method), self.untrained.header().sample_rate)?;
+        for (name, matrix) in guide.matrices(self.options.seed, self.device) {
+            self.trained.push(name.clone());
+            self.state.best.0.insert(name.clone(), matrix.copy());
+            self.state.weights.0.insert(name, matrix);
+        }
+        self.state.optimiser = AdamW::new(&self.state.weights, &training_config(&self.options, 0));
+        self.guide = Some(guide);
+        Ok(())
     }
 
     /// Goes on from the last checkpoint.
@@ -166,7 +195,7 @@ impl<'a> Trainer<'a> {
 
     /// Steps of an epoch.
     fn steps_per_epoch(&self) -> u64 {
-        if self.options.architecture.is_recurrent() { self.windows.chunks() } else { self.windows.batches() }
+        if self.options.network.is_recurrent() { self.windows.chunks() } else { self.windows.batches() }
     }
 
     /// Trains to the last epoch; checkpoints after each.
@@ -187,7 +216,7 @@ impl<'a> Trainer<'a> {
         let seconds = self.split.validation as f64 / f64::from(self.pair.rate);
         println!(
             "{seconds:.0} s of sound, {} weights, {epochs} epochs of {per_epoch} steps on {:?}",
-            self.options.architecture.slots().iter().map(|slot| slot.count).sum::<usize>(),
+            self.trained.iter().map(|name| self.state.weights.0[name].numel()).sum::<usize>(),
             self.device
         );
         let style = ProgressStyle::with_template("{elapsed_precise} {bar:32} {pos}/{len} ETA {eta} {msg}")?;
@@ -224,26 +253,26 @@ impl<'a> Trainer<'a> {
     /// One round; gives the mean loss.
     fn epoch(&mut self, bar: &ProgressBar, per_epoch: u64) -> anyhow::Result<f64> {
         let epoch = self.state.progress.step;
-        let recurrent = self.options.architecture.is_recurrent();
+        let recurrent = self.options.network.is_recurrent();
         let batches: Box<dyn Iterator<Item = Batch>> = if recurrent {
             Box::new(self.windows.streams(epoch, self.device))
         } else {
             Box::new(self.windows.epoch(epoch, self.device))
         };
         let mut memory = Memory::default();
+        self.guide.iter_mut().for_each(Guide::forget);
         let mut sum = 0.0;
         for (index, batch) in batches.enumerate() {
             if !recurrent {
                 memory = Memory::default();
+                self.guide.iter_mut().for_each(Guide::forget);
             }
-            let loss = loss(
-                &self.graph,
-                &self.state.weights,
-                &batch,
-                &mut memory,
-                self.power,
-                self.distance.as_ref().map(|distance| (distance, self.options.spectral)),
-            );
+            let weights = &self.state.weights;
+            let spectral = self.distance.as_ref().map(|distance| (distance, self.options.spectral));
+            let (mut loss, features) = loss(&self.graph, weights, &batch, &mut memory, self.power, spectral);
+            if let Some(guide) = &mut self.guide {
+                loss += guide.loss(weights, &[batch.dry.shallow_clone()], &features);
+            }
             memory.detach();
             // The first chunk of a stream starts from silence where there was sound: it only warms up.
             if !(recurrent && index == 0 && per_epoch > 1) {
@@ -263,7 +292,7 @@ impl<'a> Trainer<'a> {
     /// How many epochs fit into the minutes given, one at the least. What is timed changes no weights.
     fn epochs_that_fit(&mut self, per_epoch: u64) -> u64 {
         let Length::Minutes(minutes) = self.options.length else { return 1 };
-        let recurrent = self.options.architecture.is_recurrent();
+        let recurrent = self.options.network.is_recurrent();
         let mut started = Instant::now();
         for step in 0..=TIMED_STEPS {
             if step == 1 {
@@ -276,7 +305,7 @@ impl<'a> Trainer<'a> {
             };
             let Some(batch) = batch else { return 1 };
             let memory = &mut Memory::default();
-            loss(&self.graph, &self.state.weights, &batch, memory, self.power, None).backward();
+            loss(&self.graph, &self.state.weights, &batch, memory, self.power, None).0.backward();
             self.state.weights.0.values_mut().filter(|weight| weight.grad().defined()).for_each(Tensor::zero_grad);
         }
         let pace = started.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
@@ -285,7 +314,7 @@ impl<'a> Trainer<'a> {
 
     /// The error-to-signal ratio on the validation part, as the engine plays it.
     fn validate(&self) -> anyhow::Result<f64> {
-        let weights = self.state.weights.to_plain()?;
+        let weights = own_weights(&self.untrained, &self.state.weights)?;
         let model = Model::new(self.untrained.header().clone(), weights)?;
         let Split { validation, held_out, .. } = self.split;
         // What it still hears of the training part comes before.
@@ -309,7 +338,7 @@ impl<'a> Trainer<'a> {
             seed: self.options.seed,
             validation_loss,
         });
-        Ok(Model::new(header, self.state.best.to_plain()?)?)
+        Ok(Model::new(header, own_weights(&self.untrained, &self.state.best)?)?)
     }
 
     /// How the pair was split.
@@ -331,6 +360,7 @@ fn training_config(options: &Options, steps: u64) -> TrainingConfig {
     }
 }
 
+/// The loss, and what is shown besides the sound.
 fn loss(
     graph: &TorchGraph,
     weights: &TorchWeights,
@@ -338,15 +368,17 @@ fn loss(
     memory: &mut Memory,
     power: f64,
     spectral: Option<(&SpectralDistance, f64)>,
-) -> Tensor {
-    let sound = graph.go_on(weights, &[batch.dry.shallow_clone()], 0, memory).remove(0).squeeze_dim(1);
+) -> (Tensor, Vec<Tensor>) {
+    let mut shown = graph.go_on(weights, &[batch.dry.shallow_clone()], 0, memory);
+    let sound = shown.remove(0).squeeze_dim(1);
     let (samples, length) = (sound.size()[1], batch.wet.size()[1]);
     let sound = sound.narrow(1, samples - length, length);
     let error = (&sound - &batch.wet).square().mean(Kind::Float) / power;
-    match spectral {
+    let loss = match spectral {
         Some((distance, share)) => error + share * distance.between(&brighter(&sound), &brighter(&batch.wet)),
         None => error,
-    }
+    };
+    (loss, shown)
 }
 
 fn brighter(sound: &Tensor) -> Tensor {

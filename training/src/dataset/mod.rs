@@ -41,6 +41,13 @@ pub struct Batch {
     pub audio: Tensor,
 }
 
+impl Batch {
+    /// What the ports of a `synth` are fed: pitch, loudness and as much noise as was learnt.
+    pub fn controls(&self) -> [Tensor; 3] {
+        [self.pitch.shallow_clone(), self.loudness.shallow_clone(), self.pitch.ones_like()]
+    }
+}
+
 impl Dataset {
     /// Hears all audio files below the configured folder, or finds them heard already.
     ///

@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Array, EXPONENT_SHIFT, Kernel, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums, ZERO};
+use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX2 and FMA: [`Avx2::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,16 @@ impl Avx2 {
     pub(crate) fn run<K: Kernel>(self, kernel: K) {
         #[target_feature(enable = "avx2,fma")]
         fn with_features<K: Kernel>(token: Avx2, kernel: K) {
+            kernel.run(token);
+        }
+        // SAFETY: the token proves that the CPU has the features.
+        unsafe { with_features(self, kernel) }
+    }
+
+    #[inline]
+    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+        #[target_feature(enable = "avx2,fma")]
+        fn with_features<K: ByteKernel>(token: Avx2, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the features.
@@ -66,6 +77,18 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn store_bytes(self, v: [__m256; 2], to: &mut [u8; LANES]) {
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 16 bytes the unaligned store writes.
+        unsafe {
+            let [low, high] = v.map(|v| _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO)))));
+            // Packing works in halves of registers.
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
+            let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
+        }
+    }
+
+    #[inline(always)]
     fn reverse_pairs(self, [low, high]: [__m256; 2]) -> [__m256; 2] {
         // SAFETY: the token proves that the CPU has AVX2, and nothing here touches memory.
         let reverse = |a| unsafe { _mm256_castpd_ps(_mm256_permute4x64_pd::<0b00_01_10_11>(_mm256_castps_pd(a))) };
@@ -103,5 +126,60 @@ impl Simd for Avx2 {
         duplicate_even(a) => _mm256_moveldup_ps(a);
         duplicate_odd(a) => _mm256_movehdup_ps(a);
         swap_pairs(a) => _mm256_permute_ps::<0b10_11_00_01>(a);
+    }
+}
+
+/// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, magnitudes of values times
+/// weights with the signs of the values. Two products of at most 127² each fit; those of unsigned values would not.
+impl Bytes for Avx2 {
+    type Floats = Avx2;
+    type I = [__m256i; 2];
+    type W = [__m256i; 2];
+    /// Magnitudes, and values with their signs.
+    type X = [__m256i; 2];
+
+    #[inline(always)]
+    fn floats(self) -> Avx2 {
+        self
+    }
+
+    #[inline(always)]
+    fn begin(self, _: &Sums) -> [__m256i; 2] {
+        // SAFETY: the token proves that the CPU has AVX2.
+        [unsafe { _mm256_setzero_si256() }; 2]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Quads) -> [__m256i; 2] {
+        let from = from.0.as_ptr().cast::<__m256i>();
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
+        unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
+    }
+
+    #[inline(always)]
+    fn splat(self, values: [u8; QUAD]) -> [__m256i; 2] {
+        // SAFETY: the token proves that the CPU has AVX2.
+        unsafe {
+            let offset = _mm256_set1_epi32(i32::from_le_bytes(values));
+            // Adding or taking away 128 turns over the highest bit.
+            let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(ZERO as i8));
+            [_mm256_abs_epi8(signed), signed]
+        }
+    }
+
+    #[inline(always)]
+    fn dot(self, sums: [__m256i; 2], weights: [__m256i; 2], [magnitudes, signed]: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: the token proves that the CPU has AVX2, and nothing here touches memory.
+        let add = |sums, weights| unsafe {
+            let pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(weights, signed));
+            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        };
+        [add(sums[0], weights[0]), add(sums[1], weights[1])]
+    }
+
+    #[inline(always)]
+    fn to_floats(self, sums: [__m256i; 2]) -> [__m256; 2] {
+        // SAFETY: the token proves that the CPU has AVX2.
+        sums.map(|sums| unsafe { _mm256_cvtepi32_ps(sums) })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bytes::ZERO;
 use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX-512F: [`Avx512::detect`] is the only way to one.
@@ -76,6 +77,15 @@ impl Simd for Avx512 {
         let lanes = first_lanes(to.len());
         // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not written.
         unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), lanes, v) }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: __m512, to: &mut [u8; LANES]) {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes the unaligned store writes.
+        unsafe {
+            let words = _mm512_cvtps_epi32(_mm512_add_ps(v, _mm512_set1_ps(f32::from(ZERO))));
+            _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(words));
+        }
     }
 
     operations! {

@@ -2,7 +2,8 @@
 //!
 //! A *token* ([`Simd`]) stands for a set of CPU features and can only be had where the CPU has them; the operations are
 //! its methods, so kernels are safe code. A [`Kernel`] is a computation written once for any token; [`Level`] picks the
-//! token at run time and compiles the kernel into a function with the token's features.
+//! token at run time and compiles the kernel into a function with the token's features. `bytes` has the same for products
+//! of bytes, for which there are more sets of features.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -10,9 +11,19 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_vnni;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx_vnni;
+pub(crate) mod bytes;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 mod neon;
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code)]
+mod neon_dot;
 mod scalar;
 
 /// Lanes of a vector, in every variant: one AVX-512 register, two of AVX2, four of NEON.
@@ -66,6 +77,9 @@ pub(crate) trait Simd: Copy {
     fn reverse_pairs(self, a: Self::V) -> Self::V;
     /// Lanes 8 9 … 15 8 9 … 15
     fn high_half(self, a: Self::V) -> Self::V;
+
+    /// Stores integers from −127 to 127 as bytes with an offset of 128.
+    fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);
 
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {

@@ -2,7 +2,8 @@
 
 use std::arch::aarch64::*;
 
-use super::{Array, EXPONENT_SHIFT, Kernel, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums, ZERO};
+use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of NEON: [`Neon::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,34 @@ impl Neon {
         }
         // SAFETY: the token proves that the CPU has the feature.
         unsafe { with_features(self, kernel) }
+    }
+
+    #[inline]
+    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+        #[target_feature(enable = "neon")]
+        fn with_features<K: ByteKernel>(token: Neon, kernel: K) {
+            kernel.run(token);
+        }
+        // SAFETY: the token proves that the CPU has the feature.
+        unsafe { with_features(self, kernel) }
+    }
+
+    #[inline(always)]
+    pub(super) fn load_weights(self, from: &Quads) -> [int8x16_t; 4] {
+        let from = from.0.as_ptr();
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four loads read.
+        unsafe { [vld1q_s8(from), vld1q_s8(from.add(16)), vld1q_s8(from.add(32)), vld1q_s8(from.add(48))] }
+    }
+
+    /// Four values, now signed, for each output.
+    #[inline(always)]
+    pub(super) fn splat_values(self, values: [u8; QUAD]) -> int8x16_t {
+        // SAFETY: the token proves that the CPU has NEON.
+        unsafe {
+            let offset = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(values)));
+            // Adding or taking away 128 turns over the highest bit.
+            vreinterpretq_s8_u8(veorq_u8(offset, vdupq_n_u8(ZERO)))
+        }
     }
 }
 
@@ -70,6 +99,16 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn store_bytes(self, v: [float32x4_t; 4], to: &mut [u8; LANES]) {
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 16 bytes the store writes.
+        unsafe {
+            let words = v.map(|v| vmovn_u32(vcvtq_u32_f32(vaddq_f32(v, vdupq_n_f32(f32::from(ZERO))))));
+            let [low, high] = [vcombine_u16(words[0], words[1]), vcombine_u16(words[2], words[3])];
+            vst1q_u8(to.as_mut_ptr(), vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
+        }
+    }
+
+    #[inline(always)]
     fn reverse_pairs(self, a: [float32x4_t; 4]) -> [float32x4_t; 4] {
         // SAFETY: the token proves that the CPU has NEON, and nothing here touches memory.
         [3, 2, 1, 0].map(|register: usize| unsafe { vextq_f32::<2>(a[register], a[register]) })
@@ -105,5 +144,51 @@ impl Simd for Neon {
         duplicate_even(a) => vtrn1q_f32(a, a);
         duplicate_odd(a) => vtrn2q_f32(a, a);
         swap_pairs(a) => vrev64q_f32(a);
+    }
+}
+
+/// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, where two products of at most
+/// 127² each fit.
+impl Bytes for Neon {
+    type Floats = Neon;
+    type I = [int32x4_t; 4];
+    type W = [int8x16_t; 4];
+    type X = int8x16_t;
+
+    #[inline(always)]
+    fn floats(self) -> Neon {
+        self
+    }
+
+    #[inline(always)]
+    fn begin(self, _: &Sums) -> [int32x4_t; 4] {
+        // SAFETY: the token proves that the CPU has NEON.
+        [unsafe { vdupq_n_s32(0) }; 4]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Quads) -> [int8x16_t; 4] {
+        self.load_weights(from)
+    }
+
+    #[inline(always)]
+    fn splat(self, values: [u8; QUAD]) -> int8x16_t {
+        self.splat_values(values)
+    }
+
+    #[inline(always)]
+    fn dot(self, sums: [int32x4_t; 4], weights: [int8x16_t; 4], values: int8x16_t) -> [int32x4_t; 4] {
+        // SAFETY: the token proves that the CPU has NEON, and nothing here touches memory.
+        [0, 1, 2, 3].map(|register: usize| unsafe {
+            let weights = weights[register];
+            let low = vmull_s8(vget_low_s8(weights), vget_low_s8(values));
+            vpadalq_s16(sums[register], vpaddq_s16(low, vmull_high_s8(weights, values)))
+        })
+    }
+
+    #[inline(always)]
+    fn to_floats(self, sums: [int32x4_t; 4]) -> [float32x4_t; 4] {
+        // SAFETY: the token proves that the CPU has NEON.
+        sums.map(|sums| unsafe { vcvtq_f32_s32(sums) })
     }
 }

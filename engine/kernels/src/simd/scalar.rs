@@ -1,5 +1,6 @@
 //! The reference: 16 lanes one after the other, with nothing but what `f32` guarantees.
 
+use super::bytes::{Bytes, QUAD, Quads, Sums, ZERO};
 use super::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Any CPU will do.
@@ -58,6 +59,13 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn store_bytes(self, v: Array, to: &mut [u8; LANES]) {
+        for lane in 0..LANES {
+            to[lane] = (v[lane] + f32::from(ZERO)) as u8;
+        }
+    }
+
+    #[inline(always)]
     fn duplicate_even(self, a: Array) -> Array {
         std::array::from_fn(|lane| a[lane & !1])
     }
@@ -80,5 +88,47 @@ impl Simd for Scalar {
     #[inline(always)]
     fn high_half(self, a: Array) -> Array {
         std::array::from_fn(|lane| a[lane | 8])
+    }
+}
+
+impl Bytes for Scalar {
+    type Floats = Scalar;
+    type I = [i32; LANES];
+    type W = [i8; LANES * QUAD];
+    type X = [i32; QUAD];
+
+    #[inline(always)]
+    fn floats(self) -> Scalar {
+        self
+    }
+
+    #[inline(always)]
+    fn begin(self, _: &Sums) -> [i32; LANES] {
+        [0; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Quads) -> [i8; LANES * QUAD] {
+        from.0
+    }
+
+    #[inline(always)]
+    fn splat(self, values: [u8; QUAD]) -> [i32; QUAD] {
+        values.map(|value| i32::from(value) - i32::from(ZERO))
+    }
+
+    #[inline(always)]
+    fn dot(self, mut sums: [i32; LANES], weights: [i8; LANES * QUAD], values: [i32; QUAD]) -> [i32; LANES] {
+        for lane in 0..LANES {
+            for k in 0..QUAD {
+                sums[lane] += i32::from(weights[lane * QUAD + k]) * values[k];
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn to_floats(self, sums: [i32; LANES]) -> Array {
+        sums.map(|sum| sum as f32)
     }
 }

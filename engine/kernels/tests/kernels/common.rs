@@ -12,6 +12,14 @@ pub fn with(variant: &str, test: fn(Kernels)) {
     }
 }
 
+/// The same for a variant of products of bytes.
+pub fn with_bytes(variant: &str, test: fn(Kernels)) {
+    match Kernels::available_for_bytes().into_iter().find(|kernels| kernels.name_for_bytes() == variant) {
+        Some(kernels) => test(kernels),
+        None => eprintln!("this CPU has no {variant}"),
+    }
+}
+
 /// Checks a property for random values of a strategy.
 pub fn check<T: Strategy>(strategy: T, property: impl Fn(T::Value)) {
     let config = Config { cases: 64, failure_persistence: None, ..Config::default() };

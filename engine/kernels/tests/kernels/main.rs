@@ -1,6 +1,7 @@
 //! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against the scalar variant,
 //! and independent of how a call is cut.
 
+mod bytes;
 mod common;
 mod elementwise;
 mod frames;
@@ -15,7 +16,7 @@ macro_rules! suite {
         mod $variant {
             use crate::{common, elementwise, frames, harmonics, matmul, sound};
 
-            tests! { $variant:
+            tests! { with $variant:
                 elementwise accuracy;
                 elementwise special_values;
                 elementwise anywhere_in_a_slice;
@@ -47,12 +48,34 @@ macro_rules! suite {
 }
 
 macro_rules! tests {
-    ($variant:ident: $($module:ident $test:ident;)*) => {$(
+    ($with:ident $variant:ident: $($module:ident $test:ident;)*) => {$(
         #[test]
         fn $test() {
-            common::with(stringify!($variant), $module::$test);
+            common::$with(stringify!($variant), $module::$test);
         }
     )*};
 }
 
 suite! { scalar avx2 avx512 neon }
+
+/// The same for products of bytes, of which there are more variants.
+macro_rules! suite_of_bytes {
+    ($($variant:ident)*) => {$(
+        mod $variant {
+            use crate::{bytes, common};
+
+            tests! { with_bytes $variant:
+                bytes product_to_the_bit;
+                bytes byte_columns_do_not_matter;
+                bytes longest_sums;
+                bytes nothing_to_multiply_in_bytes;
+                bytes frames_become_bytes;
+                bytes frames_without_a_scale;
+            }
+        }
+    )*};
+}
+
+mod of_bytes {
+    suite_of_bytes! { scalar avx2 avx_vnni avx512_vnni neon neon_dot }
+}

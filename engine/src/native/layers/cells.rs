@@ -23,7 +23,7 @@ struct State {
 impl Cells {
     pub fn new(build: &Build<'_>, cell: Cell, hidden: usize, initial_state: bool) -> Self {
         let inputs = build.channels();
-        let data = |parameter: &str| &build.weight(parameter).data;
+        let data = |parameter: &str| build.weight(parameter).floats();
         let (from_input, from_state) = (data("weight_ih"), data("weight_hh"));
         let (input_bias, state_bias) = (data("bias_ih"), data("bias_hh"));
         // A GRU's last gate comes in two sums: only that of the state is multiplied by the reset gate.
@@ -45,9 +45,9 @@ impl Cells {
         );
         let mut initial = State { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
         if initial_state {
-            initial.h[..hidden].copy_from_slice(data("h0"));
+            initial.h[..hidden].copy_from_slice(&data("h0"));
             if cell == Cell::Lstm {
-                initial.c[..hidden].copy_from_slice(data("c0"));
+                initial.c[..hidden].copy_from_slice(&data("c0"));
             }
         }
         Self { cell, weights, streams: vec![initial.clone(); build.streams], initial }

@@ -1,71 +1,10 @@
 //! Convolutions: taps are read where the frames lie, one after another, so a convolution is a matrix product.
 
-use ondes_kernels::{Columns, Kernels, PackedMatrix};
+use ondes_kernels::Kernels;
 
+use super::history::{self, History};
+use super::product::{Extents, Matrix, Rows, Window};
 use super::{Build, Io, Layer};
-
-/// The frames a stream's convolution can still see, followed by those of this step.
-struct History {
-    channels: usize,
-    /// Frames before the newest that are still needed.
-    reach: usize,
-    /// `[frame][channel]`
-    frames: Vec<f32>,
-    /// The past of a stream that begins, `[frame][channel]`; empty for silence.
-    settled: Vec<f32>,
-    /// Where the next frame goes; the `reach` frames before it are the past.
-    end: usize,
-}
-
-impl History {
-    fn new(channels: usize, reach: usize, step: usize) -> Self {
-        // Twice the reach, so that the past is moved to the front once in `reach` frames and not at each step.
-        let capacity = 2 * reach + step;
-        Self { channels, reach, frames: vec![0.0; capacity * channels], settled: Vec::new(), end: reach }
-    }
-
-    /// Appends frames; gives the past followed by them.
-    fn push(&mut self, frames: &[f32]) -> &[f32] {
-        let (channels, count) = (self.channels, frames.len() / self.channels);
-        if (self.end + count) * channels > self.frames.len() {
-            self.frames.copy_within((self.end - self.reach) * channels..self.end * channels, 0);
-            self.end = self.reach;
-        }
-        let start = self.end - self.reach;
-        self.frames[self.end * channels..][..frames.len()].copy_from_slice(frames);
-        self.end += count;
-        &self.frames[start * channels..self.end * channels]
-    }
-
-    /// What it can see now, but for the frames to come.
-    fn past(&self) -> &[f32] {
-        &self.frames[(self.end - self.reach) * self.channels..self.end * self.channels]
-    }
-
-    fn reset(&mut self) {
-        let past = &mut self.frames[..self.reach * self.channels];
-        if self.settled.is_empty() {
-            past.fill(0.0)
-        } else {
-            past.copy_from_slice(&self.settled)
-        }
-        self.end = self.reach;
-    }
-}
-
-/// From now on all begin as the first one stands.
-fn settle(histories: &mut [History]) {
-    let past = histories[0].past().to_vec();
-    for history in histories {
-        history.settled.clone_from(&past);
-        history.reset();
-    }
-}
-
-fn history_bytes(histories: &[History]) -> usize {
-    let values = histories.iter().map(|history| history.frames.len() + history.settled.len());
-    values.sum::<usize>() * size_of::<f32>()
-}
 
 /// Parameters of [`crate::model::Op::Conv1d`].
 pub(super) struct ConvShape {
@@ -78,7 +17,7 @@ pub(super) struct ConvShape {
 
 pub(super) struct Conv1d {
     /// One per group.
-    matrices: Vec<PackedMatrix>,
+    matrices: Vec<Matrix>,
     outputs: usize,
     stride: usize,
     dilation: usize,
@@ -87,21 +26,24 @@ pub(super) struct Conv1d {
 
 impl Conv1d {
     pub fn new(build: &Build<'_>, shape: &ConvShape) -> Self {
-        let (weight, bias) = (&build.weight("weight").data, &build.weight("bias").data);
+        let bias = build.weight("bias").floats();
         let (inputs, outputs) = (build.channels() / shape.groups, shape.outputs / shape.groups);
+        let extents = Extents { outputs, taps: shape.kernel, inputs };
+        let rows = Rows::new(build.weight("weight"), 0, shape.groups, extents);
         let matrices = (0..shape.groups).map(|group| {
-            let row = |o: usize| (group * outputs + o) * inputs;
-            let value = |o: usize, tap: usize, i: usize| weight[(row(o) + i) * shape.kernel + tap];
-            PackedMatrix::new(outputs, shape.kernel, inputs, value, Some(&bias[group * outputs..][..outputs]))
+            let first = group * outputs;
+            let at = |o: usize, tap: usize, i: usize| ((first + o) * inputs + i) * shape.kernel + tap;
+            rows.pack(extents, first, at, &bias[first..][..outputs])
         });
         // With a stride the newest frame of the first output is frame `stride − 1`.
         let reach = (shape.kernel - 1) * shape.dilation + 1 - shape.stride;
+        let history = || History::new(build.channels(), reach, build.frames, rows.in_bytes());
         Self {
             matrices: matrices.collect(),
             outputs: shape.outputs,
             stride: shape.stride,
             dilation: shape.dilation,
-            histories: (0..build.streams).map(|_| History::new(build.channels(), reach, build.frames)).collect(),
+            histories: (0..build.streams).map(|_| history()).collect(),
         }
     }
 }
@@ -112,15 +54,11 @@ impl Layer for Conv1d {
         let count = io.frames / self.stride;
         let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(count * self.outputs));
         for ((input, output), &stream) in rows.zip(io.streams) {
-            let seen = self.histories[stream].push(input);
+            let seen = self.histories[stream].push(kernels, input);
             for (group, matrix) in self.matrices.iter().enumerate() {
-                let x = Columns {
-                    data: &seen[group * matrix.inputs_per_tap()..],
-                    count,
-                    stride: self.stride * channels,
-                    tap_stride: self.dilation * channels,
-                };
-                kernels.matmul(matrix, x, &mut output[group * matrix.outputs()..], self.outputs);
+                let first = group * matrix.inputs();
+                let window = Window { channels, first, count, stride: self.stride, dilation: self.dilation };
+                matrix.multiply(kernels, seen, window, &mut output[group * matrix.outputs()..], self.outputs);
             }
         }
     }
@@ -130,50 +68,53 @@ impl Layer for Conv1d {
     }
 
     fn settle(&mut self) {
-        settle(&mut self.histories);
+        history::settle(&mut self.histories);
+    }
+
+    fn in_bytes(&self) -> bool {
+        matches!(self.matrices[0], Matrix::Bytes(_))
     }
 
     fn bytes(&self) -> usize {
-        self.matrices.iter().map(PackedMatrix::bytes).sum::<usize>() + history_bytes(&self.histories)
+        bytes(&self.matrices, &self.histories)
     }
 }
 
+fn bytes(matrices: &[Matrix], histories: &[History]) -> usize {
+    matrices.iter().map(Matrix::bytes).chain(histories.iter().map(History::bytes)).sum()
+}
+
 pub(super) struct ConvTranspose1d {
-    /// One per frame of output that a frame of input begins.
-    phases: Vec<PackedMatrix>,
-    outputs: usize,
+    /// A row for each value that a frame of input begins, `[frame of output][channel]`.
+    matrix: Matrix,
     histories: Vec<History>,
 }
 
 impl ConvTranspose1d {
     pub fn new(build: &Build<'_>, outputs: usize, kernel: usize, stride: usize) -> Self {
-        let (weight, bias) = (&build.weight("weight").data, &build.weight("bias").data);
         let taps = kernel / stride;
+        let extents = Extents { outputs: stride * outputs, taps, inputs: build.channels() };
+        let rows = Rows::new(build.weight("weight"), 1, 1, extents);
         // Output t · stride + phase hears input t − j through tap j · stride + phase; the oldest input lies first.
-        let phases = (0..stride).map(|phase| {
-            let value =
-                |o: usize, tap: usize, i: usize| weight[(i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase];
-            PackedMatrix::new(outputs, taps, build.channels(), value, Some(bias))
-        });
-        Self {
-            phases: phases.collect(),
-            outputs,
-            histories: (0..build.streams).map(|_| History::new(build.channels(), taps - 1, build.frames)).collect(),
-        }
+        let at = |row: usize, tap: usize, i: usize| {
+            let (phase, o) = (row / outputs, row % outputs);
+            (i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase
+        };
+        let matrix = rows.pack(extents, 0, at, &build.weight("bias").floats().repeat(stride));
+        let history = || History::new(build.channels(), taps - 1, build.frames, rows.in_bytes());
+        Self { matrix, histories: (0..build.streams).map(|_| history()).collect() }
     }
 }
 
 impl Layer for ConvTranspose1d {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
-        let width = self.outputs * self.phases.len();
+        let width = self.matrix.outputs();
         let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(io.frames * width));
         for ((input, output), &stream) in rows.zip(io.streams) {
-            let data = self.histories[stream].push(input);
-            for (phase, matrix) in self.phases.iter().enumerate() {
-                let x = Columns { data, count: io.frames, stride: channels, tap_stride: channels };
-                kernels.matmul(matrix, x, &mut output[phase * self.outputs..], width);
-            }
+            let seen = self.histories[stream].push(kernels, input);
+            let window = Window { channels, first: 0, count: io.frames, stride: 1, dilation: 1 };
+            self.matrix.multiply(kernels, seen, window, output, width);
         }
     }
 
@@ -182,10 +123,14 @@ impl Layer for ConvTranspose1d {
     }
 
     fn settle(&mut self) {
-        settle(&mut self.histories);
+        history::settle(&mut self.histories);
+    }
+
+    fn in_bytes(&self) -> bool {
+        matches!(self.matrix, Matrix::Bytes(_))
     }
 
     fn bytes(&self) -> usize {
-        self.phases.iter().map(PackedMatrix::bytes).sum::<usize>() + history_bytes(&self.histories)
+        bytes(std::slice::from_ref(&self.matrix), &self.histories)
     }
 }

@@ -12,6 +12,7 @@ pub(super) enum Activation {
     LeakyRelu(f32),
     Softplus,
     ExpSigmoid,
+    Exp,
     HardTanh,
     LeakyHardTanh { bounds: [f32; 2], slopes: [f32; 2] },
     HardSwish,
@@ -32,6 +33,7 @@ impl Layer for Elementwise {
             Activation::LeakyRelu(slope) => kernels.leaky_relu(io.output, slope),
             Activation::Softplus => kernels.softplus(io.output),
             Activation::ExpSigmoid => kernels.exp_sigmoid(io.output),
+            Activation::Exp => kernels.exp(io.output),
             Activation::HardTanh => kernels.hard_tanh(io.output),
             Activation::LeakyHardTanh { bounds, slopes } => kernels.leaky_hard_tanh(io.output, bounds, slopes),
             Activation::HardSwish => kernels.hard_swish(io.output),
@@ -49,7 +51,7 @@ pub(super) struct Snake {
 
 impl Snake {
     pub fn new(build: &Build<'_>) -> Self {
-        Self { alpha: build.weight("alpha").data.clone() }
+        Self { alpha: build.weight("alpha").floats().into_owned() }
     }
 }
 
@@ -70,7 +72,7 @@ pub(super) struct Prelu {
 
 impl Prelu {
     pub fn new(build: &Build<'_>) -> Self {
-        let slopes = &build.weight("weight").data;
+        let slopes = build.weight("weight").floats();
         Self { slopes: slopes.iter().copied().cycle().take(build.channels()).collect() }
     }
 }
@@ -95,7 +97,7 @@ pub(super) struct LayerNorm {
 
 impl LayerNorm {
     pub fn new(build: &Build<'_>) -> Self {
-        Self { gain: build.weight("weight").data.clone(), bias: build.weight("bias").data.clone() }
+        Self { gain: build.weight("weight").floats().into_owned(), bias: build.weight("bias").floats().into_owned() }
     }
 }
 

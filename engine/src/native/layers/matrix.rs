@@ -1,24 +1,16 @@
 //! The linear layer: one matrix product over all frames of all streams.
 
-use ondes_kernels::{Columns, Kernels, PackedMatrix};
+use ondes_kernels::{Columns, Kernels};
 
+use super::product::Dense;
 use super::{Build, Io, Layer};
 
-pub(super) struct Linear {
-    matrix: PackedMatrix,
-}
+pub(super) struct Linear(Dense);
 
 impl Linear {
     pub fn new(build: &Build<'_>) -> Self {
-        Self { matrix: pack(build, "weight", "bias") }
+        Self(Dense::new(build.weight("weight"), build.weight("bias"), build.streams * build.frames))
     }
-}
-
-/// Packs a weight `[outputs][inputs]` and a bias `[outputs]`.
-pub(super) fn pack(build: &Build<'_>, weight: &str, bias: &str) -> PackedMatrix {
-    let weight = build.weight(weight);
-    let [outputs, inputs] = weight.shape[..] else { unreachable!("a checked model's matrix has two extents") };
-    PackedMatrix::new(outputs, 1, inputs, |o, _, i| weight.data[o * inputs + i], Some(&build.weight(bias).data))
 }
 
 /// Columns that lie one after another.
@@ -28,10 +20,14 @@ pub(super) fn columns(data: &[f32], channels: usize) -> Columns<'_> {
 
 impl Layer for Linear {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        kernels.matmul(&self.matrix, columns(io.input(0), io.channels(0)), io.output, self.matrix.outputs());
+        self.0.run(kernels, io.input(0), io.output);
+    }
+
+    fn in_bytes(&self) -> bool {
+        self.0.in_bytes()
     }
 
     fn bytes(&self) -> usize {
-        self.matrix.bytes()
+        self.0.bytes()
     }
 }

@@ -1,12 +1,17 @@
-//! The layers of the native executor: one file for each family of ops.
+//! The layers of the native executor: one file for each family of ops; [`product`] and [`history`] are what those with matrices
+//! share.
 
 mod cells;
 mod conv;
 mod elementwise;
+mod history;
 mod join;
 mod matrix;
+mod noise;
+mod product;
 mod recurrent;
 mod synthesis;
+mod time;
 
 use ondes_kernels::{Cell, Kernels};
 
@@ -23,6 +28,10 @@ pub(super) trait Layer: Send {
     fn settle(&mut self) {}
     /// Takes another seed for a stream, where there is chance in it.
     fn seed(&mut self, _stream: usize, _seed: u64) {}
+    /// Whether some of its products are computed on bytes.
+    fn in_bytes(&self) -> bool {
+        false
+    }
     /// Bytes of weights and states.
     fn bytes(&self) -> usize {
         0
@@ -111,6 +120,7 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::LeakyRelu { slope } => simple(Activation::LeakyRelu(slope)),
         Op::Softplus => simple(Activation::Softplus),
         Op::ExpSigmoid => simple(Activation::ExpSigmoid),
+        Op::Exp => simple(Activation::Exp),
         Op::Affine { scale, offset } => simple(Activation::Affine { scale, offset }),
         Op::HardTanh => simple(Activation::HardTanh),
         Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
@@ -128,6 +138,14 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::Multiply => Box::new(join::Multiply),
         Op::Concat => Box::new(join::Concat),
         Op::Split { start, channels } => Box::new(join::Split { start, channels }),
+        Op::Delay { frames } => Box::new(time::Delay::new(build, frames)),
+        // Frames lie one after another, and so do the parts of one.
+        Op::Latency { .. } | Op::Interleave { .. } => Box::new(time::Pass),
+        Op::Unmirror => Box::new(time::Unmirror),
+        Op::Noise { channels, distribution, number } => {
+            Box::new(noise::Noise::new(build, channels, distribution, number))
+        }
+        Op::ShapedNoise { bands, hop } => Box::new(noise::ShapedNoise::new(bands, hop)),
         Op::Harmonic => Box::new(synthesis::Harmonic::new(build)),
         Op::FilteredNoise => Box::new(synthesis::FilteredNoise::new(build)),
         Op::Convolve { .. } => Box::new(synthesis::Convolve::new(build)),

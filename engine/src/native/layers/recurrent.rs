@@ -1,15 +1,15 @@
 //! Recurrent layers: the product with the inputs for all frames at once, that with the state frame by frame for all streams.
 
-use ondes_kernels::{Columns, Kernels, PackedMatrix};
+use ondes_kernels::Kernels;
 
-use super::matrix::{columns, pack};
+use super::product::Dense;
 use super::{Build, Io, Layer};
 
 /// What GRU and LSTM share: their matrices, their states and room for the gates.
 struct Recurrent {
     hidden: usize,
-    from_input: PackedMatrix,
-    from_state: PackedMatrix,
+    from_input: Dense,
+    from_state: Dense,
     /// `[stream][unit]`
     state: Vec<f32>,
     /// `[unit]`: the state of a stream that begins.
@@ -26,8 +26,8 @@ impl Recurrent {
     fn new(build: &Build<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
         Self {
             hidden,
-            from_input: pack(build, "weight_ih", "bias_ih"),
-            from_state: pack(build, "weight_hh", "bias_hh"),
+            from_input: Dense::new(build.weight("weight_ih"), build.weight("bias_ih"), build.streams * build.frames),
+            from_state: Dense::new(build.weight("weight_hh"), build.weight("bias_hh"), build.streams),
             state: initial.repeat(build.streams),
             initial,
             gathered: vec![0.0; build.streams * hidden],
@@ -39,13 +39,12 @@ impl Recurrent {
     /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` makes one stream's next state.
     fn run(&mut self, kernels: Kernels, io: Io<'_>, mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32])) {
         let (hidden, gates, frames) = (self.hidden, self.from_input.outputs(), io.frames);
-        kernels.matmul(&self.from_input, columns(io.input(0), io.channels(0)), &mut self.input_gates, gates);
+        self.from_input.run(kernels, io.input(0), &mut self.input_gates);
         for (row, &stream) in io.streams.iter().enumerate() {
             self.gathered[row * hidden..][..hidden].copy_from_slice(&self.state[stream * hidden..][..hidden]);
         }
         for frame in 0..frames {
-            let states = Columns { data: &self.gathered, count: io.streams.len(), stride: hidden, tap_stride: hidden };
-            kernels.matmul(&self.from_state, states, &mut self.state_gates, gates);
+            self.from_state.run(kernels, &self.gathered[..io.streams.len() * hidden], &mut self.state_gates);
             for (row, &stream) in io.streams.iter().enumerate() {
                 let position = row * frames + frame;
                 let state = &mut self.gathered[row * hidden..][..hidden];
@@ -67,6 +66,10 @@ impl Recurrent {
         settle(&mut self.initial, &mut self.state);
     }
 
+    fn in_bytes(&self) -> bool {
+        self.from_input.in_bytes() || self.from_state.in_bytes()
+    }
+
     fn bytes(&self) -> usize {
         let values = self.state.len()
             + self.initial.len()
@@ -79,7 +82,7 @@ impl Recurrent {
 
 /// The state in a weight where the layer has one, else zeros.
 fn initial(build: &Build<'_>, parameter: &str, hidden: usize, given: bool) -> Vec<f32> {
-    if given { build.weight(parameter).data.clone() } else { vec![0.0; hidden] }
+    if given { build.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
 }
 
 /// From now on all streams begin as the first one stands.
@@ -107,6 +110,10 @@ impl Layer for Gru {
 
     fn settle(&mut self) {
         self.0.settle();
+    }
+
+    fn in_bytes(&self) -> bool {
+        self.0.in_bytes()
     }
 
     fn bytes(&self) -> usize {
@@ -148,6 +155,10 @@ impl Layer for Lstm {
     fn settle(&mut self) {
         self.recurrent.settle();
         settle(&mut self.initial, &mut self.cells);
+    }
+
+    fn in_bytes(&self) -> bool {
+        self.recurrent.in_bytes()
     }
 
     fn bytes(&self) -> usize {

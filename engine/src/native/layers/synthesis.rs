@@ -182,8 +182,8 @@ pub(super) struct Convolve {
 
 impl Convolve {
     pub fn new(build: &Build<'_>) -> Self {
-        let impulse = &build.weight("impulse").data;
-        let convolver = Convolver::new(impulse, build.block, build.kernels);
+        let impulse = build.weight("impulse").floats();
+        let convolver = Convolver::new(&impulse, build.block, build.kernels);
         Self { block: build.block, taps: impulse.len(), convolvers: vec![convolver; build.streams] }
     }
 }

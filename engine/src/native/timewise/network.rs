@@ -4,6 +4,8 @@
 //! its end; activations and sums happen where their input lies; a layer's second convolution follows its first a few frames
 //! at a time.
 
+use std::borrow::Cow;
+
 use ondes_kernels::{Binary, Rows, TapWeights, Unary};
 
 use super::home::Home;
@@ -145,8 +147,8 @@ struct Convolved<'a> {
     kernel: usize,
     dilation: usize,
     groups: usize,
-    weight: &'a [f32],
-    bias: &'a [f32],
+    weight: Cow<'a, [f32]>,
+    bias: Cow<'a, [f32]>,
 }
 
 /// What makes a value, before it has a place.
@@ -255,7 +257,7 @@ fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Optio
     for (index, node) in method.nodes.iter().enumerate() {
         let (reads, to) = (&shapes.reads[index], ports + index);
         let inputs = shapes.values[reads[0]].channels;
-        let weight = |parameter: &str| weights.get(&node.name, parameter).data.as_slice();
+        let weight = |parameter: &str| weights.get(&node.name, parameter).floats();
         let part = |kernel, dilation, groups| Convolved {
             value: reads[0],
             inputs,

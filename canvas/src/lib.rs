@@ -1,4 +1,8 @@
-//! A picture in memory: rectangles, text, PNG.
+//! A picture in memory: rectangles, lines, discs, text, PNG.
+//!
+//! It needs no display and no font of the system: charts look the same wherever they are drawn.
+
+#![forbid(unsafe_code)]
 
 use std::path::Path;
 
@@ -29,6 +33,10 @@ pub struct Canvas {
 
 impl Canvas {
     /// A canvas of one colour.
+    ///
+    /// # Panics
+    /// Never: the font is part of the program.
+    #[must_use]
     pub fn new(width: usize, height: usize, colour: Colour) -> Self {
         let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).expect("the font is a font");
         Self { width, height, pixels: vec![colour; width * height], font }
@@ -62,6 +70,37 @@ impl Canvas {
         }
     }
 
+    /// Paints a straight line of that width, in pixels, with round ends.
+    pub fn line(&mut self, [from, to]: [[f32; 2]; 2], width: f32, colour: Colour) {
+        let along = [to[0] - from[0], to[1] - from[1]];
+        let square = along[0].powi(2) + along[1].powi(2);
+        self.paint_near([from, to], width / 2.0, colour, |[x, y]| {
+            // How far the nearest point of the line is.
+            let way = ((x - from[0]) * along[0] + (y - from[1]) * along[1]) / square.max(f32::EPSILON);
+            let way = way.clamp(0.0, 1.0);
+            (x - from[0] - way * along[0]).hypot(y - from[1] - way * along[1])
+        });
+    }
+
+    /// Paints a disc around a point.
+    pub fn disc(&mut self, centre: [f32; 2], radius: f32, colour: Colour) {
+        self.paint_near([centre; 2], radius, colour, |[x, y]| (x - centre[0]).hypot(y - centre[1]));
+    }
+
+    /// Paints what is no further than `radius` by a measure of distance, within the box around two corners.
+    fn paint_near(&mut self, corners: [[f32; 2]; 2], radius: f32, colour: Colour, distance: impl Fn([f32; 2]) -> f32) {
+        let range = |axis: usize| {
+            let (low, high) = (corners[0][axis].min(corners[1][axis]), corners[0][axis].max(corners[1][axis]));
+            (low - radius - 1.0).floor() as isize..=(high + radius + 1.0).ceil() as isize
+        };
+        for y in range(1) {
+            for x in range(0) {
+                let coverage = radius + 0.5 - distance([x as f32 + 0.5, y as f32 + 0.5]);
+                self.paint(x, y, colour, coverage);
+            }
+        }
+    }
+
     /// Writes one line whose capitals stand on `y`; `size` is the height of the font in pixels.
     pub fn text(&mut self, text: &str, [x, y]: [f32; 2], size: f32, align: Align, colour: Colour) {
         let font = self.font.clone();
@@ -90,6 +129,9 @@ impl Canvas {
     }
 
     /// Writes a PNG file.
+    ///
+    /// # Errors
+    /// One line with the file and the reason.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         self.encode()
             .and_then(|bytes| Ok(std::fs::write(path, bytes)?))
@@ -123,6 +165,21 @@ mod tests {
         assert_eq!(column, [128, 255, 64, 0]);
         canvas.fill([-5, -5], [100, 6], WHITE);
         assert_eq!(canvas.pixels[..4], [WHITE, WHITE, WHITE, BLACK]);
+    }
+
+    #[test]
+    fn lines_and_discs_cover_what_they_should() {
+        let ink = |draw: &dyn Fn(&mut Canvas)| -> f32 {
+            let mut canvas = Canvas::new(64, 64, BLACK);
+            draw(&mut canvas);
+            canvas.pixels.iter().map(|pixel| f32::from(pixel[0]) / 255.0).sum()
+        };
+        let disc = ink(&|canvas| canvas.disc([32.0, 32.0], 10.0, WHITE));
+        assert!((disc / (std::f32::consts::PI * 100.0) - 1.0).abs() < 0.01, "{disc}");
+        let line = ink(&|canvas| canvas.line([[10.0, 10.0], [40.0, 50.0]], 4.0, WHITE));
+        // Fifty long and four wide, with half a disc at each end.
+        assert!((line / (200.0 + 4.0 * std::f32::consts::PI) - 1.0).abs() < 0.02, "{line}");
+        assert_eq!(ink(&|canvas| canvas.disc([-40.0, 32.0], 10.0, WHITE)), 0.0);
     }
 
     #[test]

@@ -1,60 +1,10 @@
 //! The trainer as its user runs it: a corpus, a run that is killed and goes on, an evaluation, and mistakes.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::common::{make_corpus, make_pair, refuse, run, succeed, train, write_config};
 use ondes_engine::model::file;
-
-fn train() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_ondes-train"))
-}
-
-fn run(arguments: &[&str]) -> Output {
-    train().args(arguments).output().expect("the program starts")
-}
-
-fn succeed(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// A small configuration in `folder`; `name` names its model and its work folder.
-fn write_config(folder: &Path, name: &str) -> String {
-    let path = folder.join(format!("{name}.toml"));
-    let text = format!(
-        r#"
-        name = "Tiny"
-        data = "corpus"
-        out = "{name}.ondes"
-        work = "{name}"
-        seed = 7
-        [network]
-        harmonics = 12
-        noise_bands = 9
-        input_units = 8
-        recurrent_units = 12
-        output_units = 8
-        room_seconds = 0.01
-        [training]
-        steps = 60
-        batch = 2
-        clip_seconds = 0.25
-        warmup_steps = 5
-        validate_every = 7
-        checkpoint_every = 5
-        validation_share = 0.3
-        "#
-    );
-    std::fs::write(&path, text).expect("it can be written");
-    path.display().to_string()
-}
-
-fn make_corpus(folder: &Path) {
-    let out = folder.join("corpus").display().to_string();
-    succeed(&["corpus", "plucked", "--out", &out, "--minutes", "0.8", "--seed", "3"]);
-}
 
 #[test]
 fn a_killed_run_goes_on_to_the_same_weights() {
@@ -98,26 +48,6 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     }
     // The baseline is given the pitch: were it not in tune, the measure would be wrong.
     assert!(json["baseline"]["pitch_within_10_cents_percent"].as_f64().is_some_and(|share| share > 90.0), "{json}");
-}
-
-/// Four seconds of playing and what a circuit makes of it, late by some samples; gives both paths.
-fn make_pair(folder: &Path) -> (String, String) {
-    let path = |name: &str| folder.join(name).display().to_string();
-    let (signal, dry, wet) = (path("signal.wav"), path("dry.wav"), path("wet.wav"));
-    succeed(&["capture-signal", "--out", &signal, "--seconds", "30"]);
-    let mut reader = hound::WavReader::open(&signal).expect("a WAV file");
-    let format = reader.spec();
-    assert_eq!((format.sample_rate, format.channels, format.bits_per_sample), (48_000, 1, 24));
-    let samples: Vec<i32> = reader.samples().map(|sample| sample.expect("a whole file")).collect();
-    assert_eq!(samples.len(), 30 * 48_000);
-    let write = |path: &str, samples: &[i32]| {
-        let mut file = hound::WavWriter::create(path, format).expect("it can be written");
-        samples.iter().for_each(|&sample| file.write_sample(sample).expect("it can be written"));
-        file.finalize().expect("it can be written");
-    };
-    write(&dry, &samples[6 * 48_000..10 * 48_000]);
-    succeed(&["circuit", "overdrive", "--in", &dry, "--out", &wet]);
-    (dry, wet)
 }
 
 #[test]
@@ -168,18 +98,12 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     succeed(&base);
     assert_eq!(read("further.ondes").header().methods, ours.header().methods);
 
-    for (arguments, named) in [
+    refuse(&[
         (vec!["capture", "--dry", &dry, "--wet", &nam], "whole.nam"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "huge"], "huge"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--resume"], "no checkpoint"),
-    ] {
-        let output = run(&arguments);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-        assert_eq!(message.trim().lines().count(), 1, "{arguments:?}: {message}");
-        assert!(message.contains(named), "{arguments:?}: {message}");
-    }
+    ]);
 }
 
 #[test]
@@ -198,19 +122,13 @@ fn mistakes_are_told_in_one_line() {
     let noise = write("noise.ondes", "this is no model");
     let missing = folder.join("missing.toml").display().to_string();
     let corpus = folder.join("corpus").display().to_string();
-    for (arguments, named) in [
+    refuse(&[
         (vec!["fit", &missing], "missing.toml"),
         (vec!["fit", &unknown], "colour"),
         (vec!["fit", &broken], "broken.toml"),
         (vec!["fit", &config], "holds no audio"),
         (vec!["evaluate", &noise, "--data", &corpus], "noise.ondes"),
-    ] {
-        let output = run(&arguments);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-        assert_eq!(message.trim().lines().count(), 1, "{arguments:?}: {message}");
-        assert!(message.contains(named), "{arguments:?}: {message}");
-    }
+    ]);
     make_corpus(folder);
     let output = run(&["fit", &config, "--resume"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,17 +1,14 @@
-//! A model that plays in a callback of ours, with something to do all the time.
+//! A model that plays in a callback of ours, with something to do all the time, and how long each block takes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ondes_engine::instrument::EventKind;
-use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{Action, PipelineOptions, Source};
-use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status};
+use crate::executor::Backend;
+use crate::instrument::EventKind;
+use crate::model::{Kind, Model};
+use crate::pipeline::{Action, PipelineOptions, Source};
+use crate::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status};
 
-use crate::interrupt;
-
-/// Sound that is played before anything is measured, seconds: caches, the clock of the CPU, and the model's memory.
-const WARM_S: f64 = 0.5;
 /// Notes of a chord, at most.
 const MOST_NOTES: u8 = 4;
 /// Time between two chords, seconds.
@@ -31,22 +28,23 @@ pub struct Trial {
     setup: Setup,
     /// Keys of a chord; none for what hears a sound.
     chord: Vec<u8>,
-}
-
-/// What was measured.
-pub struct Measured {
-    /// Time that each block took, seconds; one at least.
-    pub blocks_s: Vec<f64>,
-    /// From what is played to what is heard.
-    pub latency_samples: usize,
+    sound: Sound,
+    /// Blocks that were played.
+    played: usize,
+    /// When the next chord comes, seconds.
+    next_chord: f64,
+    /// `[frame]`
+    input: Vec<f32>,
+    output: Vec<f32>,
+    cues: Vec<BlockCue>,
 }
 
 impl Trial {
-    /// Makes a model ready, in a size from 0 to 1.
+    /// Makes a model ready, with those options but for what drives it.
     ///
     /// # Errors
     /// Why it cannot be played.
-    pub fn new(model: &Arc<Model>, setup: Setup, size: f32) -> Result<Self, String> {
+    pub fn new(model: &Arc<Model>, setup: Setup, options: &PipelineOptions) -> Result<Self, String> {
         let header = model.header();
         let mut chord = Vec::new();
         if header.kind == Kind::Instrument {
@@ -58,27 +56,43 @@ impl Trial {
             chord = (0..notes).map(|note| key(note).round().clamp(0.0, 127.0) as u8).collect();
         }
         let source = if chord.is_empty() { Source::Sound } else { Source::Notes };
-        let options = PipelineOptions { source, size, ..PipelineOptions::default() };
+        let options = PipelineOptions { source, ..*options };
         let patch = Patch::new(model.clone(), options).map_err(|error| error.to_string())?;
         let remote = Remote::new();
-        remote.set_driver(Driver::Inline);
+        // What may wait has no place in a callback, and is measured as if it had.
+        let on_torch = model.program().is_some() || options.backend == Backend::Torch;
+        remote.set_driver(if on_torch { Driver::Offline } else { Driver::Inline });
         remote.load(Box::new(move || Ok(Arc::new(patch))), &[]);
         while remote.status() == Status::Loading {
             std::thread::sleep(Duration::from_millis(1));
         }
         let session = remote.activate(setup).map_err(|error| error.to_string())?;
-        match remote.status() {
-            Status::Failed(reason) => Err(reason),
-            _ => Ok(Self { session, remote, setup, chord }),
+        if let Status::Failed(reason) = remote.status() {
+            return Err(reason);
         }
+        let Setup { sample_rate, max_block } = setup;
+        Ok(Self {
+            session,
+            remote,
+            setup,
+            sound: Sound::new(sample_rate),
+            played: 0,
+            next_chord: 0.0,
+            input: vec![0.0; max_block],
+            output: vec![0.0; max_block],
+            cues: Vec::with_capacity(2 * chord.len()),
+            chord,
+        })
     }
 
     /// What plays it.
+    #[must_use]
     pub fn source(&self) -> Source {
         if self.chord.is_empty() { Source::Sound } else { Source::Notes }
     }
 
     /// What it plays, for a person.
+    #[must_use]
     pub fn what(&self) -> String {
         match self.chord.len() {
             0 => "a sweep with noise".into(),
@@ -87,48 +101,52 @@ impl Trial {
         }
     }
 
-    /// Plays, and measures so many seconds of sound.
+    /// Blocks that last so many seconds together, one at least.
+    #[must_use]
+    pub fn blocks(&self, seconds: f64) -> usize {
+        let Setup { sample_rate, max_block } = self.setup;
+        ((seconds * f64::from(sample_rate) / max_block as f64).ceil() as usize).max(1)
+    }
+
+    /// From what is played to what is heard.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.session.latency_samples()
+    }
+
+    /// Plays a block; gives the time that it took.
+    pub fn block(&mut self) -> Duration {
+        let Setup { sample_rate, max_block } = self.setup;
+        self.cues.clear();
+        if self.chord.is_empty() {
+            self.input.fill_with(|| self.sound.next());
+        } else if (self.played * max_block) as f64 / f64::from(sample_rate) >= self.next_chord {
+            let strike = |on: bool| {
+                self.chord.iter().map(move |&key| match on {
+                    true => EventKind::NoteOn { channel: 0, key, velocity: 0.8 },
+                    false => EventKind::NoteOff { channel: 0, key, velocity: 0.5 },
+                })
+            };
+            let played = strike(false).chain(strike(true));
+            self.cues.extend(played.map(|kind| BlockCue { offset: 0, action: Action::Play(kind) }));
+            self.next_chord += CHORD_S;
+        }
+        self.played += 1;
+        let heard: &[&[f32]] = if self.chord.is_empty() { &[&self.input] } else { &[] };
+        let begun = Instant::now();
+        self.session.process(&self.cues, heard, &mut [&mut self.output]);
+        begun.elapsed()
+    }
+
+    /// Makes sure that all that was played was played.
     ///
     /// # Errors
-    /// When somebody interrupts, or the model's code breaks down.
-    pub fn run(mut self, seconds: f64) -> anyhow::Result<Measured> {
-        interrupt::listen();
-        let Setup { sample_rate, max_block } = self.setup;
-        let count = |seconds: f64| ((seconds * f64::from(sample_rate) / max_block as f64).ceil() as usize).max(1);
-        let (warm, measured) = (count(WARM_S), count(seconds));
-        let mut sound = Sound::new(sample_rate);
-        let (mut input, mut output) = (vec![0.0; max_block], vec![0.0; max_block]);
-        let mut cues = Vec::with_capacity(2 * self.chord.len());
-        let mut next_chord = 0.0;
-        let mut blocks_s = Vec::with_capacity(measured);
-        for block in 0..warm + measured {
-            interrupt::check()?;
-            cues.clear();
-            if self.chord.is_empty() {
-                input.fill_with(|| sound.next());
-            } else if (block * max_block) as f64 / f64::from(sample_rate) >= next_chord {
-                let strike = |on: bool| {
-                    self.chord.iter().map(move |&key| match on {
-                        true => EventKind::NoteOn { channel: 0, key, velocity: 0.8 },
-                        false => EventKind::NoteOff { channel: 0, key, velocity: 0.5 },
-                    })
-                };
-                let played = strike(false).chain(strike(true));
-                cues.extend(played.map(|kind| BlockCue { offset: 0, action: Action::Play(kind) }));
-                next_chord += CHORD_S;
-            }
-            let heard: &[&[f32]] = if self.chord.is_empty() { &[&input] } else { &[] };
-            let begun = Instant::now();
-            self.session.process(&cues, heard, &mut [&mut output]);
-            let taken = begun.elapsed();
-            if block >= warm {
-                blocks_s.push(taken.as_secs_f64());
-            }
+    /// Why the model broke down.
+    pub fn check(&self) -> Result<(), String> {
+        match self.remote.status() {
+            Status::Failed(reason) => Err(reason),
+            _ => Ok(()),
         }
-        if let Status::Failed(reason) = self.remote.status() {
-            anyhow::bail!("{reason}");
-        }
-        Ok(Measured { blocks_s, latency_samples: self.session.latency_samples() })
     }
 }
 

@@ -1,0 +1,182 @@
+//! The product of a matrix of bytes with columns of bytes.
+//!
+//! Blocks are those of `matmul`. The products of a tap are summed exactly, as whole numbers, and then brought to floats by the
+//! scale of the frame that the tap reads; those of all taps are added in their order, and the scales of the outputs and the
+//! bias come last. So each frame has a scale of its own, and it makes no difference who else is computed with it.
+
+use crate::simd::bytes::{ByteKernel, Bytes, QUAD, Quads};
+use crate::simd::{LANES, Simd};
+use crate::{ByteColumns, ByteMatrix, Kernels};
+
+struct Product<'a> {
+    w: &'a ByteMatrix,
+    x: ByteColumns<'a>,
+    y: &'a mut [f32],
+    y_stride: usize,
+}
+
+/// Panels worked on before the next ones: their weights stay in the nearest caches while the columns pass.
+const GROUP: usize = 8;
+
+impl ByteKernel for Product<'_> {
+    #[inline(always)]
+    fn run<B: Bytes>(mut self, b: B) {
+        let panels = self.w.panels();
+        if self.x.count == 1 {
+            return self.one_column(b, panels);
+        }
+        let mut first = 0;
+        while first < panels {
+            let group = GROUP.min(panels - first);
+            let mut column = 0;
+            while column < self.x.count {
+                let left = self.x.count - column;
+                column += if B::Floats::MANY_REGISTERS {
+                    match left {
+                        8.. => self.columns::<B, 2, 8>(b, first, group, column),
+                        4.. => self.columns::<B, 4, 4>(b, first, group, column),
+                        2.. => self.columns::<B, 4, 2>(b, first, group, column),
+                        _ => self.columns::<B, 4, 1>(b, first, group, column),
+                    }
+                } else {
+                    match left {
+                        4.. => self.columns::<B, 1, 4>(b, first, group, column),
+                        2.. => self.columns::<B, 2, 2>(b, first, group, column),
+                        _ => self.columns::<B, 4, 1>(b, first, group, column),
+                    }
+                };
+            }
+            first += group;
+        }
+    }
+}
+
+impl Product<'_> {
+    /// A single column: each weight is used once, so what counts is sums enough, and as even as the panels allow.
+    #[inline(always)]
+    fn one_column<B: Bytes>(&mut self, b: B, panels: usize) {
+        let most = if B::Floats::MANY_REGISTERS { 8 } else { 4 };
+        let mut first = 0;
+        while first < panels {
+            let left = panels - first;
+            let together = left.div_ceil(left.div_ceil(most));
+            match together {
+                8 => self.block::<B, 8, 1>(b, first, 0),
+                7 => self.block::<B, 7, 1>(b, first, 0),
+                6 => self.block::<B, 6, 1>(b, first, 0),
+                5 => self.block::<B, 5, 1>(b, first, 0),
+                4 => self.block::<B, 4, 1>(b, first, 0),
+                3 => self.block::<B, 3, 1>(b, first, 0),
+                2 => self.block::<B, 2, 1>(b, first, 0),
+                _ => self.block::<B, 1, 1>(b, first, 0),
+            }
+            first += together;
+        }
+    }
+
+    /// `C` columns of a group of panels, `P` panels at a time. Returns `C`.
+    #[inline(always)]
+    fn columns<B: Bytes, const P: usize, const C: usize>(
+        &mut self,
+        b: B,
+        first: usize,
+        group: usize,
+        column: usize,
+    ) -> usize {
+        let mut done = 0;
+        while group - done >= P {
+            self.block::<B, P, C>(b, first + done, column);
+            done += P;
+        }
+        if P > 2 && group - done >= 2 {
+            self.block::<B, 2, C>(b, first + done, column);
+            done += 2;
+        }
+        if P > 1 && group - done >= 1 {
+            self.block::<B, 1, C>(b, first + done, column);
+        }
+        C
+    }
+
+    #[inline(always)]
+    fn block<B: Bytes, const P: usize, const C: usize>(&mut self, b: B, panel: usize, column: usize) {
+        let s = b.floats();
+        let depth = self.w.depth();
+        let mut totals = [[s.splat(0.0); P]; C];
+        for tap in 0..self.w.taps() {
+            let mut sums = [[b.begin(self.w.offsets(panel, tap)); P]; C];
+            let mut rows: [&[Quads]; P] = [&[]; P];
+            for p in 0..P {
+                rows[p] = &self.w.tap(panel + p, tap)[..depth];
+                let begin = b.begin(self.w.offsets(panel + p, tap));
+                for c in 0..C {
+                    sums[c][p] = begin;
+                }
+            }
+            let frame = |c: usize| (column + c) * self.x.stride + tap * self.x.tap_stride;
+            let mut x: [&[[u8; QUAD]]; C] = [&[]; C];
+            for c in 0..C {
+                let bytes = &self.x.bytes[frame(c) * self.x.width + self.x.first..][..depth * QUAD];
+                x[c] = &bytes.as_chunks().0[..depth];
+            }
+            for quad in 0..depth {
+                let mut row = [b.load(&rows[0][quad]); P];
+                for p in 1..P {
+                    row[p] = b.load(&rows[p][quad]);
+                }
+                for c in 0..C {
+                    let values = b.splat(x[c][quad]);
+                    for p in 0..P {
+                        sums[c][p] = b.dot(sums[c][p], row[p], values);
+                    }
+                }
+            }
+            for c in 0..C {
+                let scale = s.splat(self.x.scales[frame(c)]);
+                for p in 0..P {
+                    totals[c][p] = s.fma(b.to_floats(sums[c][p]), scale, totals[c][p]);
+                }
+            }
+        }
+        for p in 0..P {
+            let at = (panel + p) * LANES;
+            let used = LANES.min(self.w.outputs() - at);
+            let (scales, bias) = (s.load(&self.w.scales(panel + p).0), s.load(&self.w.bias(panel + p).0));
+            for c in 0..C {
+                let y = &mut self.y[(column + c) * self.y_stride + at..][..used];
+                s.store_partial(s.fma(totals[c][p], scales, bias), y);
+            }
+        }
+    }
+}
+
+/// Products of bytes.
+impl Kernels {
+    /// `y[c * y_stride + o] = bias[o] + scale[o] * Σ_tap scale[frame] * Σ_i w[o][tap][i] * (bytes[frame][first + i] − 128)`
+    /// with `frame = c * x.stride + tap * x.tap_stride`.
+    ///
+    /// The inner sum is exact; from there on all goes in that order, with fused multiply-adds. Values of `y` between the
+    /// columns stay as they are.
+    ///
+    /// # Panics
+    /// If a column reaches beyond the last frame or the end of `y`, a tap beyond the bytes of its frame, there are fewer
+    /// scales than frames that are read, or `y_stride` is less than `w.outputs()` with more columns than one.
+    pub fn byte_matmul(self, w: &ByteMatrix, x: ByteColumns<'_>, y: &mut [f32], y_stride: usize) {
+        if x.count == 0 || w.outputs() == 0 {
+            return;
+        }
+        let outputs = w.outputs();
+        assert!(x.count == 1 || y_stride >= outputs, "columns of {outputs} outputs overlap at a stride of {y_stride}");
+        let y_end = (x.count - 1).checked_mul(y_stride).and_then(|last| last.checked_add(outputs));
+        assert!(y_end.is_some_and(|end| end <= y.len()), "product ends at {y_end:?}, y at {}", y.len());
+        if w.taps() > 0 {
+            let read = x.first.checked_add(w.depth() * QUAD);
+            assert!(read.is_some_and(|end| end <= x.width), "a tap ends at {read:?} of a frame of {} bytes", x.width);
+            let tap = (w.taps() - 1).checked_mul(x.tap_stride);
+            let last = (x.count - 1).checked_mul(x.stride).zip(tap).and_then(|(column, tap)| column.checked_add(tap));
+            let frames = x.scales.len().min(x.bytes.len() / x.width.max(1));
+            assert!(last.is_some_and(|last| last < frames), "columns end in frame {last:?} of {frames}");
+        }
+        self.run_bytes(Product { w, x, y, y_stride });
+    }
+}

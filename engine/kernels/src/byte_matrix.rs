@@ -1,0 +1,164 @@
+//! Weights of eight bits as the product wants them, and the columns of bytes that they multiply.
+
+use crate::matrix::Row;
+use crate::simd::LANES;
+use crate::simd::bytes::{QUAD, Quads, Sums, ZERO};
+
+/// Bytes that a frame of so many channels takes.
+#[must_use]
+pub const fn byte_width(channels: usize) -> usize {
+    channels.next_multiple_of(QUAD)
+}
+
+/// Most inputs of a tap: sums of more products might not fit into 32 bits.
+const MOST_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
+
+/// Weights of a dense layer or convolution in eight bits, packed once and then only read: a quarter of what
+/// [`crate::PackedMatrix`] takes.
+///
+/// Outputs lie in panels of 16, inputs in fours: `[panel][tap][input / 4][16][4]`, filled up with zeros.
+#[derive(Clone, Debug)]
+pub struct ByteMatrix {
+    outputs: usize,
+    taps: usize,
+    inputs_per_tap: usize,
+    /// `[panel][tap][input / 4]`
+    quads: Vec<Quads>,
+    /// `[panel][tap]`: −128 times the sums of the weights, which undo the offset of the values.
+    offsets: Vec<Sums>,
+    /// `[panel]`
+    scales: Vec<Row>,
+    /// `[panel]`
+    bias: Vec<Row>,
+}
+
+impl ByteMatrix {
+    /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias for each output.
+    ///
+    /// # Panics
+    /// If a weight is −128, scales or bias are not as many as outputs, or a tap has more than 66,000 inputs.
+    #[must_use]
+    pub fn new(
+        outputs: usize,
+        taps: usize,
+        inputs_per_tap: usize,
+        weights: impl Fn(usize, usize, usize) -> i8,
+        scales: &[f32],
+        bias: &[f32],
+    ) -> ByteMatrix {
+        assert_eq!(scales.len(), outputs, "a scale per output");
+        assert_eq!(bias.len(), outputs, "a bias per output");
+        assert!(inputs_per_tap <= MOST_INPUTS, "sums of {inputs_per_tap} products do not fit");
+        let panels = outputs.div_ceil(LANES);
+        let rows = taps.checked_mul(inputs_per_tap.div_ceil(QUAD)).and_then(|depth| depth.checked_mul(panels));
+        let mut packed = ByteMatrix {
+            outputs,
+            taps,
+            inputs_per_tap,
+            quads: Vec::with_capacity(rows.expect("the matrix fits into memory")),
+            offsets: Vec::with_capacity(panels * taps),
+            scales: Vec::with_capacity(panels),
+            bias: Vec::with_capacity(panels),
+        };
+        for panel in 0..panels {
+            let first = panel * LANES;
+            let fill =
+                |values: &[f32]| Row(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)));
+            packed.scales.push(fill(scales));
+            packed.bias.push(fill(bias));
+            for tap in 0..taps {
+                let mut offsets = Sums([0; LANES]);
+                for input in (0..inputs_per_tap).step_by(QUAD) {
+                    let quads = Quads(std::array::from_fn(|at| {
+                        let (output, input) = (first + at / QUAD, input + at % QUAD);
+                        if output < outputs && input < inputs_per_tap { weights(output, tap, input) } else { 0 }
+                    }));
+                    for (at, &weight) in quads.0.iter().enumerate() {
+                        assert!(weight != i8::MIN, "a weight of -128 has no opposite");
+                        offsets.0[at / QUAD] -= i32::from(ZERO) * i32::from(weight);
+                    }
+                    packed.quads.push(quads);
+                }
+                packed.offsets.push(offsets);
+            }
+        }
+        packed
+    }
+
+    /// Rows of the matrix: values per column of the product.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Taps of the convolution; 1 for a dense layer.
+    #[must_use]
+    pub fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// Inputs each tap reads.
+    #[must_use]
+    pub fn inputs_per_tap(&self) -> usize {
+        self.inputs_per_tap
+    }
+
+    /// Memory that the packed weights take, with all that goes with them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.quads) + size_of_val(&*self.offsets) + size_of_val(&*self.scales) + size_of_val(&*self.bias)
+    }
+
+    pub(crate) fn panels(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Fours of inputs of a tap.
+    pub(crate) fn depth(&self) -> usize {
+        self.inputs_per_tap.div_ceil(QUAD)
+    }
+
+    /// The weights of a panel's tap, `[input / 4]`.
+    #[inline(always)]
+    pub(crate) fn tap(&self, panel: usize, tap: usize) -> &[Quads] {
+        let depth = self.depth();
+        &self.quads[(panel * self.taps + tap) * depth..][..depth]
+    }
+
+    #[inline(always)]
+    pub(crate) fn offsets(&self, panel: usize, tap: usize) -> &Sums {
+        &self.offsets[panel * self.taps + tap]
+    }
+
+    #[inline(always)]
+    pub(crate) fn scales(&self, panel: usize) -> &Row {
+        &self.scales[panel]
+    }
+
+    #[inline(always)]
+    pub(crate) fn bias(&self, panel: usize) -> &Row {
+        &self.bias[panel]
+    }
+}
+
+/// The columns that a matrix of bytes multiplies: windows into frames that [`crate::Kernels::quantise`] made.
+///
+/// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap; a
+/// convolution has its hop as `stride` and its dilation as `tap_stride`.
+#[derive(Clone, Copy, Debug)]
+pub struct ByteColumns<'a> {
+    /// `[frame][width]`
+    pub bytes: &'a [u8],
+    /// `[frame]`
+    pub scales: &'a [f32],
+    /// Bytes of a frame, [`byte_width`] of its channels.
+    pub width: usize,
+    /// The first channel that is read.
+    pub first: usize,
+    /// Number of columns.
+    pub count: usize,
+    /// From one column to the next, in frames.
+    pub stride: usize,
+    /// From one tap to the next, in frames.
+    pub tap_stride: usize,
+}

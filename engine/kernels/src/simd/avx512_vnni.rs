@@ -1,0 +1,71 @@
+//! AVX-512 VNNI: four products of bytes and their sum in one instruction, in one register.
+
+use std::arch::x86_64::*;
+
+use super::avx512::Avx512;
+use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums};
+
+/// Proof of AVX-512F and AVX-512 VNNI: [`Avx512Vnni::detect`] is the only way to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Avx512Vnni {
+    floats: Avx512,
+}
+
+impl Avx512Vnni {
+    pub(crate) fn detect() -> Option<Avx512Vnni> {
+        let floats = Avx512::detect()?;
+        is_x86_feature_detected!("avx512vnni").then_some(Avx512Vnni { floats })
+    }
+
+    #[inline]
+    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+        #[target_feature(enable = "avx512f,avx512vnni")]
+        fn with_features<K: ByteKernel>(token: Avx512Vnni, kernel: K) {
+            kernel.run(token);
+        }
+        // SAFETY: the token proves that the CPU has the features.
+        unsafe { with_features(self, kernel) }
+    }
+}
+
+impl Bytes for Avx512Vnni {
+    type Floats = Avx512;
+    type I = __m512i;
+    type W = __m512i;
+    type X = __m512i;
+
+    #[inline(always)]
+    fn floats(self) -> Avx512 {
+        self.floats
+    }
+
+    #[inline(always)]
+    fn begin(self, offsets: &Sums) -> __m512i {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        unsafe { _mm512_loadu_si512(offsets.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Quads) -> __m512i {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn splat(self, values: [u8; QUAD]) -> __m512i {
+        // SAFETY: the token proves that the CPU has AVX-512F.
+        unsafe { _mm512_set1_epi32(i32::from_le_bytes(values)) }
+    }
+
+    #[inline(always)]
+    fn dot(self, sums: __m512i, weights: __m512i, values: __m512i) -> __m512i {
+        // SAFETY: the token proves that the CPU has AVX-512 VNNI, and nothing here touches memory.
+        unsafe { _mm512_dpbusd_epi32(sums, values, weights) }
+    }
+
+    #[inline(always)]
+    fn to_floats(self, sums: __m512i) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F.
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+}

@@ -1,0 +1,237 @@
+//! Products of bytes, and frames that become bytes.
+
+use ondes_kernels::{ByteColumns, ByteMatrix, Kernels, byte_width};
+use proptest::prelude::*;
+
+use crate::common::{Noise, assert_same_bits, check};
+
+/// A product of random size: dense layers and convolutions, with groups of channels and gaps between results.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    outputs: usize,
+    taps: usize,
+    inputs: usize,
+    first: usize,
+    more: usize,
+    count: usize,
+    stride: usize,
+    tap_stride: usize,
+    y_stride: usize,
+    seed: u64,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let sizes = (1usize..150, 1usize..5, 1usize..40, 1usize..20);
+    let places = (0usize..3, 0usize..9, 0usize..4, 0usize..4, 0usize..5, 0u64..1000);
+    (sizes, places).prop_map(|((outputs, taps, inputs, count), (first, more, stride, tap_stride, y_gap, seed))| Shape {
+        outputs,
+        taps,
+        inputs,
+        first: 4 * first,
+        more,
+        count,
+        stride,
+        tap_stride,
+        y_stride: outputs + y_gap,
+        seed,
+    })
+}
+
+struct Product {
+    shape: Shape,
+    weights: Vec<i8>,
+    weight_scales: Vec<f32>,
+    bias: Vec<f32>,
+    width: usize,
+    bytes: Vec<u8>,
+    scales: Vec<f32>,
+}
+
+/// What is between the results.
+const UNTOUCHED: f32 = -7.0;
+
+impl Product {
+    fn new(shape: Shape) -> Product {
+        let mut noise = Noise::new(shape.seed);
+        let Shape { outputs, taps, inputs, first, more, count, stride, tap_stride, .. } = shape;
+        let width = byte_width(first + inputs.next_multiple_of(4) + more);
+        let frames = (count - 1) * stride + (taps - 1) * tap_stride + 1;
+        let mut byte = |lowest: f32| noise.value(1.0).mul_add(128.0, 0.0).floor().clamp(lowest, 127.0);
+        Product {
+            shape,
+            // The extremes often: that is where sums of pairs would overflow.
+            weights: (0..outputs * taps * inputs)
+                .map(|at| if at % 3 == 0 { 127 } else { byte(-127.0) as i8 })
+                .collect(),
+            bytes: (0..frames * width).map(|at| if at % 5 == 0 { 1 } else { (byte(-127.0) + 128.0) as u8 }).collect(),
+            weight_scales: noise.vec(outputs, 0.01).iter().map(|scale| scale.abs() + 1e-4).collect(),
+            bias: noise.vec(outputs, 1.0),
+            width,
+            scales: noise.vec(frames, 0.01).iter().map(|scale| scale.abs()).collect(),
+        }
+    }
+
+    fn weight(&self, output: usize, tap: usize, input: usize) -> i8 {
+        self.weights[(output * self.shape.taps + tap) * self.shape.inputs + input]
+    }
+
+    fn packed(&self) -> ByteMatrix {
+        let Shape { outputs, taps, inputs, .. } = self.shape;
+        ByteMatrix::new(outputs, taps, inputs, |o, t, i| self.weight(o, t, i), &self.weight_scales, &self.bias)
+    }
+
+    fn columns(&self) -> ByteColumns<'_> {
+        let Shape { first, count, stride, tap_stride, .. } = self.shape;
+        ByteColumns { bytes: &self.bytes, scales: &self.scales, width: self.width, first, count, stride, tap_stride }
+    }
+
+    fn untouched(&self) -> Vec<f32> {
+        vec![UNTOUCHED; (self.shape.count - 1) * self.shape.y_stride + self.shape.outputs]
+    }
+
+    fn run(&self, kernels: Kernels) -> Vec<f32> {
+        let mut y = self.untouched();
+        kernels.byte_matmul(&self.packed(), self.columns(), &mut y, self.shape.y_stride);
+        y
+    }
+
+    /// What is promised, operation by operation.
+    fn expected(&self) -> Vec<f32> {
+        let Shape { outputs, taps, inputs, first, count, stride, tap_stride, y_stride, .. } = self.shape;
+        let mut y = self.untouched();
+        for column in 0..count {
+            for output in 0..outputs {
+                let mut total = 0.0_f32;
+                for tap in 0..taps {
+                    let frame = column * stride + tap * tap_stride;
+                    let values = &self.bytes[frame * self.width + first..][..inputs];
+                    let products = values
+                        .iter()
+                        .enumerate()
+                        .map(|(input, &value)| i64::from(self.weight(output, tap, input)) * (i64::from(value) - 128));
+                    total = (products.sum::<i64>() as f32).mul_add(self.scales[frame], total);
+                }
+                y[column * y_stride + output] = total.mul_add(self.weight_scales[output], self.bias[output]);
+            }
+        }
+        y
+    }
+}
+
+pub fn product_to_the_bit(kernels: Kernels) {
+    check(shapes(), |shape| {
+        let product = Product::new(shape);
+        assert_same_bits(&product.run(kernels), &product.expected());
+    });
+    // Every number of panels that has a block of its own, by every number of columns that has.
+    for outputs in (1..300).step_by(9) {
+        for count in 1..=17 {
+            let shape = Shape {
+                outputs,
+                taps: 1,
+                inputs: 9,
+                first: 0,
+                more: 0,
+                count,
+                stride: 1,
+                tap_stride: 1,
+                y_stride: outputs,
+                seed: 3,
+            };
+            let product = Product::new(shape);
+            assert_same_bits(&product.run(kernels), &product.expected());
+        }
+    }
+}
+
+pub fn byte_columns_do_not_matter(kernels: Kernels) {
+    check((shapes(), 1usize..9), |(shape, step)| {
+        let product = Product::new(shape);
+        let (w, x) = (product.packed(), product.columns());
+        let mut parts = product.untouched();
+        for first in (0..x.count).step_by(step) {
+            let (count, frame) = (step.min(x.count - first), first * x.stride);
+            let (bytes, scales) = (&x.bytes[frame * x.width..], &x.scales[frame..]);
+            let part = ByteColumns { bytes, scales, count, ..x };
+            kernels.byte_matmul(&w, part, &mut parts[first * shape.y_stride..], shape.y_stride);
+        }
+        assert_same_bits(&parts, &product.run(kernels));
+    });
+}
+
+/// The longest sums there may be, all of one sign and at their largest.
+pub fn longest_sums(kernels: Kernels) {
+    let inputs = 66_000;
+    for (weight, byte) in [(127, 255_u8), (-127, 255), (127, 1), (-127, 1)] {
+        let w = ByteMatrix::new(17, 1, inputs, |_, _, _| weight, &[1.0; 17], &[0.5; 17]);
+        let bytes = vec![byte; inputs];
+        let x =
+            ByteColumns { bytes: &bytes, scales: &[1.0], width: inputs, first: 0, count: 1, stride: 1, tap_stride: 1 };
+        let mut y = [0.0; 17];
+        kernels.byte_matmul(&w, x, &mut y, 17);
+        let sum = inputs as i64 * i64::from(weight) * (i64::from(byte) - 128);
+        assert_same_bits(&y, &[sum as f32 + 0.5; 17]);
+    }
+}
+
+pub fn nothing_to_multiply_in_bytes(kernels: Kernels) {
+    let x = ByteColumns { bytes: &[], scales: &[], width: 4, first: 0, count: 0, stride: 1, tap_stride: 1 };
+    kernels.byte_matmul(&ByteMatrix::new(3, 1, 3, |_, _, _| 1, &[1.0; 3], &[0.0; 3]), x, &mut [], 3);
+    // Without inputs, the bias is left.
+    let empty = ByteMatrix::new(3, 1, 0, |_, _, _| 1, &[1.0; 3], &[1.0, 2.0, 3.0]);
+    let x = ByteColumns { bytes: &[128; 8], scales: &[1.0; 2], count: 2, ..x };
+    let mut y = [f32::NAN; 6];
+    kernels.byte_matmul(&empty, x, &mut y, 3);
+    assert_same_bits(&y, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    // 12 panels of weights, sums, scales and biases, a line each.
+    assert_eq!(ByteMatrix::new(20, 2, 5, |_, _, _| 1, &[1.0; 20], &[0.0; 20]).bytes(), 2 * (2 * 2 + 2 + 1 + 1) * 64);
+}
+
+/// One frame as bytes, and its scale.
+fn quantised(kernels: Kernels, x: &[f32]) -> (Vec<u8>, f32) {
+    let (mut bytes, mut scale) = (vec![0; byte_width(x.len())], [0.0]);
+    kernels.quantise(x, x.len(), &mut bytes, &mut scale);
+    (bytes, scale[0])
+}
+
+pub fn frames_become_bytes(kernels: Kernels) {
+    check((1usize..70, 1usize..5, 0u64..1000), |(channels, frames, seed)| {
+        let x = Noise::new(seed).vec(channels * frames, 3.0);
+        let width = byte_width(channels);
+        let (mut bytes, mut scales) = (vec![0; frames * width], vec![0.0; frames]);
+        kernels.quantise(&x, channels, &mut bytes, &mut scales);
+        for ((x, bytes), &scale) in x.chunks_exact(channels).zip(bytes.chunks_exact(width)).zip(&scales) {
+            let peak = x.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+            assert_same_bits(&[scale], &[peak / 127.0]);
+            let steps = 127.0 / peak;
+            for (x, &byte) in x.iter().zip(bytes) {
+                let expected = (x * steps).round_ties_even().clamp(-127.0, 127.0) + 128.0;
+                assert_eq!(f32::from(byte), expected, "{x} in steps of {scale}");
+            }
+            assert!(bytes[channels..].iter().all(|&byte| byte == 128), "what fills up is no zero");
+        }
+    });
+    // Halves go to the even neighbour.
+    let (bytes, scale) = quantised(kernels, &[127.0, 0.5, 1.5, -0.5, -2.5, 126.5]);
+    assert_eq!((bytes.as_slice(), scale), (&[255, 128, 130, 128, 126, 254, 128, 128][..], 1.0));
+}
+
+pub fn frames_without_a_scale(kernels: Kernels) {
+    // Silence, and what is nearly so: no product of it may be anything but zero.
+    for quiet in [0.0, -0.0, 1e-45, 1e-38, 1e-36] {
+        let (bytes, scale) = quantised(kernels, &[quiet; 21]);
+        assert_eq!((bytes, scale.to_bits()), (vec![128; 24], 0), "{quiet:e}");
+    }
+    for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for at in [0, 15, 16, 20] {
+            let mut x = [1.0; 21];
+            x[at] = broken;
+            let scalar = quantised(Kernels::scalar(), &x);
+            let (bytes, scale) = quantised(kernels, &x);
+            assert!(scale.is_nan(), "{broken} at {at}");
+            assert_eq!(bytes, scalar.0, "{broken} at {at}");
+        }
+    }
+    let (bytes, scale) = quantised(kernels, &[f32::MAX, -f32::MAX, 0.0, f32::MAX / 2.0]);
+    assert_eq!((bytes.as_slice(), scale), (&[255, 1, 128, 192][..], f32::MAX / 127.0));
+}

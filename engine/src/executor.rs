@@ -1,0 +1,186 @@
+//! What runs a method of a model: our own code, or libtorch behind a library that is opened when it is needed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ondes_kernels::Kernels;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Fault, Method, Model};
+use crate::native;
+use crate::torch::Runner;
+
+/// A method of a model, ready to be stepped block by block for several streams at once.
+///
+/// A step goes: [`Execute::begin`] names the streams and the number of blocks, [`Execute::input`] is filled, [`Execute::run`]
+/// computes, [`Execute::output`] is read. What a stream gives depends on nothing but what it was given.
+pub trait Execute: Send {
+    /// Starts a step of `blocks` blocks for those streams, in that order.
+    fn begin(&mut self, streams: &[usize], blocks: usize);
+
+    /// The values of an input port for this step, `[stream][frame][channel]`, to be filled whole.
+    fn input(&mut self, port: usize) -> &mut [f32];
+
+    /// Computes the step.
+    ///
+    /// # Panics
+    /// Unwinds with a [`String`] when a program breaks down; native code never does.
+    fn run(&mut self);
+
+    /// The values of an output port after [`Execute::run`], `[stream][frame][channel]`.
+    fn output(&self, port: usize) -> &[f32];
+
+    /// Forgets all that a stream has heard and gives its noise another seed.
+    fn seed(&mut self, stream: usize, seed: u64);
+
+    /// Bytes of weights, states and buffers.
+    fn bytes(&self) -> usize;
+
+    /// What computes it, such as `native avx2`.
+    fn name(&self) -> String;
+
+    /// Whether a step may take memory, or wait: then it has no place in an audio callback.
+    fn may_allocate(&self) -> bool;
+}
+
+impl Execute for native::Executor {
+    fn begin(&mut self, streams: &[usize], blocks: usize) {
+        self.begin(streams, blocks);
+    }
+
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        self.input(port)
+    }
+
+    fn run(&mut self) {
+        self.run();
+    }
+
+    fn output(&self, port: usize) -> &[f32] {
+        self.output(port)
+    }
+
+    fn seed(&mut self, stream: usize, seed: u64) {
+        self.seed(stream, seed);
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn name(&self) -> String {
+        self.name()
+    }
+
+    fn may_allocate(&self) -> bool {
+        false
+    }
+}
+
+/// What runs graphs. Programs are always run by libtorch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// Our own code.
+    #[default]
+    Native,
+    /// libtorch, on [`Device`].
+    Torch,
+}
+
+/// Where libtorch computes. Written `auto`, `cpu` or `cuda:N`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Device {
+    /// The first GPU, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU of that number.
+    Cuda(u8),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => to.write_str("auto"),
+            Self::Cpu => to.write_str("cpu"),
+            Self::Cuda(number) => write!(to, "cuda:{number}"),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => {
+                let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+                number.map(Self::Cuda).ok_or_else(|| format!("{text:?} is no device: auto, cpu or cuda:N"))
+            }
+        }
+    }
+}
+
+impl From<Device> for String {
+    fn from(device: Device) -> Self {
+        device.to_string()
+    }
+}
+
+impl TryFrom<String> for Device {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// How a method is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// By what.
+    pub backend: Backend,
+    /// Where, if by libtorch.
+    pub device: Device,
+    /// With which arithmetic, if by our own code.
+    pub kernels: Kernels,
+}
+
+impl Running {
+    /// Prepares a method for up to `streams` streams and up to `blocks` blocks a step.
+    ///
+    /// # Errors
+    /// [`Fault`] when the model has no such method or it cannot be run like this.
+    pub fn prepare(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<Box<dyn Execute>, Fault> {
+        if self.backend == Backend::Torch || model.program().is_some() {
+            return Ok(Box::new(Runner::new(model, method, self.device, streams, blocks)?));
+        }
+        Ok(Box::new(native::Executor::new(model, &method.name, self.kernels, streams, blocks)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Device;
+
+    #[test]
+    fn a_device_is_read_as_it_is_written() {
+        for device in [Device::Auto, Device::Cpu, Device::Cuda(0), Device::Cuda(7)] {
+            assert_eq!(device.to_string().parse(), Ok(device));
+        }
+        for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:256"] {
+            assert!(text.parse::<Device>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Weights as the tensors of a safetensors file, and back.
+//!
+//! A weight that is stored in eight bits is two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
+//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use half::{bf16, f16};
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+
+use super::storage::{Scaled, Storage, Values};
+use super::{Fault, Tensor, Weights, limits};
+
+/// What the name of the scales has more than that of the weight.
+const SCALE: &str = "_scale";
+
+/// Reads all weights; `products` names those whose products may be computed on bytes.
+pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Result<Weights, Fault> {
+    let views = tensors.iter();
+    let (bytes, mut views): (BTreeMap<_, _>, BTreeMap<_, _>) = views.partition(|(_, view)| view.dtype() == Dtype::I8);
+    for name in bytes.keys().chain(views.keys()) {
+        Fault::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
+    }
+    if let Some(name) = products.iter().find(|name| !bytes.contains_key(name.as_str())) {
+        return Err(Fault::weight(name, "is to be multiplied in bytes, but is not stored in them"));
+    }
+    let mut weights = Weights::default();
+    for (name, view) in bytes {
+        let scale = format!("{name}{SCALE}");
+        let missing = || Fault::weight(name, format!("is I8, and {scale:?} of another type is missing"));
+        let scales = views.remove(scale.as_str()).ok_or_else(missing)?;
+        let scaled = Scaled {
+            steps: view.data().iter().map(|byte| byte.cast_signed()).collect(),
+            scale_shape: scales.shape().to_vec(),
+            scales: floats(&scale, &scales)?.floats(&[]).into_owned(),
+            products: products.contains(name),
+        };
+        weights.insert(name, Tensor::stored(view.shape(), Values::I8(scaled)));
+    }
+    for (name, view) in views {
+        weights.insert(name, Tensor::stored(view.shape(), floats(name, &view)?));
+    }
+    Ok(weights)
+}
+
+fn floats(name: &str, view: &TensorView<'_>) -> Result<Values, Fault> {
+    let (pairs, fours) = (view.data().as_chunks().0, view.data().as_chunks().0);
+    match view.dtype() {
+        Dtype::F32 => Ok(Values::F32(fours.iter().map(|value| f32::from_le_bytes(*value)).collect())),
+        Dtype::F16 => Ok(Values::F16(pairs.iter().map(|value| f16::from_le_bytes(*value)).collect())),
+        Dtype::BF16 => Ok(Values::Bf16(pairs.iter().map(|value| bf16::from_le_bytes(*value)).collect())),
+        other => Err(Fault::weight(name, format!("is {other:?}; F32, F16, BF16 or I8 is needed"))),
+    }
+}
+
+/// A tensor to be written.
+pub(super) struct Written {
+    pub name: String,
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    pub bytes: Vec<u8>,
+}
+
+/// All tensors of the weights.
+pub(super) fn write(weights: &Weights) -> Vec<Written> {
+    let mut written = Vec::new();
+    for (name, tensor) in weights.iter() {
+        let dtype = match tensor.values().storage() {
+            Storage::F32 => Dtype::F32,
+            Storage::F16 => Dtype::F16,
+            Storage::Bf16 => Dtype::BF16,
+            Storage::I8 => Dtype::I8,
+        };
+        let (shape, bytes) = (tensor.shape().to_vec(), tensor.values().bytes());
+        written.push(Written { name: name.to_owned(), dtype, shape, bytes });
+        if let Some(scaled) = tensor.scaled() {
+            let halves: Vec<bf16> = scaled.scales.iter().map(|&scale| bf16::from_f32(scale)).collect();
+            // Nothing may change by being written.
+            let exact = halves.iter().zip(&scaled.scales).all(|(half, &scale)| half.to_f32() == scale);
+            let (dtype, bytes) = if exact {
+                (Dtype::BF16, Values::Bf16(halves).bytes())
+            } else {
+                (Dtype::F32, Values::F32(scaled.scales.clone()).bytes())
+            };
+            written.push(Written { name: format!("{name}{SCALE}"), dtype, shape: scaled.scale_shape.clone(), bytes });
+        }
+    }
+    written
+}
+
+/// Names of the weights whose products may be computed on bytes.
+pub(super) fn products(weights: &Weights) -> BTreeSet<String> {
+    let in_bytes = |tensor: &Tensor| tensor.scaled().is_some_and(|scaled| scaled.products);
+    weights.iter().filter(|(_, tensor)| in_bytes(tensor)).map(|(name, _)| name.to_owned()).collect()
+}

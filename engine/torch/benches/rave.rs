@@ -1,0 +1,90 @@
+//! A RAVE v2 of 31.5 million random weights, `forward` at blocks of 2048: the imported graph on the native executor beside the
+//! TorchScript archive that it was imported from on libtorch, both in f32 on one thread, one block of each in turn. Prints the
+//! fastest and the median block of each. `-- --nodes` adds what each layer costs natively.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use ondes_engine::Kernels;
+use ondes_engine::native::Executor;
+use ondes_kernels::FlushToZero;
+use ondes_tests::random;
+use ondes_tests::rave::Recipe;
+use ondes_training::import_rave::import;
+use rand::RngExt;
+use tch::{CModule, Tensor};
+
+const BLOCK: usize = 2048;
+/// Blocks of each that are measured, after some that are not.
+const BLOCKS: usize = 150;
+const WARM_UP: usize = 10;
+const SAMPLE_RATE: f64 = 44_100.0;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("v2.ts");
+    Recipe::v2().export(1).0.save(&path);
+    let model = import(&path, "RAVE v2").expect("it is understood").model;
+    tch::set_num_threads(1);
+    tch::set_num_interop_threads(1);
+    let _no_gradients = tch::no_grad_guard();
+    let _flush = FlushToZero::on();
+    let libtorch = CModule::load(&path).expect("libtorch reads it");
+    let mut native = Executor::new(&model, "forward", Kernels::detect(), 1, 1).expect("it is not too long");
+    let mut random = random(1);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..WARM_UP + BLOCKS {
+        let input: Vec<f32> = (0..BLOCK).map(|_| random.random_range(-0.5..0.5)).collect();
+        let started = Instant::now();
+        native.begin(&[0], 1);
+        native.input(0).copy_from_slice(&input);
+        native.run();
+        black_box(native.output(0));
+        ours.push(started.elapsed().as_secs_f64());
+        let tensor = Tensor::from_slice(&input).view([1, 1, BLOCK as i64]);
+        let started = Instant::now();
+        black_box(&libtorch.forward_ts(&[tensor]).expect("it runs"));
+        theirs.push(started.elapsed().as_secs_f64());
+    }
+    let ours = report(&native.name(), &mut ours);
+    let theirs = report("libtorch TorchScript", &mut theirs);
+    println!(
+        "native is {:.2} times as fast, by the fastest block; {:.2} by the median",
+        theirs[0] / ours[0],
+        theirs[1] / ours[1]
+    );
+    if std::env::args().any(|argument| argument == "--nodes") {
+        nodes(&mut native);
+    }
+}
+
+/// Prints and gives the fastest and the median block, seconds.
+fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
+    times.drain(..WARM_UP);
+    times.sort_by(f64::total_cmp);
+    let figures = [times[0], times[times.len() / 2]];
+    let [fastest, median] = figures.map(|seconds| seconds * 1e3);
+    let realtime = BLOCK as f64 / SAMPLE_RATE / figures[0];
+    println!("{name:24} {fastest:8.2} ms fastest, {median:8.2} ms median: {realtime:6.1} x real time");
+    figures
+}
+
+/// Prints what each layer takes at best, those first that take most.
+fn nodes(native: &mut Executor) {
+    let names: Vec<String> = native.steps().map(str::to_owned).collect();
+    let mut fastest = vec![f64::INFINITY; names.len()];
+    for _ in 0..BLOCKS {
+        native.begin(&[0], 1);
+        for (index, fastest) in fastest.iter_mut().enumerate() {
+            let started = Instant::now();
+            native.run_step(index);
+            *fastest = fastest.min(started.elapsed().as_secs_f64());
+        }
+    }
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by(|&a, &b| fastest[b].total_cmp(&fastest[a]));
+    let whole: f64 = fastest.iter().sum();
+    for index in order.into_iter().take(60) {
+        println!("{:8.1} us {:5.1} % {}", fastest[index] * 1e6, 100.0 * fastest[index] / whole, names[index]);
+    }
+}

@@ -1,0 +1,323 @@
+// What TorchScript offers in C++ and tch does not bring to Rust: files in memory, buffers, attributes, signatures, copies that
+// share weights, and inference mode.
+//
+// Whatever libtorch throws stays here. A function gives whether it has done its work; what it says, JSON or one line about what went
+// wrong, goes to the listener.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/read_adapter_interface.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+using torch::jit::IValue;
+
+namespace {
+
+using Listener = void (*)(void* context, const char* text, size_t length);
+using Visitor = void (*)(void* context, const char* name, size_t length, at::Tensor* tensor, bool is_weight);
+
+// Tensors of an attribute with more values than these are told by their shape.
+constexpr int64_t kShownValues = 256;
+constexpr const char* kMetadata = "metadata.json";
+
+struct Script {
+  torch::jit::Module module;
+  std::string metadata;
+};
+
+// A file that is in memory already.
+class Memory : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  Memory(const char* bytes, size_t length) : bytes_(bytes), length_(length) {}
+
+  size_t size() const override {
+    return length_;
+  }
+
+  size_t read(uint64_t position, void* out, size_t count, const char*) const override {
+    if (position >= length_) {
+      return 0;
+    }
+    const size_t there = std::min<size_t>(count, length_ - position);
+    std::memcpy(out, bytes_ + position, there);
+    return there;
+  }
+
+ private:
+  const char* bytes_;
+  size_t length_;
+};
+
+struct Say {
+  Listener listener;
+  void* context;
+
+  void operator()(const std::string& text) const {
+    listener(context, text.data(), text.size());
+  }
+};
+
+// Runs something of libtorch's in inference mode.
+template <typename Work>
+bool guarded(Say say, Work work) {
+  try {
+    c10::InferenceMode inference;
+    // A graph that is specialised to what it has seen is compiled anew whenever something else comes along, in the middle of playing.
+    torch::jit::GraphOptimizerEnabledGuard as_it_is(false);
+    work();
+    return true;
+  } catch (const c10::Error& error) {
+    say(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    say(error.what());
+  } catch (...) {
+    say("libtorch broke down without a word");
+  }
+  return false;
+}
+
+void write_text(std::string& out, const std::string& text) {
+  out += '"';
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == '"' || letter == '\\') {
+      out += '\\';
+      out += letter;
+    } else if (code < 0x20) {
+      constexpr const char* digits = "0123456789abcdef";
+      out += "\\u00";
+      out += digits[code >> 4];
+      out += digits[code & 15];
+    } else {
+      out += letter;
+    }
+  }
+  out += '"';
+}
+
+void write_number(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  out += text;
+}
+
+template <typename Items, typename Write>
+void write_list(std::string& out, const Items& items, Write write) {
+  out += '[';
+  const char* between = "";
+  for (const auto& item : items) {
+    out += between;
+    write(item);
+    between = ",";
+  }
+  out += ']';
+}
+
+void write_value(std::string& out, const IValue& value) {
+  const auto nested = [&](const IValue& item) { write_value(out, item); };
+  if (value.isBool()) {
+    out += value.toBool() ? "true" : "false";
+  } else if (value.isInt()) {
+    out += std::to_string(value.toInt());
+  } else if (value.isDouble()) {
+    write_number(out, value.toDouble());
+  } else if (value.isString()) {
+    write_text(out, value.toStringRef());
+  } else if (value.isTuple()) {
+    write_list(out, value.toTupleRef().elements(), nested);
+  } else if (value.isList()) {
+    write_list(out, value.toList().vec(), nested);
+  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() <= kShownValues) {
+    const at::Tensor flat = value.toTensor().detach().to(at::kCPU, at::kDouble).contiguous().view({-1});
+    const double* values = flat.const_data_ptr<double>();
+    write_list(out, std::vector<double>(values, values + flat.numel()), [&](double item) { write_number(out, item); });
+  } else {
+    out += "null";
+  }
+}
+
+// A number as the method wants it.
+IValue argument(double value, const c10::TypePtr& type) {
+  switch (type->kind()) {
+    case c10::TypeKind::BoolType:
+      return value >= 0.5;
+    case c10::TypeKind::IntType:
+      return static_cast<int64_t>(std::llround(value));
+    case c10::TypeKind::TensorType:
+      return at::tensor(value, at::kFloat);
+    default:
+      return value;
+  }
+}
+
+const at::Tensor& first_tensor(const IValue& result) {
+  const IValue* value = &result;
+  if (value->isTuple() && !value->toTupleRef().elements().empty()) {
+    value = &value->toTupleRef().elements()[0];
+  }
+  TORCH_CHECK(value->isTensor(), "it gives ", value->tagKind(), " where a tensor is due");
+  return value->toTensor();
+}
+
+} // namespace
+
+extern "C" {
+
+bool ondes_script_load(
+    const char* bytes,
+    size_t length,
+    int cuda,
+    Script** script,
+    Listener listener,
+    void* context) {
+  return guarded({listener, context}, [&] {
+    auto loaded = std::make_unique<Script>();
+    torch::jit::ExtraFilesMap extra{{kMetadata, ""}};
+    const c10::Device device = cuda < 0 ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, static_cast<int8_t>(cuda));
+    loaded->module = torch::jit::load(std::make_unique<Memory>(bytes, length), device, extra);
+    loaded->module.eval();
+    loaded->metadata = extra[kMetadata];
+    *script = loaded.release();
+  });
+}
+
+void ondes_script_free(Script* script) {
+  delete script;
+}
+
+// Another with a state of its own; weights are shared.
+bool ondes_script_copy(const Script* script, Script** copy, Listener listener, void* context) {
+  return guarded({listener, context}, [&] {
+    IValue::HashIdentityIValueMap shared;
+    for (const at::Tensor& weight : script->module.parameters()) {
+      shared.emplace(weight, weight);
+    }
+    const IValue object = IValue(script->module._ivalue()).deepcopy(shared);
+    *copy = new Script{torch::jit::Module(object.toObject()), script->metadata};
+  });
+}
+
+void ondes_script_metadata(const Script* script, Listener listener, void* context) {
+  listener(context, script->metadata.data(), script->metadata.size());
+}
+
+// The names of all methods: ["forward"].
+bool ondes_script_methods(const Script* script, Listener listener, void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    std::string out;
+    write_list(out, script->module.get_methods(), [&](const torch::jit::Method& method) { write_text(out, method.name()); });
+    say(out);
+  });
+}
+
+// An attribute of the module itself; null where there is none.
+bool ondes_script_attribute(const Script* script, const char* name, Listener listener, void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    std::string out;
+    write_value(out, script->module.hasattr(name) ? script->module.attr(name) : IValue());
+    say(out);
+  });
+}
+
+// All that it remembers besides tensors, to see whether it has changed.
+bool ondes_script_scalars(const Script* script, Listener listener, void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    std::string out = "[";
+    for (const auto& attribute : script->module.named_attributes()) {
+      if (!attribute.value.isTensor() && !attribute.value.isModule()) {
+        write_value(out, attribute.value);
+        out += ',';
+      }
+    }
+    out += "null]";
+    say(out);
+  });
+}
+
+// Calls a method with numbers; what it gives comes as JSON.
+bool ondes_script_call(
+    Script* script,
+    const char* name,
+    const double* values,
+    size_t count,
+    Listener listener,
+    void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    const torch::jit::Method method = script->module.get_method(name);
+    const auto& expected = method.function().getSchema().arguments();
+    TORCH_CHECK(count < expected.size(), name, " takes ", expected.size() - 1, " values, there are ", count);
+    std::vector<IValue> arguments;
+    for (size_t index = 0; index < count; ++index) {
+      arguments.push_back(argument(values[index], expected[index + 1].type()));
+    }
+    std::string out;
+    write_value(out, method(std::move(arguments)));
+    say(out);
+  });
+}
+
+// Shows all tensors, weights among them; they go on being the module's own.
+bool ondes_script_tensors(const Script* script, Visitor visitor, void* seen, Listener listener, void* context) {
+  return guarded({listener, context}, [&] {
+    std::unordered_set<const void*> weights;
+    for (const at::Tensor& weight : script->module.parameters()) {
+      weights.insert(weight.unsafeGetTensorImpl());
+    }
+    for (const auto& attribute : script->module.named_attributes()) {
+      if (attribute.value.isTensor() && attribute.value.toTensor().defined()) {
+        const at::Tensor& tensor = attribute.value.toTensor();
+        const bool is_weight = weights.count(tensor.unsafeGetTensorImpl()) > 0;
+        visitor(seen, attribute.name.data(), attribute.name.size(), new at::Tensor(tensor), is_weight);
+      }
+    }
+  });
+}
+
+// Runs a method on tensors, which are only read.
+bool ondes_script_run(
+    Script* script,
+    const char* name,
+    at::Tensor* const* inputs,
+    size_t count,
+    at::Tensor** output,
+    Listener listener,
+    void* context) {
+  return guarded({listener, context}, [&] {
+    std::vector<IValue> arguments;
+    for (size_t index = 0; index < count; ++index) {
+      arguments.emplace_back(*inputs[index]);
+    }
+    *output = new at::Tensor(first_tensor(script->module.get_method(name)(std::move(arguments))));
+  });
+}
+
+// While one of these is there, its thread is in inference mode.
+void* ondes_inference_begin() {
+  return new c10::InferenceMode();
+}
+
+void ondes_inference_end(void* inference) {
+  delete static_cast<c10::InferenceMode*>(inference);
+}
+
+} // extern "C"

@@ -1,0 +1,79 @@
+//! Our own graphs, block by block on libtorch through the library: the same sound as natively, in every driver.
+
+use ondes_engine::executor::{Backend, Device};
+use ondes_engine::model::{Kind, Op};
+use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Start, Turn};
+use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
+
+fn options(backend: Backend, seats: usize) -> PipelineOptions {
+    PipelineOptions { backend, seats, source: Source::Sound, device: Device::Cpu, ..PipelineOptions::default() }
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn effects_codecs_and_recurrent_captures_sound_the_same() {
+    let lstm = |initial_state| {
+        let nodes = vec![
+            node("memory", &["in"], Op::Lstm { hidden: 12, initial_state }),
+            node("again", &["memory"], Op::Gru { hidden: 7, initial_state }),
+            node("out", &["again"], Op::Linear { outputs: 1 }),
+        ];
+        let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
+        method.warm_up = if initial_state { 100 } else { 0 };
+        model_with(Kind::Effect, vec![method], &[], 5)
+    };
+    for (what, model) in [
+        ("effect", untrained_effect(3)),
+        ("codec", untrained_codec(4)),
+        ("recurrent", lstm(false)),
+        ("recurrent, warmed up", lstm(true)),
+    ] {
+        let input = sound(8_192, SAMPLE_RATE);
+        let render = |backend| {
+            let mut pipeline = Pipeline::new(&model, &options(backend, 1)).expect("it plays");
+            let mut output = vec![0.0; input.len()];
+            let mut at = 0;
+            for piece in random_splits(7, input.len(), 900) {
+                pipeline.process(&input[at..at + piece], &mut output[at..at + piece]);
+                at += piece;
+            }
+            (output, pipeline.executor())
+        };
+        let ((native, _), (torch, executor)) = (render(Backend::Native), render(Backend::Torch));
+        let difference = largest_difference(&native, &torch);
+        assert_eq!(executor, "torch cpu");
+        assert!(difference < 1e-5 && native.iter().any(|sample| sample.abs() > 1e-3), "{what}: {difference:e}");
+    }
+}
+
+#[test]
+fn sessions_have_states_of_their_own() {
+    let model = untrained_effect(8);
+    let input = sound(6_000, SAMPLE_RATE);
+    let play = |ensemble: &mut Ensemble, seat: usize, from: usize, to: usize| {
+        let mut output = vec![0.0; to - from];
+        ensemble.process(&mut [Turn { seat, input: &input[from..to], output: &mut output, mute: false }]);
+        output
+    };
+    let mut alone = Ensemble::new(&model, &options(Backend::Native, 1)).expect("it plays");
+    let alone = play(&mut alone, 0, 0, 6_000);
+    let mut both = Ensemble::new(&model, &options(Backend::Torch, 2)).expect("it plays");
+    let mut first = play(&mut both, 0, 0, 2_000);
+    let second = play(&mut both, 1, 0, 6_000);
+    first.extend(play(&mut both, 0, 2_000, 6_000));
+    for output in [&first, &second] {
+        assert!(largest_difference(output, &alone) < 1e-5);
+    }
+    both.open(0, &Start::default());
+    assert!(largest_difference(&play(&mut both, 0, 0, 6_000), &alone) < 1e-5);
+}
+
+#[test]
+fn instruments_run_natively_whatever_is_said() {
+    let pipeline = Pipeline::new(&untrained_instrument(1), &options(Backend::Torch, 1)).expect("it plays");
+    assert!(pipeline.executor().starts_with("native"), "{}", pipeline.executor());
+}

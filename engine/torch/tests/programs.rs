@@ -1,0 +1,390 @@
+//! TorchScript programs through the library, as every player plays them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ondes_engine::executor::Device;
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{
+    Action, ControlId, Cue, Ensemble, Pipeline, PipelineOptions, Playable, Source, Start, Turn,
+};
+use ondes_engine::realtime::{Driven, Driver, Maker, Patch, Remote, Setup, Status};
+use ondes_engine::torch;
+use ondes_tests::torchscript::models::{attributes, codec, counter, neutone, ratios, streaming};
+use ondes_tests::torchscript::{Class, Value};
+use ondes_tests::{random_splits, through::sound};
+
+/// Rate of programs that name none, Hz.
+const RATE: u32 = 44_100;
+
+/// The file of a program; it is gone with the folder.
+fn file(class: &Class) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program.ts");
+    std::fs::write(&path, class.bytes()).expect("it can be written");
+    (folder, path)
+}
+
+fn open(class: &Class) -> Model {
+    let (_folder, path) = file(class);
+    torch::open(&path).expect("it runs").model
+}
+
+fn options(seats: usize) -> PipelineOptions {
+    PipelineOptions {
+        sample_rate: RATE,
+        source: Source::Sound,
+        seats,
+        device: Device::Cpu,
+        ..PipelineOptions::default()
+    }
+}
+
+/// What a pipeline makes of a sound, in those pieces, without its latency.
+fn play(model: &Model, options: &PipelineOptions, input: &[f32], pieces: &[usize]) -> Vec<f32> {
+    let mut pipeline = Pipeline::new(model, options).expect("it plays");
+    let latency = pipeline.latency_samples();
+    let mut output = vec![0.0; input.len()];
+    let mut at = 0;
+    for &piece in pieces {
+        pipeline.process(&input[at..at + piece], &mut output[at..at + piece]);
+        at += piece;
+    }
+    assert_eq!(pipeline.samples_missing(), 0);
+    output.split_off(latency)
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn methods_become_ports_and_attributes_become_controls() {
+    let class = attributes();
+    let (_folder, path) = file(&class);
+    let opened = torch::open(&path).expect("it runs");
+    let header = opened.model.header();
+    assert_eq!((header.kind, header.sample_rate, header.card.name.as_str()), (Kind::Effect, RATE, "program"));
+    let controls: Vec<_> = header.controls.iter().map(|control| (control.name.as_str(), control.default)).collect();
+    assert_eq!(controls, [("gain", 0.5), ("steps", 2.0), ("mute", 0.0), ("range.1", 0.0), ("range.2", 0.0)]);
+    assert_eq!((header.controls[2].min, header.controls[2].max), (0.0, 1.0));
+    let call = &opened.model.program().expect("it is one").calls["forward"];
+    assert_eq!((&call.input_labels[..], &call.output_labels[..]), (&["dry".to_owned()][..], &["wet".to_owned()][..]));
+    let notes = opened.notes.join("\n");
+    for kind in ["\"name\" stays as it is: it is a string", "a tensor", "a buffer", "44100 Hz is assumed"] {
+        assert!(notes.contains(kind), "{kind} in {notes}");
+    }
+    // The same bytes are the same program, wherever they lie.
+    assert_eq!(opened.model.content_hash(), open(&class).content_hash());
+
+    let model = open(&codec(8, 512, false));
+    let header = model.header();
+    assert_eq!((header.kind, header.sample_rate), (Kind::Codec, 48_000));
+    let encode = header.method("encode").expect("it is there");
+    assert_eq!((encode.block, encode.outputs[0].channels, encode.outputs[0].ratio), (512, 8, 512));
+}
+
+#[test]
+fn attributes_are_turned_for_each_session_by_itself() {
+    let model = open(&attributes());
+    let mut ensemble = Ensemble::new(&model, &options(3)).expect("it plays");
+    let turn = |name: &str, value| Cue { at: 0, action: Action::Control { id: ControlId::of(name), value } };
+    for (seat, name, value) in [(0, "gain", 2.0), (1, "steps", 5.0), (1, "range.2", 0.25), (2, "mute", 1.0)] {
+        ensemble.handle(seat, turn(name, value)).expect("there is room");
+    }
+    let input = sound(4_000, RATE);
+    let mut outputs = vec![vec![0.0; input.len()]; 3];
+    let latency = ensemble.latency_samples();
+    let mut turns: Vec<Turn<'_>> = outputs
+        .iter_mut()
+        .enumerate()
+        .map(|(seat, output)| Turn { seat, input: &input, output, mute: false })
+        .collect();
+    ensemble.process(&mut turns);
+    let expected: [fn(f32) -> f32; 3] = [|x| 4.0 * x, |x| 2.5 * x + 0.25, |_| 0.0];
+    for (output, expected) in outputs.iter().zip(expected) {
+        let expected: Vec<f32> = input.iter().copied().map(expected).collect();
+        let difference = largest_difference(&output[latency..], &expected);
+        assert!(difference < 1e-6, "{difference:e}");
+    }
+}
+
+#[test]
+fn every_ratio_is_bridged() {
+    for exponent in 0..=12 {
+        for (ratio_in, ratio_out) in [(1, 1 << exponent), (1 << exponent, 1), (1 << exponent, 1 << exponent)] {
+            let (inputs, outputs) = (1 + exponent % 3, 1 + exponent % 2);
+            let model = open(&ratios(inputs, ratio_in, outputs, ratio_out));
+            let block = model.header().methods[0].block;
+            assert_eq!(block, 256.max(ratio_in.max(ratio_out) as usize));
+            let input = sound(3 * block, RATE);
+            let output = play(&model, &options(1), &input, &[input.len()]);
+            // The last sample of each group goes in, and what comes out is held.
+            let coarse = ratio_in.max(ratio_out) as usize;
+            for (n, sample) in output.iter().enumerate() {
+                let heard = input[n / coarse * coarse + coarse - 1];
+                assert!((sample - heard).abs() < 1e-6, "{ratio_in} to {ratio_out}, sample {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn streaming_is_the_same_as_the_whole_at_once() {
+    let class = streaming(8, 1);
+    let model = open(&class);
+    let input = sound(20_480, RATE);
+    let module = tch::CModule::load_data(&mut class.bytes().as_slice()).expect("libtorch reads it");
+    let whole = module.forward_ts(&[tch::Tensor::from_slice(&input).view([1, 1, -1])]).expect("it runs").view(-1);
+    let whole = Vec::<f32>::try_from(&whole).expect("a flat tensor");
+    for seed in 0..3 {
+        let output = play(&model, &options(1), &input, &random_splits(seed, input.len(), 3_000));
+        let difference = largest_difference(&output, &whole);
+        assert!(difference < 1e-5 && output.len() > 20_000, "{difference:e}");
+    }
+    for sample_rate in [22_050, 48_000, 96_000] {
+        let options = PipelineOptions { sample_rate, ..options(1) };
+        let at_once = play(&model, &options, &input, &[input.len()]);
+        let in_pieces = play(&model, &options, &input, &random_splits(sample_rate.into(), input.len(), 2_000));
+        assert_eq!(at_once, in_pieces, "at {sample_rate} Hz");
+        assert!(at_once.iter().any(|sample| sample.abs() > 1e-3));
+    }
+}
+
+#[test]
+fn sessions_in_a_batch_sound_as_they_do_alone() {
+    let model = open(&streaming(8, 2));
+    let input = |seat: usize| sound(12_000 + 37 * seat, RATE)[37 * seat..].to_vec();
+    let alone = |seat: usize| play(&model, &options(1), &input(seat), &[12_000]);
+    for seats in [2, 8, 32] {
+        let mut ensemble = Ensemble::new(&model, &options(seats)).expect("it plays");
+        assert!(!ensemble.executor().contains("copy"), "{}", ensemble.executor());
+        let latency = ensemble.latency_samples();
+        let inputs: Vec<Vec<f32>> = (0..seats).map(input).collect();
+        let mut outputs = vec![vec![0.0; 12_000]; seats];
+        // Some rest while others play, each in turn, and so they are all at another place.
+        for (index, &piece) in random_splits(seats as u64, 12_000, 1_500).iter().enumerate() {
+            for group in 0..2 {
+                let begun: usize = random_splits(seats as u64, 12_000, 1_500)[..index].iter().sum();
+                let mut turns: Vec<Turn<'_>> = outputs
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(seat, _)| (seat + index) % 3 % 2 == group)
+                    .map(|(seat, output)| Turn {
+                        seat,
+                        input: &inputs[seat][begun..begun + piece],
+                        output: &mut output[begun..begun + piece],
+                        mute: false,
+                    })
+                    .collect();
+                ensemble.process(&mut turns);
+            }
+        }
+        for (seat, output) in outputs.iter().enumerate().take(8) {
+            let difference = largest_difference(&output[latency..], &alone(seat));
+            assert!(difference < 1e-5, "{seats} seats, seat {seat}: {difference:e}");
+        }
+        // Somebody joins where another was, and hears nothing of that one; the others go on.
+        ensemble.open(1, &Start::default());
+        let mut anew = vec![0.0; 12_000];
+        ensemble.process(&mut [Turn { seat: 1, input: &inputs[1], output: &mut anew, mute: false }]);
+        let difference = largest_difference(&anew[latency..], &alone(1));
+        assert!(difference < 1e-5, "{seats} seats, anew: {difference:e}");
+    }
+}
+
+#[test]
+fn what_cannot_hold_a_batch_is_copied() {
+    let model = open(&counter());
+    let mut ensemble = Ensemble::new(&model, &options(2)).expect("it plays");
+    assert_eq!(ensemble.executor(), "torch cpu, a copy for each session");
+    let mut outputs = [vec![0.0; 1_024], vec![0.0; 512]];
+    for (seat, output) in outputs.iter_mut().enumerate() {
+        ensemble.process(&mut [Turn { seat, input: &[], output, mute: false }]);
+    }
+    assert_eq!((outputs[0][1_023], outputs[1][511]), (4.0, 2.0));
+    ensemble.open(0, &Start::default());
+    ensemble.process(&mut [Turn { seat: 0, input: &[], output: &mut outputs[0], mute: false }]);
+    assert_eq!(outputs[0][1_023], 4.0);
+}
+
+#[test]
+fn latents_are_bent_as_those_of_our_own_codecs() {
+    let model = open(&codec(4, 64, false));
+    let options = PipelineOptions { sample_rate: 48_000, ..options(1) };
+    let input = vec![0.5; 4_096];
+    let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+    for latent in 1..=4 {
+        pipeline.set_control(&format!("latent{latent}.scale"), 2.0).expect("there is one");
+    }
+    let mut output = vec![0.0; input.len()];
+    pipeline.process(&input, &mut output);
+    assert!((output[4_000] - 1.0).abs() < 1e-6 && pipeline.latents().iter().all(|latent| (latent - 1.0).abs() < 1e-6));
+}
+
+#[test]
+fn models_with_a_prior_play_on_their_own() {
+    let both = codec(4, 64, true);
+    let model = open(&both);
+    let header = model.header();
+    assert_eq!(header.kind, Kind::Codec);
+    let listed: Vec<String> =
+        ondes_engine::pipeline::controls(header).into_iter().map(|control| control.name).collect();
+    for name in ["temperature", "latent1.offset", "prior"] {
+        assert!(listed.iter().any(|known| known == name), "{name} in {listed:?}");
+    }
+    let options = PipelineOptions { sample_rate: 48_000, ..options(1) };
+    let input = vec![0.25; 4_096];
+    let play = |turned: &[(&str, f32)]| {
+        let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+        turned.iter().for_each(|(name, value)| pipeline.set_control(name, *value).expect("there is one"));
+        let mut output = vec![0.0; input.len()];
+        pipeline.process(&input, &mut output);
+        output.split_off(pipeline.latency_samples())
+    };
+    // What the prior makes: a sine whose phase goes on by a tenth of the temperature in each frame, or four times that in a step.
+    let prior = |temperature: f32, n: usize| (0.1 * temperature * (n / 64 + 1) as f32).sin();
+    let check = |output: &[f32], expected: &dyn Fn(usize) -> f32| {
+        for (n, sample) in output.iter().enumerate() {
+            assert!((sample - expected(n)).abs() < 1e-4, "sample {n}: {sample} is not {}", expected(n));
+        }
+    };
+    check(&play(&[]), &|_| 0.25);
+    check(&play(&[("prior", 1.0)]), &|n| prior(1.0, n));
+    check(&play(&[("prior", 1.0), ("temperature", 2.0)]), &|n| prior(2.0, n));
+    check(&play(&[("prior", 0.5)]), &|n| 0.5 * (0.25 + prior(1.0, n)));
+    // Without an encoder nothing else is there to be heard.
+    let alone = open(&prior_only());
+    assert_eq!(alone.header().kind, Kind::Generator);
+    let mut pipeline = Pipeline::new(&alone, &options).expect("it plays");
+    let mut output = vec![0.0; 4_096];
+    pipeline.process(&[], &mut output);
+    check(&output[pipeline.latency_samples()..], &|n| prior(1.0, n));
+}
+
+/// A codec without its encoder.
+fn prior_only() -> Class {
+    codec(4, 64, true).without("encode")
+}
+
+#[test]
+fn models_for_neutone_play_in_their_blocks() {
+    for old in [false, true] {
+        let model = open(&neutone(old));
+        let header = model.header();
+        assert_eq!((header.kind, header.sample_rate, header.card.author.as_str()), (Kind::Effect, 32_000, "A, B"));
+        let controls: Vec<_> = header.controls.iter().map(|control| (control.name.as_str(), control.default)).collect();
+        assert_eq!((header.card.name.as_str(), &controls[..]), ("Late", &[("Drive", 0.5), ("Bias", 0.0)][..]));
+        assert_eq!((header.methods[0].block, model.latency_samples(&header.methods[0])), (128, 1));
+        let options = PipelineOptions { sample_rate: 32_000, ..options(2) };
+        let mut ensemble = Ensemble::new(&model, &options).expect("it plays");
+        let turn = |name: &str, value| Cue { at: 0, action: Action::Control { id: ControlId::of(name), value } };
+        ensemble.handle(1, turn("Drive", 1.0)).expect("there is room");
+        ensemble.handle(1, turn("Bias", 0.25)).expect("there is room");
+        let input = sound(4_000, 32_000);
+        let mut outputs = vec![vec![0.0; input.len()]; 2];
+        let mut turns: Vec<Turn<'_>> = outputs
+            .iter_mut()
+            .enumerate()
+            .map(|(seat, output)| Turn { seat, input: &input, output, mute: false })
+            .collect();
+        ensemble.process(&mut turns);
+        // A block, and the sample that it says.
+        assert_eq!(ensemble.latency_samples(), 128);
+        let expected: [fn(f32) -> f32; 2] = [|x| 0.5 * x, |x| x + 0.25];
+        for (output, expected) in outputs.iter().zip(expected) {
+            let expected: Vec<f32> = input.iter().copied().map(expected).collect();
+            let difference = largest_difference(&output[128..], &expected);
+            assert!(difference < 1e-6, "{difference:e}");
+        }
+    }
+}
+
+#[test]
+fn programs_play_on_the_worker_whatever_the_driver() {
+    let model = Arc::new(open(&streaming(4, 3)));
+    let patch: Arc<dyn Maker> = Arc::new(Patch::new(model.clone(), options(1)).expect("it plays"));
+    let input = sound(20_480, RATE);
+    let expected = play(&model, &options(1), &input, &[input.len()]);
+    for driver in [Driver::Auto, Driver::Inline, Driver::Worker { latency: Some(2_048) }] {
+        let (remote, patch) = (Remote::new(), patch.clone());
+        remote.set_driver(driver);
+        // The worker may be as late as it likes: this is about what it plays.
+        remote.set_patient(true);
+        remote.load(Box::new(move || Ok(patch)), &[]);
+        while remote.status() == Status::Loading {
+            std::thread::yield_now();
+        }
+        let mut session = remote.activate(Setup { sample_rate: RATE, max_block: 512 }).expect("a sound setup");
+        let mut output = vec![0.0; input.len()];
+        for (input, output) in input.chunks(512).zip(output.chunks_mut(512)) {
+            session.process(&[], &[input], &mut [output]);
+        }
+        assert_eq!(remote.status(), Status::Ready);
+        assert_eq!(remote.health().expect("a model plays").driven, Driven::Worker, "{driver:?}");
+        if let Driver::Worker { .. } = driver {
+            let difference = largest_difference(&output[session.latency_samples()..], &expected);
+            assert!(difference < 1e-5, "{difference:e}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let good = streaming(2, 1).bytes();
+    let one = Value::Buffer(vec![1], vec![1.0]);
+    let wrong: [(&str, Vec<u8>, &str); 8] = [
+        ("cut off", good[..good.len() / 2].to_vec(), "zip"),
+        ("no program", b"PK\x03\x04 is all there is".to_vec(), "zip"),
+        ("no method", Class::default().method("other(x: Tensor) -> Tensor", &["return x"]).bytes(), "no model for nn~"),
+        ("ratio of 0", Class::default().nn("forward", [1, 0, 1, 1], &["return x"]).bytes(), "\"forward_params\""),
+        (
+            "a method too many",
+            Class::default()
+                .method("get_methods() -> List[str]", &["return [\"forward\", \"backward\"]"])
+                .nn("forward", [1, 1, 1, 1], &["return x"])
+                .bytes(),
+            "\"backward\"",
+        ),
+        (
+            "other channels",
+            Class::default().nn("forward", [1, 1, 2, 1], &["return x"]).bytes(),
+            "makes a tensor [1, 1, 256] of 256 frames where [1, 2, 256] is due",
+        ),
+        (
+            "breaks down",
+            Class::default().with("one", one).nn("forward", [2, 1, 1, 1], &["return torch.view(x, [7])"]).bytes(),
+            "does not run: RuntimeError",
+        ),
+        (
+            "no tensor",
+            Class::default().nn("forward", [1, 1, 1, 1], &["y = (x, x)", "return y[0][0]"]).bytes(),
+            "is due",
+        ),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    for (what, bytes, words) in wrong {
+        let path = folder.path().join("wrong.ts");
+        std::fs::write(&path, bytes).expect("it can be written");
+        let error = torch::open(&path).expect_err(what).to_string();
+        assert!(error.contains(words) && error.contains("wrong.ts: ") && error.lines().count() == 1, "{what}: {error}");
+    }
+}
+
+#[test]
+fn programs_run_only_where_they_are_opened() {
+    let (_folder, path) = file(&streaming(2, 1));
+    let refused = ondes_engine::model::file::read(&path).expect_err("it is a program").to_string();
+    assert!(refused.contains("TorchScript program"), "{refused}");
+    let hash = open(&streaming(2, 1)).content_hash().to_owned();
+    assert!(torch::open_known(&path, &hash).is_ok());
+    assert!(torch::open_known(&path, &hash.replace(['0', '1'], "2")).is_err());
+}
+
+#[test]
+fn noise_follows_the_seed() {
+    let model = open(&Class::default().nn("forward", [1, 1, 1, 1], &["return torch.randn_like(x)"]));
+    let noise = |seed| play(&model, &PipelineOptions { seed, ..options(1) }, &[0.0; 2_048], &[2_048]);
+    assert_eq!(noise(1), noise(1));
+    assert!(largest_difference(&noise(1), &noise(2)) > 0.1);
+}

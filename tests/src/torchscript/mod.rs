@@ -1,0 +1,135 @@
+//! TorchScript files without Python or libtorch: a class in TorchScript's own words, what it remembers, and the archive around both.
+//!
+//! [`Class`] is a module in the making, [`archive`] and [`pickle`] lay it out as `torch.jit.save` does, and [`models`] holds those that
+//! tests play.
+
+mod archive;
+pub mod models;
+mod pickle;
+
+use archive::Archive;
+use pickle::Pickle;
+
+/// An attribute of a module.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A buffer: shape and values.
+    Buffer(Vec<usize>, Vec<f32>),
+    /// A weight: shape and values.
+    Weight(Vec<usize>, Vec<f32>),
+    /// `bool`
+    Bool(bool),
+    /// `int`
+    Int(i64),
+    /// `float`
+    Float(f64),
+    /// `str`
+    Text(String),
+    /// `List[str]`
+    Texts(Vec<String>),
+}
+
+impl Value {
+    /// The type in TorchScript's words.
+    fn annotation(&self) -> &'static str {
+        match self {
+            Self::Buffer(..) | Self::Weight(..) => "Tensor",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(_) => "str",
+            Self::Texts(_) => "List[str]",
+        }
+    }
+}
+
+/// A module in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Class {
+    attributes: Vec<(String, Value)>,
+    methods: Vec<String>,
+    metadata: Option<String>,
+}
+
+impl Class {
+    /// Adds an attribute.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.attributes.push((name.into(), value));
+        self
+    }
+
+    /// Adds a method in TorchScript: `signature` without `self`, such as `forward(x: Tensor) -> Tensor`; `body` line by line.
+    #[must_use]
+    pub fn method(mut self, signature: &str, body: &[&str]) -> Self {
+        let (name, rest) = signature.split_once('(').unwrap_or((signature, ") -> Tensor"));
+        let rest = if rest.starts_with(')') { rest.to_owned() } else { format!(", {rest}") };
+        let lines: String = body.iter().map(|line| format!("    {line}\n")).collect();
+        self.methods.push(format!("  def {name}(self: __torch__.Model{rest}:\n{lines}"));
+        self
+    }
+
+    /// Adds a method of nn~ with its channels and ratios: `[channels in, ratio in, channels out, ratio out]`.
+    #[must_use]
+    pub fn nn(self, name: &str, parameters: [u32; 4], body: &[&str]) -> Self {
+        let values = parameters.map(|value| value as f32).to_vec();
+        self.with(&format!("{name}_params"), Value::Buffer(vec![4], values))
+            .method(&format!("{name}(x: Tensor) -> Tensor"), body)
+    }
+
+    /// The same without a method of nn~.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.attributes.retain(|(attribute, _)| *attribute != format!("{name}_params"));
+        self.methods.retain(|method| !method.starts_with(&format!("  def {name}(")));
+        self
+    }
+
+    /// Adds the file `metadata.json`.
+    #[must_use]
+    pub fn metadata(mut self, json: &str) -> Self {
+        self.metadata = Some(json.into());
+        self
+    }
+
+    /// The bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut archive = Archive::new("model");
+        let mut pickle = Pickle::default();
+        let training = ("training".to_owned(), Value::Bool(false));
+        let attributes: Vec<&(String, Value)> = std::iter::once(&training).chain(&self.attributes).collect();
+        pickle.object("__torch__", "Model", |pickle| {
+            for (name, value) in &attributes {
+                pickle.text(name);
+                pickle.value(value);
+            }
+        });
+        let (data, storages) = pickle.finish();
+        archive.add("data.pkl", &data);
+        archive.add("code/__torch__.py", self.code(&attributes).as_bytes());
+        for (index, storage) in storages.iter().enumerate() {
+            archive.add(&format!("data/{index}"), storage);
+        }
+        archive.add("constants.pkl", &Pickle::empty_tuple());
+        archive.add("version", b"10\n");
+        archive.add("byteorder", b"little");
+        if let Some(metadata) = &self.metadata {
+            archive.add("extra/metadata.json", metadata.as_bytes());
+        }
+        archive.finish()
+    }
+
+    /// The class in TorchScript's words.
+    fn code(&self, attributes: &[&(String, Value)]) -> String {
+        let names = |wanted: fn(&Value) -> bool| -> String {
+            attributes.iter().filter(|(_, value)| wanted(value)).map(|(name, _)| format!("{name:?}, ")).collect()
+        };
+        let weights = names(|value| matches!(value, Value::Weight(..)));
+        let buffers = names(|value| matches!(value, Value::Buffer(..)));
+        let fields: String =
+            attributes.iter().map(|(name, value)| format!("  {name} : {}\n", value.annotation())).collect();
+        let methods = self.methods.concat();
+        format!("class Model(Module):\n  __parameters__ = [{weights}]\n  __buffers__ = [{buffers}]\n{fields}{methods}")
+    }
+}

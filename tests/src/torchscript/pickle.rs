@@ -1,0 +1,121 @@
+//! Python's pickle, protocol 2, as far as a saved TorchScript module needs it; names of opcodes are those of `pickletools`.
+
+use super::Value;
+
+const PROTO_2: &[u8] = b"\x80\x02";
+const MARK: u8 = b'(';
+const STOP: u8 = b'.';
+const BININT: u8 = b'J';
+const BINFLOAT: u8 = b'G';
+const BINUNICODE: u8 = b'X';
+const NEWTRUE: u8 = 0x88;
+const NEWFALSE: u8 = 0x89;
+const EMPTY_LIST: u8 = b']';
+const APPENDS: u8 = b'e';
+const EMPTY_DICT: u8 = b'}';
+const SETITEMS: u8 = b'u';
+const EMPTY_TUPLE: u8 = b')';
+const TUPLE: u8 = b't';
+const GLOBAL: u8 = b'c';
+const REDUCE: u8 = b'R';
+const NEWOBJ: u8 = 0x81;
+const BUILD: u8 = b'b';
+const BINPERSID: u8 = b'Q';
+
+/// A pickle in the making, and the storages of its tensors.
+pub struct Pickle {
+    bytes: Vec<u8>,
+    storages: Vec<Vec<u8>>,
+}
+
+impl Default for Pickle {
+    fn default() -> Self {
+        Self { bytes: PROTO_2.to_vec(), storages: Vec::new() }
+    }
+}
+
+impl Pickle {
+    /// A pickle of `()`.
+    pub fn empty_tuple() -> Vec<u8> {
+        [PROTO_2, &[EMPTY_TUPLE, STOP]].concat()
+    }
+
+    /// The pickle, and the bytes of each tensor.
+    pub fn finish(mut self) -> (Vec<u8>, Vec<Vec<u8>>) {
+        self.bytes.push(STOP);
+        (self.bytes, self.storages)
+    }
+
+    /// An object of a class whose attributes `fields` writes, name and value in turn.
+    pub fn object(&mut self, module: &str, class: &str, fields: impl FnOnce(&mut Self)) {
+        self.global(module, class);
+        self.bytes.extend([EMPTY_TUPLE, NEWOBJ, EMPTY_DICT, MARK]);
+        fields(self);
+        self.bytes.extend([SETITEMS, BUILD]);
+    }
+
+    /// A text.
+    pub fn text(&mut self, text: &str) {
+        self.bytes.push(BINUNICODE);
+        self.bytes.extend((text.len() as u32).to_le_bytes());
+        self.bytes.extend(text.as_bytes());
+    }
+
+    /// The value of an attribute.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Buffer(shape, values) | Value::Weight(shape, values) => self.tensor(shape, values),
+            Value::Bool(value) => self.bytes.push(if *value { NEWTRUE } else { NEWFALSE }),
+            Value::Int(value) => self.int(*value as usize),
+            Value::Float(value) => {
+                self.bytes.push(BINFLOAT);
+                self.bytes.extend(value.to_be_bytes());
+            }
+            Value::Text(text) => self.text(text),
+            Value::Texts(texts) => {
+                self.global("torch.jit._pickle", "restore_type_tag");
+                self.bytes.extend([MARK, EMPTY_LIST, MARK]);
+                texts.iter().for_each(|text| self.text(text));
+                self.bytes.push(APPENDS);
+                self.text("List[str]");
+                self.bytes.extend([TUPLE, REDUCE]);
+            }
+        }
+    }
+
+    fn global(&mut self, module: &str, name: &str) {
+        self.bytes.push(GLOBAL);
+        self.bytes.extend(format!("{module}\n{name}\n").as_bytes());
+    }
+
+    fn int(&mut self, value: usize) {
+        self.bytes.push(BININT);
+        self.bytes.extend((value as u32).to_le_bytes());
+    }
+
+    fn ints(&mut self, values: &[usize]) {
+        self.bytes.push(MARK);
+        values.iter().for_each(|&value| self.int(value));
+        self.bytes.push(TUPLE);
+    }
+
+    fn tensor(&mut self, shape: &[usize], values: &[f32]) {
+        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+        self.global("torch._utils", "_rebuild_tensor_v2");
+        self.bytes.extend([MARK, MARK]);
+        self.text("storage");
+        self.global("torch", "FloatStorage");
+        self.text(&self.storages.len().to_string());
+        self.text("cpu");
+        self.int(values.len());
+        self.bytes.extend([TUPLE, BINPERSID]);
+        self.storages.push(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        self.int(0);
+        self.ints(shape);
+        let strides: Vec<usize> = (1..=shape.len()).map(|from| shape[from..].iter().product()).collect();
+        self.ints(&strides);
+        self.bytes.push(NEWFALSE);
+        self.global("collections", "OrderedDict");
+        self.bytes.extend([EMPTY_TUPLE, REDUCE, TUPLE, REDUCE]);
+    }
+}

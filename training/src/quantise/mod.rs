@@ -1,0 +1,8 @@
+//! Post-training quantisation: a trained model in eight or sixteen bits, as far as that is not heard.
+//!
+//! In reading order: [`yardstick`] measures what is lost, on sound; [`search`] finds out how each layer can be stored within a bound
+//! of that; [`report`] tells it layer by layer.
+
+pub mod report;
+pub mod search;
+pub mod yardstick;

@@ -1,0 +1,6 @@
+//! `ondes-train` as its user runs it.
+
+mod common;
+mod quantise;
+mod smaller;
+mod training;

@@ -1,0 +1,72 @@
+//! Compression as its user runs it: what comes out is smaller, within its bound, and says so.
+
+use std::path::Path;
+
+use crate::common::{run, succeed};
+use ondes_engine::model::file;
+
+/// Where a bundled model lies.
+fn bundled(name: &str) -> String {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
+    Path::new(&package).join(format!("../assets/models/{name}.ondes")).display().to_string()
+}
+
+#[test]
+fn models_are_compressed_within_a_bound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let quantize = |name: &str, out: &str, options: &[&str]| -> serde_json::Value {
+        let (model, out) = (bundled(name), path(out));
+        let arguments = [&["quantize", &model, "--out", &out, "--json"], options].concat();
+        serde_json::from_str(&succeed(&arguments)).expect("JSON")
+    };
+    let ratio = |report: &serde_json::Value| {
+        report["bytes"].as_f64().expect("a number") / report["original_bytes"].as_f64().expect("a number")
+    };
+    let stored = |report: &serde_json::Value| -> Vec<(String, String, String)> {
+        let text = |row: &serde_json::Value, key: &str| row[key].as_str().expect("text").to_owned();
+        let rows = report["layers"].as_array().expect("a list").iter();
+        rows.map(|row| (text(row, "layer"), text(row, "stored"), text(row, "computed"))).collect()
+    };
+
+    // An instrument: nearly all of it is weights, and its matrices are multiplied in bytes.
+    let report = quantize("bowed", "bowed.ondes", &[]);
+    assert!(ratio(&report) <= 0.27, "{report}");
+    assert!(report["loss"].as_f64().is_some_and(|loss| loss <= 0.05), "{report}");
+    let layers = stored(&report);
+    assert!(layers.contains(&("memory".into(), "I8".into(), "int8".into())), "{layers:?}");
+    let compressed = file::read(&folder.path().join("bowed.ondes")).expect("it can be read");
+    assert_eq!(compressed.header().format, 2);
+    assert!(compressed.header().card.quality.iter().any(|measure| measure.name == "loss by compression"));
+    let length = std::fs::metadata(folder.path().join("bowed.ondes")).expect("it is there").len();
+    assert_eq!(report["bytes"].as_u64(), Some(length));
+
+    // A capture runs at the rate of sound, in floats.
+    let report = quantize("triode", "triode.ondes", &[]);
+    assert!(report["loss"].as_f64().is_some_and(|loss| loss <= 0.5), "{report}");
+    assert!(stored(&report).iter().all(|(_, _, computed)| computed == "f32"), "{report}");
+    let skipped = quantize("triode", "skipped.ondes", &["--skip", "head", "--weights-only", "--scales", "peak"]);
+    assert!(stored(&skipped).contains(&("head".into(), "F32".into(), "f32".into())), "{skipped}");
+    // Nothing may be lost: nothing is changed.
+    let exact = quantize("triode", "exact.ondes", &["--max-loss", "0"]);
+    assert_eq!(exact["loss"], 0.0);
+    let weights = |path: &Path| file::read(path).expect("it can be read").weights().clone();
+    assert_eq!(weights(&folder.path().join("exact.ondes")), weights(Path::new(&bundled("triode"))));
+    let halved = quantize("triode", "halved.ondes", &["--bits", "16", "--bf16"]);
+    assert!(stored(&halved).iter().any(|(_, stored, _)| stored == "BF16"), "{halved}");
+
+    let (again, out, triode) = (path("bowed.ondes"), path("out.ondes"), bundled("triode"));
+    for (arguments, named) in [
+        (vec!["quantize", &again, "--out", &out], "fewer bits already"),
+        (vec!["quantize", &triode, "--out", &out, "--skip", "nobody"], "layer0, head"),
+        (vec!["quantize", &triode, "--out", &out, "--bf16"], "--bits 16"),
+        (vec!["quantize", &again, "--out", &out, "--dry", &again, "--wet", &again], "for captures"),
+    ] {
+        let output = run(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!(message.trim().lines().count(), 1, "{arguments:?}: {message}");
+        assert!(message.contains(named), "{arguments:?}: {message}");
+    }
+    assert!(!Path::new(&out).exists(), "nothing is written after a mistake");
+}

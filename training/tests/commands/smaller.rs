@@ -1,0 +1,167 @@
+//! Models that are made smaller and held side by side, as their user does it.
+
+use std::path::Path;
+
+use crate::common::{make_corpus, make_pair, refuse, run, succeed, write_config};
+use ondes_engine::model::{Model, Op, file};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use serde_json::Value;
+
+fn read(folder: &Path, name: &str) -> Model {
+    file::read(&folder.join(name)).expect("a whole model")
+}
+
+/// Units of the first recurrent layer of a method.
+fn units(model: &Model, method: &str) -> usize {
+    let nodes = &model.method(method).expect("a method").nodes;
+    let units = nodes.iter().find_map(|node| match node.op {
+        Op::Lstm { hidden, .. } | Op::Gru { hidden, .. } => Some(hidden),
+        _ => None,
+    });
+    units.expect("a recurrent layer")
+}
+
+fn rows(json: &str) -> Vec<Value> {
+    serde_json::from_str(json).expect("a JSON array")
+}
+
+#[test]
+fn a_capture_is_pruned_distilled_kept_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (dry, wet) = make_pair(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let pair = ["--dry", &dry, "--wet", &wet];
+    let learning = ["--epochs", "1", "--threads", "1"];
+    let whole = path("whole.ondes");
+    let capture = ["capture", "--size", "lstm-8", "--out", &whole, "--name", "Green"];
+    succeed(&[&capture[..], &pair, &learning].concat());
+
+    let half = path("half.ondes");
+    let prune = |out: &str, further: &[&str]| {
+        let arguments = ["prune", &whole, "--ratio", "0.5", "--rounds", "2", "--out", out];
+        succeed(&[&arguments[..], &pair, &learning, further].concat())
+    };
+    let told = prune(&half, &["--structured", "--schedule", "linear"]);
+    assert!(told.contains("25 % pruned") && told.contains("50 % pruned"), "{told}");
+    assert!(told.contains("error-to-signal ratio"), "{told}");
+    let narrow = read(folder, "half.ondes");
+    assert_eq!(units(&narrow, "forward"), 4);
+    assert_eq!(narrow.header().card.name, "Green, pruned 50 %");
+    assert_eq!(narrow.header().card.quality.len(), 1);
+
+    let told = prune(&path("sparse.ondes"), &[]);
+    assert!(told.contains("plays no faster"), "{told}");
+    let sparse = read(folder, "sparse.ondes");
+    assert_eq!(sparse.header().methods, read(folder, "whole.ondes").header().methods);
+    let (_, matrix) = sparse.weights().iter().find(|(name, _)| *name == "layer0.weight_hh").expect("a matrix");
+    let zeros = matrix.floats().iter().filter(|weight| **weight == 0.0).count();
+    assert_eq!(2 * zeros, matrix.floats().len(), "training left zeros alone, and nothing else is zero");
+
+    // A student, kept beside its teacher: players find it by its size.
+    let both = path("both.ondes");
+    let distil = ["distill", &whole, "--student", "lstm-3", "--own-seconds", "0", "--out", &both, "--keep-in", "light"];
+    succeed(&[&distil[..], &pair, &learning].concat());
+    let sizes = read(folder, "both.ondes");
+    let variant = sizes.header().variant(0.2).expect("a smaller size");
+    assert_eq!((variant.name.as_str(), units(&sizes, &variant.method), units(&sizes, "forward")), ("light", 3, 8));
+    for size in [0.2, 1.0] {
+        let options = PipelineOptions { size, ..PipelineOptions::default() };
+        Pipeline::new(&sizes, &options).expect("it can be played");
+    }
+    // A second one finds its place by what it costs.
+    let all = path("all.ondes");
+    let distil = ["distill", &both, "--student", &half, "--own-seconds", "0", "--out", &all, "--keep-in", "balanced"];
+    succeed(&[&distil[..], &pair, &learning].concat());
+    let sizes = read(folder, "all.ondes");
+    let names: Vec<&str> = sizes.header().variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["light", "balanced"]);
+
+    let chart = path("chart.png");
+    let compare = ["compare", &half, &all, "--blocks", "64,512", "--seconds", "0.5", "--chart", &chart];
+    let table = succeed(&[&compare[..], &pair].concat());
+    assert!(table.contains("all (light)") && table.contains("ns at 512") && table.contains('*'), "{table}");
+    assert!(std::fs::read(&chart).expect("a file").starts_with(b"\x89PNG"));
+    let compared = rows(&succeed(&[&compare[..], &pair, &["--json"]].concat()));
+    let names: Vec<&str> = compared.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["half", "all (light)", "all (balanced)", "all"]);
+    assert_eq!(compared[3]["speeds"][1]["block"], 512);
+    assert!(compared.iter().any(|row| row["on_front"] == true));
+    for row in &compared {
+        assert!(row["speeds"][0]["ns_per_sample"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
+        assert!(row["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{row}");
+    }
+    // Both are played by the very same weights as by themselves.
+    assert_eq!(compared[0]["weights"], narrow.parameters());
+    let evaluated: Value =
+        serde_json::from_str(&succeed(&[&["evaluate", &half, "--json"], &pair[..]].concat())).expect("JSON");
+    assert_eq!(compared[0]["quality"][0]["value"], evaluated["held_out"]["value"]);
+
+    let missing = path("missing.ondes");
+    let out = path("out.ondes");
+    refuse(&[
+        (vec!["prune", &missing, "--ratio", "0.5", "--out", &out, "--dry", &dry, "--wet", &wet], "missing.ondes"),
+        (vec!["prune", &whole, "--ratio", "0.5", "--out", &out], "--dry"),
+        (vec!["distill", &whole, "--student", "huge", "--out", &out, "--dry", &dry, "--wet", &wet], "huge"),
+        (vec!["compare", &whole, "--data", &path("none")], "whole.ondes"),
+        (vec!["compare", &whole, &missing, "--dry", &dry, "--wet", &wet], "missing.ondes"),
+        (vec!["compare", &whole], "--data"),
+    ]);
+    for arguments in [
+        vec!["prune", &whole, "--ratio", "1", "--out", &out],
+        vec!["prune", &whole, "--ratio", "nan", "--out", &out],
+        vec!["prune", &whole, "--ratio", "0.5", "--out", &out, "--rounds", "0"],
+        vec!["compare", &whole, "--dry", &dry, "--wet", &wet, "--blocks", "0"],
+    ] {
+        assert_eq!(run(&arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn an_instrument_is_pruned_distilled_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    make_corpus(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let config = write_config(folder, "whole");
+    succeed(&["fit", &config]);
+    let (whole, half, student) = (path("whole.ondes"), path("half.ondes"), path("student.ondes"));
+    let work = path("whole");
+    let sound = ["--data", &path("corpus"), "--work", &work];
+    let learning = ["--steps", "4", "--batch", "2", "--clip-seconds", "0.25", "--threads", "1"];
+    let prune = ["prune", &whole, "--ratio", "0.5", "--structured", "--schedule", "once", "--out", &half];
+    succeed(&[&prune[..], &sound, &learning].concat());
+    let narrow = read(folder, "half.ondes");
+    assert_eq!(units(&narrow, "synth"), 6);
+    assert_eq!(narrow.header().performance, read(folder, "whole.ondes").header().performance);
+
+    let recipe = folder.join("student.toml");
+    let network = "[network]\nharmonics = 12\nnoise_bands = 9\ninput_units = 4\nrecurrent_units = 5\noutput_units = 4\nroom_seconds = 0.01\n";
+    std::fs::write(&recipe, network).expect("it can be written");
+    let recipe = recipe.display().to_string();
+    let distil = ["distill", &whole, "--student", &recipe, "--out", &student, "--name", "Small"];
+    succeed(&[&distil[..], &sound, &learning].concat());
+    let small = read(folder, "student.ondes");
+    assert_eq!((units(&small, "synth"), small.header().card.name.as_str()), (5, "Small"));
+    assert!(small.weights().iter().all(|(name, _)| !name.contains("distill")));
+
+    let cache = path("cache");
+    let compare = ["compare", &whole, &half, &student, "--data", &path("corpus"), "--cache", &cache];
+    let compared = rows(&succeed(&[&compare[..], &["--blocks", "64", "--seconds", "0.5", "--json"]].concat()));
+    assert_eq!(compared.len(), 3);
+    for row in &compared {
+        assert_eq!(row["quality"][0]["name"], "multi-scale spectral distance");
+        assert!(row["quality"][0]["value"].as_f64().is_some_and(|distance| distance > 0.0), "{row}");
+    }
+    let work = |row: &Value| row["multiply_adds_per_second"].as_f64().expect("a number");
+    assert!(work(&compared[1]) < work(&compared[0]) && work(&compared[2]) < work(&compared[1]));
+
+    let (dry, out) = (path("corpus/missing.wav"), path("out.ondes"));
+    refuse(&[
+        (vec!["compare", &whole, "--dry", &dry, "--wet", &dry], "whole.ondes"),
+        (vec!["prune", &whole, "--ratio", "0.5", "--out", &out], "--data"),
+        (vec!["distill", &whole, "--student", &path("none.toml"), "--out", &out], "none.toml"),
+        (vec!["distill", &whole, "--student", &recipe, "--out", &out, "--keep-in", "light"], "--keep-in"),
+    ]);
+}
