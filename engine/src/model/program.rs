@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+/// Endings of files that may be programs, without the dot: those for nn~, and Neutone's.
+pub const EXTENSIONS: [&str; 2] = ["ts", "nm"];
+
 /// Seconds for which a program may go on sounding after its input has ended: it does not say, and the codecs in use remember less.
 const TAIL_S: usize = 2;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::media::FILE_ENDINGS;
-use ondes_engine::model::file;
+use ondes_engine::model::{file, program};
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Status;
 use ondes_ui::{Browse, Command, EntryId, KnobId, PlayedBy, clamp_scale};
@@ -190,7 +190,7 @@ fn browse(desk: &mut Desk, what: Browse) {
     if desk.dialog.is_some() {
         return;
     }
-    let models = ("Models", file::EXTENSIONS.to_vec());
+    let models = ("Models", [&file::EXTENSIONS[..], &program::EXTENSIONS[..]].concat());
     let of_model = desk.model.as_ref().and_then(|_| desk.shared.saved().model.path);
     let request = match what {
         Browse::Model => Request {
