@@ -1,11 +1,11 @@
 //! Where all parameters stand, whoever holds them, and who turns them.
 
 use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::Driver;
+use ondes_engine::realtime::{Driver, Quality};
 use ondes_ui::KnobId;
 
 use crate::choice;
-use crate::parameter::{DRIVER, OVERSAMPLING, PLAYED_BY, Parameter, SIZE};
+use crate::parameter::{DRIVER, OVERSAMPLING, PLAYED_BY, Parameter, QUALITY, SIZE};
 use crate::player::Knobs;
 
 /// Where everything stands. Wait-free for all threads.
@@ -31,9 +31,14 @@ pub trait Board: Send + Sync {
         choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
     }
 
-    /// In which size a model with variants is to play, 0 … 1.
+    /// In which size a model with variants is to play at most, 0 … 1.
     fn size(&self) -> f32 {
         self.value(SIZE).unwrap_or(1.0)
+    }
+
+    /// How much of a model with variants is to play.
+    fn quality(&self) -> Quality {
+        choice::quality(self.value(QUALITY).unwrap_or_default())
     }
 
     /// What is to play the model.

@@ -2,7 +2,7 @@
 
 use ondes_engine::chain::{OutputLevel, Placement};
 use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::Driver;
+use ondes_engine::realtime::{Driver, Quality};
 
 use crate::parameter::Choices;
 
@@ -23,6 +23,22 @@ pub const TONES: Choices = Choices { ids: &["after", "before"], names: &["After"
 
 /// At how many times its rate an effect's network runs.
 pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &["1×", "2×", "4×"] };
+
+/// How much of a model plays that holds smaller sizes of itself: the whole, the middle, the smallest, or as much as there is time
+/// for.
+pub const QUALITIES: Choices =
+    Choices { ids: &["full", "balanced", "light", "auto"], names: &["Full", "Balanced", "Light", "Auto"] };
+
+/// What one of [`QUALITIES`] means.
+#[must_use]
+pub fn quality(value: f32) -> Quality {
+    match value as usize {
+        1 => Quality::Balanced,
+        2 => Quality::Light,
+        3 => Quality::Auto,
+        _ => Quality::Full,
+    }
+}
 
 /// How many times one of [`OVERSAMPLINGS`] means.
 #[must_use]
@@ -101,6 +117,8 @@ mod tests {
             assert_eq!(of_source(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
         }
         assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
+        let qualities = [Quality::Full, Quality::Balanced, Quality::Light, Quality::Auto];
+        assert_eq!(([0.0, 1.0, 2.0, 3.0].map(quality), QUALITIES.ids[3]), (qualities, "auto"));
         let levels = [OutputLevel::Raw, OutputLevel::Normalised, OutputLevel::Calibrated];
         assert_eq!(([0.0, 1.0, 2.0].map(output_level), OUTPUT_LEVELS.ids[2]), (levels, "calibrated"));
         assert_eq!([placement(0.0), placement(1.0)], [Placement::After, Placement::Before]);

@@ -3,7 +3,7 @@
 use ondes_engine::dsp::tone::MOST_DB;
 use ondes_ui::{Knob, KnobId, Midi};
 
-use crate::choice::{DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, SOURCES, TONES};
+use crate::choice::{DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
 use crate::macros::{MACROS, REST};
 use crate::text::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, Text};
 
@@ -89,7 +89,7 @@ pub enum Scope {
 }
 
 /// How many there are.
-pub const COUNT: usize = MACROS + 23;
+pub const COUNT: usize = MACROS + 24;
 
 /// The table. A parameter's number is its place here; the macros come first.
 pub static PARAMETERS: [Parameter; COUNT] = [
@@ -137,6 +137,7 @@ pub static PARAMETERS: [Parameter; COUNT] = [
         ..float("interface_level", "Interface level", INTERFACE_OFF_DBU, [INTERFACE_OFF_DBU, 30.0], Text::Interface)
     },
     choice("output_level", "Output level", OUTPUT_LEVELS),
+    Parameter { scope: Scope::Project, turnable: false, ..choice("quality", "Quality", QUALITIES) },
 ];
 
 /// Gain of what drives the model.
@@ -175,8 +176,10 @@ pub const BLOCK_DC: KnobId = number("block_dc");
 pub const CABINET: KnobId = number("cabinet");
 /// At how many times its rate an effect's network runs; changing it makes the host begin anew, since latency changes with it.
 pub const OVERSAMPLING: KnobId = number("oversampling");
-/// In which of its sizes a model with variants plays, 0 … 1; at 1 the whole of it.
+/// In which of its sizes a model with variants plays at most, 0 … 1; at 1 the whole of it.
 pub const SIZE: KnobId = number("size");
+/// How much of a model with variants plays, of those up to its [`SIZE`].
+pub const QUALITY: KnobId = number("quality");
 /// Level of full scale at the user's interface, dBu; at the least it is not told.
 pub const INTERFACE_LEVEL: KnobId = number("interface_level");
 /// How loud the output of a model is made.
@@ -363,7 +366,8 @@ mod tests {
     fn ids_never_change() {
         let ids: Vec<&str> = PARAMETERS[MACROS..].iter().map(|parameter| parameter.id).collect();
         let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
-                      middle treble tone block_dc cabinet oversampling size interface_level output_level";
+                      middle treble tone block_dc cabinet oversampling size interface_level output_level \
+                      quality";
         assert_eq!(ids.join(" "), always);
     }
 

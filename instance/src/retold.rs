@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ondes_engine::pipeline::{Action, Playable, Start};
-use ondes_engine::realtime::{Maker, Patch};
+use ondes_engine::realtime::Maker;
 
-/// A patch that says when it is made. By then the session counts what it is told for the new model, too: what the audio thread
+/// A model that says when it is made. By then the session counts what it is told for the new model, too: what the audio thread
 /// says from now on is not lost.
 pub struct Retold {
     /// What is played.
-    pub patch: Patch,
+    pub patch: Arc<dyn Maker>,
     /// Set when the audio thread is to tell everything again.
     pub due: Arc<AtomicBool>,
 }
@@ -35,6 +35,19 @@ impl Maker for Retold {
 
     fn hardest(&self) -> Vec<Action> {
         self.patch.hardest()
+    }
+
+    fn smaller(&self) -> Option<Arc<dyn Maker>> {
+        let patch = self.patch.smaller()?;
+        Some(Arc::new(Self { patch, due: self.due.clone() }))
+    }
+
+    fn variant(&self) -> Option<String> {
+        self.patch.variant()
+    }
+
+    fn work(&self) -> f64 {
+        self.patch.work()
     }
 
     fn measured_latency(&self, sample_rate: u32) -> Option<usize> {

@@ -11,7 +11,7 @@ use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::chain::ImpulseFile;
 use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
-use ondes_engine::realtime::{Patch, Remote, Status};
+use ondes_engine::realtime::{Patch, Quality, Remote, Status};
 use ondes_ui::{KnobId, Slot};
 
 use crate::board::Board;
@@ -56,10 +56,11 @@ pub struct Shared {
     release_ms: AtomicCell<f32>,
     /// Whether the model plays what comes in, whatever the source.
     hears_input: AtomicBool,
-    /// In which of its sizes a model with variants plays, 0 … 1.
+    /// In which of its sizes a model with variants plays at most, 0 … 1, and how much of that.
     size: AtomicCell<f32>,
+    quality: AtomicCell<Quality>,
     /// Another size is wanted, and the main thread shall see to it.
-    resize: AtomicBool,
+    is_due: AtomicBool,
     /// Where everything stands.
     board: OnceLock<Weak<dyn Board>>,
 }
@@ -142,7 +143,8 @@ impl Shared {
             release_ms: AtomicCell::default(),
             hears_input: AtomicBool::default(),
             size: AtomicCell::new(1.0),
-            resize: AtomicBool::default(),
+            quality: AtomicCell::default(),
+            is_due: AtomicBool::default(),
             board: OnceLock::new(),
         };
         shared.load(&mut shared.inner());
@@ -348,23 +350,30 @@ impl Shared {
         }
     }
 
-    /// For the audio thread, which cannot load: says in which size the model is to play. Where that is another one the main
-    /// thread is to [`Shared::resize`].
-    pub fn want_size(&self, size: f32) {
-        let is_other = size.to_bits() != self.size.load().to_bits();
-        self.resize.store(is_other, Relaxed);
+    /// Plays more or less of a model with variants; that takes over without a break.
+    pub fn set_quality(&self, quality: Quality) {
+        self.quality.store(quality);
+        self.remote.set_quality(quality);
+    }
+
+    /// For the audio thread, which cannot load: says in which size the model is to play, and how much of that. Where either is
+    /// another one the main thread is to [`Shared::settle`].
+    pub fn want(&self, size: f32, quality: Quality) {
+        let is_other = size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
+        self.is_due.store(is_other, Relaxed);
     }
 
     /// For the audio thread: whether the main thread is to be called.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.resize.load(Relaxed)
+        self.is_due.load(Relaxed)
     }
 
-    /// For the main thread: plays in the size that is wanted.
-    pub fn resize(&self) {
+    /// For the main thread: plays in the size that is wanted, and as much of it.
+    pub fn settle(&self) {
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
             self.set_size(board.size());
+            self.set_quality(board.quality());
         }
     }
 
@@ -484,6 +493,7 @@ impl Shared {
         if let Some(board) = self.board.get().and_then(Weak::upgrade) {
             inner.oversampling = board.oversampling();
             self.size.store(board.size());
+            self.set_quality(board.quality());
             let knobs = board.knobs();
             controls.extend(knobs.playing.controls());
             let turned = table.macros.iter().zip(knobs.macros).filter(|(_, position)| *position != REST);
@@ -495,7 +505,7 @@ impl Shared {
         let options = PipelineOptions { source, oversampling, size, ..PipelineOptions::default() };
         let due = self.retell.clone();
         let make = move || match Patch::new(model, options) {
-            Ok(patch) => Ok(Arc::new(Retold { patch, due }) as Arc<_>),
+            Ok(patch) => Ok(Arc::new(Retold { patch: Arc::new(patch), due }) as Arc<_>),
             Err(error) => Err(error.to_string()),
         };
         inner.number = self.remote.load(Box::new(make), &controls);

@@ -7,13 +7,15 @@ use std::time::Duration;
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
-use ondes_engine::realtime::{Driver, Setup, Status};
+use ondes_engine::realtime::{Driver, Quality, Setup, Status};
 use ondes_instance::board::Board;
 use ondes_instance::desk::commands::obey;
 use ondes_instance::desk::entries::Entries;
 use ondes_instance::desk::{self, Desk};
 use ondes_instance::panel::Panel;
-use ondes_instance::parameter::{CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
+use ondes_instance::parameter::{
+    CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, QUALITY, SIZE, TONE, TONE_GAINS,
+};
 use ondes_instance::player::Player;
 use ondes_instance::preset::Product;
 use ondes_instance::shared::Shared;
@@ -41,7 +43,7 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
         Method { name: name.into(), block: 1, warm_up: 0, inputs, outputs, nodes }
     };
     let small = method("forward.lite", vec![node("audio", &["in"], Op::Tanh)]);
-    let variant = Variant { name: "lite".into(), method: small.name.clone(), up_to: 0.5 };
+    let variant = Variant { name: "lite".into(), method: small.name.clone(), room: None, up_to: 0.5 };
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,
@@ -328,12 +330,46 @@ fn another_size_takes_over_without_a_click() {
     again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
     assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
     again.turn(SIZE, 1.0);
-    again.shared.want_size(1.0);
+    again.shared.want(1.0, Quality::Full);
     assert!(again.shared.is_due(), "the audio thread asks for it");
-    again.shared.resize();
-    again.shared.want_size(1.0);
+    again.shared.settle();
+    again.shared.want(1.0, Quality::Full);
     assert!(!again.shared.is_due());
     assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
+}
+
+#[test]
+fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
+    let plain = Track::new();
+    assert!(plain.desk.view().qualities.is_empty(), "it has one size");
+
+    let mut track = Track::of(amplifier_with(None, true));
+    let mut player = track.player();
+    let whole = play(&track, &mut player, slow_tone);
+    track.frame();
+    let qualities = |desk: &Desk| (desk.view().qualities.join(" "), desk.view().quality);
+    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 0));
+    track.tell(Command::Quality(2));
+    track.frame();
+    let is_lite = |heard: &[f32]| heard.iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5);
+    while !is_lite(&play(&track, &mut player, slow_tone)[0]) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((track.panel.value(QUALITY), track.shared.remote.variant().as_deref()), (Some(2.0), Some("lite")));
+    track.turn(QUALITY, 3.0);
+    track.frame();
+    while play(&track, &mut player, slow_tone) != whole {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    track.frame();
+    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 3));
+
+    // A project begins so.
+    track.turn(QUALITY, 2.0);
+    let again = Track::of(amplifier_with(None, true));
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ondes_instance::choice::of_source;
 use ondes_instance::macros::MACROS;
 use ondes_instance::parameter::{
     BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, Kind, MIX, MODE,
-    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, SIZE, TONE, TONE_GAINS,
+    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, QUALITY, SIZE, TONE, TONE_GAINS,
     TRANSPOSE, TUNE, VOICES,
 };
 use ondes_instance::player::Knobs;
@@ -129,6 +129,8 @@ pub struct Parameters {
     pub(crate) interface_level: FloatParam,
     #[id = "output_level"]
     pub(crate) output_level: EnumParam<Choice<{ OUTPUT_LEVEL.0 }>>,
+    #[id = "quality"]
+    pub(crate) quality: EnumParam<Choice<{ QUALITY.0 }>>,
 }
 
 impl Parameters {
@@ -174,6 +176,7 @@ impl Parameters {
             size: float(SIZE),
             interface_level: float(INTERFACE_LEVEL),
             output_level: choice(OUTPUT_LEVEL, 0),
+            quality: choice(QUALITY, 0),
         }
     }
 

@@ -3,7 +3,7 @@
 use nice_plug::prelude::*;
 use ondes_instance::parameter::{
     BLOCK_DC, BYPASS, CABINET, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
-    OVERSAMPLING, PANIC, PLAYED_BY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    OVERSAMPLING, PANIC, PLAYED_BY, QUALITY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_ui::KnobId;
 
@@ -28,6 +28,8 @@ pub enum Place<'a> {
     Tone(&'a EnumParam<Choice<{ TONE.0 }>>),
     /// At how many times its rate an effect's network runs.
     Oversampling(&'a EnumParam<Choice<{ OVERSAMPLING.0 }>>),
+    /// How much of a model with variants plays.
+    Quality(&'a EnumParam<Choice<{ QUALITY.0 }>>),
     /// How loud the output of a model is made.
     OutputLevel(&'a EnumParam<Choice<{ OUTPUT_LEVEL.0 }>>),
 }
@@ -44,6 +46,7 @@ macro_rules! with {
             $crate::places::Place::PlayedBy($param) => $deed,
             $crate::places::Place::Tone($param) => $deed,
             $crate::places::Place::Oversampling($param) => $deed,
+            $crate::places::Place::Quality($param) => $deed,
             $crate::places::Place::OutputLevel($param) => $deed,
         }
     };
@@ -77,6 +80,7 @@ impl<'a> Place<'a> {
             OVERSAMPLING => Self::Oversampling(&parameters.oversampling),
             SIZE => Self::Float(&parameters.size),
             INTERFACE_LEVEL => Self::Float(&parameters.interface_level),
+            QUALITY => Self::Quality(&parameters.quality),
             OUTPUT_LEVEL => Self::OutputLevel(&parameters.output_level),
             KnobId(index) => Self::Float(*parameters.macros().get(index as usize)?),
         })
@@ -94,6 +98,7 @@ impl<'a> Place<'a> {
             Self::PlayedBy(param) => param.unmodulated_plain_value().0 as f32,
             Self::Tone(param) => param.unmodulated_plain_value().0 as f32,
             Self::Oversampling(param) => param.unmodulated_plain_value().0 as f32,
+            Self::Quality(param) => param.unmodulated_plain_value().0 as f32,
             Self::OutputLevel(param) => param.unmodulated_plain_value().0 as f32,
         }
     }
@@ -110,6 +115,7 @@ impl<'a> Place<'a> {
             Self::PlayedBy(param) => param.value().0 as f32,
             Self::Tone(param) => param.value().0 as f32,
             Self::Oversampling(param) => param.value().0 as f32,
+            Self::Quality(param) => param.value().0 as f32,
             Self::OutputLevel(param) => param.value().0 as f32,
         }
     }

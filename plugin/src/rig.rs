@@ -74,10 +74,9 @@ impl Rig {
         self.shared.set_source(source);
         self.oversampling = self.parameters.oversampling();
         self.shared.set_oversampling(self.oversampling);
-        let size = self.parameters.size();
-        self.shared.set_size(size);
+        self.shared.settle();
         let remote = &self.shared.remote;
-        let place = (setup, self.driver, source, self.oversampling, size);
+        let place = (setup, self.driver, source, self.oversampling, self.parameters.size());
         let driver = if matches!(self.driver, Driver::Worker { .. }) || self.needs_worker == Some(place) {
             Driver::Worker { latency: Some(setup.max_block + (WORKER_S * f64::from(sample_rate)) as usize) }
         } else {
@@ -140,7 +139,7 @@ impl Rig {
         if changed && !std::mem::replace(&mut self.asked, true) {
             context.request_restart();
         }
-        self.shared.want_size(self.parameters.size());
+        self.shared.want(self.parameters.size(), self.parameters.quality());
         let tail = player.tail_samples() as u32;
         self.shared.rest.tell(tail, player.is_resting() && !changed);
         ProcessStatus::Tail(tail)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use ondes_engine::model::{Kind, Model, file};
+use ondes_engine::model::{Model, file};
 use ondes_training::tune::Course;
 use ondes_training::variants;
 
@@ -17,8 +17,7 @@ pub struct Keeping {
     /// Name to show; by default the model's own, and how it was made smaller.
     #[arg(long)]
     name: Option<String>,
-    /// Keeps the smaller one in the file that is written beside the whole, as a size of that name that players can switch to;
-    /// captures only.
+    /// Keeps the smaller one in the file that is written beside the whole, as a size of that name that players can switch to.
     #[arg(long, value_name = "SIZE")]
     keep_in: Option<String>,
 }
@@ -32,8 +31,8 @@ impl Keeping {
     /// Makes sure that what is asked for can be done, before hours go by.
     pub fn check(&self, whole: &Model) -> anyhow::Result<()> {
         ensure!(
-            self.keep_in.is_none() || whole.header().kind == Kind::Effect,
-            "--keep-in is for captures: players know no sizes of instruments"
+            self.keep_in.is_none() || whole.header().whole().is_some(),
+            "--keep-in is for captures and instruments: players know no sizes of others"
         );
         match self.out.parent() {
             Some(folder) => {

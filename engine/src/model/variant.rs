@@ -2,44 +2,73 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Header, limits};
+use super::{Fault, Header, Kind, limits};
 
-/// A method that can take the place of `forward`.
+/// A method that can take the place of an effect's `forward` or an instrument's `synth`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Name to show.
     pub name: String,
-    /// Its method, with the ports of `forward`.
+    /// Its method, with the ports of the whole.
     pub method: String,
-    /// A size below 1 takes the first variant that it is below of, else `forward`.
+    /// The method that takes the place of an instrument's `room`, where it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<String>,
+    /// A size below 1 takes the first variant that it is below of, else the whole.
     pub up_to: f32,
 }
 
 impl Header {
-    /// The variant that plays at a size from 0 to 1; none where `forward` itself does, as it always does at 1.
+    /// The method that variants take the place of; none where the kind knows no sizes.
+    #[must_use]
+    pub fn whole(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Effect => Some("forward"),
+            Kind::Instrument => Some("synth"),
+            _ => None,
+        }
+    }
+
+    /// The variant that plays at a size from 0 to 1; none where the whole does, as it always does at 1.
     #[must_use]
     pub fn variant(&self, size: f32) -> Option<&Variant> {
         self.variants.iter().find(|variant| size < variant.up_to.min(1.0))
     }
+
+    /// The sizes that play in turn from 1 down, the whole and then each variant that a size leads to: one size for each.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<f32> {
+        let below = |place: usize| if place == 0 { 0.0 } else { self.variants[place - 1].up_to.max(0.0) };
+        let reached = |(place, variant): (usize, &Variant)| {
+            let size = below(place);
+            (size < variant.up_to.min(1.0)).then_some(size)
+        };
+        let variants = self.variants.iter().enumerate().rev();
+        std::iter::once(1.0).chain(variants.filter_map(reached)).collect()
+    }
 }
 
-/// An error unless each variant has a method like `forward`, and they are in the order of their sizes.
+/// An error unless each variant has a method like the whole's, and they are in the order of their sizes.
 pub(super) fn check(header: &Header) -> Result<(), Fault> {
     Fault::limit("the number of variants", header.variants.len(), limits::METHODS)?;
     let fault = |variant: &Variant, reason: &str| Err(Fault::Header(format!("variant {:?} {reason}", variant.name)));
     let mut above = f32::NEG_INFINITY;
     for variant in &header.variants {
         Fault::limit("the length of a variant's name", variant.name.len(), limits::NAME_BYTES)?;
-        let Some((method, whole)) = header.method(&variant.method).zip(header.method("forward")) else {
-            return fault(variant, "names a method that is not there, or there is no forward");
+        let whole = header.whole().and_then(|whole| header.method(whole));
+        let Some((method, whole)) = header.method(&variant.method).zip(whole) else {
+            return fault(variant, "names a method that is not there, or there is no whole");
         };
+        if variant.room.as_ref().is_some_and(|room| header.method(room).is_none()) {
+            return fault(variant, "names a room that is not there");
+        }
         if (&method.inputs, method.outputs.len()) != (&whole.inputs, whole.outputs.len()) {
-            return fault(variant, "has other ports than forward");
+            return fault(variant, "has other ports than the whole");
         }
         let pairs = method.outputs.iter().zip(&whole.outputs);
         if pairs.into_iter().any(|(a, b)| (a.channels, a.ratio) != (b.channels, b.ratio)) {
-            return fault(variant, "has other ports than forward");
+            return fault(variant, "has other ports than the whole");
         }
         if !(variant.up_to.is_finite() && variant.up_to > above) {
             return fault(variant, "is not above the one before it");
@@ -52,11 +81,12 @@ pub(super) fn check(header: &Header) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Card, FORMAT, Kind};
+    use crate::model::{Card, FORMAT};
 
     #[test]
     fn a_size_takes_the_first_variant_that_it_is_below_of() {
-        let variant = |name: &str, up_to| Variant { name: name.into(), method: format!("forward.{name}"), up_to };
+        let variant =
+            |name: &str, up_to| Variant { name: name.into(), method: format!("forward.{name}"), room: None, up_to };
         let header = Header {
             format: FORMAT,
             kind: Kind::Effect,
@@ -70,5 +100,8 @@ mod tests {
         let chosen = |size| header.variant(size).map(|variant| variant.name.as_str());
         assert_eq!([-0.1, 0.0, 0.49].map(chosen), [Some("nano"), Some("lite"), Some("lite")]);
         assert_eq!([0.5, 0.99, 1.0, f32::NAN].map(chosen), [Some("odd"), Some("odd"), None, None]);
+        // No size from 0 to 1 leads to the smallest.
+        assert_eq!(header.sizes(), [1.0, 0.5, 0.0]);
+        assert_eq!(header.sizes().into_iter().map(chosen).collect::<Vec<_>>(), [None, Some("odd"), Some("lite")]);
     }
 }

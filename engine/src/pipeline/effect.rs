@@ -30,10 +30,7 @@ const HOP: usize = 64;
 /// Makes an effect playable.
 pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Forward>, PipelineError> {
     let header = model.header();
-    if !(0.0..=1.0).contains(&options.size) {
-        return Err(PipelineError::Size(options.size));
-    }
-    let method = model.method(header.variant(options.size).map_or("forward", |variant| variant.method.as_str()))?;
+    let method = model.method(options.variant(header)?.map_or("forward", |variant| variant.method.as_str()))?;
     let (names, input) = stage::inputs(header, method)?;
     stage::audio(method, input)?;
     stage::audio(method, stage::output(method)?)?;

@@ -5,7 +5,7 @@ use ondes_kernels::Kernels;
 use super::cue::CueFull;
 use crate::dsp::resample::ResampleError;
 use crate::executor::{Backend, Device, Running};
-use crate::model::{Fault, Kind};
+use crate::model::{Fault, Header, Kind, Variant};
 
 /// What drives an instrument. Models of other kinds hear the input, whatever is said here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct PipelineOptions {
     /// An effect's network at so many times its rate, 1, 2 or 4: less of its overtones folds, for as many times the work. Other
     /// kinds play as they are.
     pub oversampling: usize,
-    /// Which of its variants an effect plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
+    /// Which of its variants an effect or an instrument plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
     pub size: f32,
     /// What runs an effect's or a codec's graph; programs are run by libtorch, and instruments by our own code, whatever is said here.
     pub backend: Backend,
@@ -45,6 +45,12 @@ pub struct PipelineOptions {
 }
 
 impl PipelineOptions {
+    /// The variant that plays; none where the whole does.
+    pub(super) fn variant<'a>(&self, header: &'a Header) -> Result<Option<&'a Variant>, PipelineError> {
+        let is_size = (0.0..=1.0).contains(&self.size);
+        if is_size { Ok(header.variant(self.size)) } else { Err(PipelineError::Size(self.size)) }
+    }
+
     /// How networks are run.
     pub(super) fn running(&self) -> Running {
         Running { backend: self.backend, device: self.device, kernels: self.kernels }

@@ -39,15 +39,21 @@ pub(super) fn further_ports(synth: &Method) -> Vec<String> {
 }
 
 impl Synthesis {
-    /// Prepares the methods `synth` and, where the model has one, `room`, for `seats` sessions of `slots` voices.
-    pub fn new(model: &Model, kernels: Kernels, seats: usize, slots: usize) -> Result<Self, Fault> {
-        let method = model.method("synth")?;
+    /// Prepares a network and, where the model has one, a room around it, for `seats` sessions of `slots` voices.
+    pub fn new(
+        model: &Model,
+        (method, room): (&Method, Option<&Method>),
+        kernels: Kernels,
+        seats: usize,
+        slots: usize,
+    ) -> Result<Self, Fault> {
+        let fault = |what: String| Err(Fault::Header(format!("method {:?} {what}", method.name)));
         let port = |name: &str| {
             let found = method
                 .input(name)
                 .filter(|&port| method.inputs[port].channels == 1 && method.inputs[port].ratio == method.block);
             found.ok_or_else(|| {
-                Fault::Header(format!("method \"synth\" has no control port {name:?}, one frame a block"))
+                Fault::Header(format!("method {:?} has no control port {name:?}, one frame a block", method.name))
             })
         };
         let names = further_ports(method);
@@ -59,18 +65,18 @@ impl Synthesis {
         let inputs = Inputs { pitch: port("pitch")?, loudness: port("loudness")?, further };
         let audio = |method: &Method| method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1);
         if !audio(method) {
-            return Err(Fault::Header("method \"synth\" does not make one channel of audio".into()));
+            return fault("does not make one channel of audio".into());
         }
-        let room = match model.header().method("room") {
+        let room = match room {
             None => None,
             Some(room) if room.block == method.block && room.inputs.len() == 1 && audio(room) => {
-                Some(Executor::new(model, "room", kernels, seats, 1)?)
+                Some(Executor::new(model, &room.name, kernels, seats, 1)?)
             }
-            Some(_) => return Err(Fault::Header("method \"room\" does not fit method \"synth\"".into())),
+            Some(room) => return fault(format!("does not fit method {:?}", room.name)),
         };
         let streams = seats * slots;
         Ok(Self {
-            synth: Executor::new(model, "synth", kernels, streams, 1)?,
+            synth: Executor::new(model, &method.name, kernels, streams, 1)?,
             room,
             inputs,
             slots,

@@ -1,11 +1,13 @@
 //! The one gate through which all sound processing on a host's thread goes.
 
 use std::cell::Cell;
+use std::time::Instant;
 
 use ondes_kernels::FlushToZero;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static SPENT_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Whether this thread is in an audio callback: a test's allocator asks, and forbids what must not happen there.
@@ -14,16 +16,25 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
+/// Nanoseconds that this thread has spent in audio callbacks that are over, whoever plays in them; wraps around.
+pub(super) fn spent_ns() -> u64 {
+    SPENT_NS.get()
+}
+
 /// Runs an audio callback: subnormal numbers, which would cost a hundred times the others, count as zero. A session enters by
 /// itself; who does more than that in a callback enters before, so that all of it is inside.
 pub fn enter<R>(callback: impl FnOnce() -> R) -> R {
-    struct Leave(bool);
+    /// None where another callback was entered before.
+    struct Leave(Option<Instant>);
     impl Drop for Leave {
         fn drop(&mut self) {
-            INSIDE.set(self.0);
+            if let Some(begun) = self.0 {
+                SPENT_NS.set(SPENT_NS.get().wrapping_add(begun.elapsed().as_nanos() as u64));
+                INSIDE.set(false);
+            }
         }
     }
-    let _leave = Leave(INSIDE.replace(true));
+    let _leave = Leave((!INSIDE.replace(true)).then(Instant::now));
     let _flush = FlushToZero::on();
     callback()
 }

@@ -68,6 +68,10 @@ pub(super) struct LaneFacts {
     pub driven: Driven,
     pub latency_samples: usize,
     pub latency_measured: Option<usize>,
+    /// What brings another lane to the same place, as late as this one.
+    pub place: Driver,
+    /// The size of the model that it plays; none for the whole.
+    pub variant: Option<String>,
 }
 
 /// What to make.
@@ -121,6 +125,11 @@ fn make_with(
     let next_cue = snapshot.as_ref().map_or_else(|| link.cues.load(Ordering::Relaxed), |snapshot| snapshot.cues);
     let told = snapshot.is_some();
     let tail = playable.tail_samples();
+    let held = match place {
+        Place::Inline => Driver::Inline,
+        Place::Offline => Driver::Offline,
+        Place::Worker(delay) => Driver::Worker { latency: Some(delay) },
+    };
     let (engine, next_cue, driven, latency_samples) = match place {
         Place::Inline | Place::Offline => {
             let offline = place == Place::Offline;
@@ -145,7 +154,8 @@ fn make_with(
             (Engine::Queued(join.queue(&meter)?), next_cue, Driven::Worker, model_latency + delay)
         }
     };
-    let facts = LaneFacts { meter: meter.clone(), driven, latency_samples, latency_measured };
+    let variant = maker.variant();
+    let facts = LaneFacts { meter: meter.clone(), driven, latency_samples, latency_measured, place: held, variant };
     Ok((Box::new(Lane::new(engine, number, tag, meter, told, next_cue, setup.sample_rate)), facts))
 }
 

@@ -28,6 +28,21 @@ pub trait Maker: Send + Sync {
     /// What makes the model work hardest: given before its cost is measured.
     fn hardest(&self) -> Vec<Action>;
 
+    /// The same model in its next smaller size, if it has one.
+    fn smaller(&self) -> Option<Arc<dyn Maker>> {
+        None
+    }
+
+    /// The size that it makes, by the name of the variant; none for the whole.
+    fn variant(&self) -> Option<String> {
+        None
+    }
+
+    /// How much work it is to play, to compare sizes with.
+    fn work(&self) -> f64 {
+        1.0
+    }
+
     /// The latency as an impulse finds it, host samples, without that of a worker; none where it cannot be told.
     fn measured_latency(&self, sample_rate: u32) -> Option<usize>;
 }
@@ -71,6 +86,25 @@ impl Maker for Patch {
 
     fn hears(&self) -> bool {
         hears(self.model.header().kind, &self.options)
+    }
+
+    fn smaller(&self) -> Option<Arc<dyn Maker>> {
+        let header = self.model.header();
+        let same = |size: &f32| header.variant(*size) == header.variant(self.options.size);
+        let size = header.sizes().into_iter().skip_while(|size| !same(size)).nth(1)?;
+        // A variant was checked with the whole.
+        Some(Arc::new(Self { options: PipelineOptions { size, ..self.options }, model: self.model.clone() }))
+    }
+
+    fn variant(&self) -> Option<String> {
+        self.model.header().variant(self.options.size).map(|variant| variant.name.clone())
+    }
+
+    fn work(&self) -> f64 {
+        let header = self.model.header();
+        let whole = header.whole().unwrap_or_default();
+        let method = header.variant(self.options.size).map_or(whole, |variant| &variant.method);
+        header.method(method).map_or(1.0, |method| method.multiply_adds_per_second(header.sample_rate))
     }
 
     fn start(&self) -> Start {

@@ -8,6 +8,7 @@
 //! - `fader`: what is heard where sound comes late;
 //! - `worker`: the thread that plays what is too heavy for a callback, all sessions of one model as one batch;
 //! - `driver`: which of the two, decided by what a model costs here;
+//! - [`quality`](Quality): which of its sizes, decided by the user or by the load, which `strain` knows of the whole thread;
 //! - [`remote`](Remote), `loader`, [`maker`](Maker): models are made ready elsewhere, warmed up with what is being played, and
 //!   taken back when they have left;
 //! - [`health`](Health), [`workforce`], [`histogram`], [`trace`](trace::Trace): what can be seen of all this;
@@ -23,10 +24,12 @@ mod lane;
 mod loader;
 mod maker;
 pub mod priority;
+mod quality;
 mod queue;
 mod remote;
 mod session;
 mod snapshot;
+mod strain;
 mod sync;
 pub mod trace;
 mod worker;
@@ -35,6 +38,7 @@ pub use driver::Driver;
 pub use health::{Driven, Health};
 pub use lane::Failure;
 pub use maker::{Maker, Patch};
+pub use quality::Quality;
 pub use remote::{Load, Remote, SetupError, Status};
 pub use session::{BlockCue, Session, Setup};
 pub use worker::{Workforce, trace as worker_trace, workforce};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crossbeam_utils::atomic::AtomicCell;
 use ringbuf::traits::{Consumer, Observer, Split};
@@ -14,6 +15,7 @@ use super::history::History;
 use super::lane::{Failure, Lane, guard};
 use super::loader::{self, LaneFacts, Order};
 use super::maker::{Maker, Silence};
+use super::quality::{Governor, Quality, Sight};
 use super::session::{HISTORY_S, Link, RETIRED, Session, Setup};
 use crate::pipeline::{ControlId, Followed};
 
@@ -47,6 +49,8 @@ pub enum SetupError {
     Block(usize),
 }
 
+/// The most sizes of one model that are known apart.
+const MOST_SIZES: usize = 16;
 /// A model that has not caught up with the present after so many seconds of sound never will.
 const CATCH_UP_S: u64 = 3;
 
@@ -63,10 +67,15 @@ struct Control {
 
 #[derive(Default)]
 struct State {
-    maker: Option<Arc<dyn Maker>>,
+    /// The model in all of its sizes, the whole first; empty where there is none.
+    makers: Vec<Arc<dyn Maker>>,
     controls: Vec<(ControlId, f32)>,
     tag: u64,
     driver: Driver,
+    quality: Quality,
+    governor: Governor,
+    /// Somebody looks at the load.
+    governed: bool,
     status: Status,
     patient: bool,
     host: Option<Host>,
@@ -87,8 +96,15 @@ struct Host {
 /// What is to be loaded: made on the loader's thread, where it may take its time.
 pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn Maker>, String> + Send>;
 
-/// A model with the knobs that are to be turned on it.
-type Loaded = (Arc<dyn Maker>, Vec<(ControlId, f32)>);
+/// What is to take over.
+enum Wish {
+    /// Another model in all of its sizes, with the knobs that are to be turned on it.
+    Model(Vec<Arc<dyn Maker>>, Vec<(ControlId, f32)>),
+    /// The present one as it is wanted now.
+    Anew,
+    /// The present one in the size that the load allows, where that driver brings it.
+    Size(Driver),
+}
 
 /// A lane, or why the model cannot be played.
 type Made = Result<(Box<Lane>, LaneFacts), String>;
@@ -126,6 +142,7 @@ impl Remote {
             patient: AtomicBool::new(false),
             cues: AtomicU64::new(0),
             cues_lost: AtomicU64::new(0),
+            strain: AtomicU32::new(0),
             failed: AtomicU32::new(0),
         });
         let (retiring, retired) = HeapRb::new(RETIRED).split();
@@ -150,6 +167,7 @@ impl Remote {
         }
         state.host = Some(host);
         drop(state);
+        self.0.govern();
         Ok(Session::new(link, retiring, first).expect("the link is new"))
     }
 
@@ -163,9 +181,10 @@ impl Remote {
             // Left alone when something else was asked for meanwhile.
             let Some(load) = load.take().filter(|_| control.wants(asked)) else { return control.take_back() };
             control.try_to(asked, || match load() {
-                Ok(maker) => control.change(asked, Some((maker, controls.clone()))),
+                Ok(maker) => control.change(asked, Wish::Model(sizes(maker), controls.clone())),
                 Err(reason) => control.fail(asked, reason),
             });
+            control.govern();
             control.take_back()
         }));
         asked
@@ -183,8 +202,45 @@ impl Remote {
             return;
         }
         state.driver = driver;
-        // What is being loaded will be made for it.
-        if state.maker.is_none() || state.status == Status::Loading {
+        self.make_anew(state);
+    }
+
+    /// Chooses how much of a model plays that holds smaller sizes of itself; another size takes over without a break.
+    pub fn set_quality(&self, quality: Quality) {
+        let mut state = self.0.state();
+        if state.quality == quality {
+            return;
+        }
+        let before = state.place();
+        (state.quality, state.governor) = (quality, Governor::default());
+        if state.place() != before {
+            self.make_anew(state);
+        } else {
+            drop(state);
+            self.0.govern();
+        }
+    }
+
+    /// The host is in no hurry, as in a bounce: from now on the session waits for the worker, and nothing is ever late.
+    pub fn set_patient(&self, patient: bool) {
+        let mut state = self.0.state();
+        let before = state.place();
+        state.patient = patient;
+        if let Some(host) = &state.host {
+            host.link.patient.store(patient, Ordering::Relaxed);
+        }
+        if state.place() != before {
+            self.make_anew(state);
+        } else {
+            drop(state);
+            self.0.govern();
+        }
+    }
+
+    /// Makes the model once more, as it is wanted now.
+    fn make_anew(&self, mut state: MutexGuard<'_, State>) {
+        // What is being loaded will be made as it is wanted.
+        if state.makers.is_empty() || state.status == Status::Loading {
             return;
         }
         // Under the same lock: a load that another thread asks for now comes before or after.
@@ -194,19 +250,11 @@ impl Remote {
         let mut fresh = true;
         loader::ask(Box::new(move || {
             if std::mem::take(&mut fresh) && control.wants(asked) {
-                control.try_to(asked, || control.change(asked, None));
+                control.try_to(asked, || control.change(asked, Wish::Anew));
+                control.govern();
             }
             control.take_back()
         }));
-    }
-
-    /// The host is in no hurry, as in a bounce: from now on the session waits for the worker, and nothing is ever late.
-    pub fn set_patient(&self, patient: bool) {
-        let mut state = self.0.state();
-        state.patient = patient;
-        if let Some(host) = &state.host {
-            host.link.patient.store(patient, Ordering::Relaxed);
-        }
     }
 
     /// What became of what was asked for.
@@ -243,6 +291,14 @@ impl Remote {
         })
     }
 
+    /// The size of the model that is heard, by the name of the variant; none where it is the whole.
+    #[must_use]
+    pub fn variant(&self) -> Option<String> {
+        let state = self.0.state();
+        let host = state.host.as_ref()?;
+        host.lanes.get(&host.link.heard.load(Ordering::Relaxed))?.variant.clone()
+    }
+
     /// What the model that is heard follows in the input now, as late as its driver plays it; none where it is played by notes,
     /// or has heard nothing yet.
     #[must_use]
@@ -257,6 +313,35 @@ impl Remote {
         if let Some(meter) = self.0.state().host.as_ref().and_then(Host::heard) {
             values.extend(meter.latents());
         }
+    }
+}
+
+/// A model in all of its sizes from that one down.
+fn sizes(maker: Arc<dyn Maker>) -> Vec<Arc<dyn Maker>> {
+    std::iter::successors(Some(maker), |maker| maker.smaller()).take(MOST_SIZES).collect()
+}
+
+impl State {
+    /// The place of the size that is wanted, among the maker's.
+    fn place(&self) -> usize {
+        let governed = if self.has_time() { 0 } else { self.governor.place() };
+        self.quality.place(self.makers.len()).unwrap_or(governed)
+    }
+
+    /// The same for a model that comes, which has so many.
+    fn first_place(&self, sizes: usize) -> usize {
+        self.quality.place(sizes).unwrap_or(0)
+    }
+
+    /// Whether the load decides which size plays.
+    fn is_to_be_governed(&self) -> bool {
+        let played = self.host.as_ref().is_some_and(|host| host.retired.write_is_held());
+        self.quality == Quality::Auto && self.makers.len() > 1 && !self.has_time() && played
+    }
+
+    /// Whether nothing is late, however long it takes.
+    fn has_time(&self) -> bool {
+        self.patient || self.driver == Driver::Offline
     }
 }
 
@@ -292,12 +377,13 @@ impl Control {
         loop {
             let state = self.state();
             let (driver, tag, controls) = (state.driver, state.tag, state.controls.clone());
-            let Some(maker) = state.maker.clone() else { return (state, None) };
+            let place = state.place();
+            let Some(maker) = state.makers.get(place).cloned() else { return (state, None) };
             drop(state);
             let order = Order { maker: &*maker, driver, tag, controls: &controls };
             let made = loader::make_first(&order, link);
             let state = self.state();
-            if (state.driver, state.tag) == (driver, tag) {
+            if (state.driver, state.tag, state.place()) == (driver, tag, place) {
                 return (state, Some(made));
             }
         }
@@ -321,7 +407,7 @@ impl Control {
         let otherwise = state.host.as_ref().is_some_and(|host| host.driver != state.driver);
         drop(state);
         if otherwise {
-            self.change(asked, None);
+            self.change(asked, Wish::Anew);
         }
         let mut state = self.state();
         if self.wants(asked) {
@@ -337,19 +423,29 @@ impl Control {
     }
 
     /// Makes another model, or the present one in another way, take over.
-    fn change(&self, asked: u64, model: Option<Loaded>) {
-        let state = self.state();
-        let (maker, controls, tag) = match model {
-            Some((maker, controls)) => (maker, controls, asked),
-            None => match &state.maker {
-                Some(maker) => (maker.clone(), state.controls.clone(), state.tag),
-                None => return,
-            },
+    fn change(&self, asked: u64, wish: Wish) {
+        let (mut held, mut another) = (None, false);
+        let (makers, controls, tag) = match wish {
+            Wish::Model(makers, controls) => {
+                another = true;
+                (makers, controls, asked)
+            }
+            Wish::Anew | Wish::Size(_) => {
+                let state = self.state();
+                if let Wish::Size(place) = wish {
+                    held = Some(place);
+                }
+                (state.makers.clone(), state.controls.clone(), state.tag)
+            }
         };
-        drop(state);
         loop {
-            let (driver, link) = self.place();
-            let order = Order { maker: &*maker, driver, tag, controls: &controls };
+            let state = self.state();
+            let driver = state.driver;
+            let link = state.host.as_ref().map(|host| host.link.clone());
+            let place = if another { state.first_place(makers.len()) } else { state.place() };
+            drop(state);
+            let Some(maker) = makers.get(place) else { return };
+            let order = Order { maker: &**maker, driver: held.unwrap_or(driver), tag, controls: &controls };
             // Without a host there is nobody to play for yet: it is made when one comes.
             let made = link.as_ref().map(|link| loader::make(&order, link));
             let mut state = self.state();
@@ -357,8 +453,10 @@ impl Control {
                 return;
             }
             let here = state.host.as_ref().map(|host| &host.link);
-            if state.driver != driver || here.map(Arc::as_ptr) != link.as_ref().map(Arc::as_ptr) {
+            let place_now = if another { state.first_place(makers.len()) } else { state.place() };
+            if (state.driver, place_now) != (driver, place) || here.map(Arc::as_ptr) != link.as_ref().map(Arc::as_ptr) {
                 // Meanwhile it was wanted in another way, or by another host.
+                held = None;
                 continue;
             }
             match (made, &mut state.host) {
@@ -376,15 +474,50 @@ impl Control {
                 }
                 _ => {}
             }
-            (state.maker, state.controls, state.tag, state.status) = (Some(maker), controls, tag, Status::Ready);
+            if another {
+                state.governor = Governor::default();
+            }
+            (state.makers, state.controls, state.tag, state.status) = (makers, controls, tag, Status::Ready);
             return;
         }
     }
 
-    /// How and for whom to make a model now.
-    fn place(&self) -> (Driver, Option<Arc<Link>>) {
-        let state = self.state();
-        (state.driver, state.host.as_ref().map(|host| host.link.clone()))
+    /// Has somebody look at the load, where it decides which size plays.
+    fn govern(self: &Arc<Self>) {
+        let mut state = self.state();
+        if state.is_to_be_governed() && !std::mem::replace(&mut state.governed, true) {
+            let control = Arc::downgrade(self);
+            loader::ask(Box::new(move || control.upgrade().is_some_and(|control| control.look())));
+        }
+    }
+
+    /// Looks at the load, and has another size take over where that is better. Gives whether to look again.
+    fn look(&self) -> bool {
+        let mut state = self.state();
+        state.governed = state.is_to_be_governed();
+        let Some(host) = state.host.as_ref().filter(|_| state.governed) else { return false };
+        let heard = host.link.heard.load(Ordering::Relaxed);
+        let is_settled = state.status == Status::Ready && heard == host.newest.0;
+        let Some(facts) = host.lanes.get(&heard).filter(|_| is_settled) else { return true };
+        let (sizes, place, driver) = (state.makers.len(), state.governor.place(), facts.place);
+        let work = |place: usize| state.makers.get(place).map_or(1.0, |maker| maker.work());
+        let own = facts.meter.load();
+        // On the worker's thread others have their own share.
+        let strain = f32::from_bits(host.link.strain.load(Ordering::Relaxed));
+        let sight = Sight {
+            now: Instant::now(),
+            load: if facts.driven == Driven::Inline { own.max(strain) } else { own },
+            own,
+            misses: facts.meter.misses(),
+            growth: work(place.saturating_sub(1)) / work(place).max(1.0),
+            sizes,
+        };
+        if state.governor.look(&sight) {
+            let asked = self.asked.load(Ordering::Relaxed);
+            drop(state);
+            self.try_to(asked, || self.change(asked, Wish::Size(driver)));
+        }
+        true
     }
 
     /// Drops what the audio thread has given back. Gives whether there is more to come.
@@ -407,7 +540,7 @@ impl Control {
         if untold {
             // The session plays again, and can tell.
             let asked = self.asked.load(Ordering::Relaxed);
-            self.try_to(asked, || self.change(asked, None));
+            self.try_to(asked, || self.change(asked, Wish::Anew));
         }
         more || untold
     }

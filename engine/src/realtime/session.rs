@@ -11,6 +11,7 @@ use super::gate;
 use super::history::{History, HistoryWriter};
 use super::lane::{Block, LOUDEST, Lane};
 use super::snapshot::{Snapshot, TURNED};
+use super::strain::Strain;
 use crate::instrument::{Event, EventKind, Memory, controller};
 use crate::pipeline::{Action, ControlId, Cue, Transport};
 
@@ -60,6 +61,8 @@ pub(super) struct Link {
     /// Count of all cues so far.
     pub cues: AtomicU64,
     pub cues_lost: AtomicU64,
+    /// Share of the time of its callbacks that is spent in them, by all that plays there, lately; an `f32`'s bits.
+    pub strain: AtomicU32,
     /// The last lane whose model's code broke down, 0 for none: one that is heard, or was to take over.
     pub failed: AtomicU32,
 }
@@ -89,6 +92,7 @@ pub struct Session {
     cues: u64,
     input: Vec<f32>,
     sound: [Vec<f32>; 2],
+    strain: Strain,
 }
 
 impl Session {
@@ -111,6 +115,7 @@ impl Session {
             cues: 0,
             input: block(),
             sound: [block(), block()],
+            strain: Strain::new(link.setup.sample_rate),
             lane,
             link,
         };
@@ -151,6 +156,7 @@ impl Session {
             let frames = out.or(input.first().map(|channel| channel.len())).unwrap_or(0);
             assert!(input.iter().all(|channel| channel.len() == frames), "input and output must be equally long");
             assert!(output.iter().all(|channel| channel.len() == frames), "all channels must be equally long");
+            self.link.strain.store(self.strain.next(frames).to_bits(), Ordering::Relaxed);
             let mut cues = cues;
             let mut start = 0;
             while start < frames {

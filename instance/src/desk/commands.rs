@@ -17,7 +17,7 @@ use super::{Desk, presets};
 use crate::board::Setter;
 use crate::dialog::{Answer, Dialog, Request, UNAVAILABLE};
 use crate::macros::MACROS;
-use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter};
+use crate::parameter::{BYPASS, DRIVER, PLAYED_BY, Parameter, QUALITY};
 use crate::preset::{self, store};
 use crate::state::{Look, Theme};
 use crate::{cabinet, choice};
@@ -115,14 +115,15 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
         }
         Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
-        Command::Begin(_) | Command::Set(..) | Command::End(_) | Command::Quality(_) => {}
+        Command::Quality(choice) => gesture(setter, QUALITY, choice as f32),
+        Command::Begin(_) | Command::Set(..) | Command::End(_) => {}
     }
 }
 
 /// Does what nobody asks for: an audition that has lasted long enough ends, and the network runs as its parameter says.
 pub(super) fn tick(desk: &mut Desk) {
     desk.shared.set_oversampling(desk.board.oversampling());
-    desk.shared.set_size(desk.board.size());
+    desk.shared.settle();
     if desk.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
         stop(desk);
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use egui::ThemePreference;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Followed, Source};
-use ondes_engine::realtime::{Health, Status};
+use ondes_engine::realtime::{Health, Quality, Status};
 use ondes_ui::{Browse, Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
 
 use self::cabinets::Cabinets;
@@ -32,12 +32,13 @@ use self::latents::Latents;
 use self::presets::Presets;
 use self::spectrum::{SAMPLES, Spectrum};
 use crate::board::{Board, Setter};
+use crate::choice;
 use crate::dialog::{self, Dialog};
 use crate::library::{self, Missing, Reference};
 use crate::macros::MACROS;
 use crate::parameter::{
     BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
-    OVERSAMPLING, PARAMETERS, Parameter, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    OVERSAMPLING, PARAMETERS, Parameter, QUALITY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use crate::preset::{Product, store};
 use crate::shared::Shared;
@@ -82,6 +83,8 @@ pub struct Desk {
     missing_cabinet: Option<Missing>,
     mixer: [Knob; 3],
     health: Option<Health>,
+    /// How much of a model with variants may play, as it is offered; empty where there is no choice.
+    qualities: Vec<String>,
     followed: Option<Followed>,
     input: Side,
     output: Side,
@@ -146,6 +149,7 @@ impl Desk {
             missing_cabinet: None,
             mixer,
             health: None,
+            qualities: Vec::new(),
             followed: None,
             input: Side::new(),
             output: Side::new(),
@@ -173,6 +177,7 @@ impl Desk {
         self.notice = shared.notice();
         (self.cabinet, self.missing_cabinet) = (shared.cabinet_reference(), shared.missing_cabinet());
         (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
+        self.qualities = self.qualities();
         if !shared.is_brief() && self.errands.is_empty() {
             self.auditioned = None;
         }
@@ -292,8 +297,8 @@ impl Owner for Desk {
             sample_rate_hz: self.shared.monitor.rate_hz(),
             driver: self.board.driver(),
             health: self.health,
-            qualities: &[],
-            quality: 0,
+            qualities: &self.qualities,
+            quality: self.board.value(QUALITY).unwrap_or_default() as usize,
             input: self.input.sound(),
             output: self.output.sound(),
             pitch_hz: self
@@ -336,6 +341,19 @@ impl Owner for Desk {
 }
 
 impl Desk {
+    /// How much of a model with variants may play, with the one that the load has chosen; none where there is no choice.
+    fn qualities(&self) -> Vec<String> {
+        if self.model.as_ref().is_none_or(|model| model.header().variants.is_empty()) {
+            return Vec::new();
+        }
+        let variant = self.shared.remote.variant();
+        let name = |(place, name): (usize, &&str)| match &variant {
+            Some(variant) if choice::quality(place as f32) == Quality::Auto => format!("{name}: {variant}"),
+            _ => (*name).to_owned(),
+        };
+        choice::QUALITIES.names.iter().enumerate().map(name).collect()
+    }
+
     /// What can be turned around the model.
     fn around(&self) -> Vec<Knob> {
         let header = self.model.as_ref().map(|model| model.header());

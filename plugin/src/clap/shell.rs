@@ -205,7 +205,7 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
 unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
     // SAFETY: the host gives what it got from us.
     let Some(shell) = (unsafe { Shell::of(plugin) }) else { return };
-    let _ = catch_unwind(AssertUnwindSafe(|| shell.shared.resize()));
+    let _ = catch_unwind(AssertUnwindSafe(|| shell.shared.settle()));
     if let Some(on_main_thread) = shell.inner.on_main_thread {
         // SAFETY: the framework looks only at the data, which is its own.
         unsafe { on_main_thread(plugin) };

@@ -65,7 +65,7 @@ fn qualities(ui: &mut Ui, desk: &mut Desk<'_>) {
     ui.add_space(GAP);
     ui.weak("Quality");
     let chosen = view.qualities.get(view.quality).map_or("–", String::as_str);
-    let shown = ComboBox::from_id_salt("quality").width(64.0).selected_text(chosen).show_ui(ui, |ui| {
+    let shown = ComboBox::from_id_salt("quality").width(92.0).truncate().selected_text(chosen).show_ui(ui, |ui| {
         for (index, quality) in view.qualities.iter().enumerate() {
             if theme::item(ui, Button::selectable(index == view.quality, quality.as_str())).clicked() {
                 desk.tell(Command::Quality(index));

@@ -82,7 +82,7 @@ pub struct PlayArguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Turns a control of the model, in its unit, or a knob of Ondes by its name: gate, bass, middle, treble, oversampling, size,
-    /// mix, glide, … as in presets
+    /// quality, mix, glide, … as in presets
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
     /// Impulse response of a cabinet to play through, of up to 10 s
@@ -261,7 +261,7 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
         }
     }
     shared.set_oversampling(track.panel.oversampling());
-    shared.set_size(track.panel.size());
+    shared.settle();
     track.panel.put(TRANSPOSE, arguments.transpose as f32);
     if let Some(driver) = choice::of_driver(arguments.driver.into()) {
         track.panel.put(DRIVER, driver);

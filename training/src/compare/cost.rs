@@ -56,8 +56,9 @@ impl Cost {
     pub fn of(model: &Arc<Model>, path: &Path) -> anyhow::Result<Self> {
         let header = model.header();
         let options = PipelineOptions { sample_rate: header.sample_rate, ..PipelineOptions::default() };
-        let variant = |name: &str| header.variants.iter().any(|variant| variant.method == name);
-        let methods = header.methods.iter().filter(|method| !variant(&method.name));
+        let variants = header.variants.iter().flat_map(|variant| std::iter::once(&variant.method).chain(&variant.room));
+        let variants: Vec<&String> = variants.collect();
+        let methods = header.methods.iter().filter(|method| !variants.contains(&&method.name));
         Ok(Self {
             file_bytes: std::fs::metadata(path).context("cannot be read")?.len(),
             packed_bytes: packed(&file::serialize(model)?)?,

@@ -89,8 +89,8 @@ fn driver_and_latency_are_chosen() {
     click(&mut test, "Worker, 10 ms");
     assert_eq!(test.state_mut().told(), [Command::Drive(Driver::Worker { latency: Some(480) })]);
     choose(&mut test, Role::ComboBox, "Quality");
-    click(&mut test, "int8");
-    assert_eq!(test.state_mut().told(), [Command::Quality(1)]);
+    click(&mut test, "Auto: lite");
+    assert_eq!(test.state_mut().told(), [Command::Quality(3)]);
 }
 
 #[test]

@@ -214,7 +214,7 @@ impl Fake {
             pad: Some((KnobId(0), KnobId(4))),
             played_by: Some(PlayedBy::Notes),
             health: Some(health),
-            qualities: vec!["f32".into(), "int8".into()],
+            qualities: ["Full", "Balanced", "Light", "Auto: lite"].map(Into::into).into(),
             input_levels: vec![level(-18.2, -27.0), level(-20.1, -28.4)],
             output_levels: vec![level(-5.8, -14.0), level(-6.3, -14.9)],
             waves: [tone(1), tone(7)],

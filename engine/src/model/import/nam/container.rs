@@ -26,7 +26,7 @@ pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<
         let name = if smaller.len() == 1 { "lite".to_owned() } else { format!("size{}", index + 1) };
         let chosen = format!("forward.{name}");
         methods.push(method(&submodel.need("model")?, &chosen)?);
-        variants.push(Variant { name, method: chosen, up_to: submodel.need("max_value")?.finite()? });
+        variants.push(Variant { name, method: chosen, room: None, up_to: submodel.need("max_value")?.finite()? });
     }
     Ok((methods, variants))
 }

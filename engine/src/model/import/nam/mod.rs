@@ -47,7 +47,7 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
         for wavenet::Slice { channels, up_to } in slices {
             let name = format!("forward.{channels}");
             methods.push(sliced(root, &name, channels)?);
-            variants.push(Variant { name: format!("{channels} channels"), method: name, up_to });
+            variants.push(Variant { name: format!("{channels} channels"), method: name, room: None, up_to });
         }
     }
     model(methods, Frame { rate, card: metadata::card(root), controls: Vec::new(), variants })
