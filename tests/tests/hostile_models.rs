@@ -191,7 +191,7 @@ fn compressed_weights_that_make_no_sense() {
         })
     };
     assert!(changed(&|_| {}).is_ok());
-    let refused: [&dyn Fn(&mut Scaled); 8] = [
+    let refused: [&dyn Fn(&mut Scaled); 10] = [
         &|scaled| scaled.scales[3] = 0.0,
         &|scaled| scaled.scales[3] = -1.0,
         &|scaled| scaled.scales[3] = f32::NAN,
@@ -200,6 +200,9 @@ fn compressed_weights_that_make_no_sense() {
         &|scaled| scaled.scales.truncate(71),
         &|scaled| scaled.scale_shape = vec![72],
         &|scaled| scaled.scale_shape = vec![1, 72],
+        &|scaled| scaled.zeros = vec![3; 71],
+        // Its products are computed on bytes.
+        &|scaled| scaled.zeros = vec![3; 72],
     ];
     for (index, change) in refused.iter().enumerate() {
         let fault = changed(change).expect_err("it makes no sense");

@@ -61,7 +61,7 @@ pub fn run(options: &Distill) -> anyhow::Result<()> {
     println!("{} weights learn from {}", student.parameters(), teacher.parameters());
     let out = options.keeping.out();
     let course = options.learning.course(&student, &options.sound, taught.as_ref(), out, true).with_context(named)?;
-    let manner = Manner { keep_zeros: false, teacher: Some((&teacher, options.features)) };
+    let manner = Manner { teacher: Some((&teacher, options.features)), ..Manner::default() };
     let learnt = course.tune(&student, manner).with_context(named)?;
     // Without a pair, what measures is the end of what the teacher plays.
     finish(&learnt, &teacher, "distilled", &options.keeping, &course)

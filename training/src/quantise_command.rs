@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ondes_engine::dsp::resample::resample;
 use ondes_engine::media::read_mono;
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{Fit, Precision, Scaling};
 use ondes_engine::model::{Kind, Model, file};
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::signal;
@@ -15,6 +15,9 @@ use ondes_training::evaluate::feature_rate;
 use ondes_training::quantise::report::Report;
 use ondes_training::quantise::search::{Bounds, compress};
 use ondes_training::quantise::yardstick::{Material, Yardstick};
+use ondes_training::tune::Manner;
+
+use crate::sound_options::{Learning, Sound};
 
 /// Sound that is measured on at most, seconds.
 const MOST_SECONDS: f64 = 120.0;
@@ -53,18 +56,32 @@ pub struct Quantise {
     /// Stores weights in eight bits, but computes with 32-bit floats.
     #[arg(long)]
     weights_only: bool,
+    /// One scale for a whole weight rather than for each output: a little smaller, and less exact.
+    #[arg(long)]
+    per_tensor: bool,
+    /// 0 may be any byte, so that weights that lie to one side of it use all of them; computed with 32-bit floats.
+    #[arg(long, requires = "weights_only")]
+    asymmetric: bool,
     /// Leaves a layer as it is; may be given more than once.
     #[arg(long, value_name = "LAYER")]
     skip: Vec<String>,
     /// How scales are found: the largest weight is the largest byte, or the squares of the errors are least.
     #[arg(long, default_value = "least-squares", value_parser = ["peak", "least-squares"])]
     scales: String,
+    /// Trains the model on for a while with its weights rounded, so that rounding loses less: an instrument from `--data`, a capture from its pair.
+    #[arg(long)]
+    aware: bool,
+    /// Folder of audio that an instrument learns from with `--aware`.
+    #[arg(long, value_name = "DIR", requires = "aware", conflicts_with_all = ["dry", "wet"])]
+    data: Option<PathBuf>,
     /// Folder in which what was heard is kept; by default one of the system's temporary folders.
     #[arg(long)]
     cache: Option<PathBuf>,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    learning: Learning,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -83,12 +100,14 @@ pub fn quantise(options: &Quantise) -> anyhow::Result<()> {
         (_, false, true) => Precision::Stored8,
         _ => Precision::Computed8,
     };
-    let scaling = if options.scales == "peak" { Scaling::Peak } else { Scaling::LeastSquares };
+    let fit = if options.scales == "peak" { Fit::Peak } else { Fit::LeastSquares };
+    let scaling = Scaling { fit, per_tensor: options.per_tensor, asymmetric: options.asymmetric };
     let usual = if model.header().kind == Kind::Instrument { INSTRUMENT_LOSS } else { CAPTURE_LOSS };
     let max_loss = options.max_loss.unwrap_or(usual);
     let yardstick = Yardstick::new(&model, material(&model, options)?).with_context(named)?;
     let bounds = Bounds { precision, scaling, skip: options.skip.clone(), max_loss };
-    let mut compressed = compress(&model, &yardstick, &bounds).with_context(named)?;
+    let tuned = if options.aware { Some(tuned(&model, options, &bounds).with_context(named)?) } else { None };
+    let mut compressed = compress(tuned.as_ref().unwrap_or(&model), &yardstick, &bounds).with_context(named)?;
     let mut header = compressed.model.header().clone();
     header.card.quality.push(Yardstick::measure(compressed.loss));
     compressed.model = Model::new(header, compressed.model.weights().clone())?;
@@ -103,6 +122,23 @@ pub fn quantise(options: &Quantise) -> anyhow::Result<()> {
         println!("{}\n{}: written", report.table(), options.out.display());
     }
     Ok(())
+}
+
+/// The model trained on with its weights rounded as they will be stored.
+fn tuned(model: &Model, options: &Quantise, bounds: &Bounds) -> anyhow::Result<Model> {
+    ensure!(options.bits == "8", "--aware is for eight bits: sixteen lose next to nothing");
+    ensure!(
+        model.weights().are_plain(),
+        "some of its weights are in fewer bits already; start from the model as it was trained"
+    );
+    let Quantise { data, dry, wet, learning, out, .. } = options;
+    let sound = Sound { data: data.clone(), dry: dry.clone(), wet: wet.clone() };
+    let pair = sound.pair(model)?;
+    let course = learning.course(model, &sound, pair.as_ref(), out, false)?;
+    let is_skipped = |layer: &str| bounds.skip.iter().any(|skipped| skipped == layer);
+    let stored =
+        model.compressed(bounds.scaling, |layer| if is_skipped(layer) { Precision::F32 } else { bounds.precision })?;
+    course.tune(model, Manner { stored_as: Some(&stored), ..Manner::default() })
 }
 
 /// What the loss is measured on.

@@ -16,6 +16,7 @@ use crate::distill::Lesson;
 use crate::loss::SpectralDistance;
 use crate::network;
 use crate::optimiser::AdamW;
+use crate::quantise::aware::Grids;
 
 /// Share of a crop that only warms up: memory and room start from silence, while the recording was sounding already.
 const LEAD: f64 = 0.15;
@@ -33,6 +34,7 @@ pub struct Trainer {
     room: TorchGraph,
     distance: SpectralDistance,
     lesson: Option<Lesson>,
+    grids: Option<Grids>,
     state: State,
 }
 
@@ -76,6 +78,7 @@ impl Trainer {
             synth,
             room,
             lesson: None,
+            grids: None,
             state: State { progress, weights, best, optimiser },
         })
     }
@@ -95,6 +98,16 @@ impl Trainer {
     /// What is zero in a matrix now stays zero.
     pub fn keep_zeros(&mut self) {
         self.state.optimiser.keep_zeros(&self.state.weights);
+    }
+
+    /// Weights are played on those grids from now on, and end there.
+    pub fn round_to(&mut self, grids: Grids) {
+        self.grids = Some(grids);
+    }
+
+    /// Weights as they are played.
+    fn played(&self, weights: &TorchWeights) -> TorchWeights {
+        self.grids.as_ref().map_or_else(|| weights.shallow_clone(), |grids| grids.rounded(weights))
     }
 
     /// Learns from a teacher, too.
@@ -126,7 +139,7 @@ impl Trainer {
     /// When there is none or it belongs to another configuration.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         self.state.load(&self.checkpoint(), self.device)?;
-        println!("resumed at step {}", self.state.progress.step);
+        eprintln!("resumed at step {}", self.state.progress.step);
         Ok(())
     }
 
@@ -138,7 +151,7 @@ impl Trainer {
         let training = self.config.training.clone();
         let work = &self.config.work;
         std::fs::create_dir_all(work).with_context(|| format!("{}: cannot be made", work.display()))?;
-        println!(
+        eprintln!(
             "{}: {:.0} s of sound, {} weights, {} steps on {:?}",
             self.config.name,
             self.dataset.seconds(),
@@ -156,7 +169,7 @@ impl Trainer {
             let step = self.state.progress.step;
             let batch = self.dataset.batch(Part::Training, step, training.batch, self.device);
             let loss = match &self.lesson {
-                None => self.loss(&self.state.weights, &batch, step),
+                None => self.loss(&self.played(&self.state.weights), &batch, step),
                 Some(_) => self.lesson_loss(batch, step),
             };
             loss.backward();
@@ -178,7 +191,7 @@ impl Trainer {
                 }
                 let pace = started.0.elapsed().as_secs_f64() / (step + 1 - started.1) as f64;
                 bar.suspend(|| {
-                    println!(
+                    eprintln!(
                         "step {:>6}  loss {mean:.4}  validation {validation:.4}{}  {pace:.3} s/step  {:.0} s left",
                         step + 1,
                         if kept { " (best)" } else { "" },
@@ -214,12 +227,13 @@ impl Trainer {
         let mut lesson = self.lesson.take().expect("there is a teacher");
         let batch = if step % 2 == 1 { lesson.own_batch(batch, step) } else { batch };
         let controls = batch.controls();
-        let mut shown = self.synth.run(&self.state.weights, &controls, step);
+        let weights = self.played(&self.state.weights);
+        let mut shown = self.synth.run(&weights, &controls, step);
         let dry = shown.remove(0);
-        let mut loss = self.distance_to(&self.state.weights, &dry, &batch.audio, step);
+        let mut loss = self.distance_to(&weights, &dry, &batch.audio, step);
         if let Some(guide) = &mut lesson.guide {
             guide.forget();
-            loss += guide.loss(&self.state.weights, &controls, &shown);
+            loss += guide.loss(&weights, &controls, &shown);
         }
         self.lesson = Some(lesson);
         loss
@@ -229,8 +243,8 @@ impl Trainer {
     fn validate(&self) -> f64 {
         let _no_gradients = tch::no_grad_guard();
         let batch = |step| self.dataset.batch(Part::Validation, step, self.config.training.batch, self.device);
-        let losses =
-            (0..VALIDATION_BATCHES).map(|step| self.loss(&self.state.weights, &batch(step), step).double_value(&[]));
+        let weights = self.played(&self.state.weights);
+        let losses = (0..VALIDATION_BATCHES).map(|step| self.loss(&weights, &batch(step), step).double_value(&[]));
         losses.sum::<f64>() / VALIDATION_BATCHES as f64
     }
 
@@ -250,7 +264,7 @@ impl Trainer {
             seed: self.config.seed,
             validation_loss,
         });
-        Ok(Model::new(header, own_weights(&self.initial, &self.state.best)?)?)
+        Ok(Model::new(header, own_weights(&self.initial, &self.played(&self.state.best))?)?)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::dataset::{Dataset, Part, hear};
 use crate::distill::{Guide, Lesson};
 use crate::evaluate::{evaluate, feature_rate};
 use crate::prune::Activity;
+use crate::quantise::aware::Grids;
 use crate::trainer::{Trainer, device};
 
 /// Batches in which the channels of a model are watched, and crops or windows of each.
@@ -39,6 +40,8 @@ pub struct Manner<'a> {
     pub keep_zeros: bool,
     /// Whose features count, and how much.
     pub teacher: Option<(&'a Model, f64)>,
+    /// On the grids of which compressed model weights are to end.
+    pub stored_as: Option<&'a Model>,
 }
 
 impl Course<'_> {
@@ -56,6 +59,9 @@ impl Course<'_> {
                 if manner.keep_zeros {
                     trainer.keep_zeros();
                 }
+                if let Some(stored) = manner.stored_as {
+                    trainer.round_to(Grids::of(stored, device(&config.training.device)?));
+                }
                 trainer.run()?;
                 trainer.model()
             }
@@ -72,6 +78,9 @@ impl Course<'_> {
                 }
                 if manner.keep_zeros {
                     trainer.keep_zeros();
+                }
+                if let Some(stored) = manner.stored_as {
+                    trainer.round_to(Grids::of(stored, device));
                 }
                 trainer.run()?;
                 std::fs::remove_file(&checkpoint)

@@ -25,9 +25,20 @@ pub enum Precision {
     Computed8,
 }
 
+/// How weights are given scales.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scaling {
+    /// How one is chosen.
+    pub fit: Fit,
+    /// A whole weight shares one, rather than what makes one output.
+    pub per_tensor: bool,
+    /// 0 may be any byte, so that weights that lie to one side of it use all of them. Products are computed in floats then.
+    pub asymmetric: bool,
+}
+
 /// How the scale of some weights is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scaling {
+pub enum Fit {
     /// The largest becomes the largest byte.
     Peak,
     /// The squares of the errors are least, were it at the cost of the largest.
@@ -94,8 +105,11 @@ fn stored(tensor: &Tensor, axis: usize, precision: Precision, scaling: Scaling) 
         (Precision::Bf16, _) => halved(Storage::Bf16),
         (Precision::F16, _) | (_, None) => halved(Storage::F16),
         (_, Some(shape)) => {
-            let scales = scales(tensor, &shape, scaling);
-            tensor.scaled_by(&shape, scales, precision == Precision::Computed8)
+            let shape = if scaling.per_tensor { vec![1; shape.len()] } else { shape };
+            let (scales, zeros): (Vec<f32>, Vec<i8>) = grids(tensor, &shape, scaling).into_iter().unzip();
+            let zeros = if scaling.asymmetric { zeros } else { Vec::new() };
+            let products = precision == Precision::Computed8 && !scaling.asymmetric;
+            tensor.scaled_by(&shape, scales, zeros, products)
         }
     }
 }
@@ -115,32 +129,41 @@ fn scale_shape(shape: &[usize], axis: usize) -> Option<Vec<usize>> {
     }
 }
 
-/// The scales of all blocks.
-fn scales(tensor: &Tensor, scale_shape: &[usize], scaling: Scaling) -> Vec<f32> {
+/// The scales of all blocks, and the bytes that stand for 0.
+fn grids(tensor: &Tensor, scale_shape: &[usize], scaling: Scaling) -> Vec<(f32, i8)> {
     let (values, shape) = (tensor.floats(), tensor.shape());
     let mut blocks = vec![Vec::new(); scale_shape.iter().product()];
     for (at, &value) in values.iter().enumerate() {
         blocks[super::storage::block(at, shape, scale_shape)].push(value);
     }
-    blocks.iter().map(|block| scale(block, scaling)).collect()
+    blocks.iter().map(|block| grid(block, scaling)).collect()
 }
 
-/// The scale of values that share one, such that a file has room for it.
-fn scale(values: &[f32], scaling: Scaling) -> f32 {
-    let peak = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-    if peak == 0.0 {
-        return 1.0;
+/// The scale of values that share one, such that a file has room for it, and the byte that stands for 0.
+fn grid(values: &[f32], scaling: Scaling) -> (f32, i8) {
+    // 0 stays 0 exactly.
+    let extent = |[low, high]: [f32; 2], value: &f32| [low.min(*value), high.max(*value)];
+    let [low, high] = values.iter().fold([0.0; 2], extent);
+    let (half, middle) =
+        if scaling.asymmetric { (0.5 * (high - low), 0.5 * (high + low)) } else { (high.max(-low), 0.0) };
+    if half == 0.0 {
+        return (1.0, 0);
     }
-    let largest = at_least(peak / 127.0);
-    if scaling == Scaling::Peak {
-        return largest;
-    }
+    let zero = |scale: f32| (-middle / scale).round_ties_even().clamp(-127.0, 127.0);
     let error = |scale: f32| -> f64 {
-        let nearest = |value: f32| scale * (value / scale).round_ties_even().clamp(-127.0, 127.0);
+        let zero = zero(scale);
+        let nearest = |value: f32| scale * (((value / scale).round_ties_even() + zero).clamp(-127.0, 127.0) - zero);
         values.iter().map(|&value| f64::from(value - nearest(value)).powi(2)).sum()
     };
-    let tried = SHARES.map(|share| at_least(f32::from(share) / 100.0 * peak / 127.0));
-    tried.map(|scale| (scale, error(scale))).min_by(|a, b| a.1.total_cmp(&b.1)).map_or(largest, |(scale, _)| scale)
+    let scale = |share: u8| at_least(f32::from(share) / 100.0 * half / 127.0);
+    let scale = match scaling.fit {
+        Fit::Peak => scale(100),
+        Fit::LeastSquares => {
+            let tried = SHARES.map(|share| (scale(share), error(scale(share))));
+            tried.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(scale(100), |(scale, _)| scale)
+        }
+    };
+    (scale, zero(scale) as i8)
 }
 
 /// The least number of 16 bits that is normal and not below that one.
@@ -166,20 +189,42 @@ mod tests {
 
     #[test]
     fn scales_hold_the_peak_or_err_least() {
+        let scaling = |fit, asymmetric| Scaling { fit, per_tensor: false, asymmetric };
         let values: Vec<f32> = (0..200).map(|i| 0.01 * ((i * 7919) % 201) as f32 - 1.0).collect();
-        let peak = scale(&values, Scaling::Peak);
-        assert!((1.0..1.01).contains(&(peak * 127.0)), "{peak}");
+        let (peak, zero) = grid(&values, scaling(Fit::Peak, false));
+        assert!((1.0..1.01).contains(&(peak * 127.0)) && zero == 0, "{peak}");
         assert_eq!(bf16::from_f32(peak).to_f32(), peak);
         // One value far beyond the others is worth less than all of them.
         let values: Vec<f32> =
             (0..4000).map(|i| if i == 7 { 5.0 } else { ((i * 7919) % 201) as f32 / 50.0 - 2.0 }).collect();
-        let squares = |scale: f32| -> f32 {
-            let nearest = |value: f32| scale * (value / scale).round().clamp(-127.0, 127.0);
+        let squares = |(scale, zero): (f32, i8)| -> f32 {
+            let zero = f32::from(zero);
+            let nearest = |value: f32| scale * (((value / scale).round() + zero).clamp(-127.0, 127.0) - zero);
             values.iter().map(|&value| (value - nearest(value)).powi(2)).sum()
         };
-        let (peak, least) = (scale(&values, Scaling::Peak), scale(&values, Scaling::LeastSquares));
-        assert!(least < peak && squares(least) < squares(peak), "{least} against {peak}");
-        assert_eq!(scale(&[0.0; 5], Scaling::LeastSquares), 1.0);
-        assert!(scale(&[1e-44; 5], Scaling::LeastSquares).is_normal());
+        let [peak, least] = [Fit::Peak, Fit::LeastSquares].map(|fit| grid(&values, scaling(fit, false)));
+        assert!(least.0 < peak.0 && squares(least) < squares(peak), "{least:?} against {peak:?}");
+        let both = grid(&values, scaling(Fit::Peak, true));
+        assert!(both.1 < -40 && squares(both) < squares(peak), "{both:?}: from -2 to 5");
+        assert_eq!(grid(&[0.0; 5], Scaling::default()), (1.0, 0));
+        assert!(grid(&[1e-44; 5], Scaling::default()).0.is_normal());
+        // All to one side.
+        let (scale, zero) = grid(&[1.0, 2.54, 0.3], scaling(Fit::Peak, true));
+        assert!((0.01..0.0101).contains(&scale) && zero == -127 || zero == -126, "{scale} {zero}");
+    }
+
+    #[test]
+    fn a_weight_may_share_one_scale() {
+        let values = (0..64).map(|i| if i < 32 { 1.0 } else { -0.01 * i as f32 }).collect();
+        let weight = Tensor::new(&[2, 32], values);
+        let of = |per_tensor, asymmetric| {
+            let scaling = Scaling { fit: Fit::Peak, per_tensor, asymmetric };
+            let stored = stored(&weight, 0, Precision::Computed8, scaling);
+            let scaled = stored.scaled().expect("it is in bytes");
+            (scaled.scale_shape.clone(), scaled.scales.len(), scaled.zeros.len(), scaled.products)
+        };
+        assert_eq!(of(false, false), (vec![2, 1], 2, 0, true));
+        assert_eq!(of(true, false), (vec![1, 1], 1, 0, true));
+        assert_eq!(of(false, true), (vec![2, 1], 2, 2, false), "products of bytes want 0 to be 0");
     }
 }

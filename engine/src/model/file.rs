@@ -214,6 +214,9 @@ pub(super) fn content_hash(header: &Header, weights: &Weights) -> Result<String,
             part(&extents(&scaled.scale_shape));
             part(&scaled.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<u8>>());
             part(&[u8::from(scaled.products)]);
+            if !scaled.zeros.is_empty() {
+                part(&scaled.zeros.iter().map(|zero| zero.cast_unsigned()).collect::<Vec<_>>());
+            }
         }
     }
     Ok(hasher.finalize().to_hex().to_string())

@@ -116,7 +116,7 @@ impl Values {
     }
 }
 
-/// Signed bytes from −127 to 127, each times the scale of its block.
+/// Signed bytes from −127 to 127: each, less the zero of its block where it has one, times the block's scale.
 ///
 /// A tensor is cut evenly into blocks along each of its axes, and the scales have the shape of that: of a matrix
 /// `[rows][columns]`, scales `[rows][1]` are one for each row, `[1][1]` one for all, `[rows][columns / 64]` one for each 64
@@ -129,6 +129,8 @@ pub struct Scaled {
     pub scale_shape: Vec<usize>,
     /// Row-major.
     pub scales: Vec<f32>,
+    /// The byte that stands for 0, one for each scale; empty where that is 0 for all. Bytes that are multiplied have none.
+    pub zeros: Vec<i8>,
     /// Whether products with this weight may be computed on bytes, by bringing what it multiplies to eight bits, too, each
     /// frame with a scale of its own.
     pub products: bool,
@@ -140,13 +142,28 @@ impl Scaled {
     /// # Panics
     /// When the scales do not fit the shape, or the shape the values.
     #[must_use]
-    pub fn nearest(values: &[f32], shape: &[usize], scale_shape: &[usize], scales: Vec<f32>, products: bool) -> Self {
-        let mut scaled = Self { steps: Vec::new(), scale_shape: scale_shape.to_vec(), scales, products };
+    pub fn nearest(
+        values: &[f32],
+        shape: &[usize],
+        scale_shape: &[usize],
+        scales: Vec<f32>,
+        zeros: Vec<i8>,
+        products: bool,
+    ) -> Self {
+        let mut scaled = Self { steps: Vec::new(), scale_shape: scale_shape.to_vec(), scales, zeros, products };
         assert!(scaled.fits(shape), "scales of shape {scale_shape:?} do not fit {shape:?}");
         assert_eq!(values.len(), shape.iter().product::<usize>(), "shape and values must agree");
-        let nearest = |at: usize| (values[at] / scaled.scales[block(at, shape, scale_shape)]).round_ties_even();
+        let nearest = |at: usize| {
+            let block = block(at, shape, scale_shape);
+            (values[at] / scaled.scales[block]).round_ties_even() + scaled.zero(block)
+        };
         scaled.steps = (0..values.len()).map(|at| nearest(at).clamp(-127.0, 127.0) as i8).collect();
         scaled
+    }
+
+    /// The byte that stands for 0 in a block.
+    fn zero(&self, block: usize) -> f32 {
+        self.zeros.get(block).copied().map_or(0.0, f32::from)
     }
 
     /// The scale of each place along one axis, where scales differ along no other.
@@ -160,19 +177,27 @@ impl Scaled {
     fn fits(&self, shape: &[usize]) -> bool {
         self.scale_shape.len() == shape.len()
             && self.scales.len() == self.scale_shape.iter().product::<usize>()
+            && (self.zeros.is_empty() || self.zeros.len() == self.scales.len())
             && self.scale_shape.iter().zip(shape).all(|(&count, &extent)| count > 0 && extent.is_multiple_of(count))
     }
 
     fn floats(&self, shape: &[usize]) -> Cow<'_, [f32]> {
-        let value = |(at, &step): (usize, &i8)| f32::from(step) * self.scales[block(at, shape, &self.scale_shape)];
+        let value = |(at, &step): (usize, &i8)| {
+            let block = block(at, shape, &self.scale_shape);
+            (f32::from(step) - self.zero(block)) * self.scales[block]
+        };
         self.steps.iter().enumerate().map(value).collect()
     }
 
     fn fault(&self, shape: &[usize]) -> Option<&'static str> {
         if !self.fits(shape) {
-            return Some("has scales that do not divide its shape");
+            return Some("has scales or zeros that do not divide its shape");
         }
-        if !self.scales.iter().all(|&scale| scale.is_normal() && scale > 0.0 && (scale * 127.0).is_finite()) {
+        if self.products && !self.zeros.is_empty() {
+            return Some("is to be multiplied in bytes, but 0 is not 0 there");
+        }
+        // As far from zero as two bytes are from one another.
+        if !self.scales.iter().all(|&scale| scale.is_normal() && scale > 0.0 && (scale * 255.0).is_finite()) {
             return Some("has a scale that is no positive number");
         }
         self.steps.contains(&i8::MIN).then_some("holds -128, which has no opposite")
@@ -219,18 +244,29 @@ mod tests {
     #[test]
     fn bytes_are_the_nearest() {
         let values = [1.0, -0.25, 0.375, 300.0, -5.0, 0.0];
-        let scaled = Scaled::nearest(&values, &[2, 3], &[2, 1], vec![0.25, 2.0], false);
+        let scaled = Scaled::nearest(&values, &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
         // Halves to even: 1.5 steps are 2, −2.5 are −2; what is beyond the largest byte is cut off.
         assert_eq!(scaled.steps, [4, -1, 2, 127, -2, 0]);
         assert_eq!(*scaled.floats(&[2, 3]), [1.0, -0.25, 0.5, 254.0, -4.0, 0.0]);
         assert_eq!(scaled.along(0, 2), Some(vec![0.25, 2.0]));
         assert_eq!(scaled.along(1, 3), None);
+        // What lies to one side of zero uses both sides of the bytes.
+        let values = [0.0, 1.0, 2.54, 5.0, -5.0, 20.4];
+        let scaled = Scaled::nearest(&values, &[2, 3], &[2, 1], vec![0.01, 0.1], vec![-127, -77], false);
+        assert_eq!(scaled.steps, [-127, -27, 127, -27, -127, 127]);
+        assert_eq!(*scaled.floats(&[2, 3]), [0.0, 1.0, 2.54, 5.0, -5.0, 20.4]);
     }
 
     #[test]
     fn what_cannot_be_stored() {
         assert!(halved(&[7e4], Storage::F16).is_err() && halved(&[7e4], Storage::Bf16).is_ok());
-        let whole = Scaled::nearest(&[1.0; 6], &[2, 3], &[2, 1], vec![0.25, 2.0], false);
+        let whole = Scaled::nearest(&[1.0; 6], &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
+        let with_zeros = |zeros, products| Scaled { zeros, products, ..whole.clone() };
+        assert_eq!(with_zeros(vec![3, -7], false).fault(&[2, 3]), None);
+        assert!(
+            with_zeros(vec![3], false).fault(&[2, 3]).is_some()
+                && with_zeros(vec![3, 7], true).fault(&[2, 3]).is_some()
+        );
         assert_eq!(whole.fault(&[2, 3]), None);
         assert!(whole.fault(&[3, 2]).is_some() && whole.fault(&[6]).is_some() && whole.fault(&[1, 6]).is_some());
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, f32::MAX, 1e-40] {

@@ -1,7 +1,8 @@
 //! Weights as the tensors of a safetensors file, and back.
 //!
 //! A weight that is stored in eight bits is two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
-//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight.
+//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight. Where 0 is not stored
+//! as 0 there is a third, `NODE.PARAMETER_zero`, I8, shaped as the scales, which is taken from the first before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +15,38 @@ use super::{Fault, Tensor, Weights, limits};
 
 /// What the name of the scales has more than that of the weight.
 const SCALE: &str = "_scale";
+/// And that of the zeros.
+const ZERO: &str = "_zero";
 
 /// Reads all weights; `products` names those whose products may be computed on bytes.
 pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Result<Weights, Fault> {
     let views = tensors.iter();
-    let (bytes, mut views): (BTreeMap<_, _>, BTreeMap<_, _>) = views.partition(|(_, view)| view.dtype() == Dtype::I8);
+    let (mut bytes, mut views): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        views.partition(|(_, view)| view.dtype() == Dtype::I8);
     for name in bytes.keys().chain(views.keys()) {
         Fault::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
     }
     if let Some(name) = products.iter().find(|name| !bytes.contains_key(name.as_str())) {
         return Err(Fault::weight(name, "is to be multiplied in bytes, but is not stored in them"));
     }
+    let of_zeros = |name: &str| name.strip_suffix(ZERO).is_some_and(|weight| bytes.contains_key(weight));
+    let names: Vec<&str> = bytes.keys().copied().filter(|name| of_zeros(name)).collect();
+    let zeros: BTreeMap<&str, _> = names.into_iter().filter_map(|name| bytes.remove_entry(name)).collect();
+    let signed = |data: &[u8]| data.iter().map(|byte| byte.cast_signed()).collect::<Vec<i8>>();
     let mut weights = Weights::default();
     for (name, view) in bytes {
         let scale = format!("{name}{SCALE}");
         let missing = || Fault::weight(name, format!("is I8, and {scale:?} of another type is missing"));
         let scales = views.remove(scale.as_str()).ok_or_else(missing)?;
+        let zeros = zeros.get(format!("{name}{ZERO}").as_str());
+        if zeros.is_some_and(|zeros| zeros.shape() != scales.shape()) {
+            return Err(Fault::weight(name, "has zeros of another shape than its scales"));
+        }
         let scaled = Scaled {
-            steps: view.data().iter().map(|byte| byte.cast_signed()).collect(),
+            steps: signed(view.data()),
             scale_shape: scales.shape().to_vec(),
             scales: floats(&scale, &scales)?.floats(&[]).into_owned(),
+            zeros: zeros.map_or_else(Vec::new, |zeros| signed(zeros.data())),
             products: products.contains(name),
         };
         weights.insert(name, Tensor::stored(view.shape(), Values::I8(scaled)));
@@ -83,7 +96,12 @@ pub(super) fn write(weights: &Weights) -> Vec<Written> {
             } else {
                 (Dtype::F32, Values::F32(scaled.scales.clone()).bytes())
             };
-            written.push(Written { name: format!("{name}{SCALE}"), dtype, shape: scaled.scale_shape.clone(), bytes });
+            let shape = &scaled.scale_shape;
+            written.push(Written { name: format!("{name}{SCALE}"), dtype, shape: shape.clone(), bytes });
+            if !scaled.zeros.is_empty() {
+                let bytes = scaled.zeros.iter().map(|zero| zero.cast_unsigned()).collect();
+                written.push(Written { name: format!("{name}{ZERO}"), dtype: Dtype::I8, shape: shape.clone(), bytes });
+            }
         }
     }
     written

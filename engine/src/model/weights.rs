@@ -60,11 +60,11 @@ impl Tensor {
         }
     }
 
-    /// Bytes that the numbers take, with their scales.
+    /// Bytes that the numbers take, with their scales and zeros.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.values.len() * self.values.storage().bytes()
-            + self.scaled().map_or(0, |scaled| size_of_val(scaled.scales.as_slice()))
+            + self.scaled().map_or(0, |scaled| size_of_val(scaled.scales.as_slice()) + scaled.zeros.len())
     }
 
     /// The same numbers in 16 bits, each the nearest; `storage` is [`Storage::F16`] or [`Storage::Bf16`].
@@ -75,13 +75,13 @@ impl Tensor {
         Ok(Self { shape: self.shape.clone(), values: halved(&self.floats(), storage)? })
     }
 
-    /// The same numbers in eight bits with those scales ([`Scaled`]), each the nearest.
+    /// The same numbers in eight bits with those scales and zeros ([`Scaled`]), each the nearest.
     ///
     /// # Panics
     /// When the scales do not fit.
     #[must_use]
-    pub fn scaled_by(&self, scale_shape: &[usize], scales: Vec<f32>, products: bool) -> Self {
-        let scaled = Scaled::nearest(&self.floats(), &self.shape, scale_shape, scales, products);
+    pub fn scaled_by(&self, scale_shape: &[usize], scales: Vec<f32>, zeros: Vec<i8>, products: bool) -> Self {
+        let scaled = Scaled::nearest(&self.floats(), &self.shape, scale_shape, scales, zeros, products);
         Self { shape: self.shape.clone(), values: Values::I8(scaled) }
     }
 }

@@ -20,6 +20,12 @@ impl TorchWeights {
         Self(weights.iter().map(|(name, plain)| (name.to_owned(), tensor(plain))).collect())
     }
 
+    /// The same weights, which share what they hold.
+    #[must_use]
+    pub fn shallow_clone(&self) -> Self {
+        Self(self.0.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect())
+    }
+
     /// The weight of a node.
     ///
     /// # Panics

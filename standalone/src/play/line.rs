@@ -52,7 +52,8 @@ impl Line {
                 let load: f32 = healths.iter().map(|health| health.load).sum();
                 let slowest_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
                 let latency_ms = slowest_ms + 1e3 * AHEAD_S;
-                let sizes = rig.console().tracks().filter_map(|(_, track)| track.shared.remote.variant()).collect::<Vec<_>>();
+                let sizes =
+                    rig.console().tracks().filter_map(|(_, track)| track.shared.remote.variant()).collect::<Vec<_>>();
                 let sizes = if sizes.is_empty() { String::new() } else { format!("  size {}", sizes.join(", ")) };
                 let recorded = rig.recording().recording.map(|_| "  recording").unwrap_or_default();
                 format!(

@@ -23,6 +23,7 @@ use crate::config::TrainingConfig;
 use crate::distill::Guide;
 use crate::loss::SpectralDistance;
 use crate::optimiser::AdamW;
+use crate::quantise::aware::Grids;
 use crate::trainer::{copy, device, own_weights};
 
 /// How much of the treble's raise a sample takes of the one before it: `y[t] = x[t] − 0.95 x[t − 1]`.
@@ -105,6 +106,7 @@ pub struct Trainer<'a> {
     method: Method,
     graph: TorchGraph,
     guide: Option<Guide>,
+    grids: Option<Grids>,
     distance: Option<SpectralDistance>,
     /// Mean square of the training part.
     power: f64,
@@ -158,6 +160,7 @@ impl<'a> Trainer<'a> {
             method,
             graph,
             guide: None,
+            grids: None,
             power: power.max(1e-12),
         })
     }
@@ -165,6 +168,16 @@ impl<'a> Trainer<'a> {
     /// What is zero in a matrix now stays zero.
     pub fn keep_zeros(&mut self) {
         self.state.optimiser.keep_zeros(&self.state.weights);
+    }
+
+    /// Weights are played on those grids from now on, and end there.
+    pub fn round_to(&mut self, grids: Grids) {
+        self.grids = Some(grids);
+    }
+
+    /// Weights as they are played.
+    fn played(&self, weights: &TorchWeights) -> TorchWeights {
+        self.grids.as_ref().map_or_else(|| weights.shallow_clone(), |grids| grids.rounded(weights))
     }
 
     /// Learns from what goes on in a teacher, too.
@@ -189,7 +202,7 @@ impl<'a> Trainer<'a> {
     /// When there is none or it belongs to another pair or other options.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         self.state.load(&self.options.checkpoint, self.device)?;
-        println!("resumed after epoch {} of {}", self.state.progress.step, self.state.progress.steps);
+        eprintln!("resumed after epoch {} of {}", self.state.progress.step, self.state.progress.steps);
         Ok(())
     }
 
@@ -214,7 +227,7 @@ impl<'a> Trainer<'a> {
         let epochs = self.state.progress.steps;
         self.state.optimiser.set_config(&training_config(&self.options, epochs * per_epoch));
         let seconds = self.split.validation as f64 / f64::from(self.pair.rate);
-        println!(
+        eprintln!(
             "{seconds:.0} s of sound, {} weights, {epochs} epochs of {per_epoch} steps on {:?}",
             self.trained.iter().map(|name| self.state.weights.0[name].numel()).sum::<usize>(),
             self.device
@@ -237,7 +250,7 @@ impl<'a> Trainer<'a> {
             self.state.save(&self.options.checkpoint)?;
             let pace = started.0.elapsed().as_secs_f64() / (epoch - started.1) as f64;
             bar.suspend(|| {
-                println!(
+                eprintln!(
                     "epoch {epoch:>4}  loss {loss:.5}  validation ESR {validation:.5}{}  {pace:.1} s/epoch, {:.1} x real time  \
                      {:.0} s left",
                     if kept { " (best)" } else { "" },
@@ -267,7 +280,7 @@ impl<'a> Trainer<'a> {
                 memory = Memory::default();
                 self.guide.iter_mut().for_each(Guide::forget);
             }
-            let weights = &self.state.weights;
+            let weights = &self.played(&self.state.weights);
             let spectral = self.distance.as_ref().map(|distance| (distance, self.options.spectral));
             let (mut loss, features) = loss(&self.graph, weights, &batch, &mut memory, self.power, spectral);
             if let Some(guide) = &mut self.guide {
@@ -314,7 +327,7 @@ impl<'a> Trainer<'a> {
 
     /// The error-to-signal ratio on the validation part, as the engine plays it.
     fn validate(&self) -> anyhow::Result<f64> {
-        let weights = own_weights(&self.untrained, &self.state.weights)?;
+        let weights = own_weights(&self.untrained, &self.played(&self.state.weights))?;
         let model = Model::new(self.untrained.header().clone(), weights)?;
         let Split { validation, held_out, .. } = self.split;
         // What it still hears of the training part comes before.
@@ -338,7 +351,7 @@ impl<'a> Trainer<'a> {
             seed: self.options.seed,
             validation_loss,
         });
-        Ok(Model::new(header, own_weights(&self.untrained, &self.state.best)?)?)
+        Ok(Model::new(header, own_weights(&self.untrained, &self.played(&self.state.best))?)?)
     }
 
     /// How the pair was split.

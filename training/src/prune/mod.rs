@@ -93,7 +93,7 @@ pub fn prune(
         };
         tell(ratio, &pruned);
         let teacher = (options.features > 0.0).then_some((model, options.features));
-        pruned = course.tune(&pruned, Manner { keep_zeros: !options.structured, teacher })?;
+        pruned = course.tune(&pruned, Manner { keep_zeros: !options.structured, teacher, ..Manner::default() })?;
     }
     Ok(pruned)
 }

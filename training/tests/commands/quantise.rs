@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::common::{run, succeed};
-use ondes_engine::model::file;
+use crate::common::{make_pair, run, succeed};
+use ondes_engine::model::{Tensor, file};
 
 /// Where a bundled model lies.
 fn bundled(name: &str) -> String {
@@ -52,6 +52,14 @@ fn models_are_compressed_within_a_bound() {
     assert_eq!(exact["loss"], 0.0);
     let weights = |path: &Path| file::read(path).expect("it can be read").weights().clone();
     assert_eq!(weights(&folder.path().join("exact.ondes")), weights(Path::new(&bundled("triode"))));
+    let coarse = quantize("bowed", "coarse.ondes", &["--per-tensor", "--max-loss", "9"]);
+    assert!(ratio(&coarse) < ratio(&quantize("bowed", "fine.ondes", &["--max-loss", "9"])), "{coarse}");
+    let shifted = quantize("bowed", "shifted.ondes", &["--weights-only", "--asymmetric"]);
+    assert!(shifted["loss"].as_f64().is_some_and(|loss| loss <= 0.05), "{shifted}");
+    assert!(stored(&shifted).iter().all(|(_, _, computed)| computed == "f32"), "{shifted}");
+    let zeros = |tensor: &Tensor| tensor.scaled().is_some_and(|scaled| scaled.zeros.iter().any(|zero| *zero != 0));
+    let read = file::read(&folder.path().join("shifted.ondes")).expect("it can be read");
+    assert!(read.weights().iter().any(|(_, tensor)| zeros(tensor)), "they came through the file");
     let halved = quantize("triode", "halved.ondes", &["--bits", "16", "--bf16"]);
     assert!(stored(&halved).iter().any(|(_, stored, _)| stored == "BF16"), "{halved}");
 
@@ -61,6 +69,8 @@ fn models_are_compressed_within_a_bound() {
         (vec!["quantize", &triode, "--out", &out, "--skip", "nobody"], "layer0, head"),
         (vec!["quantize", &triode, "--out", &out, "--bf16"], "--bits 16"),
         (vec!["quantize", &again, "--out", &out, "--dry", &again, "--wet", &again], "for captures"),
+        (vec!["quantize", &triode, "--out", &out, "--aware"], "--dry and --wet"),
+        (vec!["quantize", &triode, "--out", &out, "--aware", "--bits", "16"], "eight bits"),
     ] {
         let output = run(&arguments);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -69,4 +79,28 @@ fn models_are_compressed_within_a_bound() {
         assert!(message.contains(named), "{arguments:?}: {message}");
     }
     assert!(!Path::new(&out).exists(), "nothing is written after a mistake");
+}
+
+#[test]
+fn a_capture_learns_with_its_weights_rounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (dry, wet) = make_pair(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (whole, stored, aware) = (path("whole.ondes"), path("stored.ondes"), path("aware.ondes"));
+    let pair = ["--dry", &dry, "--wet", &wet];
+    let learning = ["--epochs", "2", "--threads", "1"];
+    succeed(&[&["capture", "--size", "lstm-8", "--out", &whole][..], &pair, &learning].concat());
+    let quantize = |out: &str, options: &[&str]| -> serde_json::Value {
+        let all =
+            ["quantize", &whole, "--out", out, "--per-tensor", "--scales", "peak", "--max-loss", "1000", "--json"];
+        serde_json::from_str(&succeed(&[&all[..], &pair, options].concat())).expect("JSON")
+    };
+    let after = quantize(&stored, &[]);
+    let before = quantize(&aware, &[&["--aware", "--learning-rate", "0.004"][..], &learning].concat());
+    let loss = |report: &serde_json::Value| report["loss"].as_f64().expect("a number");
+    assert!(loss(&before) < loss(&after), "{before} against {after}");
+    let weights = |path: &str| file::read(Path::new(path)).expect("it can be read").weights().clone();
+    assert_ne!(weights(&aware), weights(&stored));
+    assert!(weights(&aware).iter().any(|(_, tensor)| tensor.scaled().is_some()));
 }
