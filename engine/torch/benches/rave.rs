@@ -1,11 +1,13 @@
 //! A RAVE v2 of 31.5 million random weights, `forward` at blocks of 2048: the imported graph on the native executor beside the
-//! TorchScript archive that it was imported from on libtorch, both in f32 on one thread, one block of each in turn. Prints the
-//! fastest and the median block of each. `-- --nodes` adds what each layer costs natively.
+//! TorchScript archive that it was imported from on libtorch, on one thread, one block of each in turn. The same graph in
+//! fewer bits and with half of the channels plays, too. Prints the fastest and the median block of each. `-- --nodes` adds what each layer costs natively.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
+use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
 use ondes_tests::random;
@@ -20,41 +22,93 @@ const BLOCKS: usize = 150;
 const WARM_UP: usize = 10;
 const SAMPLE_RATE: f64 = 44_100.0;
 
+/// One way to run the model natively.
+struct Native {
+    name: &'static str,
+    executor: Executor,
+    file_bytes: usize,
+    seconds: Vec<f64>,
+    /// Squares of its difference from the first of all, and of that.
+    error: [f64; 2],
+}
+
+impl Native {
+    fn new(name: &'static str, model: &Model) -> Self {
+        let executor = Executor::new(model, "forward", Kernels::detect(), 1, 1).expect("it is not too long");
+        let file_bytes = file::serialize(model).expect("it can be laid out").len();
+        Self { name, executor, file_bytes, seconds: Vec::new(), error: [0.0; 2] }
+    }
+
+    /// Plays a block; gives what comes out.
+    fn play(&mut self, input: &[f32]) -> Vec<f32> {
+        let started = Instant::now();
+        self.executor.begin(&[0], 1);
+        self.executor.input(0).copy_from_slice(input);
+        self.executor.run();
+        black_box(self.executor.output(0));
+        self.seconds.push(started.elapsed().as_secs_f64());
+        self.executor.output(0).to_vec()
+    }
+
+    fn compare(&mut self, own: &[f32], whole: &[f32]) {
+        let square = |x: f32| f64::from(x).powi(2);
+        self.error[0] += own.iter().zip(whole).map(|(a, b)| square(a - b)).sum::<f64>();
+        self.error[1] += whole.iter().copied().map(square).sum::<f64>();
+    }
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("v2.ts");
     Recipe::v2().export(1).0.save(&path);
     let model = import(&path, "RAVE v2").expect("it is understood").model;
+    let compressed = |precision| model.compressed(Scaling::default(), |_| precision).expect("its weights have scales");
+    let narrow = folder.path().join("half.ts");
+    Recipe { capacity: Recipe::v2().capacity / 2, ..Recipe::v2() }.export(1).0.save(&narrow);
+    let narrow = import(&narrow, "half of the channels").expect("it is understood").model;
+    let mut natives = [
+        Native::new("native, f32", &model),
+        Native::new("native, f16", &compressed(Precision::F16)),
+        Native::new("native, int8 computed in f32", &compressed(Precision::Stored8)),
+        Native::new("native, int8", &compressed(Precision::Computed8)),
+        Native::new("native, half of the channels", &narrow),
+    ];
     tch::set_num_threads(1);
     tch::set_num_interop_threads(1);
     let _no_gradients = tch::no_grad_guard();
     let _flush = FlushToZero::on();
     let libtorch = CModule::load(&path).expect("libtorch reads it");
-    let mut native = Executor::new(&model, "forward", Kernels::detect(), 1, 1).expect("it is not too long");
     let mut random = random(1);
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let mut theirs = Vec::new();
     for _ in 0..WARM_UP + BLOCKS {
         let input: Vec<f32> = (0..BLOCK).map(|_| random.random_range(-0.5..0.5)).collect();
-        let started = Instant::now();
-        native.begin(&[0], 1);
-        native.input(0).copy_from_slice(&input);
-        native.run();
-        black_box(native.output(0));
-        ours.push(started.elapsed().as_secs_f64());
+        let [whole, others @ ..] = &mut natives;
+        let sound = whole.play(&input);
+        for native in others {
+            let own = native.play(&input);
+            native.compare(&own, &sound);
+        }
         let tensor = Tensor::from_slice(&input).view([1, 1, BLOCK as i64]);
         let started = Instant::now();
         black_box(&libtorch.forward_ts(&[tensor]).expect("it runs"));
         theirs.push(started.elapsed().as_secs_f64());
     }
-    let ours = report(&native.name(), &mut ours);
+    let mut fastest = Vec::new();
+    for native in &mut natives {
+        let memory = 1e-6 * native.executor.bytes() as f64;
+        let [error, signal] = native.error;
+        fastest.push(report(native.name, &mut native.seconds));
+        let file = 1e-6 * native.file_bytes as f64;
+        println!("{:30} file {file:.1} MB, memory {memory:.1} MB, error {:.1e} of the signal", "", error / signal);
+    }
     let theirs = report("libtorch TorchScript", &mut theirs);
     println!(
         "native is {:.2} times as fast, by the fastest block; {:.2} by the median",
-        theirs[0] / ours[0],
-        theirs[1] / ours[1]
+        theirs[0] / fastest[0][0],
+        theirs[1] / fastest[0][1]
     );
     if std::env::args().any(|argument| argument == "--nodes") {
-        nodes(&mut native);
+        nodes(&mut natives[0].executor);
     }
 }
 
@@ -65,7 +119,7 @@ fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
     let figures = [times[0], times[times.len() / 2]];
     let [fastest, median] = figures.map(|seconds| seconds * 1e3);
     let realtime = BLOCK as f64 / SAMPLE_RATE / figures[0];
-    println!("{name:24} {fastest:8.2} ms fastest, {median:8.2} ms median: {realtime:6.1} x real time");
+    println!("{name:30} {fastest:8.2} ms fastest, {median:8.2} ms median: {realtime:6.1} x real time");
     figures
 }
 
