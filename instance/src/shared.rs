@@ -394,9 +394,10 @@ impl Shared {
             }
             match found {
                 Ok(file) => {
-                    inner.saved.cabinet = Some(cabinet::reference(&file, Some(path)));
+                    let (reference, file) = (cabinet::reference(&file, Some(path)), Arc::new(file));
+                    inner.choose_cabinet(Some((reference, file.clone())));
                     inner.cabinet_problem = None;
-                    shared.cabinet.send(Some(file.into()));
+                    shared.cabinet.send(Some(file));
                 }
                 Err(error) => {
                     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -419,7 +420,8 @@ impl Shared {
     pub fn remove_cabinet(&self) {
         let mut inner = self.inner();
         inner.cabinets += 1;
-        (inner.saved.cabinet, inner.cabinet_problem) = (None, None);
+        inner.choose_cabinet(None);
+        inner.cabinet_problem = None;
         self.cabinet.send(None);
     }
 
@@ -806,6 +808,15 @@ impl Inner {
     fn set_model(&mut self, model: Option<Arc<Model>>) {
         self.controls = model.as_deref().map(Controls::of).unwrap_or_default().into();
         self.model = model;
+    }
+
+    /// Plays through another cabinet, or none; what comes back after an audition does, too.
+    fn choose_cabinet(&mut self, chosen: Option<(Reference, Arc<ImpulseFile>)>) {
+        let (reference, file) = chosen.unzip();
+        if let Some(before) = &mut self.before {
+            (before.saved.cabinet, before.cabinet) = (reference.clone(), file);
+        }
+        self.saved.cabinet = reference;
     }
 
     fn hears_input(&self) -> bool {

@@ -215,6 +215,25 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     play(&track, &mut player, tone);
     player.reset(&track.panel.knobs());
 
+    // What is chosen while another model is auditioned stays when that has gone.
+    let reference = track.shared.cabinet_reference();
+    track.shared.remove_cabinet();
+    track.shared.fetch(true, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(track.shared.is_brief());
+    track.shared.fetch_cabinet(path.clone()).join().unwrap();
+    track.shared.come_back();
+    assert!(!track.shared.is_brief() && track.shared.cabinet_reference() == reference);
+    let back = loop {
+        // The other model, which is quieter, goes by and by.
+        track.shared.wait(PATIENCE);
+        let heard = play(&track, &mut player, tone);
+        if (level(&heard[0]) - level(&wide[0])).abs() < 1e-4 {
+            break heard;
+        }
+    };
+    assert!(level(&back[0]) > 2.0 * level(&back[1]));
+    player.reset(&track.panel.knobs());
+
     // The same in another instance, and after its file has gone where it travels with the project.
     let heard = |track: &Track| play(track, &mut track.player(), tone);
     let known = heard(&track);

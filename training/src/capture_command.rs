@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_engine::media::{WavBits, WavWriter, read_mono};
 use ondes_engine::model::{Gear, Levels, Model, file};
 use ondes_training::capture::architecture::{Architecture, names};
 use ondes_training::capture::measure::{Comparison, compare, loudness_db};
+use ondes_training::capture::network::Network;
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::trainer::{Length, Options, Trainer};
 use ondes_training::capture::{nam, signal};
-use ondes_training::circuits;
+use ondes_training::{circuits, variants};
 
 use crate::number;
 
@@ -53,7 +54,7 @@ pub struct Capture {
     /// What was recorded at its output.
     #[arg(long)]
     wet: PathBuf,
-    /// The network: standard, lite, feather, nano, a2-full, a2-lite, or lstm-UNITS. The base's, or standard.
+    /// The network: standard, lite, feather, nano, a2-full, a2-lite, or lstm-UNITS; by default the base's, or else standard.
     #[arg(long)]
     size: Option<String>,
     /// Model file to write; by default the recording's name beside it.
@@ -62,7 +63,7 @@ pub struct Capture {
     /// Writes a `.nam` file too.
     #[arg(long, value_name = "FILE")]
     nam: Option<PathBuf>,
-    /// Starts from the weights of this capture, ours or a `.nam` of the same size.
+    /// Goes on with this capture, ours or another program's, of any shape; with `--size` it must have that one.
     #[arg(long, value_name = "BASE")]
     from: Option<PathBuf>,
     /// Rounds through the recording.
@@ -173,14 +174,19 @@ pub fn capture(options: &Capture) -> anyhow::Result<()> {
     }
     let base = options.from.as_ref().map(|path| file::read(path)).transpose()?;
     let size = options.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
-    let architecture = Architecture::named(size.as_deref().unwrap_or(USUAL_SIZE))?;
+    let (network, base) = match (size, base) {
+        (None, Some(base)) => (Network::Given(Box::new(variants::alone(&base)?)), None),
+        (size, base) => (Architecture::named(size.as_deref().unwrap_or(USUAL_SIZE))?.into(), base),
+    };
+    let foreign = matches!(network, Network::Given(_)) && options.nam.is_some();
+    ensure!(!foreign, "--nam writes the usual sizes, and the base has a shape of its own");
     let mut pair = Pair::read(&options.dry, &options.wet, options.rate)?;
     pair.report(options.force)?;
     if options.flip {
         pair.flip();
     }
     let checkpoint = out.with_extension("checkpoint");
-    let mut training = Options::usual(architecture.clone(), checkpoint.clone());
+    let mut training = Options::usual(network.clone(), checkpoint.clone());
     training.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
     training.seed = options.seed;
     training.spectral = options.spectral;
@@ -202,8 +208,8 @@ pub fn capture(options: &Capture) -> anyhow::Result<()> {
     let model = Model::new(header, model.weights().clone())?;
     file::write(&model, &out)?;
     println!("{}: written", out.display());
-    if let Some(path) = &options.nam {
-        nam::write(path, &architecture, &model)?;
+    if let (Some(path), Network::New(architecture)) = (&options.nam, &network) {
+        nam::write(path, architecture, &model)?;
         println!("{}: written", path.display());
     }
     std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))

@@ -20,6 +20,19 @@ pub fn take_out(model: &Model, variant: &Variant) -> anyhow::Result<Model> {
     Ok(Model::new(header, weights)?)
 }
 
+/// The model without its smaller sizes.
+///
+/// # Errors
+/// When it is no effect or instrument.
+pub fn alone(model: &Model) -> anyhow::Result<Model> {
+    let mut header = model.header().clone();
+    let whole = whole(&header)?;
+    header.methods.retain(|method| method.name == whole || method.name == ROOM);
+    header.variants.clear();
+    let weights = used(model.weights(), &header.methods);
+    Ok(Model::new(header, weights)?)
+}
+
 /// The model with a smaller one as a variant of that name. Sizes share the way from 0 to 1 evenly, the cheapest first; a
 /// variant that has the name already is replaced.
 ///
@@ -141,6 +154,8 @@ mod tests {
             assert_eq!(play(&out, &dry).expect("it plays"), play(model, &dry).expect("it plays"), "{}", variant.name);
         }
         assert_eq!(play(&both, &dry).expect("it plays"), play(&whole, &dry).expect("it plays"));
+        let alone = alone(&both).expect("a model");
+        assert_eq!((&alone.header().methods, alone.weights()), (&whole.header().methods, whole.weights()));
 
         // A name is taken once; what it named before is gone with all its weights.
         let other = capture("lstm-4", 4);

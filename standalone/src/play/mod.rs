@@ -187,6 +187,7 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     if let Some(error) = rig.recording().error {
         bail!("{error}");
     }
+    rig.console().notices().iter().for_each(|notice| terminal::warn(notice));
     let mut line = Line::new(&opened);
     let begun = Instant::now();
     let (mut ended_at, mut quiet_since) = (None, None);

@@ -396,6 +396,13 @@ impl Console {
         restored.problems
     }
 
+    /// What the user should know of the models that play, one line for each that there is something to say of.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let notice = |(place, track): (usize, &Track)| Some(format!("track {}: {}", place + 1, track.shared.notice()?));
+        self.tracks().filter_map(notice).collect()
+    }
+
     /// What is called when there is something new to be seen.
     #[must_use]
     pub fn waker(&self) -> Arc<dyn Fn() + Send + Sync> {

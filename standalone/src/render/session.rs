@@ -152,7 +152,8 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     }
     let stems = if arguments.stems { stems(arguments, &place, &console, read)? } else { Vec::new() };
     let progress = Progress::of_sound();
-    let mut warnings: Vec<String> = unheard(arguments, &console, input.len());
+    let mut warnings = console.notices();
+    warnings.extend(unheard(arguments, &console, input.len()));
     warnings.iter().for_each(|warning| progress.warn(warning));
     let warned = warnings.len();
 

@@ -84,6 +84,17 @@ fn what_nobody_plays_is_said() {
 }
 
 #[test]
+fn a_bundled_model_that_was_trained_anew_is_said() {
+    let folder = with_session();
+    let mut old = session(&folder);
+    old["tracks"][0]["selection"]["model"] = json!({ "hash": "0".repeat(64), "name": "Wind" });
+    write(&folder, &old);
+    let report = folder.json(&RENDER);
+    let warning = report["warnings"][0].as_str().expect("a warning");
+    assert!(warning.contains("track 1") && warning.contains("“Wind” was trained anew"), "{warning}");
+}
+
+#[test]
 fn bad_sessions_are_refused() {
     let folder = with_session();
     let sound = session(&folder);

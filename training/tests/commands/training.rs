@@ -60,8 +60,10 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     let (whole, killed, nam) = (path("whole.ondes"), path("killed.ondes"), path("whole.nam"));
     let options = ["capture", "--dry", &dry, "--wet", &wet, "--size", "nano", "--epochs", "8", "--window", "1024"];
     let options = [&options[..], &["--name", "Green", "--type", "pedal", "--threads", "1"]].concat();
-    let table = succeed(&[&options[..], &["--out", &whole, "--nam", &nam]].concat());
-    assert!(table.contains("behind") && table.contains("x real time") && table.contains("held out"), "{table}");
+    let output = run(&[&options[..], &["--out", &whole, "--nam", &nam]].concat());
+    let [table, told] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    assert!(output.status.success() && told.contains("x real time"), "{told}");
+    assert!(table.contains("behind") && table.contains("held out"), "{table}");
 
     let arguments = [&options[..], &["--out", &killed]].concat();
     let mut child = train().args(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -100,7 +102,24 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     succeed(&base);
     assert_eq!(read("further.ondes").header().methods, ours.header().methods);
 
+    // One of a shape that we do not make: its head is louder.
+    let text = std::fs::read_to_string(&nam).expect("it can be read");
+    let mut foreign: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let scale = serde_json::json!(0.03);
+    foreign["config"]["head_scale"] = scale.clone();
+    *foreign["weights"].as_array_mut().and_then(|weights| weights.last_mut()).expect("there are weights") = scale;
+    let foreign_nam = path("foreign.nam");
+    std::fs::write(&foreign_nam, foreign.to_string()).expect("it can be written");
+    let base = ["capture", "--dry", &dry, "--wet", &wet, "--from", &foreign_nam, "--epochs", "1", "--out", &further];
+    succeed(&base);
+    let (further, foreign) = (read("further.ondes"), read("foreign.nam"));
+    assert_ne!(foreign.header().methods, ours.header().methods);
+    assert_eq!(further.header().methods, foreign.header().methods);
+    assert_ne!(further.weights(), foreign.weights());
+
+    let out = path("out.nam");
     refuse(&[
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--from", &foreign_nam, "--nam", &out], "shape of its own"),
         (vec!["capture", "--dry", &dry, "--wet", &nam], "whole.nam"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "huge"], "huge"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
