@@ -1,6 +1,6 @@
 //! What a window shows of an instance, for [`ondes_ui`]'s panels.
 //!
-//! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does. [`monitor`]
+//! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does, `files` where that is with a file. [`monitor`]
 //! is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`presets`] that of
 //! presets, [`latents`] the rows of a codec's, [`cabinets`] the
 //! impulse responses that stand around a model. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
@@ -10,6 +10,7 @@ pub mod cabinets;
 pub mod commands;
 pub mod compare;
 pub mod entries;
+mod files;
 pub mod latents;
 pub mod monitor;
 pub mod presets;
@@ -165,7 +166,7 @@ impl Desk {
 
     /// Looks at everything again. Gives when it should be looked at once more though nothing sounds.
     pub fn refresh(&mut self) -> Option<Duration> {
-        commands::answered(self);
+        files::answered(self);
         let shared = &self.shared;
         let scanning = self.entries.poll() | self.presets.poll() | self.cabinets.poll();
         self.errands.retain(|errand| !errand.is_finished());
