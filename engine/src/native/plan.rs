@@ -109,24 +109,9 @@ impl Plan {
 
 /// Whether the layer of this op updates its first input rather than filling an output.
 fn is_update(op: &Op) -> bool {
-    matches!(
+    let combines = matches!(
         op,
         Op::LayerNorm
-            | Op::Tanh
-            | Op::Sigmoid
-            | Op::Relu
-            | Op::LeakyRelu { .. }
-            | Op::Prelu { .. }
-            | Op::HardTanh
-            | Op::LeakyHardTanh { .. }
-            | Op::HardSwish
-            | Op::Softsign
-            | Op::Silu
-            | Op::FastTanh
-            | Op::Snake
-            | Op::Softplus
-            | Op::ExpSigmoid
-            | Op::Exp
             | Op::Latency { .. }
             | Op::Interleave { .. }
             | Op::Unmirror
@@ -134,7 +119,8 @@ fn is_update(op: &Op) -> bool {
             | Op::Add
             | Op::Multiply
             | Op::Affine { .. }
-    )
+    );
+    combines || op.is_activation()
 }
 
 /// Whether a value is a node's, is read once and is not shown: then it may be overwritten by its reader.

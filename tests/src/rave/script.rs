@@ -1,12 +1,12 @@
 //! TorchScript archives written by hand: modules with attributes and sources, as `torch.jit.save` would lay them out. libtorch
 //! loads and runs them; whoever reads them without libtorch finds what other archives have.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use ondes_engine::model::Tensor;
-use zip::CompressionMethod;
-use zip::write::{FileOptions, ZipWriter};
+
+use crate::torchscript::archive::Archive;
+use crate::torchscript::pickle::Pickle;
 
 /// What a module has.
 #[derive(Clone, Debug)]
@@ -112,8 +112,7 @@ impl Module {
     /// The same under another name of its class; its source is not changed.
     #[must_use]
     pub fn called(mut self, name: &str) -> Self {
-        let python = self.class.rsplit_once('.').expect("a class is in a Python module").0;
-        self.class = format!("{python}.{name}");
+        self.class = format!("{}.{name}", self.names().0);
         self
     }
 
@@ -134,26 +133,40 @@ impl Module {
     /// # Panics
     /// When the file cannot be written.
     pub fn save(&self, path: &Path) {
-        let mut zip = ZipWriter::new(std::fs::File::create(path).expect("it can be written"));
-        let options = FileOptions::default().compression_method(CompressionMethod::Stored).large_file(false);
-        let mut record = |name: &str, bytes: &[u8]| {
-            zip.start_file(format!("model/{name}"), options).expect("it can be written");
-            zip.write_all(bytes).expect("it can be written");
-        };
-        let mut pickle = Pickle { bytes: vec![0x80, 2], tensors: Vec::new() };
-        pickle.module(self);
-        pickle.bytes.push(b'.');
-        record("data.pkl", &pickle.bytes);
-        for (key, bytes) in pickle.tensors.iter().enumerate() {
-            record(&format!("data/{key}"), bytes);
-        }
+        let mut pickle = Pickle::default();
+        self.write(&mut pickle);
+        let mut archive = Archive::of(pickle, "3");
         self.each(&mut |module| {
-            let (python, _) = module.class.rsplit_once('.').expect("a class is in a Python module");
-            record(&format!("code/{}.py", python.replace('.', "/")), module.source.as_bytes());
+            let (python, _) = module.names();
+            archive.add(&format!("code/{}.py", python.replace('.', "/")), module.source.as_bytes());
         });
-        record("constants.pkl", &[0x80, 2, b')', b'.']);
-        record("version", b"3\n");
-        zip.finish().expect("it can be written");
+        std::fs::write(path, archive.finish()).expect("it can be written");
+    }
+
+    /// The Python module of its class, and the class's name there.
+    fn names(&self) -> (&str, &str) {
+        self.class.rsplit_once('.').expect("a class is in a Python module")
+    }
+
+    fn write(&self, pickle: &mut Pickle) {
+        let (python, name) = self.names();
+        pickle.object(python, name, |pickle| {
+            for (name, value) in &self.attributes {
+                pickle.text(name);
+                match value {
+                    Attribute::Parameter(tensor) | Attribute::Buffer(tensor) => {
+                        pickle.floats(tensor.shape(), &tensor.floats());
+                    }
+                    Attribute::Counts(counts) => pickle.counts(counts),
+                    Attribute::Int(value) => pickle.int(*value),
+                    Attribute::Pair(first, second) => pickle.ints([*first, *second]),
+                    Attribute::Bool(value) => pickle.bool(*value),
+                    Attribute::Text(text) => pickle.text(text),
+                    Attribute::None => pickle.none(),
+                    Attribute::Module(module) => module.write(pickle),
+                }
+            }
+        });
     }
 
     fn each(&self, deed: &mut impl FnMut(&Self)) {
@@ -163,88 +176,5 @@ impl Module {
                 module.each(deed);
             }
         }
-    }
-}
-
-struct Pickle {
-    bytes: Vec<u8>,
-    /// Records of values.
-    tensors: Vec<Vec<u8>>,
-}
-
-impl Pickle {
-    fn global(&mut self, python: &str, name: &str) {
-        self.bytes.extend(format!("c{python}\n{name}\n").bytes());
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes.push(b'X');
-        self.bytes.extend((text.len() as u32).to_le_bytes());
-        self.bytes.extend(text.bytes());
-    }
-
-    fn int(&mut self, value: i64) {
-        self.bytes.push(b'J');
-        self.bytes.extend(i32::try_from(value).expect("small numbers").to_le_bytes());
-    }
-
-    fn ints(&mut self, values: &[usize]) {
-        self.bytes.push(b'(');
-        values.iter().for_each(|&value| self.int(value as i64));
-        self.bytes.push(b't');
-    }
-
-    fn module(&mut self, module: &Module) {
-        let (python, name) = module.class.rsplit_once('.').expect("a class is in a Python module");
-        self.global(python, name);
-        self.bytes.extend(b")\x81}(");
-        for (name, value) in &module.attributes {
-            self.text(name);
-            match value {
-                Attribute::Parameter(tensor) | Attribute::Buffer(tensor) => {
-                    let bytes = tensor.floats().iter().flat_map(|value| value.to_le_bytes()).collect();
-                    self.tensor("FloatStorage", tensor.shape(), bytes);
-                }
-                Attribute::Counts(counts) => {
-                    let bytes = counts.iter().flat_map(|value| value.to_le_bytes()).collect();
-                    let shape = if counts.len() == 1 { vec![] } else { vec![counts.len()] };
-                    self.tensor("LongStorage", &shape, bytes);
-                }
-                Attribute::Int(value) => self.int(*value),
-                Attribute::Pair(first, second) => {
-                    self.bytes.push(b'(');
-                    self.int(*first);
-                    self.int(*second);
-                    self.bytes.push(b't');
-                }
-                Attribute::Bool(value) => self.bytes.push(if *value { 0x88 } else { 0x89 }),
-                Attribute::Text(text) => self.text(text),
-                Attribute::None => self.bytes.push(b'N'),
-                Attribute::Module(module) => self.module(module),
-            }
-        }
-        self.bytes.extend(b"ub");
-    }
-
-    fn tensor(&mut self, kind: &str, shape: &[usize], bytes: Vec<u8>) {
-        let mut stride = vec![1; shape.len()];
-        for at in (1..shape.len()).rev() {
-            stride[at - 1] = stride[at] * shape[at].max(1);
-        }
-        self.global("torch._utils", "_rebuild_tensor_v2");
-        self.bytes.extend(b"((");
-        self.text("storage");
-        self.global("torch", kind);
-        self.text(&self.tensors.len().to_string());
-        self.text("cpu");
-        self.int(shape.iter().product::<usize>() as i64);
-        self.bytes.extend(b"tQ");
-        self.int(0);
-        self.ints(shape);
-        self.ints(&stride);
-        self.bytes.push(0x89);
-        self.global("collections", "OrderedDict");
-        self.bytes.extend(b")RtR");
-        self.tensors.push(bytes);
     }
 }

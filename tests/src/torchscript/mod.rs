@@ -1,11 +1,11 @@
 //! TorchScript files without Python or libtorch: a class in TorchScript's own words, what it remembers, and the archive around both.
 //!
-//! [`Class`] is a module in the making, [`archive`] and [`pickle`] lay it out as `torch.jit.save` does, and [`models`] holds those that
+//! [`Class`] is a module in the making, `archive` and `pickle` lay it out as `torch.jit.save` does, and [`models`] holds those that
 //! tests play.
 
-mod archive;
+pub(crate) mod archive;
 pub mod models;
-mod pickle;
+pub(crate) mod pickle;
 
 use archive::Archive;
 use pickle::Pickle;
@@ -30,6 +30,17 @@ pub enum Value {
 }
 
 impl Value {
+    fn write(&self, pickle: &mut Pickle) {
+        match self {
+            Self::Buffer(shape, values) | Self::Weight(shape, values) => pickle.floats(shape, values),
+            Self::Bool(value) => pickle.bool(*value),
+            Self::Int(value) => pickle.int(*value),
+            Self::Float(value) => pickle.float(*value),
+            Self::Text(text) => pickle.text(text),
+            Self::Texts(texts) => pickle.texts(texts),
+        }
+    }
+
     /// The type in TorchScript's words.
     fn annotation(&self) -> &'static str {
         match self {
@@ -95,24 +106,17 @@ impl Class {
     /// The bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let mut archive = Archive::new("model");
         let mut pickle = Pickle::default();
         let training = ("training".to_owned(), Value::Bool(false));
         let attributes: Vec<&(String, Value)> = std::iter::once(&training).chain(&self.attributes).collect();
         pickle.object("__torch__", "Model", |pickle| {
             for (name, value) in &attributes {
                 pickle.text(name);
-                pickle.value(value);
+                value.write(pickle);
             }
         });
-        let (data, storages) = pickle.finish();
-        archive.add("data.pkl", &data);
+        let mut archive = Archive::of(pickle, "10");
         archive.add("code/__torch__.py", self.code(&attributes).as_bytes());
-        for (index, storage) in storages.iter().enumerate() {
-            archive.add(&format!("data/{index}"), storage);
-        }
-        archive.add("constants.pkl", &Pickle::empty_tuple());
-        archive.add("version", b"10\n");
         archive.add("byteorder", b"little");
         if let Some(metadata) = &self.metadata {
             archive.add("extra/metadata.json", metadata.as_bytes());

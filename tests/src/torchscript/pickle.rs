@@ -1,6 +1,4 @@
-//! Python's pickle, protocol 2, as far as a saved TorchScript module needs it; names of opcodes are those of `pickletools`.
-
-use super::Value;
+//! Python's pickle, protocol 2, as far as saved TorchScript modules need it; names of opcodes are those of `pickletools`.
 
 const PROTO_2: &[u8] = b"\x80\x02";
 const MARK: u8 = b'(';
@@ -10,6 +8,7 @@ const BINFLOAT: u8 = b'G';
 const BINUNICODE: u8 = b'X';
 const NEWTRUE: u8 = 0x88;
 const NEWFALSE: u8 = 0x89;
+const NONE: u8 = b'N';
 const EMPTY_LIST: u8 = b']';
 const APPENDS: u8 = b'e';
 const EMPTY_DICT: u8 = b'}';
@@ -23,7 +22,7 @@ const BUILD: u8 = b'b';
 const BINPERSID: u8 = b'Q';
 
 /// A pickle in the making, and the storages of its tensors.
-pub struct Pickle {
+pub(crate) struct Pickle {
     bytes: Vec<u8>,
     storages: Vec<Vec<u8>>,
 }
@@ -61,26 +60,55 @@ impl Pickle {
         self.bytes.extend(text.as_bytes());
     }
 
-    /// The value of an attribute.
-    pub fn value(&mut self, value: &Value) {
-        match value {
-            Value::Buffer(shape, values) | Value::Weight(shape, values) => self.tensor(shape, values),
-            Value::Bool(value) => self.bytes.push(if *value { NEWTRUE } else { NEWFALSE }),
-            Value::Int(value) => self.int(*value as usize),
-            Value::Float(value) => {
-                self.bytes.push(BINFLOAT);
-                self.bytes.extend(value.to_be_bytes());
-            }
-            Value::Text(text) => self.text(text),
-            Value::Texts(texts) => {
-                self.global("torch.jit._pickle", "restore_type_tag");
-                self.bytes.extend([MARK, EMPTY_LIST, MARK]);
-                texts.iter().for_each(|text| self.text(text));
-                self.bytes.push(APPENDS);
-                self.text("List[str]");
-                self.bytes.extend([TUPLE, REDUCE]);
-            }
-        }
+    /// A whole number of 32 bits.
+    pub fn int(&mut self, value: i64) {
+        self.bytes.push(BININT);
+        self.bytes.extend(i32::try_from(value).expect("small numbers").to_le_bytes());
+    }
+
+    /// A tuple of whole numbers.
+    pub fn ints(&mut self, values: impl IntoIterator<Item = i64>) {
+        self.bytes.push(MARK);
+        values.into_iter().for_each(|value| self.int(value));
+        self.bytes.push(TUPLE);
+    }
+
+    /// A number.
+    pub fn float(&mut self, value: f64) {
+        self.bytes.push(BINFLOAT);
+        self.bytes.extend(value.to_be_bytes());
+    }
+
+    /// True or false.
+    pub fn bool(&mut self, value: bool) {
+        self.bytes.push(if value { NEWTRUE } else { NEWFALSE });
+    }
+
+    /// Nothing.
+    pub fn none(&mut self) {
+        self.bytes.push(NONE);
+    }
+
+    /// A list of texts.
+    pub fn texts(&mut self, texts: &[String]) {
+        self.global("torch.jit._pickle", "restore_type_tag");
+        self.bytes.extend([MARK, EMPTY_LIST, MARK]);
+        texts.iter().for_each(|text| self.text(text));
+        self.bytes.push(APPENDS);
+        self.text("List[str]");
+        self.bytes.extend([TUPLE, REDUCE]);
+    }
+
+    /// A tensor of floats.
+    pub fn floats(&mut self, shape: &[usize], values: &[f32]) {
+        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+        self.tensor("FloatStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+    }
+
+    /// A tensor of whole numbers: one alone, or a row of them.
+    pub fn counts(&mut self, counts: &[i64]) {
+        let shape = if counts.len() == 1 { vec![] } else { vec![counts.len()] };
+        self.tensor("LongStorage", &shape, counts.iter().flat_map(|value| value.to_le_bytes()).collect());
     }
 
     fn global(&mut self, module: &str, name: &str) {
@@ -88,33 +116,20 @@ impl Pickle {
         self.bytes.extend(format!("{module}\n{name}\n").as_bytes());
     }
 
-    fn int(&mut self, value: usize) {
-        self.bytes.push(BININT);
-        self.bytes.extend((value as u32).to_le_bytes());
-    }
-
-    fn ints(&mut self, values: &[usize]) {
-        self.bytes.push(MARK);
-        values.iter().for_each(|&value| self.int(value));
-        self.bytes.push(TUPLE);
-    }
-
-    fn tensor(&mut self, shape: &[usize], values: &[f32]) {
-        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+    fn tensor(&mut self, kind: &str, shape: &[usize], bytes: Vec<u8>) {
         self.global("torch._utils", "_rebuild_tensor_v2");
         self.bytes.extend([MARK, MARK]);
         self.text("storage");
-        self.global("torch", "FloatStorage");
+        self.global("torch", kind);
         self.text(&self.storages.len().to_string());
         self.text("cpu");
-        self.int(values.len());
+        self.int(shape.iter().product::<usize>() as i64);
         self.bytes.extend([TUPLE, BINPERSID]);
-        self.storages.push(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        self.storages.push(bytes);
         self.int(0);
-        self.ints(shape);
-        let strides: Vec<usize> = (1..=shape.len()).map(|from| shape[from..].iter().product()).collect();
-        self.ints(&strides);
-        self.bytes.push(NEWFALSE);
+        self.ints(shape.iter().map(|&extent| extent as i64));
+        self.ints((1..=shape.len()).map(|from| shape[from..].iter().product::<usize>() as i64));
+        self.bool(false);
         self.global("collections", "OrderedDict");
         self.bytes.extend([EMPTY_TUPLE, REDUCE, TUPLE, REDUCE]);
     }

@@ -142,25 +142,12 @@ fn common(teacher: &Method, student: &Method) -> anyhow::Result<Vec<Feature>> {
 
 /// Whether what an op makes is worth comparing: what a layer ends with.
 fn is_feature(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Gru { .. }
-            | Op::Lstm { .. }
-            | Op::Gate
-            | Op::Tanh
-            | Op::Sigmoid
-            | Op::Relu
-            | Op::LeakyRelu { .. }
-            | Op::Prelu { .. }
-            | Op::HardTanh
-            | Op::LeakyHardTanh { .. }
-            | Op::HardSwish
-            | Op::Softsign
-            | Op::Silu
-            | Op::FastTanh
-            | Op::Softplus
-            | Op::ExpSigmoid
-    )
+    match op {
+        Op::Gru { .. } | Op::Lstm { .. } | Op::Gate => true,
+        // What a snake or an exponential makes goes on in the same layer.
+        Op::Snake | Op::Exp => false,
+        op => op.is_activation(),
+    }
 }
 
 /// The method without the nodes that its outputs do not need.

@@ -195,6 +195,29 @@ impl Op {
         }
     }
 
+    /// Whether it bends each value by itself, by a curve of its own.
+    #[must_use]
+    pub fn is_activation(&self) -> bool {
+        matches!(
+            self,
+            Self::Tanh
+                | Self::Sigmoid
+                | Self::Relu
+                | Self::LeakyRelu { .. }
+                | Self::Prelu { .. }
+                | Self::HardTanh
+                | Self::LeakyHardTanh { .. }
+                | Self::HardSwish
+                | Self::Softsign
+                | Self::Silu
+                | Self::FastTanh
+                | Self::Snake
+                | Self::Softplus
+                | Self::ExpSigmoid
+                | Self::Exp
+        )
+    }
+
     /// Samples by which what it was fed is still heard after the frame that it was fed in; a recurrent layer, which never quite
     /// forgets, is taken to need half a second.
     #[must_use]
