@@ -1,5 +1,6 @@
 //! What runs a method of a model: our own code, or libtorch behind a library that is opened when it is needed.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Fault, Method, Model};
 use crate::native;
-use crate::torch::Runner;
+use crate::torch::{Fallback, Library, Runner};
 
 /// A method of a model, ready to be stepped block by block for several streams at once.
 ///
@@ -163,11 +164,58 @@ impl Running {
         streams: usize,
         blocks: usize,
     ) -> Result<Box<dyn Execute>, Fault> {
-        if self.backend == Backend::Torch || model.program().is_some() {
-            return Ok(Box::new(Runner::new(model, method, self.device, streams, blocks)?));
+        if self.backend != Backend::Torch && model.program().is_none() {
+            return self.native(model, method, streams, blocks);
         }
+        let device = match self.device {
+            Device::Auto if Library::get()?.gpus > 0 => Device::Cuda(0),
+            Device::Auto => Device::Cpu,
+            device => device,
+        };
+        let on = |device| Runner::new(model, method, device, streams, blocks);
+        if device == Device::Cpu {
+            return Ok(Box::new(on(device)?));
+        }
+        // Made beforehand: when the GPU fails there is no time.
+        let spare = match model.program() {
+            Some(_) => on(Device::Cpu).map(|runner| Box::new(runner) as Box<dyn Execute>),
+            None => self.native(model, method, streams, blocks),
+        };
+        match (on(device), spare) {
+            (Ok(first), Ok(spare)) => {
+                let rate = model.header().sample_rate;
+                Ok(Box::new(Fallback::new(first, spare, method, rate, streams, blocks)))
+            }
+            (Ok(first), Err(_)) => Ok(Box::new(first)),
+            // Where the choice is ours, a GPU that does not want to is no reason to be silent.
+            (Err(why), Ok(spare)) if self.device == Device::Auto => {
+                notice(&format!("{device} cannot be used ({why}); {} plays", spare.name()));
+                Ok(spare)
+            }
+            (Err(why), _) => Err(why),
+        }
+    }
+
+    fn native(&self, model: &Model, method: &Method, streams: usize, blocks: usize) -> Result<Box<dyn Execute>, Fault> {
         Ok(Box::new(native::Executor::new(model, &method.name, self.kernels, streams, blocks)?))
     }
+}
+
+thread_local! {
+    /// The newest notice of this thread.
+    static NOTICE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// An executor says, on the thread that makes or steps it, what the user should know and what stops nothing, in one line.
+pub(crate) fn notice(text: &str) {
+    tracing::warn!("{text}");
+    NOTICE.set(Some(text.to_owned()));
+}
+
+/// Takes what executors have said last on this thread.
+#[must_use]
+pub fn noticed() -> Option<String> {
+    NOTICE.take()
 }
 
 #[cfg(test)]

@@ -138,6 +138,12 @@ impl Trial {
         begun.elapsed()
     }
 
+    /// What there is to say of the model, in one line: that its device failed and another plays it, for one.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        self.remote.notice()
+    }
+
     /// Makes sure that all that was played was played.
     ///
     /// # Errors

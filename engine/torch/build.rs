@@ -13,7 +13,8 @@ fn main() {
         build.include(libtorch.join(headers));
     }
     build.compile("ondes_script");
-    // Beside the library, where it is installed with a libtorch of its own, and where it was built.
-    let library = libtorch.join("lib");
-    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
+    println!("cargo:rerun-if-env-changed=ONDES_TORCH_RPATH");
+    // The engine opens libtorch before the library; this is for what links it otherwise. What is given away says where to look itself.
+    let library = std::env::var("ONDES_TORCH_RPATH").unwrap_or_else(|_| libtorch.join("lib").display().to_string());
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{library}");
 }

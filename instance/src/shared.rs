@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::chain::ImpulseFile;
+use ondes_engine::executor::{Backend, Device};
 use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Quality, Remote, Status};
@@ -91,6 +92,10 @@ struct Inner {
     refused: Option<String>,
     /// What the user should know of the model that plays.
     notice: Option<String>,
+    /// What the engine has said of the model while it plays, and the user knows.
+    dismissed: Option<String>,
+    /// What runs the network, and where.
+    running: (Backend, Device),
     /// What is played again after a model that is only auditioned, and what a project saves meanwhile.
     before: Option<Kept>,
 }
@@ -135,6 +140,8 @@ impl Shared {
                 reading: false,
                 refused: None,
                 notice: None,
+                dismissed: None,
+                running: Default::default(),
                 before: None,
             }),
             arrival: AtomicCell::new(None),
@@ -339,6 +346,14 @@ impl Shared {
         }
     }
 
+    /// Runs the network of an effect or a codec by that, there. It is not kept with the project.
+    pub fn set_running(&self, backend: Backend, device: Device) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.running, (backend, device)) != (backend, device) {
+            self.load(&mut inner);
+        }
+    }
+
     /// Plays a model with variants in another size, 0 … 1; it takes over without a break.
     pub fn set_size(&self, size: f32) {
         let mut inner = self.inner();
@@ -504,7 +519,8 @@ impl Shared {
             );
         }
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
-        let options = PipelineOptions { source, oversampling, size, ..PipelineOptions::default() };
+        let (backend, device) = inner.running;
+        let options = PipelineOptions { source, oversampling, size, backend, device, ..PipelineOptions::default() };
         let due = self.retell.clone();
         let make = move || match Patch::new(model, options) {
             Ok(patch) => Ok(Arc::new(Retold { patch: Arc::new(patch), due }) as Arc<_>),
@@ -544,12 +560,17 @@ impl Shared {
     /// What the user should know of the model that plays, until it is dismissed.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        self.inner().notice.clone()
+        let inner = self.inner();
+        let playing = || self.remote.notice().filter(|notice| inner.dismissed.as_ref() != Some(notice));
+        inner.notice.clone().or_else(playing)
     }
 
     /// The user knows.
     pub fn dismiss(&self) {
-        self.inner().notice = None;
+        let mut inner = self.inner();
+        if inner.notice.take().is_none() {
+            inner.dismissed = self.remote.notice();
+        }
     }
 
     /// Hands the model that plays to the engine once more.

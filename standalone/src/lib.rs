@@ -4,7 +4,7 @@
 //! [`bench`] (what it takes), [`import`] (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as
 //! they come and go), [`record`] (what is played becomes a file), [`rack`] (tracks and their mixer), [`loader`] (what changes them
 //! without anybody waiting), [`rig`] (all of these at work), [`play`] (that without a window), [`window`] (that with one),
-//! [`shell`] (completions and man pages), then what they use: [`opening`], [`terminal`], [`progress`], [`interrupt`] and
+//! [`shell`] (completions and man pages), [`setup_torch`] (libtorch, for who wants it), then what they use: [`opening`], [`running`], [`terminal`], [`progress`], [`interrupt`] and
 //! [`memory`].
 
 #![deny(unsafe_code)]
@@ -25,6 +25,8 @@ pub mod rack;
 pub mod record;
 pub mod render;
 pub mod rig;
+mod running;
+pub mod setup_torch;
 pub mod shell;
 pub mod terminal;
 pub mod window;

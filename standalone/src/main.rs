@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ondes::devices::command as devices;
-use ondes::{bench, import, info, interrupt, play, render, shell, terminal, window};
+use ondes::{bench, import, info, interrupt, play, render, setup_torch, shell, terminal, window};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,7 @@ Examples:
   ondes render wind.ondes --input takes --out whistles --normalize -16
   ondes render stage.ondes-session --midi song.mid --stems
   ondes import amp.nam
+  ondes setup-torch
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
 /// Plays neural instruments. Without a command it opens its window.
@@ -43,6 +44,7 @@ enum Command {
     Bench(bench::BenchArguments),
     Import(import::ImportArguments),
     Devices(devices::DevicesArguments),
+    SetupTorch(setup_torch::SetupTorchArguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
 }
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Import(arguments)) => import::run(&arguments),
         Some(Command::Devices(arguments)) => devices::run(&arguments),
+        Some(Command::SetupTorch(arguments)) => setup_torch::run(&arguments),
         Some(Command::Completions(arguments)) => shell::complete(&arguments, Arguments::command()),
         Some(Command::Man(arguments)) => shell::explain(&arguments, Arguments::command()),
     };

@@ -313,7 +313,9 @@ fn a_model_that_breaks_down_does_so_alone() {
             host.play(10);
             other.play(10);
             let Status::Failed(reason) = host.remote.status() else { panic!("{driver:?}: {:?}", host.remote.status()) };
-            assert!(reason.contains("panicked"), "{reason}");
+            // The audio thread has no time to hear why.
+            let why = if driver == WORKER { INJECTED } else { "panicked" };
+            assert!(reason.contains(why), "{reason}");
             assert!(host.heard[fallen..][BLOCK..].iter().all(|sample| *sample == 0.0), "{driver:?}, {place:?}");
             assert_smooth(&host.heard, WAVE);
             // In all its functions, for ever.

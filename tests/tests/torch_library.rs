@@ -30,7 +30,7 @@ fn refused(path: &Path) -> TorchError {
     let error = Library::open(path).err().expect("that is no library of ours");
     let line = Fault::from(error.clone()).to_string();
     assert!(
-        line.contains(&path.display().to_string()) && line.contains("cargo xtask") && line.lines().count() == 1,
+        line.contains(&path.display().to_string()) && line.contains("ondes setup-torch") && line.lines().count() == 1,
         "{line}"
     );
     error

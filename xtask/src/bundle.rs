@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::process::{cargo, from_root, library, output, root};
+use crate::process::{build, cargo, from_root, library, output, root};
 
 /// The bundles by their names.
 const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
@@ -61,26 +61,56 @@ pub fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the library around libtorch and puts it where the engine looks, for this user.
-pub fn install_torch() -> anyhow::Result<()> {
+/// Bundles the plugin, the app, and the library around libtorch beside both, for who has no checkout: `ondes setup-torch` does the rest.
+pub fn bundle_with_torch() -> anyhow::Result<()> {
+    let folder = bundle()?;
+    let app = build("ondes", "ondes")?;
+    // No place of this machine: the engine opens libtorch first, wherever it is.
+    let object = build_torch(Some("$ORIGIN"))?;
+    let file = torch_file();
+    let [_, vst3] = places(std::env::consts::OS, std::env::consts::ARCH);
+    let beside_vst3 = folder.join(vst3).with_file_name(&file);
+    let app_file = format!("ondes{}", std::env::consts::EXE_SUFFIX);
+    for (from, to) in [(&app, folder.join(app_file)), (&object, folder.join(file)), (&object, beside_vst3)] {
+        remove(&to)?;
+        copy(from, &to)?;
+        println!("bundled: {}", from_root(&to));
+    }
+    Ok(())
+}
+
+/// Builds the library around libtorch; `rpath` is where it looks for libtorch by itself, else where it was built.
+pub fn build_torch(rpath: Option<&str>) -> anyhow::Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--release", "--package", "ondes-torch", "--lib"]);
+    build.envs(rpath.map(|rpath| ("ONDES_TORCH_RPATH", rpath)));
     let messages = output(build.arg("--message-format=json-render-diagnostics"))?;
-    let Some(object) = library(&messages, "ondes_torch") else {
-        bail!("cargo built the library, but does not say where")
-    };
+    let object = library(&messages, "ondes_torch").context("cargo built the library, but does not say where")?;
+    Ok(object.into())
+}
+
+/// Builds the library around libtorch and puts it where the engine looks, for this user.
+pub fn install_torch() -> anyhow::Result<()> {
+    let object = build_torch(None)?;
     let Some(target) = torch_library() else { bail!("nothing says where this user's data are") };
-    copy(Path::new(&object), &target)?;
+    // One that is in use goes on with the file that it has.
+    remove(&target)?;
+    copy(&object, &target)?;
     println!("installed: {}", target.display());
     Ok(())
+}
+
+/// The file of the library around libtorch.
+fn torch_file() -> String {
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    format!("{prefix}ondes_torch{suffix}")
 }
 
 /// Where the engine looks for the library around libtorch, of those that are installed for this user.
 fn torch_library() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
-    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    Some(data.join("ondes/torch").join(format!("{prefix}ondes_torch{suffix}")))
+    Some(data.join("ondes/torch").join(torch_file()))
 }
 
 /// The user's folders for CLAP and for VST3.

@@ -2,7 +2,7 @@
 //!
 //! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
 //! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
-//! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`train`] makes the bundled models again and [`test`]
+//! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`gpu`] checks libtorch on a GPU. [`train`] makes the bundled models again and [`test`]
 //! runs all tests. [`process`] is how each of them starts other programs.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 mod bundle;
 mod compose;
 mod demo;
+mod gpu;
 mod libtorch;
 mod mel;
 mod mix;
@@ -44,7 +45,12 @@ enum Command {
     /// Renders the bundled piece with the bundled instruments to `target/demo`, with a picture.
     Demo,
     /// Makes the plugin's bundles in `target/bundled`: CLAP and VST3.
-    Bundle,
+    Bundle {
+        /// The app, too, and beside both the library that plays TorchScript models; needs libtorch, which `setup --torch` prepares. Where it
+        /// is unpacked, `ondes setup-torch` fetches a libtorch.
+        #[arg(long)]
+        torch: bool,
+    },
     /// Makes the plugin's bundles and puts them where DAWs look, for this user.
     Install {
         /// Makes the library that plays TorchScript models instead, and puts it where plugin and app look; needs libtorch, which `setup
@@ -54,6 +60,15 @@ enum Command {
     },
     /// Runs all tests of all crates.
     Test,
+    /// Checks what libtorch computes on a GPU, measures it, and writes `target/gpu-check/report.md`; needs libtorch with CUDA.
+    GpuCheck {
+        /// Where to compute: cuda:N, or cpu, which goes through the same list.
+        #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
+        device: String,
+        /// Seconds that are measured for each number of sessions and each hop.
+        #[arg(long, value_name = "S", default_value = "10")]
+        seconds: String,
+    },
     /// Makes bundled models again: corpora or circuits, then training.
     Train {
         /// Which.
@@ -70,10 +85,12 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Setup { torch } => setup::setup(torch),
         Command::Demo => demo::demo(),
-        Command::Bundle => bundle::bundle().map(drop),
+        Command::Bundle { torch: false } => bundle::bundle().map(drop),
+        Command::Bundle { torch: true } => bundle::bundle_with_torch(),
         Command::Install { torch: false } => bundle::install(),
         Command::Install { torch: true } => bundle::install_torch(),
         Command::Test => test::test(),
+        Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),
         Command::Train { name, steps } => train::train(&name, steps),
     };
     match done {

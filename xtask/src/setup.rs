@@ -21,11 +21,10 @@ struct Tool {
 
 enum Need {
     Building,
-    FetchingLibtorch,
     Testing,
 }
 
-const TOOLS: [Tool; 9] = [
+const TOOLS: [Tool; 7] = [
     Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", need: Need::Building },
     Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", need: Need::Building },
     Tool {
@@ -33,18 +32,6 @@ const TOOLS: [Tool; 9] = [
         package: "pkg-config libasound2-dev libjack-jackd2-dev",
         purpose: "sound and MIDI of the app",
         need: Need::Building,
-    },
-    Tool {
-        test: ("python3", &["--version"]),
-        package: "python3",
-        purpose: "fetching libtorch",
-        need: Need::FetchingLibtorch,
-    },
-    Tool {
-        test: ("python3", &["-m", "pip", "--version"]),
-        package: "python3-pip",
-        purpose: "fetching libtorch",
-        need: Need::FetchingLibtorch,
     },
     Tool {
         test: ("Xvfb", &["-help"]),
@@ -69,11 +56,8 @@ const TOOLS: [Tool; 9] = [
 
 /// Installs what is missing; with `torch`, for training and for all tests too.
 pub fn setup(torch: bool) -> anyhow::Result<()> {
-    // Nothing is fetched where libtorch is there already, so what fetches it need not be there.
-    let fetch = torch && !libtorch::is_there();
     let needed = TOOLS.iter().filter(|tool| match tool.need {
         Need::Building => true,
-        Need::FetchingLibtorch => fetch,
         Need::Testing => torch,
     });
     let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.test.0, tool.test.1)).collect();

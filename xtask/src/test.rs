@@ -14,9 +14,9 @@ pub fn test() -> anyhow::Result<()> {
     setup(true)?;
     // No silent skips: when a test comes to need a GPU, this line says so where it is skipped.
     if works("nvidia-smi", &["--list-gpus"]) {
-        println!("GPU: found, but no test uses one yet: all run on the CPU");
+        println!("GPU: found, but no test uses one: all run on the CPU, and `cargo xtask gpu-check` checks the GPU");
     } else {
-        println!("GPU: none found, and no test needs one yet: nothing is skipped");
+        println!("GPU: none found, and no test needs one: nothing is skipped");
     }
     let screen = Screen::open()?;
     run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("DISPLAY", &screen.display))?;

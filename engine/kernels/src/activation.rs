@@ -82,7 +82,8 @@ pub(crate) struct LeakyRelu {
 impl Lanewise<0, 1> for LeakyRelu {
     #[inline(always)]
     fn apply<S: Simd>(&self, s: S, []: [S::V; 0], [x]: [S::V; 1]) -> [S::V; 1] {
-        [s.select_less(x, s.splat(0.0), s.mul(x, s.splat(self.slope)), x)]
+        // Not a choice of results: the compiler would store only those that differ, and who reads on would wait for the memory.
+        [s.mul(x, s.select_less(x, s.splat(0.0), s.splat(self.slope), s.splat(1.0)))]
     }
 }
 

@@ -82,28 +82,38 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     s.copysign(s.div(s.min(denominator, numerator), denominator), x)
 }
 
-/// tanh x as numerator and denominator, for sums and products that are divided once in the end. The denominator is from 1
-/// to 34.
+/// `factor` · tanh x as numerator and denominator, for sums and products that are divided once in the end. The denominator is
+/// from 1 to 34. As few steps one after the other as there can be: a state waits for it.
 #[inline(always)]
-pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
-    let x = s.max(s.splat(-9.02), s.min(s.splat(9.02), x));
-    let square = s.mul(x, x);
-    (s.mul(x, polynomial(s, square, TANH_NUMERATOR)), polynomial(s, square, TANH_DENOMINATOR))
+pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V, factor: S::V) -> (S::V, S::V) {
+    let square = s.min(s.splat(9.02 * 9.02), s.mul(x, x));
+    let x = s.mul(s.max(s.splat(-9.02), s.min(s.splat(9.02), x)), factor);
+    let fourth = s.mul(square, square);
+    let (low, high) = halves(s, square, fourth, TANH_NUMERATOR);
+    let (low_over, high_over) = halves(s, square, fourth, TANH_DENOMINATOR);
+    (s.fma(high, s.mul(fourth, x), s.mul(low, x)), s.fma(high_over, fourth, low_over))
 }
 
-/// e⁻ˣ for 1/(1 + e⁻ˣ), which is divided in the end: from e⁻²⁵ to e²⁵, to 2·10⁻⁷ relative near zero and 2·10⁻⁶ at both ends,
-/// where the quotient is next to 0 or 1. The shortest way that keeps both a gate and what is missing to 1 exact: a gate that
-/// forgets little adds up its errors over thousands of samples.
+/// A polynomial as low + high·x².
 #[inline(always)]
-pub(crate) fn exp_of_gate<S: Simd>(s: S, x: S::V) -> S::V {
-    let x = s.mul(x, s.splat(-std::f32::consts::LOG2_E));
-    let x = s.max(s.splat(-36.0), s.min(s.splat(36.0), x));
+fn halves<S: Simd>(s: S, x: S::V, square: S::V, coefficients: [f32; 5]) -> (S::V, S::V) {
+    let [c0, c1, c2, c3, c4] = coefficients.map(|coefficient| s.splat(coefficient));
+    (s.fma(c1, x, c0), s.fma(c4, square, s.fma(c3, x, c2)))
+}
+
+/// 2ˣ as `(a, n)`, a · 2ⁿ, for gates 1/(1 + 2ˣ), which are divided in the end: from 2⁻³⁶ to 2³⁶, to 1.1·10⁻⁷; beyond that some
+/// number beyond that. `x` is finite or NaN, which stays. The shortest way that keeps both a gate and what is missing to 1
+/// exact: a gate that forgets little adds up its errors over thousands of samples.
+#[inline(always)]
+pub(crate) fn exp2_of_gate<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
     let n = s.round(x);
+    // Within ±1/2 however large x is.
     let r = s.sub(x, n);
     let square = s.mul(r, r);
     let [c1, c2, c3, c4, c5] = EXP2.map(|coefficient| s.splat(coefficient));
     let high = s.fma(s.fma(c5, r, c4), square, s.fma(c3, r, c2));
-    s.mul(s.fma(high, square, s.fma(c1, r, s.splat(1.0))), s.pow2(n))
+    let n = s.max(s.splat(-36.0), s.min(s.splat(36.0), n));
+    (s.fma(high, square, s.fma(c1, r, s.splat(1.0))), n)
 }
 
 /// 1/(1 + e⁻ˣ), by the exponential of −|x| so that neither side overflows or loses digits.

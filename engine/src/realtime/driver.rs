@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::lane::{guard, length, run};
+use super::lane::{guard_told, length};
 use super::maker::Maker;
 use super::session::{HISTORY_S, Setup};
-use crate::pipeline::{Cue, Playable, Start};
+use crate::pipeline::{Cue, Playable, Start, Turn};
 
 /// How a model is to be driven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,18 +82,17 @@ fn worst_block(playable: &mut dyn Playable, maker: &dyn Maker, setup: Setup) -> 
     let mut output = vec![0.0; setup.max_block];
     let mut quickest = vec![Duration::MAX; count];
     for _ in 0..TRIALS {
-        let opened = guard(|| {
+        guard_told(|| {
             playable.open(0, &Start::default());
             for action in maker.hardest() {
                 // What it has no room for it need not do.
                 let _ = playable.handle(0, Cue { at: 0, action });
             }
-        });
-        opened.map_err(|failure| failure.to_string())?;
+        })?;
         for quickest in &mut quickest {
             let begun = Instant::now();
-            run(playable, if maker.hears() { &input } else { &[] }, &mut output)
-                .map_err(|failure| failure.to_string())?;
+            let input = if maker.hears() { &input[..] } else { &[] };
+            guard_told(|| playable.process(&mut [Turn { seat: 0, input, output: &mut output, mute: false }]))?;
             *quickest = begun.elapsed().min(*quickest);
         }
     }

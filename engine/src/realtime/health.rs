@@ -1,6 +1,7 @@
 //! What a session's listeners may want to know: counted where it happens, read from anywhere.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::histogram::{Histogram, Percentiles};
@@ -54,6 +55,9 @@ pub(super) struct Meter {
     queued: AtomicU64,
     aside: AtomicBool,
     followed: LastFollowed,
+    /// Why the model broke down, and what else there is to say of it. Never touched by the audio thread.
+    reason: OnceLock<String>,
+    notice: Mutex<Option<String>>,
     /// The bits of each; how many there are never changes.
     latents: Box<[AtomicU32]>,
 }
@@ -119,6 +123,24 @@ impl Meter {
 
     pub fn latents(&self) -> impl Iterator<Item = f32> {
         self.latents.iter().map(|kept| f32::from_bits(kept.load(Relaxed)))
+    }
+
+    /// The model broke down; the first reason counts.
+    pub fn broke_down(&self, reason: &str) {
+        // Set already: what follows from it is of no interest.
+        let _ = self.reason.set(reason.to_owned());
+    }
+
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+
+    pub fn set_notice(&self, notice: &str) {
+        *self.notice.lock().unwrap_or_else(PoisonError::into_inner) = Some(notice.to_owned());
+    }
+
+    pub fn notice(&self) -> Option<String> {
+        self.notice.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn put_aside(&self) {

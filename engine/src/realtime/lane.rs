@@ -8,6 +8,7 @@ use super::fader::Fader;
 use super::health::Meter;
 use super::history::History;
 use super::queue::Queue;
+use crate::executor;
 use crate::pipeline::{Cue, Playable, Start, Turn};
 
 /// Nothing is louder than this: +24 dB of full scale. A model that runs away is no louder.
@@ -203,7 +204,19 @@ impl Inline {
             return Ok(None);
         }
         let begun = Instant::now();
-        run(&mut *self.playable, block.input, out)?;
+        if self.offline {
+            // Nobody is in a hurry, and there is time to hear why.
+            let done = guard_told(|| play_turn(&mut *self.playable, block.input, out));
+            done.map_err(|reason| {
+                meter.broke_down(&reason);
+                Failure::Panicked
+            })?;
+            if let Some(notice) = executor::noticed() {
+                meter.set_notice(&notice);
+            }
+        } else {
+            run(&mut *self.playable, block.input, out)?;
+        }
         guard(|| {
             meter.set_followed(self.playable.followed(0));
             meter.set_latents(self.playable.latents(0));
@@ -252,7 +265,26 @@ pub(super) fn length(samples: usize, sample_rate: u32) -> Duration {
 
 /// Plays a turn in the first seat.
 pub(super) fn run(playable: &mut dyn Playable, input: &[f32], output: &mut [f32]) -> Result<(), Failure> {
-    guard(|| playable.process(&mut [Turn { seat: 0, input, output, mute: false }]))
+    guard(|| play_turn(playable, input, output))
+}
+
+fn play_turn(playable: &mut dyn Playable, input: &[f32], output: &mut [f32]) {
+    playable.process(&mut [Turn { seat: 0, input, output, mute: false }]);
+}
+
+/// Longest reason that is told, characters.
+const REASON: usize = 200;
+
+/// Runs a model's code, which may panic, where there is time to hear why: not on the audio thread. A program says it with a text; of
+/// that the first line is told, shortened.
+pub(super) fn guard_told(work: impl FnOnce()) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|reason| {
+        let text = reason.downcast_ref::<String>().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+        let Some(text) = text.map(str::trim) else { return Failure::Panicked.to_string() };
+        let short: String = text.chars().take(REASON).collect();
+        let more = if short.len() < text.len() { "…" } else { "" };
+        format!("the model broke down: {short}{more}; it stays silent until a model is loaded again")
+    })
 }
 
 /// Runs a model's code, which may panic.
@@ -262,4 +294,27 @@ pub(super) fn guard(work: impl FnOnce()) -> Result<(), Failure> {
         std::mem::forget(reason);
         Failure::Panicked
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+
+    #[test]
+    fn a_program_says_in_one_line_why_it_breaks_down() {
+        let said = |text: &str| {
+            let text = text.to_owned();
+            guard_told(move || resume_unwind(Box::new(text))).unwrap_err()
+        };
+        assert!(
+            said("\n RuntimeError: shape\nTraceback").starts_with("the model broke down: RuntimeError: shape; it ")
+        );
+        let long = said(&"é".repeat(1_000));
+        assert!(long.contains(&format!("{}…;", "é".repeat(REASON))) && long.lines().count() == 1, "{long}");
+        assert_eq!(guard_told(|| resume_unwind(Box::new(7))).unwrap_err(), Failure::Panicked.to_string());
+        assert_eq!(said(""), Failure::Panicked.to_string());
+        assert_eq!(guard_told(|| ()), Ok(()));
+    }
 }

@@ -17,6 +17,7 @@ use super::queue::{Queue, Wire};
 use super::session::{HISTORY_S, Link};
 use super::snapshot::Snapshot;
 use super::worker::{Message, SEATS, Seat, workers};
+use crate::executor;
 use crate::pipeline::{Action, ControlId, Cue, Start, Transport};
 
 /// How much of the past a model hears before it takes over, seconds: its memory and its room are full then.
@@ -154,6 +155,9 @@ fn make_with(
             (Engine::Queued(join.queue(&meter)?), next_cue, Driven::Worker, model_latency + delay)
         }
     };
+    if let Some(notice) = executor::noticed() {
+        meter.set_notice(&notice);
+    }
     let variant = maker.variant();
     let facts = LaneFacts { meter: meter.clone(), driven, latency_samples, latency_measured, place: held, variant };
     Ok((Box::new(Lane::new(engine, number, tag, meter, told, next_cue, setup.sample_rate)), facts))

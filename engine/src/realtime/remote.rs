@@ -12,7 +12,7 @@ use ringbuf::{HeapCons, HeapRb};
 use super::driver::Driver;
 use super::health::{Driven, Health, Meter};
 use super::history::History;
-use super::lane::{Failure, Lane, guard};
+use super::lane::{Failure, Lane, guard_told};
 use super::loader::{self, LaneFacts, Order};
 use super::maker::{Maker, Silence};
 use super::quality::{Governor, Quality, Sight};
@@ -262,12 +262,20 @@ impl Remote {
     pub fn status(&self) -> Status {
         let state = self.0.state();
         match (&state.status, &state.host) {
-            (Status::Ready, Some(host)) if host.has_failed() => Status::Failed(Failure::Panicked.to_string()),
+            (Status::Ready, Some(host)) if host.has_failed() => Status::Failed(host.why_failed()),
             (Status::Ready, Some(host)) if host.waits_in_vain() => {
                 Status::Failed("the model is too slow here: it does not catch up with the present".into())
             }
             (status, _) => status.clone(),
         }
+    }
+
+    /// What the user should know of the model that was loaded last, in one line: that its device failed and another plays it, for one.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let state = self.0.state();
+        let host = state.host.as_ref()?;
+        host.lanes.get(&host.newest.0)?.meter.notice()
     }
 
     /// How the model that is heard is doing; none while there is none.
@@ -357,6 +365,12 @@ impl Host {
         number > 0 && self.link.failed.load(Ordering::Relaxed) == number
     }
 
+    /// Why it did.
+    fn why_failed(&self) -> String {
+        let reason = self.lanes.get(&self.newest.0).and_then(|facts| facts.meter.reason().map(str::to_owned));
+        reason.unwrap_or_else(|| Failure::Panicked.to_string())
+    }
+
     /// Whether the newest model has had time enough to be heard, and is not.
     fn waits_in_vain(&self) -> bool {
         let (number, since) = self.newest;
@@ -417,8 +431,8 @@ impl Control {
 
     /// Does what was asked for; where a model's code breaks down over it, says so.
     fn try_to(&self, asked: u64, work: impl FnOnce()) {
-        if guard(work).is_err() {
-            self.fail(asked, "the model's code panicked while it was made ready".into());
+        if let Err(reason) = guard_told(work) {
+            self.fail(asked, format!("while it was made ready: {reason}"));
         }
     }
 

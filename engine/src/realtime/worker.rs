@@ -16,10 +16,11 @@ use ringbuf::{HeapCons, HeapProd};
 
 use super::health::Meter;
 use super::history::History;
-use super::lane::{guard, length};
+use super::lane::{guard, guard_told, length};
 use super::queue::Wire;
 use super::trace::{Span, Trace};
 use super::{loader, priority};
+use crate::executor;
 use crate::pipeline::{Cue, Followed, Playable, Start, Turn};
 
 /// Sessions in one batch.
@@ -267,13 +268,16 @@ impl Group {
         let Some(place) = self.seats.iter().position(Option::is_none) else { return };
         let Self { playable, .. } = self;
         let past = std::mem::take(&mut seat.past);
-        let opened = guard(|| {
+        let opened = guard_told(|| {
             playable.open(place, &seat.start);
             for cue in past {
                 // What is too much is not remembered.
                 let _ = playable.handle(place, cue);
             }
         });
+        if let Err(reason) = &opened {
+            seat.meter.broke_down(reason);
+        }
         seat.wire.failed.store(opened.is_err(), Ordering::Relaxed);
         self.seats[place] = Some(seat);
     }
@@ -314,11 +318,12 @@ impl Group {
         }
         let begun = Instant::now();
         let mut followed: ArrayVec<Option<Followed>, SEATS> = ArrayVec::new();
-        let done = guard(|| {
+        let done = guard_told(|| {
             playable.process(&mut turns);
             followed.extend(turns.iter().map(|turn| playable.followed(turn.seat)));
         });
         let taken = begun.elapsed();
+        let notice = executor::noticed();
         let lengths: ArrayVec<(usize, usize), SEATS> =
             turns.iter().map(|turn| (turn.seat, turn.output.len())).collect();
         drop(turns);
@@ -328,7 +333,12 @@ impl Group {
             let Some(seat) = &mut self.seats[place] else { continue };
             seat.meter.step(taken, sound);
             trace().push(Span::since("step", seat.lane, begun, taken));
-            if done.is_err() {
+            if let Some(notice) = &notice {
+                seat.meter.set_notice(notice);
+            }
+            if let Err(reason) = &done {
+                // Before the session hears of it, and asks why.
+                seat.meter.broke_down(reason);
                 seat.wire.failed.store(true, Ordering::Relaxed);
                 continue;
             }
@@ -356,8 +366,10 @@ impl Seat {
     fn take_cues(&mut self, playable: &mut dyn Playable, place: usize) {
         while let Some(cue) = self.held.take().or_else(|| self.cues.try_pop()) {
             let mut taken = Ok(());
-            let result = guard(|| taken = playable.handle(place, cue));
-            self.wire.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            if let Err(reason) = guard_told(|| taken = playable.handle(place, cue)) {
+                self.meter.broke_down(&reason);
+                self.wire.failed.store(true, Ordering::Relaxed);
+            }
             if taken.is_err() {
                 self.held = Some(cue);
                 break;

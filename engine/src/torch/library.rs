@@ -13,13 +13,17 @@ use super::places;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
     /// There is no library.
-    #[error("runs on libtorch, and {} is not there ({HOW}); looked for {}", places::library_file(), names(looked))]
+    #[error(
+        "runs on libtorch, and {} is not there ({NO_LIBRARY}); looked for {}",
+        places::library_file(),
+        names(looked)
+    )]
     Missing {
         /// Where it was looked for.
         looked: Vec<PathBuf>,
     },
     /// The library is there, and libtorch is not, or something else that it needs.
-    #[error("runs on libtorch, which cannot be opened ({HOW}): {}: {reason}", path.display())]
+    #[error("runs on libtorch, which cannot be opened ({NO_LIBTORCH}): {}: {reason}", path.display())]
     Broken {
         /// The library.
         path: PathBuf,
@@ -27,7 +31,7 @@ pub enum TorchError {
         reason: String,
     },
     /// The library is of another version.
-    #[error("{} is of another version of Ondes (interface {found}, this is {VERSION}): {HOW}", path.display())]
+    #[error("{} is of another version of Ondes (interface {found}, this is {VERSION}): {OTHER_LIBRARY}", path.display())]
     Version {
         /// The library.
         path: PathBuf,
@@ -39,8 +43,13 @@ pub enum TorchError {
     Program(String),
 }
 
-/// What helps.
-const HOW: &str = "`cargo xtask setup --torch`, then `cargo xtask install --torch`, installs it";
+/// What helps where there is no library.
+const NO_LIBRARY: &str = "it comes beside the app, and `ondes setup-torch` installs it; from a checkout `cargo xtask install --torch` makes it";
+/// What helps where there is no libtorch.
+const NO_LIBTORCH: &str = "`ondes setup-torch` installs it; in a checkout `cargo xtask setup --torch` does";
+/// What helps where there is another library.
+const OTHER_LIBRARY: &str =
+    "`ondes setup-torch` of this version replaces it; from a checkout `cargo xtask install --torch` does";
 
 fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
@@ -82,9 +91,9 @@ impl Library {
             reason: error.to_string().split('\n').collect::<Vec<_>>().join(" "),
         };
         // Whichever is found first counts for all: libraries are known by their names, not by where they lie.
-        if let Some(folder) = places::libtorch().iter().find(|folder| folder.join(file("torch_cpu")).is_file()) {
+        if let Some(folder) = places::libtorch_found() {
             for name in ["torch_cpu", "torch_cuda"] {
-                let path = folder.join(file(name));
+                let path = folder.join(places::file(name));
                 if path.is_file()
                     && let Err(error) = keep(&path)
                 {
@@ -214,11 +223,6 @@ impl Made {
 fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, TorchError> {
     serde_json::from_str(text)
         .map_err(|error| TorchError::Program(format!("the library says what makes no sense: {error}")))
-}
-
-/// How this system names a library.
-fn file(name: &str) -> String {
-    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 /// Opens a library of libtorch for all that come after it, and for good.

@@ -70,6 +70,17 @@ impl Runner {
         })
     }
 
+    /// Computes the step.
+    ///
+    /// # Errors
+    /// [`TorchError`] when the program breaks down, or its device; the inputs are as they were.
+    pub fn try_run(&mut self) -> Result<(), TorchError> {
+        // As many as in a method at most; the library takes memory anyway.
+        let inputs: Vec<*const f32> = self.inputs.iter().map(|values| values.as_ptr()).collect();
+        let outputs: Vec<*mut f32> = self.outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
+        self.made.run(&self.active, self.blocks, &inputs, &outputs)
+    }
+
     /// Values of a port in this step.
     fn values(&self, port: &Port) -> usize {
         port.channels * (self.method.block / port.ratio) * self.blocks * self.active.len()
@@ -92,10 +103,7 @@ impl Execute for Runner {
     }
 
     fn run(&mut self) {
-        // As many as in a method at most; the library takes memory anyway.
-        let inputs: Vec<*const f32> = self.inputs.iter().map(|values| values.as_ptr()).collect();
-        let outputs: Vec<*mut f32> = self.outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
-        if let Err(error) = self.made.run(&self.active, self.blocks, &inputs, &outputs) {
+        if let Err(error) = self.try_run() {
             // Unwinds without the words of a panic: nothing here is wrong, the program is.
             resume_unwind(Box::new(error.to_string()));
         }

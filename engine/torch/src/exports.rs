@@ -13,6 +13,7 @@ use ondes_engine::torch::{Order, Work};
 
 use crate::graph_step::Graph;
 use crate::program::{self, Program};
+use crate::script::full_precision;
 use crate::step::Step;
 use crate::{device, threads};
 
@@ -55,6 +56,7 @@ fn words(panic: &(dyn Any + Send)) -> String {
 unsafe extern "C" fn about(listener: Listener, context: *mut c_void) -> bool {
     let work = || {
         threads::few();
+        full_precision();
         serde_json::to_string(&About { gpus: device::gpus() }).map_err(|error| error.to_string())
     };
     // SAFETY: listener and context belong together.

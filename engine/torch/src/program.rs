@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ondes_engine::executor::Device as Wanted;
 use ondes_engine::model::program::{Call, Convention};
 use ondes_engine::torch::Order;
 use ondes_engine::torch::description::Description;
@@ -48,8 +47,6 @@ pub fn describe(bytes: &[u8]) -> Result<Description, String> {
 /// A program at work.
 pub struct Program {
     order: Order,
-    /// The file, where a GPU may fail and the CPU has to read it again.
-    bytes: Arc<[u8]>,
     /// What others that play it share with us.
     source: Arc<Script>,
     caller: Caller,
@@ -65,16 +62,6 @@ impl Program {
     /// One line: it cannot be run.
     pub fn new(order: Order, call: Call, bytes: &[u8]) -> Result<Self, String> {
         let place = device::choose(order.device);
-        match Self::on(place, order.clone(), call.clone(), bytes) {
-            // Where the choice is ours, a GPU that does not want to is no reason to be silent.
-            Err(why) if place != Device::Cpu && order.device == Wanted::Auto => {
-                Self::on(Device::Cpu, order, call, bytes).map_err(|_| why)
-            }
-            made => made,
-        }
-    }
-
-    fn on(place: Device, order: Order, call: Call, bytes: &[u8]) -> Result<Self, String> {
         let _inference = Inference::begin();
         let source = shared(&order.hash, place, bytes)?;
         let (Some(main), Some(output)) = (order.method.inputs.get(call.main), order.method.outputs.first()) else {
@@ -93,11 +80,12 @@ impl Program {
             }
         };
         let noise = vec![(0, 0); order.streams];
-        let bytes = if place == Device::Cpu { Arc::default() } else { bytes.into() };
-        Ok(Self { order, bytes, source, caller, streams, noise })
+        Ok(Self { order, source, caller, streams, noise })
     }
+}
 
-    fn try_run(
+impl Step for Program {
+    fn run(
         &mut self,
         streams: &[usize],
         blocks: usize,
@@ -135,28 +123,6 @@ impl Program {
         let held = (self.caller.call.ratio_out / self.caller.ports.1.ratio) as i64;
         let output = if held > 1 { output.repeat_interleave_self_int(held, 2, None) } else { output };
         to_frames(&output, outputs[0])
-    }
-}
-
-impl Step for Program {
-    fn run(
-        &mut self,
-        streams: &[usize],
-        blocks: usize,
-        inputs: &[&[f32]],
-        outputs: &mut [&mut [f32]],
-    ) -> Result<(), String> {
-        match self.try_run(streams, blocks, inputs, outputs) {
-            Err(why) if self.caller.device != Device::Cpu => {
-                // What was heard is gone with the GPU; it goes on from silence.
-                let noise = self.noise.clone();
-                let (order, call) = (self.order.clone(), self.caller.call.clone());
-                *self = Self::on(Device::Cpu, order, call, &self.bytes.clone()).map_err(|_| why)?;
-                self.noise = noise;
-                self.try_run(streams, blocks, inputs, outputs)
-            }
-            done => done,
-        }
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use ondes_engine::Kernels;
-use ondes_engine::executor::Device;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
 use ondes_engine::trial::Trial;
@@ -15,7 +14,8 @@ use serde::Serialize;
 
 use crate::interrupt;
 use crate::play;
-use crate::render::{Executor, parse_size};
+use crate::render::parse_size;
+use crate::running::RunningArguments;
 use crate::terminal;
 
 /// Sound that is played before anything is measured, seconds: caches, the clock of the CPU, and the model's memory.
@@ -49,12 +49,9 @@ pub struct BenchArguments {
     /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
     pub size: f32,
-    /// What runs an effect's or a codec's network
-    #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = Executor::Native)]
-    pub executor: Executor,
-    /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N
-    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
-    pub device: Device,
+    /// What runs the network.
+    #[command(flatten)]
+    pub running: RunningArguments,
     /// Prints one JSON object
     #[arg(long)]
     pub json: bool,
@@ -171,13 +168,8 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let named = |error: String| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
-    let options = PipelineOptions {
-        sample_rate,
-        size: arguments.size,
-        backend: arguments.executor.into(),
-        device: arguments.device,
-        ..PipelineOptions::default()
-    };
+    let (backend, device) = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
+    let options = PipelineOptions { sample_rate, size: arguments.size, backend, device, ..PipelineOptions::default() };
     let mut trial = Trial::new(&model, setup, &options).map_err(named)?;
     let source = trial.source();
     let options = PipelineOptions { source, ..options };
@@ -185,6 +177,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let input = trial.what();
     let blocks_s = play_blocks(&mut trial, arguments.seconds)?;
     trial.check().map_err(named)?;
+    if let Some(notice) = trial.notice() {
+        terminal::warn(&format!("{path}: {notice}"));
+    }
     let block_s = f64::from(arguments.block) / f64::from(sample_rate);
     let taken_s: f64 = blocks_s.iter().sum();
     let blocks = blocks_s.len();

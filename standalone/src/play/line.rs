@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ondes_engine::realtime;
 
 use crate::devices::{Opened, Status};
 use crate::rack::limiter::AHEAD_S;
@@ -16,6 +17,8 @@ pub struct Line {
     head: String,
     /// Whether the device was gone when this was looked at last.
     lost: bool,
+    /// What was said of models.
+    told: Vec<String>,
 }
 
 impl Line {
@@ -29,7 +32,12 @@ impl Line {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         let Opened { host, output, sample_rate, max_block, .. } = opened;
-        Self { bar, head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"), lost: false }
+        Self {
+            bar,
+            head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"),
+            lost: false,
+            told: Vec::new(),
+        }
     }
 
     /// Says how it goes; `peaks` are the largest samples of the master since the last time.
@@ -43,6 +51,18 @@ impl Line {
                 }
                 _ => terminal::warn("the sound is back"),
             });
+        }
+        for (_, track) in rig.console().tracks() {
+            let failed = match track.shared.remote.status() {
+                realtime::Status::Failed(reason) => Some(reason),
+                _ => None,
+            };
+            for news in failed.into_iter().chain(track.shared.remote.notice()) {
+                if !self.told.contains(&news) {
+                    self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
+                    self.told.push(news);
+                }
+            }
         }
         let text = match status {
             Status::Playing(_) | Status::Opening => {

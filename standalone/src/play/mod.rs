@@ -25,6 +25,7 @@ use crate::rack::{Console, SessionFile, clip, score};
 use crate::record::Format;
 use crate::render::Score;
 use crate::rig::{Begin, Rig};
+use crate::running::RunningArguments;
 use crate::terminal;
 use crate::{interrupt, opening};
 use line::Line;
@@ -94,6 +95,9 @@ pub struct PlayArguments {
     /// Where the model runs: in the audio callback, or on a thread of its own, which is later but bears heavy models
     #[arg(long, value_enum, default_value_t = Driver::Auto)]
     driver: Driver,
+    /// What runs the network.
+    #[command(flatten)]
+    running: RunningArguments,
     /// Ends after so many seconds
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
@@ -147,7 +151,10 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let mut midi = MidiChoice::default();
     let mut piece = None;
     if arguments.model.extension().is_some_and(|ending| ending == saved::ENDING) {
+        let [executor, device] = arguments.running.given();
         let of_models = [
+            executor,
+            device,
             ("--input", arguments.input.is_some()),
             ("--control", !arguments.control.is_empty()),
             ("--cabinet", arguments.cabinet.is_some()),
@@ -238,9 +245,13 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
 fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioChoice) -> anyhow::Result<Option<Piece>> {
     let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
     let found = find(&arguments.model)?;
+    let running = arguments.running.of(&found.0);
+    let running = running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
     let place = console.add(product)?;
     let track = console.track(place).context("the track is gone")?;
     let shared = track.shared.clone();
+    let (backend, device) = running;
+    shared.set_running(backend, device);
     // Its thread ends with what it has found, which is here already.
     drop(shared.fetch(false, move || Ok(found)).join());
     for turn in &arguments.control {

@@ -7,12 +7,12 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::chain::{Calibration, OutputLevel, Placement, Settings};
 use ondes_engine::dsp::tone::MOST_DB;
-use ondes_engine::executor::{Backend, Device};
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::Source;
 
 use super::batch::Shard;
 use crate::rack::saved;
+use crate::running::RunningArguments;
 
 /// A day.
 const MOST_SECONDS: f64 = 86_400.0;
@@ -100,12 +100,9 @@ pub struct RenderArguments {
     /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole. `ondes info MODEL` lists them
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
     pub size: f32,
-    /// What runs an effect's or a codec's network. TorchScript programs are always run by libtorch
-    #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = Executor::Native)]
-    pub executor: Executor,
-    /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N
-    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
-    pub device: Device,
+    /// What runs the network.
+    #[command(flatten)]
+    pub running: RunningArguments,
     /// What stands before and after the model.
     #[command(flatten)]
     pub chain: ChainArguments,
@@ -195,24 +192,6 @@ pub enum Level {
     Normalised,
     /// As many volts at the interface's output as at the gear's; needs --interface-dbu
     Calibrated,
-}
-
-/// What runs a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Executor {
-    /// Our own code
-    Native,
-    /// libtorch
-    Torch,
-}
-
-impl From<Executor> for Backend {
-    fn from(executor: Executor) -> Self {
-        match executor {
-            Executor::Native => Self::Native,
-            Executor::Torch => Self::Torch,
-        }
-    }
 }
 
 /// Where a tone control stands.

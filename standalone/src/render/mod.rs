@@ -20,8 +20,8 @@ mod stage;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
+pub use arguments::RenderArguments;
 pub(crate) use arguments::parse_size;
-pub use arguments::{Executor, RenderArguments};
 pub(crate) use score::Score;
 pub use score::note_name;
 

@@ -7,12 +7,13 @@ use anyhow::{anyhow, bail};
 use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ImpulseFile, OutputLevel, Placement, Settings};
 use ondes_engine::dsp::cabinet::Cabinet;
+use ondes_engine::executor;
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 
-use super::arguments::{Executor, RenderArguments};
+use super::arguments::RenderArguments;
 use super::destination::{Destination, Place};
 use super::music::Music;
 use super::report::{Report, amplitude_db};
@@ -98,6 +99,9 @@ impl Player<'_> {
         let elapsed = begun.elapsed();
         let written = destination.finish()?;
 
+        if let Some(notice) = executor::noticed() {
+            warnings.push(format!("{}: {notice}", arguments.model.display()));
+        }
         if let Music::Recording(recording) = &music {
             let name = source.display();
             warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
@@ -192,9 +196,8 @@ impl Player<'_> {
         if arguments.size < 1.0 && model.header().variants.is_empty() {
             bail!("{}: the model has only one size", arguments.model.display());
         }
-        if kind == Kind::Instrument && arguments.executor == Executor::Torch {
-            bail!("{}: the model is of kind instrument, which our own code runs", arguments.model.display());
-        }
+        let running = arguments.running.of(model);
+        let (backend, device) = running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),
@@ -203,8 +206,8 @@ impl Player<'_> {
             seed: arguments.seed,
             oversampling: arguments.oversampling.into(),
             size: arguments.size,
-            backend: arguments.executor.into(),
-            device: arguments.device,
+            backend,
+            device,
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

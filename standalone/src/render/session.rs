@@ -184,6 +184,9 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         if let Some(health) = track.shared.remote.health().filter(|health| health.faults > 0) {
             warnings.push(format!("{name}: track {}: {} blocks were no numbers", place + 1, health.faults));
         }
+        if let Some(notice) = track.shared.remote.notice() {
+            warnings.push(format!("{name}: track {}: {notice}", place + 1));
+        }
         if let ondes_engine::realtime::Status::Failed(reason) = track.shared.remote.status() {
             bail!("{name}: track {}: {reason}", place + 1);
         }
@@ -234,7 +237,10 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
 /// Refuses what makes no sense for a session.
 fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     let name = arguments.model.display();
+    let [executor, device] = arguments.running.given();
     let of_models = [
+        executor,
+        device,
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling != 1),
         ("--size", arguments.size < 1.0),

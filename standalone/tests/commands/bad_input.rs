@@ -33,6 +33,15 @@ fn models_that_are_cut_short() {
 }
 
 #[test]
+fn executors_that_do_not_fit_the_model() {
+    let folder = with_score();
+    let render = ["render", "small.ondes", "--midi", "song.mid"];
+    folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "our own code runs"]);
+    folder.refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "libtorch"]);
+    folder.refuses(&["bench", "small.ondes", "--device", "cuda:1"], &["small.ondes: ", "--device cuda:1"]);
+}
+
+#[test]
 fn models_with_a_flipped_bit() {
     let folder = with_score();
     let whole = model_bytes(&folder);

@@ -105,6 +105,17 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
     }
 }
 
+/// The library as cargo has built it for the tests of its own package; none where only packages without libtorch are tested.
+pub fn library() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder").join("deps");
+    let path = folder.join("libondes_torch.so");
+    if !path.is_file() {
+        println!("the library around libtorch is not built here, and so nothing plays");
+        return None;
+    }
+    Some(path)
+}
+
 /// An instrument that nobody trained: louder where it is told so, and otherwise random.
 pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };

@@ -14,5 +14,6 @@ mod normalize;
 mod output;
 mod recording;
 mod session;
+mod setup_torch;
 mod shell;
 mod torch;

@@ -1,28 +1,16 @@
 //! TorchScript models, with the library around libtorch and without it.
 
-use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use ondes_tests::torchscript::models::{attributes, codec, streaming};
 use ondes_tests::torchscript::{Class, Value};
 
-use crate::common::{Folder, assert_refused, write_wav};
+use crate::common::{Folder, assert_refused, library, write_wav};
 
 fn with_program(class: &Class) -> Folder {
     let folder = Folder::new();
     std::fs::write(folder.path("program.ts"), class.bytes()).expect("the file is written");
     folder
-}
-
-/// The library as cargo has built it for the tests of its own package; none where only packages without libtorch are tested.
-fn library() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder").join("deps");
-    let path = folder.join("libondes_torch.so");
-    if !path.is_file() {
-        println!("the library around libtorch is not built here, and so nothing plays");
-        return None;
-    }
-    Some(path)
 }
 
 #[test]
@@ -38,7 +26,13 @@ fn without_the_library_it_is_said_what_to_do() {
     {
         assert_refused(
             &run(arguments),
-            &["program.ts: ", "libtorch", "cargo xtask setup --torch", "/nowhere/libondes_torch.so"],
+            &[
+                "program.ts: ",
+                "libtorch",
+                "ondes setup-torch",
+                "cargo xtask install --torch",
+                "/nowhere/libondes_torch.so",
+            ],
         );
     }
     // Everything else works.

@@ -19,3 +19,4 @@ mod same;
 #[allow(dead_code, reason = "it is made for the tests of the devices")]
 mod server;
 mod session;
+mod torch;

@@ -1,5 +1,6 @@
 //! AVX-512F: a vector is one register.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::bytes::ZERO;
@@ -30,6 +31,24 @@ impl Avx512 {
 fn first_lanes(count: usize) -> __mmask16 {
     assert!(count <= LANES, "no more than a vector");
     ((1_u32 << count) - 1) as __mmask16
+}
+
+/// The instruction itself: of the intrinsic with lanes that it knows, the compiler makes two.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn permute(v: __m512, lanes: __m512i) -> __m512 {
+    let out;
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    unsafe {
+        asm!(
+            "vpermps {out}, {lanes}, {v}",
+            out = lateout(zmm_reg) out,
+            lanes = in(zmm_reg) lanes,
+            v = in(zmm_reg) v,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    out
 }
 
 macro_rules! operations {
@@ -63,6 +82,27 @@ impl Simd for Avx512 {
     fn store(self, v: __m512, to: &mut Array) {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned store writes.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn broadcast(self, v: __m512, lane: usize) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F.
+        unsafe { permute(v, _mm512_set1_epi32(lane as i32)) }
+    }
+
+    /// One load for all four: where weights are loaded as well, loads are what is waited for.
+    #[inline(always)]
+    fn spread(self, from: &[f32; 4]) -> [__m512; 4] {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes an unaligned load reads.
+        unsafe {
+            let all = _mm512_broadcast_f32x4(_mm_loadu_ps(from.as_ptr()));
+            [
+                _mm512_permute_ps::<0b00_00_00_00>(all),
+                _mm512_permute_ps::<0b01_01_01_01>(all),
+                _mm512_permute_ps::<0b10_10_10_10>(all),
+                _mm512_permute_ps::<0b11_11_11_11>(all),
+            ]
+        }
     }
 
     #[inline(always)]
@@ -112,6 +152,7 @@ impl Simd for Avx512 {
             let biased = _mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(POW2_MAGIC)));
             _mm512_castsi512_ps(_mm512_slli_epi32::<EXPONENT_SHIFT>(biased))
         };
+        scale(a, n) => _mm512_scalef_ps(a, n);
         negate_if_odd(a, n) => {
             let parity = _mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(PARITY_MAGIC)));
             let sign = _mm512_slli_epi32::<SIGN_SHIFT>(parity);

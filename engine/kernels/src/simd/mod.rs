@@ -65,6 +65,11 @@ pub(crate) trait Simd: Copy {
     fn select_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// 2ⁿ for integral `n` in −126..=127; what another `n` gives is some number, the same in every variant.
     fn pow2(self, n: Self::V) -> Self::V;
+    /// `a · 2ⁿ` for integral `n` and a product within the range of normal numbers.
+    #[inline(always)]
+    fn scale(self, a: Self::V, n: Self::V) -> Self::V {
+        self.mul(a, self.pow2(n))
+    }
     /// `−a` where the integer `n` is odd, else `a`; |n| < 2²².
     fn negate_if_odd(self, a: Self::V, n: Self::V) -> Self::V;
     /// Lanes 0 0 2 2 4 4 …
@@ -84,6 +89,24 @@ pub(crate) trait Simd: Copy {
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {
         self.sub(self.splat(-0.0), a)
+    }
+
+    /// One lane in all of them.
+    #[inline(always)]
+    fn broadcast(self, v: Self::V, lane: usize) -> Self::V {
+        let mut lanes = [0.0; LANES];
+        self.store(v, &mut lanes);
+        self.splat(lanes[lane])
+    }
+
+    /// Four values, each in all lanes of a vector.
+    #[inline(always)]
+    fn spread(self, from: &[f32; 4]) -> [Self::V; 4] {
+        let mut all = [self.splat(from[0]); 4];
+        for k in 1..4 {
+            all[k] = self.splat(from[k]);
+        }
+        all
     }
 
     /// Loads at most 16 values, with `padding` behind them.

@@ -1,7 +1,7 @@
 //! The convolution: a product of weights with taps, in tiles.
 
-use super::Rows;
 use super::each::{self, Unary};
+use super::{Rows, layer};
 use crate::Kernels;
 use crate::arithmetic::Add;
 use crate::simd::{Kernel, LANES, Simd};
@@ -16,9 +16,11 @@ pub struct TapWeights {
     /// As few as there can be, as even as they can be.
     groups: Vec<Group>,
     /// `[group][input][output of the group]`
-    weights: Vec<f32>,
+    pub(super) weights: Vec<f32>,
     /// `[output]`
-    bias: Vec<f32>,
+    pub(super) bias: Vec<f32>,
+    /// Outputs of the widest group.
+    pub(super) widest: usize,
 }
 
 /// Outputs whose weights for one input lie side by side.
@@ -47,7 +49,8 @@ impl TapWeights {
                 weights.extend((first..first + width).map(|output| weight(output, input)));
             }
         }
-        Self { inputs, groups, weights, bias: bias.to_vec() }
+        let widest = outputs.div_ceil(count);
+        Self { inputs, groups, weights, bias: bias.to_vec(), widest }
     }
 
     /// Rows that go in.
@@ -58,11 +61,6 @@ impl TapWeights {
     /// Channels that come out.
     pub fn outputs(&self) -> usize {
         self.bias.len()
-    }
-
-    /// Outputs of the widest group.
-    fn widest(&self) -> usize {
-        self.groups.iter().map(|group| group.width).max().unwrap_or(0)
     }
 
     /// Memory that they take.
@@ -97,10 +95,9 @@ struct Convolve<'a> {
 impl Kernel for Convolve<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let widest = self.chain.iter().map(|convolution| convolution.weights.widest()).max().unwrap_or(WIDTH);
+        let widest = self.chain.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
         // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
-        let sums = if S::MANY_REGISTERS { 16 } else { 4 };
-        let most = [4, 2].into_iter().find(|vectors| vectors * widest <= sums).unwrap_or(1);
+        let most = [4, 2].into_iter().find(|vectors| vectors * widest <= sums_at_once::<S>()).unwrap_or(1);
         let (mut at, mut left) = (0, self.frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
@@ -119,7 +116,16 @@ impl Convolve<'_> {
     /// All of the chain, F vectors from frame `at` on.
     #[inline(always)]
     fn all<S: Simd, const F: usize>(&mut self, s: S, at: usize) {
-        for convolution in self.chain {
+        let mut chain = self.chain;
+        while let [convolution, rest @ ..] = chain {
+            if S::MANY_REGISTERS
+                && let [second, behind @ ..] = rest
+                && layer::run::<S, F>(s, convolution, second, self.signals, at)
+            {
+                chain = behind;
+                continue;
+            }
+            chain = rest;
             let all = convolution.weights;
             let mut packed = 0;
             for &Group { first, width } in &all.groups {
@@ -165,64 +171,120 @@ impl Convolve<'_> {
 }
 
 /// Some frames of a group of outputs.
-struct Tile<'a> {
-    convolution: &'a Convolution<'a>,
-    signals: &'a mut [f32],
-    at: usize,
+pub(super) struct Tile<'a> {
+    pub convolution: &'a Convolution<'a>,
+    pub signals: &'a mut [f32],
+    pub at: usize,
     /// The first output.
-    first: usize,
+    pub first: usize,
     /// Those of the group.
-    weights: &'a [f32],
+    pub weights: &'a [f32],
 }
 
 impl Tile<'_> {
     /// Outputs `skip..skip + O` of a group of `W`, F vectors.
     #[inline(always)]
     fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&mut self, s: S, skip: usize) {
-        let Self { convolution: Convolution { weights: all, taps, add, to, .. }, signals, at, first, weights } = self;
+        // More are never asked for, so there need not be code for them.
+        if O * F <= sums_at_once::<S>() {
+            let sums = self.sums::<S, W, O, F>(s, skip);
+            for o in 0..O {
+                store(s, sums[o], self.signals, self.convolution.to, self.first + skip + o, self.at);
+            }
+        }
+    }
+
+    /// What is to be stored, but for the activation.
+    #[inline(always)]
+    pub fn sums<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) -> [[S::V; F]; O] {
+        let Self { convolution: Convolution { weights: all, taps, add, .. }, signals, at, first, weights } = self;
         let first = *first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
-            let bias = s.splat(all.bias[first + o]);
-            for f in 0..F {
-                sums[o][f] = bias;
-            }
+            sums[o] = [s.splat(all.bias[first + o]); F];
         }
-        let mut weights = weights.as_chunks::<W>().0.iter();
+        let mut left = weights.as_chunks::<W>().0;
         for tap in *taps {
             let mut row = tap.start + *at;
-            for weight in weights.by_ref().take(tap.channels) {
-                let x = signals[row..row + F * LANES].as_chunks().0;
+            let (here, rest) = left.split_at(tap.channels);
+            left = rest;
+            // Most taps have as many channels as a tile has outputs, or twice as many: loops that are not.
+            let (together, single) = here.as_chunks::<W>();
+            for weights in together {
+                for weight in weights {
+                    multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
+                    row += tap.stride;
+                }
+            }
+            for weight in single {
+                multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
                 row += tap.stride;
-                let mut values = [s.splat(0.0); F];
-                for f in 0..F {
-                    values[f] = s.load(&x[f]);
-                }
-                for o in 0..O {
-                    let weight = s.splat(weight[skip + o]);
-                    for f in 0..F {
-                        sums[o][f] = s.fma(weight, values[f], sums[o][f]);
-                    }
-                }
             }
         }
-        let row = |rows: &Rows, o: usize| {
-            let start = rows.start + (first + o) * rows.stride + *at;
-            start..start + F * LANES
-        };
-        if let Some(add) = add {
+        if let Some(add) = *add {
             for o in 0..O {
-                let x = signals[row(add, o)].as_chunks().0;
+                let residual: [S::V; F] = load(s, signals, add, first + o, *at);
                 for f in 0..F {
-                    sums[o][f] = s.add(s.load(&x[f]), sums[o][f]);
+                    sums[o][f] = s.add(residual[f], sums[o][f]);
                 }
             }
         }
-        for o in 0..O {
-            let y = signals[row(to, o)].as_chunks_mut().0;
-            for f in 0..F {
-                s.store(sums[o][f], &mut y[f]);
-            }
+        sums
+    }
+}
+
+/// Sums that fit into the registers beside what they are made of.
+fn sums_at_once<S: Simd>() -> usize {
+    if S::MANY_REGISTERS { 16 } else { 4 }
+}
+
+/// F vectors of one row, from frame `at` on.
+#[inline(always)]
+pub(super) fn load<S: Simd, const F: usize>(s: S, signals: &[f32], rows: Rows, channel: usize, at: usize) -> [S::V; F] {
+    let start = rows.start + channel * rows.stride + at;
+    let x = signals[start..start + F * LANES].as_chunks().0;
+    let mut values = [s.splat(0.0); F];
+    for f in 0..F {
+        values[f] = s.load(&x[f]);
+    }
+    values
+}
+
+/// Stores what [`load`] loads.
+#[inline(always)]
+pub(super) fn store<S: Simd, const F: usize>(
+    s: S,
+    values: [S::V; F],
+    signals: &mut [f32],
+    rows: Rows,
+    channel: usize,
+    at: usize,
+) {
+    let start = rows.start + channel * rows.stride + at;
+    let y = signals[start..start + F * LANES].as_chunks_mut().0;
+    for f in 0..F {
+        s.store(values[f], &mut y[f]);
+    }
+}
+
+/// Adds one input to all sums of a tile, each with its weight from the one at `skip` on.
+#[inline(always)]
+fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
+    s: S,
+    x: &[f32],
+    weights: &[f32; W],
+    skip: usize,
+    sums: &mut [[S::V; F]; O],
+) {
+    let x = x.as_chunks().0;
+    let mut values = [s.splat(0.0); F];
+    for f in 0..F {
+        values[f] = s.load(&x[f]);
+    }
+    for o in 0..O {
+        let weight = s.splat(weights[skip + o]);
+        for f in 0..F {
+            sums[o][f] = s.fma(weight, values[f], sums[o][f]);
         }
     }
 }

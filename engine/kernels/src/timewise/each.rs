@@ -94,6 +94,32 @@ pub(super) fn over<S: Simd, Op: Lanewise<I, 1>, const I: usize>(
     }
 }
 
+/// Applies an operation where rows lie, and adds what comes out to others while it is at hand.
+#[inline(always)]
+fn apply<S: Simd, Op: Lanewise<0, 1>>(
+    s: S,
+    op: &Op,
+    signals: &mut [f32],
+    held: Rows,
+    onto: Option<Rows>,
+    frames: usize,
+) {
+    let Some(onto) = onto else {
+        return over(s, op, signals, [], held, frames);
+    };
+    for channel in 0..held.channels {
+        let row = |rows: Rows| rows.start + channel * rows.stride;
+        for vector in 0..frames.div_ceil(LANES) {
+            let at = vector * LANES;
+            let held = &mut signals[row(held) + at..].as_chunks_mut().0[0];
+            let [y] = op.apply(s, [], [s.load(held)]);
+            s.store(y, held);
+            let onto = &mut signals[row(onto) + at..].as_chunks_mut().0[0];
+            s.store(s.add(s.load(onto), y), onto);
+        }
+    }
+}
+
 /// Applies an operation where rows lie, and adds what comes out to others.
 #[inline(always)]
 pub(super) fn then<S: Simd>(
@@ -105,27 +131,24 @@ pub(super) fn then<S: Simd>(
     frames: usize,
 ) {
     match operation {
-        Unary::Tanh => over(s, &activation::Tanh, signals, [], held, frames),
-        Unary::Sigmoid => over(s, &activation::Sigmoid, signals, [], held, frames),
-        Unary::Relu => over(s, &activation::Relu, signals, [], held, frames),
-        Unary::LeakyRelu { slope } => over(s, &activation::LeakyRelu { slope }, signals, [], held, frames),
-        Unary::Softplus => over(s, &activation::Softplus, signals, [], held, frames),
-        Unary::ExpSigmoid => over(s, &activation::ExpSigmoid, signals, [], held, frames),
-        Unary::HardTanh => over(s, &activation::HardTanh, signals, [], held, frames),
+        Unary::Tanh => apply(s, &activation::Tanh, signals, held, onto, frames),
+        Unary::Sigmoid => apply(s, &activation::Sigmoid, signals, held, onto, frames),
+        Unary::Relu => apply(s, &activation::Relu, signals, held, onto, frames),
+        Unary::LeakyRelu { slope } => apply(s, &activation::LeakyRelu { slope }, signals, held, onto, frames),
+        Unary::Softplus => apply(s, &activation::Softplus, signals, held, onto, frames),
+        Unary::ExpSigmoid => apply(s, &activation::ExpSigmoid, signals, held, onto, frames),
+        Unary::HardTanh => apply(s, &activation::HardTanh, signals, held, onto, frames),
         Unary::LeakyHardTanh { bounds: [low, high], slopes: [low_slope, high_slope] } => {
             let function = activation::LeakyHardTanh { low, high, low_slope, high_slope };
-            over(s, &function, signals, [], held, frames);
+            apply(s, &function, signals, held, onto, frames);
         }
-        Unary::HardSwish => over(s, &activation::HardSwish, signals, [], held, frames),
-        Unary::Softsign => over(s, &activation::Softsign, signals, [], held, frames),
-        Unary::Silu => over(s, &activation::Silu, signals, [], held, frames),
-        Unary::FastTanh => over(s, &activation::FastTanh, signals, [], held, frames),
+        Unary::HardSwish => apply(s, &activation::HardSwish, signals, held, onto, frames),
+        Unary::Softsign => apply(s, &activation::Softsign, signals, held, onto, frames),
+        Unary::Silu => apply(s, &activation::Silu, signals, held, onto, frames),
+        Unary::FastTanh => apply(s, &activation::FastTanh, signals, held, onto, frames),
         Unary::ScaleOffset { scale, offset } => {
-            over(s, &arithmetic::ScaleOffset { scale, offset }, signals, [], held, frames);
+            apply(s, &arithmetic::ScaleOffset { scale, offset }, signals, held, onto, frames);
         }
-    }
-    if let Some(onto) = onto {
-        over(s, &arithmetic::Add, signals, [held], onto, frames);
     }
 }
 

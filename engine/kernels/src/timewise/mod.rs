@@ -9,6 +9,7 @@
 
 mod convolve;
 mod each;
+mod layer;
 
 pub use convolve::{Convolution, TapWeights};
 pub use each::{Binary, Unary};

@@ -86,6 +86,38 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
 }
 
 #[test]
+fn a_layer_of_few_channels_is_what_its_steps_make() {
+    check((1_usize..10, 1_usize..100, 0_usize..3), |(channels, frames, activation)| {
+        let then = [Unary::Tanh, Unary::LeakyRelu { slope: 0.2 }, Unary::Relu][activation];
+        let mut noise = Noise::new((channels * 41 + frames) as u64);
+        let stride = room(frames);
+        let rows = |index: usize| Rows { start: index * channels * stride, stride, channels };
+        let [past, x, z, head, y] = [0, 1, 2, 3, 4].map(rows);
+        let mut weights = |from: usize| {
+            let (bias, weights) = (noise.vec(channels, 0.2), noise.vec(from * channels, 0.3));
+            TapWeights::new(from, &bias, |output, input| weights[output * from + input])
+        };
+        let (wide, narrow) = (weights(2 * channels), weights(channels));
+        let signals = noise.vec(5 * channels * stride, 1.0);
+        let (taps, own) = ([past, x], [z]);
+        let plain = Convolution { weights: &wide, taps: &taps, add: None, to: z, then: None, onto: None };
+        let out = Convolution { weights: &narrow, taps: &own, add: Some(x), to: y, then: None, onto: None };
+        for kernels in Kernels::available() {
+            let (mut together, mut apart) = (signals.clone(), signals.clone());
+            let layer = [Convolution { then: Some(then), onto: Some(head), ..plain }, out];
+            kernels.convolve_rows(&layer, &mut together, frames);
+            kernels.convolve_rows(&[plain], &mut apart, frames);
+            kernels.unary_rows(then, &mut apart, z, frames);
+            kernels.binary_rows(Binary::Add, &mut apart, z, head, frames);
+            kernels.convolve_rows(&[out], &mut apart, frames);
+            for row in (2 * channels..5 * channels).map(|row| row * stride..row * stride + frames) {
+                assert_same_bits(&together[row.clone()], &apart[row]);
+            }
+        }
+    });
+}
+
+#[test]
 fn operations_at_each_frame_are_those_of_slices() {
     let operations = [
         (Unary::Tanh, Kernels::tanh as fn(Kernels, &mut [f32])),
@@ -167,11 +199,12 @@ impl Layer {
         let row = |gate: usize, unit: usize| gate * self.hidden + unit;
         let width = self.inputs + self.hidden;
         let weight = |gate, unit, input| self.weights[row(gate, unit) * width + input];
-        let packed = CellWeights::new(self.inputs, self.hidden, weight, |gate, unit| self.bias[row(gate, unit)]);
+        let packed =
+            CellWeights::new(self.cell, self.inputs, self.hidden, weight, |gate, unit| self.bias[row(gate, unit)]);
         let (mut h, mut c) = (vec![0.0; 2 * packed.state_len()], vec![0.0; packed.state_len()]);
         let mut y = vec![0.0; x.len() / self.inputs * self.hidden];
         for (x, y) in x.chunks(block * self.inputs).zip(y.chunks_mut(block * self.hidden)) {
-            kernels.run_cells(self.cell, &packed, x, &mut h, &mut c, y);
+            kernels.run_cells(&packed, x, &mut h, &mut c, y);
         }
         y
     }
@@ -206,7 +239,9 @@ impl Layer {
 #[test]
 fn cells_remember_as_they_should_in_every_variant_and_block() {
     for cell in [Cell::Lstm, Cell::Gru] {
-        for (inputs, hidden) in [(1, 16), (3, 40), (2, 7), (1, 1), (1, 29)] {
+        for (inputs, hidden) in
+            [(1, 16), (3, 40), (2, 7), (1, 1), (1, 29), (1, 9), (2, 24), (1, 48), (1, 49), (1, 72), (1, 100)]
+        {
             let layer = Layer::new(cell, inputs, hidden);
             let x = Noise::new(9).vec(300 * inputs, 1.5);
             let reference = layer.run(Kernels::scalar(), &x, 300);

@@ -5,7 +5,6 @@ use ondes_kernels::{Cell, CellWeights, Kernels};
 use super::{Build, Io, Layer};
 
 pub(super) struct Cells {
-    cell: Cell,
     weights: CellWeights,
     streams: Vec<State>,
     /// That of a stream that begins.
@@ -31,6 +30,7 @@ impl Cells {
         let remembered = |gate: usize| cell == Cell::Lstm || gate != 2;
         let row = |gate: usize, unit: usize| gate.min(if cell == Cell::Lstm { 3 } else { 2 }) * hidden + unit;
         let weights = CellWeights::new(
+            cell,
             inputs,
             hidden,
             |gate, unit, input| match input.checked_sub(inputs) {
@@ -45,12 +45,16 @@ impl Cells {
         );
         let mut initial = State { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
         if initial_state {
-            initial.h[..hidden].copy_from_slice(&data("h0"));
+            let begin = |state: &mut [f32], parameter: &str| {
+                let largest = CellWeights::LARGEST;
+                state.iter_mut().zip(data(parameter).iter()).for_each(|(to, x)| *to = x.clamp(-largest, largest));
+            };
+            begin(&mut initial.h[..hidden], "h0");
             if cell == Cell::Lstm {
-                initial.c[..hidden].copy_from_slice(&data("c0"));
+                begin(&mut initial.c[..hidden], "c0");
             }
         }
-        Self { cell, weights, streams: vec![initial.clone(); build.streams], initial }
+        Self { weights, streams: vec![initial.clone(); build.streams], initial }
     }
 }
 
@@ -61,7 +65,7 @@ impl Layer for Cells {
         let outputs = io.output.len() / io.streams.len();
         for ((x, y), &stream) in x.chunks_exact(rows).zip(io.output.chunks_exact_mut(outputs)).zip(io.streams) {
             let State { h, c } = &mut self.streams[stream];
-            kernels.run_cells(self.cell, &self.weights, x, h, c, y);
+            kernels.run_cells(&self.weights, x, h, c, y);
         }
     }
 

@@ -50,6 +50,7 @@ impl Home {
     }
 
     /// Makes whole what lies on both sides of the seam of a ring, after `frames` frames were written at `now`.
+    #[inline]
     pub fn close(&self, signals: &mut [f32], now: usize, frames: usize) {
         let end = now + frames;
         if self.round == 0 || (now >= CHUNK && end <= self.round) {

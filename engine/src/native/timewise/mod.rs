@@ -1,14 +1,17 @@
 //! Networks at the rate of sound, such as captures of amplifiers: run as a whole, with time across the lanes.
 //!
-//! [`network`] turns a method into passes, [`home`] is where a signal and its past lie. What node by node would be computed
-//! frame by frame with channels across the lanes is computed here channel by channel in chunks of frames.
+//! [`network`] turns a method into passes, [`home`] is where a signal and its past lie, [`place`] where passes find it. What
+//! node by node would be computed frame by frame with channels across the lanes is computed here channel by channel in chunks
+//! of frames.
 
 mod home;
 mod network;
+mod place;
 
-use home::{CHUNK, Home};
-use network::{Convolve, Network, Pass, View};
+use home::CHUNK;
+use network::{Convolve, Network, Pass};
 use ondes_kernels::{Convolution, Kernels, Rows};
+use place::View;
 
 use super::layers::{Io, Layer};
 use crate::model::graph::Shapes;
@@ -20,8 +23,8 @@ pub struct Timewise {
     streams: Vec<Stream>,
     /// All that a stream that begins has heard; none for silence of all time.
     settled: Option<Stream>,
-    /// Where that lies which the convolutions of a pass read.
-    taps: Vec<Rows>,
+    /// Where that lies which the convolutions need.
+    rows: Vec<Rows>,
 }
 
 /// All signals of one stream.
@@ -58,33 +61,28 @@ impl Stream {
     }
 
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
-    fn run(&mut self, kernels: Kernels, network: &Network, taps: &mut [Rows], frames: usize) {
+    fn run(&mut self, kernels: Kernels, network: &Network, rows: &mut [Rows], frames: usize) {
         let signals = &mut self.signals[self.start..];
-        let rows = |view: View| view.rows(&network.homes, &self.now);
-        let close = |signals: &mut [f32], view: View| {
-            network.homes[view.home].close(signals, self.now[view.home], frames);
-        };
-        network.inputs.iter().for_each(|&view| close(signals, view));
-        for pass in &network.passes {
+        let close = |signals: &mut [f32], home: usize| network.homes[home].close(signals, self.now[home], frames);
+        network.inputs.iter().for_each(|view| close(signals, view.home));
+        rows.iter_mut().zip(&network.places).for_each(|(rows, place)| rows.start = place.start(&self.now));
+        let mut rest = &*rows;
+        let at = |view: View| view.rows(&network.homes, &self.now);
+        for (pass, seams) in network.passes.iter().zip(&network.seams) {
             match pass {
-                Pass::Convolve { first, second } => {
-                    let (here, rest) = taps.split_at_mut(first.taps.len());
-                    let convolution = |convolve, taps| convolution(convolve, &network.homes, &self.now, taps);
-                    match second {
-                        None => kernels.convolve_rows(&[convolution(first, here)], signals, frames),
-                        Some(second) => {
-                            let there = &mut rest[..second.taps.len()];
-                            let chain = [convolution(first, here), convolution(second, there)];
-                            kernels.convolve_rows(&chain, signals, frames);
-                        }
-                    }
+                Pass::Convolve { first, second: None } => {
+                    kernels.convolve_rows(&[convolution(first, &mut rest)], signals, frames);
                 }
-                Pass::Unary { operation, at } => kernels.unary_rows(*operation, signals, rows(*at), frames),
-                Pass::Binary { operation, x, at } => {
-                    kernels.binary_rows(*operation, signals, rows(*x), rows(*at), frames);
+                Pass::Convolve { first, second: Some(second) } => {
+                    let chain = [convolution(first, &mut rest), convolution(second, &mut rest)];
+                    kernels.convolve_rows(&chain, signals, frames);
+                }
+                Pass::Unary { operation, at: held } => kernels.unary_rows(*operation, signals, at(*held), frames),
+                Pass::Binary { operation, x, at: held } => {
+                    kernels.binary_rows(*operation, signals, at(*x), at(*held), frames);
                 }
             }
-            pass.targets().for_each(|view| close(signals, view));
+            seams.iter().for_each(|&home| close(signals, home));
         }
     }
 
@@ -96,28 +94,36 @@ impl Stream {
     }
 }
 
-/// A convolution in the chunk at hand, with a place for each of its taps.
+/// A convolution in the chunk at hand, with the first of the rows that are left.
 #[inline(always)]
-fn convolution<'a>(convolve: &'a Convolve, homes: &[Home], now: &[usize], places: &'a mut [Rows]) -> Convolution<'a> {
-    let Convolve { weights, taps, add, to, then, onto } = convolve;
-    places.iter_mut().zip(taps).for_each(|(place, tap)| *place = tap.rows(now));
-    let [add, onto] = [add, onto].map(|view| view.map(|view| view.rows(homes, now)));
-    Convolution { weights, taps: places, add, to: to.rows(homes, now), then: *then, onto }
+fn convolution<'a>(convolve: &'a Convolve, rows: &mut &'a [Rows]) -> Convolution<'a> {
+    let Convolve { weights, taps, add, then, onto, .. } = convolve;
+    let (here, rest) = rows.split_at(taps.len() + 3);
+    *rows = rest;
+    let (taps, others) = here.split_at(taps.len());
+    Convolution {
+        weights,
+        taps,
+        add: add.map(|_| others[1]),
+        to: others[0],
+        then: *then,
+        onto: onto.map(|_| others[2]),
+    }
 }
 
 impl Timewise {
     /// None where some of the method is not at the rate of sound, or has ops that are not made for this.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize) -> Option<Self> {
         let network = Network::new(method, shapes, weights)?;
-        let taps = vec![Rows::default(); network.most_taps()];
+        let rows = network.rows.clone();
         let streams = (0..streams).map(|_| Stream::new(&network)).collect();
-        Some(Self { network, streams, settled: None, taps })
+        Some(Self { network, streams, settled: None, rows })
     }
 }
 
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let Self { network, streams, taps, .. } = self;
+        let Self { network, streams, rows: places, .. } = self;
         let output = network.output;
         let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
@@ -134,7 +140,7 @@ impl Layer for Timewise {
                         to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
                     }
                 }
-                stream.run(kernels, network, taps, frames);
+                stream.run(kernels, network, places, frames);
                 let from = output.rows(&network.homes, &stream.now);
                 for channel in 0..output.channels {
                     let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];

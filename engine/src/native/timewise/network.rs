@@ -9,52 +9,9 @@ use std::borrow::Cow;
 use ondes_kernels::{Binary, Rows, TapWeights, Unary};
 
 use super::home::Home;
+use super::place::{Place, Tap, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
-
-/// Part of a home: all of its channels, or some from `first` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
-    pub home: usize,
-    pub first: usize,
-    pub channels: usize,
-}
-
-impl View {
-    /// Where it lies in the chunk at hand.
-    pub fn rows(self, homes: &[Home], now: &[usize]) -> Rows {
-        self.rows_at(&homes[self.home], now[self.home])
-    }
-
-    fn rows_at(self, home: &Home, frame: usize) -> Rows {
-        Rows { start: home.row(self.first) + frame, stride: home.stride, channels: self.channels }
-    }
-}
-
-/// What is read so many frames late.
-#[derive(Clone, Copy, Debug)]
-pub struct Tap {
-    pub view: View,
-    pub delay: usize,
-    /// What [`View::rows`] says of frame 0, and where the ring comes round: ready, since there are many taps.
-    rows: Rows,
-    round: usize,
-}
-
-impl Tap {
-    fn new(view: View, delay: usize, home: &Home) -> Self {
-        Self { view, delay, rows: view.rows_at(home, 0), round: home.round }
-    }
-
-    /// Where it lies in the chunk at hand.
-    pub fn rows(&self, now: &[usize]) -> Rows {
-        // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
-        // at each tap at another time.
-        let frame = now[self.view.home] as isize - self.delay as isize;
-        let frame = frame + (self.round as isize & (frame >> (isize::BITS - 1)));
-        Rows { start: self.rows.start + frame as usize, ..self.rows }
-    }
-}
 
 /// A convolution with all that happens in its pass.
 pub struct Convolve {
@@ -73,6 +30,12 @@ impl Convolve {
     /// What it changes.
     fn targets(&self) -> impl Iterator<Item = View> {
         [Some(self.to), self.onto].into_iter().flatten()
+    }
+
+    /// Its taps, then what it makes, adds and is added to: the former, where there is no such thing.
+    fn places(&self) -> impl Iterator<Item = Tap> {
+        let others = [self.to, self.add.unwrap_or(self.to), self.onto.unwrap_or(self.to)];
+        self.taps.iter().copied().chain(others.map(|view| Tap { view, delay: 0 }))
     }
 
     /// Whether it reads nothing that the other one changes but at the same frame.
@@ -111,7 +74,7 @@ impl Pass {
     }
 
     /// What it changes.
-    pub fn targets(&self) -> impl Iterator<Item = View> {
+    fn targets(&self) -> impl Iterator<Item = View> {
         let other = match *self {
             Self::Unary { at, .. } | Self::Binary { at, .. } => Some(at),
             Self::Convolve { .. } => None,
@@ -131,6 +94,12 @@ impl Pass {
 /// A method as passes.
 pub struct Network {
     pub passes: Vec<Pass>,
+    /// For each pass the homes with a seam that it changes.
+    pub seams: Vec<Vec<usize>>,
+    /// Where the convolutions of all passes find what they need, in their order.
+    pub places: Vec<Place>,
+    /// The rows there, of which only the start changes.
+    pub rows: Vec<Rows>,
     pub homes: Vec<Home>,
     /// For each input port.
     pub inputs: Vec<View>,
@@ -219,12 +188,6 @@ impl Network {
         }
         let works = lower(method, shapes, weights)?;
         Some(place(works, &parts(method, shapes), method.inputs.len(), shapes))
-    }
-
-    /// Taps of the pass that has most.
-    pub fn most_taps(&self) -> usize {
-        let taps = |pass: &Pass| pass.convolutions().map(|convolve| convolve.taps.len()).sum();
-        self.passes.iter().map(taps).max().unwrap_or(0)
     }
 
     /// Bytes of the weights.
@@ -407,7 +370,7 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     for (work, first) in works.into_iter().zip(firsts) {
         match work {
             Work::Convolve { parts, add, to } => {
-                let first = convolution(&parts, add.map(view), view(to), &homes, &view);
+                let first = convolution(&parts, add.map(view), view(to), &view);
                 passes.push(Pass::Convolve { first: first.into(), second: None });
             }
             Work::Unary { operation, x, to } => {
@@ -428,7 +391,12 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     }
     let passes = gather(gather(passes, join), pair);
     let inputs = (0..ports).map(view).collect();
-    Network { passes, inputs, output: view(shapes.shown[0]), length, homes }
+    let ring = |view: View| (homes[view.home].round > 0).then_some(view.home);
+    let seams = passes.iter().map(|pass| pass.targets().filter_map(ring).collect()).collect();
+    let taps = || passes.iter().flat_map(Pass::convolutions).flat_map(Convolve::places);
+    let places = taps().map(|tap| Place::new(tap, &homes)).collect();
+    let rows = taps().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
+    Network { passes, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
 }
 
 /// Makes a pass part of one before it, if nothing between them is in the way; else gives it back.
@@ -485,20 +453,14 @@ fn gather(passes: Vec<Pass>, into: impl Fn(&mut [Pass], Pass) -> Option<Pass>) -
     })
 }
 
-fn convolution(
-    parts: &[Convolved<'_>],
-    add: Option<View>,
-    to: View,
-    homes: &[Home],
-    view: &impl Fn(usize) -> View,
-) -> Convolve {
+fn convolution(parts: &[Convolved<'_>], add: Option<View>, to: View, view: &impl Fn(usize) -> View) -> Convolve {
     let mut taps = Vec::new();
     // Of each input of the sum: its part, its tap and its channel.
     let mut inputs = Vec::new();
     for part in parts {
         let view = view(part.value);
         for tap in 0..part.kernel {
-            taps.push(Tap::new(view, (part.kernel - 1 - tap) * part.dilation, &homes[view.home]));
+            taps.push(Tap { view, delay: (part.kernel - 1 - tap) * part.dilation });
             inputs.extend((0..part.inputs).map(|channel| (part, tap, channel)));
         }
     }

@@ -169,6 +169,12 @@ impl Drop for Script {
     }
 }
 
+/// From now on f32 is f32 on all devices, where GPUs would take less of it for speed.
+pub fn full_precision() {
+    // SAFETY: it has no conditions.
+    unsafe { native::ondes_full_precision() }
+}
+
 /// As long as this is there, its thread computes without gradients and without what they need.
 pub struct Inference(*mut c_void);
 

@@ -75,6 +75,7 @@ unsafe extern "C" {
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
+    pub fn ondes_full_precision();
     pub fn ondes_inference_begin() -> *mut c_void;
     pub fn ondes_inference_end(inference: *mut c_void);
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <c10/core/InferenceMode.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
@@ -178,6 +179,12 @@ const at::Tensor& first_tensor(const IValue& result) {
 } // namespace
 
 extern "C" {
+
+// cuDNN's convolutions would otherwise round f32 to TF32's 10 bits of mantissa, and sound otherwise than the CPU.
+void ondes_full_precision() {
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
+}
 
 bool ondes_script_load(
     const char* bytes,

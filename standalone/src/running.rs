@@ -1,0 +1,51 @@
+//! What runs a network, as the command line says it.
+
+use anyhow::{bail, ensure};
+use clap::{Args, ValueEnum};
+use ondes_engine::executor::{Backend, Device};
+use ondes_engine::model::{Kind, Model};
+
+/// What runs the network.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningArguments {
+    /// What runs an effect's or a codec's network. TorchScript programs are always run by libtorch
+    #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = Executor::Native)]
+    pub executor: Executor,
+    /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N. A GPU that fails meanwhile is left for the CPU
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
+    pub device: Device,
+}
+
+/// What runs a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Executor {
+    /// Our own code
+    Native,
+    /// libtorch
+    Torch,
+}
+
+impl RunningArguments {
+    /// The options that were given, by their names.
+    pub fn given(self) -> [(&'static str, bool); 2] {
+        [("--executor", self.executor != Executor::Native), ("--device", self.device != Device::Auto)]
+    }
+
+    /// What is asked for, where that model can be run so.
+    ///
+    /// # Errors
+    /// Half a line, to stand after the model's name: it cannot.
+    pub fn of(self, model: &Model) -> anyhow::Result<(Backend, Device)> {
+        let by_torch = self.executor == Executor::Torch || model.program().is_some();
+        if self.executor == Executor::Torch && model.header().kind == Kind::Instrument {
+            bail!("the model is of kind instrument, which our own code runs");
+        }
+        ensure!(
+            by_torch || self.device == Device::Auto,
+            "--device {} is for what libtorch runs; our own code, which runs this model, is for the CPU (--executor torch)",
+            self.device
+        );
+        let backend = if by_torch { Backend::Torch } else { Backend::Native };
+        Ok((backend, self.device))
+    }
+}

@@ -1,0 +1,167 @@
+//! `ondes setup-torch`: what TorchScript models run on, for this user.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ondes_engine::torch::{self, Library};
+use ondes_libtorch::{Content, Done, Error, Progress, Recipe, Source, Work};
+
+use crate::terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  ondes setup-torch
+  ondes setup-torch --from Downloads
+
+With a GPU of NVIDIA's, PyTorch 2.11.0 is taken instead where LIBTORCH leads to it:
+  pip install torch==2.11.0
+  LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') ondes setup-torch";
+
+/// Installs what TorchScript models run on: libtorch, for the CPU, and our library around it.
+///
+/// Fetches 0.54 GB once and keeps 0.46 GB, below the user's data. One that is interrupted goes on where it was.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SetupTorchArguments {
+    /// Takes the wheels from a folder that they were put into by hand, instead of fetching them
+    #[arg(long, value_name = "FOLDER")]
+    from: Option<PathBuf>,
+}
+
+/// Installs what is missing, and says what was done.
+///
+/// # Errors
+/// One line about what cannot be had, or cannot be written.
+pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
+    terminal::print(&install_library()?)?;
+    terminal::print(&install_libtorch(arguments.from.as_deref())?)?;
+    let library = Library::get()?;
+    let gpus = match library.gpus {
+        0 => "the CPU".to_owned(),
+        1 => "the CPU and a GPU".into(),
+        gpus => format!("the CPU and {gpus} GPUs"),
+    };
+    terminal::print(&format!("TorchScript models play now, on {gpus}: `ondes info MODEL.ts` tries one out"))
+}
+
+/// Puts the library that came beside this program where plugins look for it, too.
+fn install_library() -> anyhow::Result<String> {
+    let file = torch::library_file();
+    let looked = torch::libraries();
+    let Some(found) = looked.iter().find(|path| path.is_file()) else {
+        let looked: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
+        bail!(
+            "{file} did not come with this program: take the one of its release, or, from a checkout, `cargo xtask install --torch`; \
+             looked for {}",
+            looked.join(", ")
+        )
+    };
+    let folder = torch::installed().context("nothing says where this user's data are: HOME is not set")?;
+    let target = folder.join(&file);
+    let same = |a: &Path, b: &Path| Some(std::fs::read(a).ok()? == std::fs::read(b).ok()?);
+    if same(found, &target) == Some(true) {
+        return Ok(format!("{file}: already there ({})", target.display()));
+    }
+    put(found, &target).with_context(|| target.display().to_string()).map_err(|error| anyhow!("{error:#}"))?;
+    Ok(format!("{file}: {}", target.display()))
+}
+
+/// Copies a file to its place at once: who has the one before open goes on with that.
+fn put(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    std::fs::create_dir_all(folder)?;
+    let mut copy = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::copy(&mut std::fs::File::open(from)?, &mut copy)?;
+    copy.as_file().sync_all()?;
+    copy.as_file().set_permissions(std::fs::metadata(from)?.permissions())?;
+    copy.persist(to)?;
+    Ok(())
+}
+
+fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
+    let version = torch::LIBTORCH_VERSION;
+    let folder = torch::libtorch_folder().context("nothing says where this user's data are: HOME is not set")?;
+    let recipe = Recipe::published(Content::Running);
+    // A damaged one of ours is made again; others are somebody else's.
+    if let Some(found) = torch::libtorch_found().filter(|found| *found != folder.join("lib")) {
+        return Ok(format!("libtorch {version}: already there ({})", found.display()));
+    }
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        bail!(
+            "libtorch is fetched for Linux on x86-64 only: put a libtorch {version} somewhere and set LIBTORCH to it"
+        );
+    }
+    let bar = Bar::new();
+    let source = from.map_or(Source::Network, Source::Folder);
+    let done = ondes_libtorch::install(&recipe, &folder, source, |_| Ok(()), &mut |progress| bar.show(progress));
+    let done = done.map_err(|error| match error {
+        Error::Network { .. } => anyhow!("{error}; `--from FOLDER` takes wheels that were fetched otherwise"),
+        error => error.into(),
+    })?;
+    drop(bar);
+    Ok(match done {
+        Done::AlreadyThere => format!("libtorch {version}: already there ({})", folder.display()),
+        Done::Installed => format!("libtorch {version}: {}", folder.display()),
+    })
+}
+
+/// How far a wheel is. Nothing where standard error is no terminal; gone when dropped.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:32!} {bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left")
+        {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    fn show(&self, progress: Progress<'_>) {
+        let work = match progress.work {
+            Work::Fetching => "fetching",
+            Work::Checking => "checking",
+            Work::Unpacking => "unpacking",
+        };
+        let wheel = progress.wheel.split('-').next().unwrap_or_default();
+        let message = format!("{work} {wheel}");
+        if self.0.message() != message {
+            self.0.reset();
+            self.0.set_length(progress.all);
+            self.0.set_message(message);
+        }
+        self.0.set_position(progress.done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_fetched_is_what_the_engine_looks_for() {
+        assert_eq!(torch::LIBTORCH_VERSION, ondes_libtorch::VERSION);
+    }
+
+    #[test]
+    fn a_library_replaces_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("new.so"), folder.path().join("torch/lib.so"));
+        for content in ["first", "second"] {
+            std::fs::write(&from, content).unwrap();
+            put(&from, &to).unwrap();
+            assert_eq!(std::fs::read_to_string(&to).unwrap(), content);
+        }
+        assert_eq!(std::fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,75 @@
+//! `ondes setup-torch`, as far as it goes without fetching half a gigabyte.
+
+use std::fs::File;
+use std::process::{Command, Output};
+
+use crate::common::{Folder, assert_refused, library};
+
+/// The program for a user who has nothing yet; no proxy listens where it is told to look for one.
+fn command(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = folder.command(arguments);
+    command.env_remove("LIBTORCH").env("HTTPS_PROXY", "http://127.0.0.1:1");
+    command.env("XDG_DATA_HOME", folder.path("data")).env("XDG_CACHE_HOME", folder.path("cache"));
+    command.env("ONDES_TORCH_LIBRARY", folder.path("library.so"));
+    command
+}
+
+fn run(mut command: Command) -> Output {
+    command.output().expect("the program starts")
+}
+
+#[test]
+fn without_the_library_nothing_is_fetched() {
+    let folder = Folder::new();
+    let refused = run(command(&folder, &["setup-torch"]));
+    assert_refused(&refused, &["did not come with this program", "cargo xtask install --torch", "library.so"]);
+    assert!(!folder.path("data").exists());
+}
+
+#[test]
+fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("library.so"), "a library").expect("it can be written");
+    let without_network = run(command(&folder, &["setup-torch"]));
+    let said = String::from_utf8_lossy(&without_network.stderr).into_owned();
+    assert_eq!(without_network.status.code(), Some(2), "{said}");
+    assert!(said.contains("https://") && said.contains("torch-2.11.0") && said.contains("--from"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // The library is where plugins look, and once is enough.
+    let file = folder.path("data/ondes/torch").join(ondes_engine::torch::library_file());
+    assert_eq!(std::fs::read_to_string(file).expect("it was copied"), "a library");
+
+    let wheels = folder.path("wheels");
+    std::fs::create_dir(&wheels).expect("it can be made");
+    let from = |words: &[&str]| {
+        let refused = run(command(&folder, &["setup-torch", "--from", "wheels"]));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
+        assert!(String::from_utf8_lossy(&refused.stdout).contains("already there"));
+    };
+    from(&["wheels: there is no torch-2.11.0-", "https://"]);
+    let wheel = &ondes_libtorch::Recipe::published(ondes_libtorch::Content::Running).wheels[0];
+    let path = wheels.join(wheel.file());
+    std::fs::write(&path, "cut off").expect("it can be written");
+    from(&[wheel.file(), "has 7 bytes where 530604548 are published"]);
+    // As long as it should be, on a disk that does not store what is empty.
+    File::create(&path).and_then(|file| file.set_len(wheel.bytes)).expect("it can be written");
+    from(&[wheel.file(), "is not what was published", &wheel.sha256]);
+    assert!(!folder.path("data/ondes/libtorch-2.11.0-cpu").exists());
+}
+
+#[test]
+fn what_is_there_is_left_as_it_is() {
+    let (Some(library), Some(libtorch)) = (library(), std::env::var_os("LIBTORCH")) else { return };
+    let folder = Folder::new();
+    let mut command = command(&folder, &["setup-torch"]);
+    let done = run({
+        command.env("ONDES_TORCH_LIBRARY", library).env("LIBTORCH", libtorch);
+        command
+    });
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(said.contains("libtorch 2.11.0: already there") && said.contains("play now, on the CPU"), "{said}");
+    assert!(folder.path("data/ondes/torch").join(ondes_engine::torch::library_file()).is_file());
+}

@@ -1,0 +1,86 @@
+//! What was found, as Markdown.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use ondes_engine::executor::Device;
+use ondes_engine::torch::LIBTORCH_VERSION;
+
+/// Sections with tables, and how many checks failed.
+pub struct Report {
+    text: String,
+    checks: usize,
+    failures: usize,
+}
+
+impl Report {
+    /// One about that device.
+    pub fn new(device: Device) -> Self {
+        let mut text = format!("# libtorch on {device}\n\n");
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "`cargo xtask gpu-check --device {device}`, Ondes {}, libtorch {LIBTORCH_VERSION}, f32 without TF32. {}, {} threads{}.",
+            env!("CARGO_PKG_VERSION"),
+            processor(),
+            std::thread::available_parallelism().map_or(1, usize::from),
+            gpu(device).map(|gpu| format!("; {gpu}")).unwrap_or_default()
+        );
+        Self { text, checks: 0, failures: 0 }
+    }
+
+    /// Begins a section, with what it is about and the heads of its columns.
+    pub fn section(&mut self, title: &str, about: &str, columns: &[&str]) {
+        println!("{title}");
+        let rule = vec!["---"; columns.len()].join("|");
+        let _ = write!(self.text, "\n## {title}\n\n{about}\n\n| {} |\n|{rule}|\n", columns.join(" | "));
+    }
+
+    /// A row of figures.
+    pub fn row(&mut self, cells: &[String]) {
+        println!("  {}", cells.join("  "));
+        let _ = writeln!(self.text, "| {} |", cells.join(" | "));
+    }
+
+    /// A row of a check: whether it passed comes last.
+    pub fn check(&mut self, cells: &[String], passed: bool) {
+        self.checks += 1;
+        self.failures += usize::from(!passed);
+        let verdict = if passed { "yes" } else { "**no**" };
+        self.row(&[cells, &[verdict.to_owned()]].concat());
+    }
+
+    /// How many checks there were.
+    pub fn checks(&self) -> usize {
+        self.checks
+    }
+
+    /// How many of them failed.
+    pub fn failures(&self) -> usize {
+        self.failures
+    }
+
+    /// Writes it to a file, in a folder that is made.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, &self.text));
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+/// What the processor is called.
+fn processor() -> String {
+    let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| "A processor without a name".into(), |(_, name)| name.trim().into())
+}
+
+/// Name, driver and memory of a GPU, where NVIDIA's tool tells them.
+fn gpu(device: Device) -> Option<String> {
+    let Device::Cuda(number) = device else { return None };
+    let mut tool = Command::new("nvidia-smi");
+    tool.args(["--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]).arg(format!("--id={number}"));
+    let output = tool.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().replace(',', ", "))
+}

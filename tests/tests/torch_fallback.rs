@@ -1,0 +1,188 @@
+//! A GPU that fails while it plays, simulated by a library that keeps to our interface: another executor takes over, and it is said.
+//!
+//! Each test plays in a process of its own, whose environment names the library: a process opens it only once.
+
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+use std::sync::Arc;
+
+use ondes_engine::executor::{self, Backend, Device};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::realtime::{Driver, Patch, Status};
+use ondes_engine::torch::Library;
+use ondes_tests::SAMPLE_RATE;
+use ondes_tests::doubles::{Host, Wave};
+use ondes_tests::through::{EFFECT_BLOCK, untrained_effect};
+
+/// Steps that the library computes before it fails, each of a block of the effect.
+const STEPS: usize = 40;
+/// Of the cross-fade, at the effect's rate.
+const FADE: usize = SAMPLE_RATE as usize / 200;
+
+/// Has one GPU, on which sound passes as it is, until it fails; on the CPU it fails at the same step.
+const SOURCE: &str = r#"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+typedef void (*Listener)(void *context, const char *text, size_t length);
+struct Made { bool cuda; int steps; };
+static void say(Listener listener, void *context, const char *text) { listener(context, text, strlen(text)); }
+static bool about(Listener listener, void *context) { say(listener, context, "{\"gpus\":1}"); return true; }
+static bool describe(const void *b, size_t n, Listener listener, void *context) { say(listener, context, "no"); return false; }
+static bool make(const char *order, size_t length, const void *b, size_t n, void **made, Listener listener, void *context) {
+  char *text = calloc(length + 1, 1);
+  struct Made *it = calloc(1, sizeof *it);
+  memcpy(text, order, length);
+  it->cuda = strstr(text, "\"cuda:0\"") != NULL;
+  it->steps = STEPS;
+  free(text);
+  if (it->cuda && getenv("FULL")) { free(it); say(listener, context, "CUDA error: out of memory"); return false; }
+  *made = it;
+  return true;
+}
+static void release(void *made) { free(made); }
+static void device(const void *made, Listener listener, void *context) {
+  say(listener, context, ((const struct Made *)made)->cuda ? "cuda:0" : "cpu");
+}
+static size_t bytes(const void *made) { return 1000; }
+static void seed(void *made, size_t stream, unsigned long long seed) {}
+static bool run(void *made, const size_t *streams, size_t count, size_t blocks, const float *const *inputs,
+                float *const *outputs, Listener listener, void *context) {
+  struct Made *it = made;
+  if ((it->steps -= (int)blocks) < 0) { say(listener, context, "CUDA error: out of memory"); return false; }
+  memcpy(outputs[0], inputs[0], count * blocks * BLOCK * sizeof(float));
+  return true;
+}
+static const struct { unsigned version; void *functions[8]; } table = {
+  1, { about, describe, make, release, device, bytes, seed, run } };
+const void *ondes_torch_interface(void) { return &table; }
+"#;
+
+/// Plays one of the tests below in a process whose library that is.
+fn with_library(test: &str, variables: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, library) = (folder.path().join("fake.c"), folder.path().join("libfake.so"));
+    std::fs::write(&code, SOURCE).expect("it can be written");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-w"]).arg(format!("-DSTEPS={STEPS}")).arg(format!("-DBLOCK={EFFECT_BLOCK}"));
+    assert!(compile.arg("-o").arg(&library).arg(&code).status().expect("there is a compiler").success());
+    let mut child = Command::new(std::env::current_exe().expect("we are a program"));
+    child.args(["--exact", test, "--ignored", "--nocapture"]).env("ONDES_TORCH_LIBRARY", &library);
+    // Nothing of libtorch: the library needs none.
+    child.env("LIBTORCH", folder.path()).env("XDG_DATA_HOME", folder.path()).env("XDG_CACHE_HOME", folder.path());
+    let done = child.envs(variables.iter().copied()).output().expect("it starts");
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    assert!(String::from_utf8_lossy(&done.stdout).contains("1 passed"), "{test} was not found");
+}
+
+#[test]
+fn native_code_takes_over_from_a_gpu() {
+    with_library("inner_native_code_takes_over", &[]);
+}
+
+#[test]
+fn a_gpu_without_room_is_left_where_the_choice_is_ours() {
+    with_library("inner_no_room", &[("FULL", "1")]);
+}
+
+#[test]
+fn a_session_goes_on_and_says_so() {
+    with_library("inner_a_session_goes_on", &[]);
+}
+
+#[test]
+fn without_a_spare_the_reason_is_told() {
+    with_library("inner_the_reason_is_told", &[]);
+}
+
+fn options(device: Device) -> PipelineOptions {
+    PipelineOptions { source: Source::Sound, backend: Backend::Torch, device, ..PipelineOptions::default() }
+}
+
+const INPUT: Wave = Wave { frequency: 1.0 / 480.0, peak: 0.5 };
+
+#[test]
+#[ignore = "needs the library that its parent makes"]
+fn inner_native_code_takes_over() {
+    assert_eq!(Library::get().expect("it opens").gpus, 1);
+    let model = untrained_effect(1);
+    for device in [Device::Auto, Device::Cuda(0)] {
+        let mut pipeline = Pipeline::new(&model, &options(device)).expect("it plays");
+        assert_eq!(pipeline.executor(), "torch cuda:0");
+        let latency = pipeline.latency_samples();
+        let failure = STEPS * EFFECT_BLOCK;
+        let input: Vec<f32> = (0..2 * failure as u64).map(|number| INPUT.at(number)).collect();
+        let mut heard = vec![0.0; input.len()];
+        pipeline.process(&input, &mut heard);
+        let sound = &heard[latency..];
+        for (number, (heard, input)) in sound.iter().zip(&input).take(failure).enumerate() {
+            assert_eq!(heard, input, "sample {number}");
+        }
+        // From there on what our own code makes of the same, beginning in silence.
+        let mut native = Pipeline::new(&model, &PipelineOptions { backend: Backend::Native, ..options(device) });
+        let native = native.as_mut().expect("it plays");
+        let mut alone = vec![0.0; input.len() - failure];
+        native.process(&input[failure..], &mut alone);
+        let (sound, alone) = (&sound[failure - 1..], &alone[latency..]);
+        for (number, (heard, alone)) in sound[1..].iter().zip(alone).enumerate() {
+            let share = ((number + 1) as f32 / FADE as f32).min(1.0);
+            let due = sound[0] + share * (alone - sound[0]);
+            assert!((heard - due).abs() < 1e-6, "sample {number} after the failure: {heard}, due {due}");
+        }
+        let said = pipeline.executor();
+        assert!(said.starts_with("native ") && said.contains("since torch cuda:0 failed (CUDA error: out of memory)"));
+        let notice = executor::noticed().expect("it is said");
+        assert!(notice.contains("CUDA error: out of memory") && notice.contains("native"), "{notice}");
+    }
+}
+
+#[test]
+#[ignore = "needs the library that its parent makes"]
+fn inner_no_room() {
+    let model = untrained_effect(1);
+    let pipeline = Pipeline::new(&model, &options(Device::Auto)).expect("it plays");
+    assert!(pipeline.executor().starts_with("native "), "{}", pipeline.executor());
+    assert!(executor::noticed().expect("it is said").contains("out of memory"));
+    let refused = Pipeline::new(&model, &options(Device::Cuda(0))).err().expect("it is what was asked for");
+    assert!(refused.to_string().contains("out of memory"), "{refused}");
+    let refused = Pipeline::new(&model, &options(Device::Cuda(3))).err().expect("there is only one");
+    assert!(refused.to_string().contains("cuda:3"), "{refused}");
+}
+
+/// A host whose effect is run by the library.
+fn host(device: Device) -> Host {
+    let patch = Patch::new(Arc::new(untrained_effect(1)), options(device)).expect("it plays");
+    let mut host = Host::new(patch, Driver::Worker { latency: Some(1_024) }, 256);
+    host.input = Some(INPUT);
+    host
+}
+
+#[test]
+#[ignore = "needs the library that its parent makes"]
+fn inner_a_session_goes_on() {
+    let mut host = host(Device::Cuda(0));
+    host.play(5);
+    assert_eq!((host.remote.notice(), host.remote.status()), (None, Status::Ready));
+    host.play_until("it is said", |host| host.remote.notice().is_some());
+    let notice = host.remote.notice().expect("it is said");
+    assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); native"), "{notice}");
+    let begun = host.heard.len();
+    host.play(20);
+    assert_eq!(host.remote.status(), Status::Ready);
+    assert!(host.heard[begun..].iter().any(|sample| sample.abs() > 0.01), "it plays on");
+}
+
+#[test]
+#[ignore = "needs the library that its parent makes"]
+fn inner_the_reason_is_told() {
+    let mut host = host(Device::Cpu);
+    host.play_until("the host hears of it", |host| matches!(host.remote.status(), Status::Failed(_)));
+    let Status::Failed(reason) = host.remote.status() else { unreachable!("it was just seen") };
+    assert!(reason.starts_with("the model broke down: CUDA error: out of memory; it stays silent"), "{reason}");
+}
