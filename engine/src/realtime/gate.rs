@@ -16,9 +16,18 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Nanoseconds that this thread has spent in audio callbacks that are over, whoever plays in them; wraps around.
-pub(super) fn spent_ns() -> u64 {
-    SPENT_NS.get()
+/// What one thread has spent in audio callbacks that are over, whoever plays in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// Which thread: no two that live have the same number.
+    pub thread: usize,
+    /// Nanoseconds; wraps around.
+    pub ns: u64,
+}
+
+/// What this thread has spent.
+pub(super) fn spent() -> Spent {
+    SPENT_NS.with(|ns| Spent { thread: std::ptr::from_ref(ns).addr(), ns: ns.get() })
 }
 
 /// Runs an audio callback: subnormal numbers, which would cost a hundred times the others, count as zero. A session enters by
