@@ -304,6 +304,10 @@ fn sounds_as_the_clap_does_and_saves_the_same() {
     let classes = classes(&factory);
     let names: Vec<&str> = classes.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["Ondes", "Ondes FX"]);
+    // Projects and presets find the plugins by these, so they never change.
+    let ids: Vec<String> =
+        classes.iter().map(|(_, id)| id.iter().map(|byte| format!("{byte:02X}")).collect()).collect();
+    assert_eq!(ids, ["D2832EC03E945937819AFEB1EEE27629", "1E84D1BD68105DC8AC482C228F2986D7"]);
     let input: Vec<f32> = (0..24_000).map(|n| 0.3 * (n as f32 * 0.043).sin()).collect();
     for ((_, class), id) in classes.iter().zip([INSTRUMENT, EFFECT]) {
         // First both begin with a state of the CLAP, then with one of the VST3.
@@ -330,5 +334,22 @@ fn sounds_as_the_clap_does_and_saves_the_same() {
             assert!((host.value(name) - value).abs() < 1e-6);
             before = played.state;
         }
+    }
+}
+
+#[test]
+fn a_preset_is_a_state() {
+    let factory = factory();
+    let classes = classes(&factory);
+    let presets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/presets/");
+    for ((_, class), (preset, model)) in classes.iter().zip([("harp", "Plucked"), ("singing-diodes", "Overdrive")]) {
+        let preset = std::fs::read(format!("{presets}{preset}.ondes-preset")).unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&preset).unwrap();
+        let played = play(&factory, class, &preset, &vec![0.1; 24_000], 512, ("Macro 2", 9_001, 0.9));
+        assert!(energy(&played.sound) > 1e-7);
+        let state = content(&played.state);
+        assert_eq!(state["fields"]["ondes"]["model"]["name"], model);
+        let (gain, wanted) = (&state["params"]["output_gain"]["f32"], &said["parameters"]["output_gain"]);
+        assert!((gain.as_f64().unwrap() - wanted.as_f64().unwrap_or(0.0)).abs() < 1e-6, "{gain}, not {wanted}");
     }
 }

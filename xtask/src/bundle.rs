@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::process::{build, cargo, from_root, library, output, root};
+use crate::vst3_presets;
 
 /// The bundles by their names.
 const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
@@ -21,7 +22,10 @@ fn places(system: &str, processor: &str) -> [String; 2] {
     }
 }
 
-/// Builds the plugin optimised and bundles it in `target/bundled`.
+/// The folder of presets for VST3 hosts, beside the bundles.
+const PRESETS: &str = "VST3 Presets";
+
+/// Builds the plugin optimised and bundles it in `target/bundled`, with its presets for VST3 hosts.
 pub fn bundle() -> anyhow::Result<PathBuf> {
     let arguments = ["build", "--release", "--package", "ondes-plugin", "--lib"];
     // Names of functions and lines are of no use to a DAW.
@@ -42,7 +46,10 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
             describe(&target)?;
         }
     }
-    for name in BUNDLES {
+    let presets = folder.join(PRESETS);
+    remove(&presets)?;
+    vst3_presets::write(&root().join("assets/presets"), &presets)?;
+    for name in BUNDLES.into_iter().chain([PRESETS]) {
         println!("bundled: {}", from_root(&folder.join(name)));
     }
     Ok(folder)
@@ -51,13 +58,18 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
 /// Bundles the plugin and puts it where DAWs look, for this user.
 pub fn install() -> anyhow::Result<()> {
     let folder = bundle()?;
-    let Some(targets) = homes(std::env::consts::OS) else { bail!("nothing says where this user's plugins are") };
+    let system = std::env::consts::OS;
+    let Some((targets, presets)) = homes(system).zip(vst3_presets::home(system)) else {
+        bail!("nothing says where this user's plugins are")
+    };
     for (name, target) in BUNDLES.iter().zip(targets) {
         let target = target.join(name);
         remove(&target)?;
         copy_all(&folder.join(name), &target)?;
         println!("installed: {}", target.display());
     }
+    copy_all(&folder.join(PRESETS), &presets)?;
+    println!("installed: presets for VST3 hosts in {}", presets.display());
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod process;
 mod setup;
 mod test;
 mod train;
+mod vst3_presets;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, mpsc};
 use clap_sys::ext::params::{
     CLAP_EXT_PARAMS, CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_STEPPED, clap_param_info, clap_plugin_params,
 };
+use clap_sys::ext::state::CLAP_EXT_STATE;
 use clap_sys::ext::tail::{CLAP_EXT_TAIL, clap_plugin_tail};
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
@@ -27,7 +28,7 @@ use nice_plug::wrapper::clap::Wrapper;
 use ondes_instance::shared::Shared;
 
 use super::turns::{Parameter, Turns};
-use crate::preset::loading;
+use crate::preset::{loading, restoring};
 
 /// Asks an instance who it is; the answer goes where this says. The framework hides the plugins that it makes, but lets them do
 /// tasks of their own kind: this is the only one.
@@ -49,7 +50,7 @@ pub struct Shell {
     /// What the host sees. The first field: its address is the shell's.
     plugin: clap_plugin,
     /// The framework's.
-    inner: clap_plugin,
+    pub(crate) inner: clap_plugin,
     /// Who holds it; lives longer than this.
     pub(crate) host: *const clap_host,
     /// What window, state and player share.
@@ -170,6 +171,9 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     let name = unsafe { CStr::from_ptr(id) };
     if loading::IDS.contains(&name) {
         return loading::extension();
+    }
+    if name == CLAP_EXT_STATE {
+        return restoring::extension();
     }
     if name == CLAP_EXT_TAIL {
         return from_ref(&TAIL).cast();

@@ -6,17 +6,17 @@ use std::ptr;
 use clap_sys::ext::preset_load::{
     CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load, clap_plugin_preset_load,
 };
-use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
+use clap_sys::ext::state::clap_plugin_state;
 use clap_sys::factory::preset_discovery::{
     CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, clap_preset_discovery_location_kind,
 };
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
-use clap_sys::stream::{clap_istream, clap_ostream};
+use ondes_instance::preset::Preset;
 use ondes_instance::preset::file::Fault;
 use ondes_instance::preset::list::Origin;
 
-use super::{c_string, guarded, state};
+use super::{c_string, guarded, restoring, state, streams};
 use crate::clap::shell::Shell;
 
 /// The ids by which hosts ask for [`extension`], the newer one first.
@@ -31,7 +31,7 @@ pub fn extension() -> *const c_void {
 }
 
 /// Why a preset is not played.
-struct Refusal {
+pub struct Refusal {
     os_error: i32,
     reason: String,
 }
@@ -68,7 +68,7 @@ pub unsafe fn load(
 ) -> bool {
     guarded(false, || {
         // SAFETY: as the caller's.
-        let loaded = unsafe { put(plugin, kind, location, key) };
+        let loaded = unsafe { find_and_put(plugin, kind, location, key) };
         // SAFETY: as the caller's; the host's functions may be called after it has given an extension.
         unsafe {
             let Some(host_side) = host_side(host) else { return loaded.is_ok() };
@@ -101,7 +101,7 @@ unsafe fn host_side<'a>(host: *const clap_host) -> Option<&'a clap_host_preset_l
 
 /// # Safety
 /// As of [`load`].
-unsafe fn put(
+unsafe fn find_and_put(
     plugin: *const clap_plugin,
     kind: clap_preset_discovery_location_kind,
     location: *const c_char,
@@ -117,59 +117,36 @@ unsafe fn put(
     let origin = origin.ok_or_else(|| Fault::Unknown.to_string())?;
     let preset =
         origin.read().map_err(|refused| Refusal { os_error: refused.fault.os_error(), reason: refused.to_string() })?;
+    // SAFETY: the caller's.
+    unsafe {
+        let functions = restoring::frameworks(plugin).ok_or_else(|| refusal(&preset))?;
+        put(plugin, functions, &preset)
+    }
+}
+
+/// Plays a preset: puts it into what the plugin saves, and loads that.
+///
+/// # Errors
+/// When it is for the other plugin, its model is missing, or the plugin does not take it; then nothing has changed.
+///
+/// # Safety
+/// The plugin is alive, the functions are the framework's for it, and this is its main thread.
+pub unsafe fn put(plugin: *const clap_plugin, functions: &clap_plugin_state, preset: &Preset) -> Result<(), Refusal> {
     // SAFETY: the plugin is alive, and so are its descriptor and what is in it.
-    let id = unsafe { plugin.as_ref().and_then(|plugin| plugin.desc.as_ref()).map(|desc| desc.id).and_then(text) };
-    if id != Some(preset.product.id()) {
+    let id = unsafe { plugin.as_ref().and_then(|plugin| plugin.desc.as_ref()).map(|desc| CStr::from_ptr(desc.id)) };
+    if id.and_then(|id| id.to_str().ok()) != Some(preset.product.id()) {
         return Err(format!("{}: {}", preset.name, Fault::Elsewhere(preset.product)).into());
     }
     preset.sound.selection.model.find().map_err(|missing| format!("{}: {missing}", preset.name))?;
-
-    let refusal = || format!("{}: the plugin does not take it", preset.name);
-    // SAFETY: the plugin is alive; what it gives for this id is of that type, or null.
-    let functions = unsafe {
-        let get = plugin.as_ref().and_then(|plugin| plugin.get_extension).ok_or_else(refusal)?;
-        get(plugin, CLAP_EXT_STATE.as_ptr()).cast::<clap_plugin_state>().as_ref().ok_or_else(refusal)?
-    };
-    let (save, take) = functions.save.zip(functions.load).ok_or_else(refusal)?;
-    let mut saved: Vec<u8> = Vec::new();
-    let into = clap_ostream { ctx: ptr::from_mut(&mut saved).cast(), write: Some(write) };
-    // SAFETY: the stream lives longer than the call.
-    if !unsafe { save(plugin, &raw const into) } {
-        return Err(refusal().into());
-    }
-    let bytes = state::with(&saved, &preset).map_err(|error| format!("{}: {error}", preset.name))?;
-    let mut left = bytes.as_slice();
-    let from = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read) };
-    // SAFETY: the stream lives longer than the call.
-    if unsafe { take(plugin, &raw const from) } { Ok(()) } else { Err(refusal().into()) }
+    // SAFETY: the caller's.
+    let saved = unsafe { streams::saved(plugin, functions) }.ok_or_else(|| refusal(preset))?;
+    let bytes = state::with(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
+    // SAFETY: the caller's.
+    if unsafe { streams::load(plugin, functions, &bytes) } { Ok(()) } else { Err(refusal(preset)) }
 }
 
-/// Adds to a vector of bytes.
-unsafe extern "C" fn write(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
-    let Ok(length) = usize::try_from(size) else { return -1 };
-    // SAFETY: only `put` makes such streams, around a vector; the plugin gives that many bytes.
-    let (bytes, from) = unsafe {
-        if from.is_null() || length == 0 {
-            return 0;
-        }
-        (&mut *(*stream).ctx.cast::<Vec<u8>>(), std::slice::from_raw_parts(from.cast::<u8>(), length))
-    };
-    guarded(-1, || {
-        bytes.extend_from_slice(from);
-        length as i64
-    })
-}
-
-/// Takes from the front of a slice.
-unsafe extern "C" fn read(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
-    // SAFETY: only `put` makes such streams, around a slice.
-    let left = unsafe { &mut *(*stream).ctx.cast::<&[u8]>() };
-    let length = left.len().min(usize::try_from(size).unwrap_or(usize::MAX));
-    let (now, later) = left.split_at(length);
-    // SAFETY: the plugin has room for that many bytes, which are not these.
-    unsafe { ptr::copy_nonoverlapping(now.as_ptr(), to.cast(), length) };
-    *left = later;
-    length as i64
+fn refusal(preset: &Preset) -> Refusal {
+    format!("{}: the plugin does not take it", preset.name).into()
 }
 
 #[cfg(test)]
@@ -177,9 +154,10 @@ mod tests {
     use std::cell::RefCell;
 
     use clap_sys::entry::clap_plugin_entry;
+    use clap_sys::ext::state::CLAP_EXT_STATE;
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
     use clap_sys::version::CLAP_VERSION;
-    use ondes_instance::preset::{Preset, Product, store};
+    use ondes_instance::preset::{Product, file, store};
 
     use super::*;
 
@@ -268,15 +246,23 @@ mod tests {
             (fine, self.host.told.take())
         }
 
-        fn state(&self) -> serde_json::Value {
-            let mut saved: Vec<u8> = Vec::new();
-            let into = clap_ostream { ctx: ptr::from_mut(&mut saved).cast(), write: Some(write) };
+        /// What a host is given for states.
+        fn functions(&self) -> &clap_plugin_state {
             // SAFETY: the plugin is alive and has this extension.
             unsafe {
                 let get = (*self.plugin).get_extension.unwrap();
-                let functions = get(self.plugin, CLAP_EXT_STATE.as_ptr()).cast::<clap_plugin_state>();
-                assert!((*functions).save.unwrap()(self.plugin, &raw const into));
+                &*get(self.plugin, CLAP_EXT_STATE.as_ptr()).cast::<clap_plugin_state>()
             }
+        }
+
+        fn restore(&self, bytes: &[u8]) -> bool {
+            // SAFETY: the plugin is alive, and this is the thread that made it.
+            unsafe { streams::load(self.plugin, self.functions(), bytes) }
+        }
+
+        fn state(&self) -> serde_json::Value {
+            // SAFETY: the plugin is alive.
+            let saved = unsafe { streams::saved(self.plugin, self.functions()) }.unwrap();
             let mut state: serde_json::Value = serde_json::from_slice(&saved[8..]).unwrap();
             state["fields"] = serde_json::from_str(state["fields"]["ondes"].as_str().unwrap()).unwrap();
             state
@@ -335,5 +321,27 @@ mod tests {
         let path = store::save(folder.path(), &lost, true).unwrap();
         refused(file, path.to_str(), None, "is missing");
         assert_eq!(instance.state(), state, "what cannot be played changes nothing");
+    }
+
+    #[test]
+    fn a_preset_is_taken_for_a_state() {
+        let instance = Instance::new(Product::Instrument);
+        let preset = |key: &str| Origin::Factory(key.into()).read().unwrap();
+        let bytes = |preset: &Preset| file::serialize(preset).unwrap();
+        assert!(instance.restore(&bytes(&preset("breathy-solo"))));
+        let state = instance.state();
+        assert_eq!(state["fields"]["model"]["name"], "Wind");
+        // A state of its own is still one.
+        // SAFETY: the plugin is alive.
+        let saved = unsafe { streams::saved(instance.plugin, instance.functions()) }.unwrap();
+        assert!(instance.restore(&bytes(&preset("harp"))) && instance.state() != state);
+        assert!(instance.restore(&saved));
+        assert_eq!(instance.state(), state);
+        // What is neither changes nothing.
+        let harp = bytes(&preset("harp"));
+        for wrong in [&bytes(&preset("shadow-bow")), &harp[..harp.len() / 2], &saved[..20], b"{}", b""] {
+            assert!(!instance.restore(wrong));
+            assert_eq!(instance.state(), state);
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! For hosts that show presets themselves: [`discovery`] tells which there are, and [`loading`] plays one of them, put
-//! into the plugin's own [`state`].
+//! into the plugin's own [`state`]. Hosts that know presets only as states find that [`restoring`] takes them too.
 
 #[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
 pub mod discovery;
 #[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
 pub mod loading;
+#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
+pub mod restoring;
 pub mod state;
+#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
+mod streams;
 
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
