@@ -3,7 +3,7 @@
 use ondes_kernels::FRAMES_OF_A_VECTOR;
 
 /// Frames computed at a time: enough to spread what a pass costs, few enough that a pass stays in the nearest cache.
-pub const CHUNK: usize = 64;
+pub const CHUNK: usize = 128;
 
 /// The place of a signal, `[channel][frame]`. Frames of a chunk lie one after another from [`Home::now`] on, and so do those
 /// that lie `delay` frames before them.
