@@ -141,6 +141,49 @@ impl TryFrom<String> for Device {
     }
 }
 
+/// In what libtorch computes: weights, states and what goes through. Sound goes in and comes out in f32. Written `f32`, `f16` or `bf16`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 24 significant bits.
+    #[default]
+    F32,
+    /// 11 significant bits, up to 65,504.
+    F16,
+    /// 8 significant bits, as far as f32.
+    Bf16,
+}
+
+impl Precision {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
+
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|precision| precision.name() == text);
+        known.ok_or_else(|| format!("{text:?} is no precision: f32, f16 or bf16"))
+    }
+}
+
 /// How a method is to be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
@@ -148,6 +191,8 @@ pub struct Running {
     pub backend: Backend,
     /// Where, if by libtorch.
     pub device: Device,
+    /// In what, if by libtorch.
+    pub precision: Precision,
     /// With which arithmetic, if by our own code.
     pub kernels: Kernels,
 }
@@ -172,23 +217,24 @@ impl Running {
             Device::Auto => Device::Cpu,
             device => device,
         };
-        let on = |device| Runner::new(model, method, device, streams, blocks);
+        let on = |device, precision| Runner::new(model, method, device, precision, streams, blocks);
         if device == Device::Cpu {
-            return Ok(Box::new(on(device)?));
+            return Ok(Box::new(on(device, self.precision)?));
         }
         // Made beforehand: when the GPU fails there is no time.
         let spare = match model.program() {
-            Some(_) => on(Device::Cpu).map(|runner| Box::new(runner) as Box<dyn Execute>),
+            // In f32: not every CPU is fast in less.
+            Some(_) => on(Device::Cpu, Precision::F32).map(|runner| Box::new(runner) as Box<dyn Execute>),
             None => self.native(model, method, streams, blocks),
         };
-        match (on(device), spare) {
+        match (on(device, self.precision), spare) {
             (Ok(first), Ok(spare)) => {
                 let rate = model.header().sample_rate;
                 Ok(Box::new(Fallback::new(first, spare, method, rate, streams, blocks)))
             }
             (Ok(first), Err(_)) => Ok(Box::new(first)),
             // Where the choice is ours, a GPU that does not want to is no reason to be silent.
-            (Err(why), Ok(spare)) if self.device == Device::Auto => {
+            (Err(why), Ok(spare)) if self.device == Device::Auto && self.precision == Precision::F32 => {
                 notice(&format!("{device} cannot be used ({why}); {} plays", spare.name()));
                 Ok(spare)
             }
@@ -220,7 +266,7 @@ pub fn noticed() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Device;
+    use super::{Device, Precision};
 
     #[test]
     fn a_device_is_read_as_it_is_written() {
@@ -230,5 +276,15 @@ mod tests {
         for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:256"] {
             assert!(text.parse::<Device>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_precision_is_read_as_it_is_written() {
+        for precision in Precision::ALL {
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+            // The library reads the same words.
+            assert_eq!(serde_json::to_string(&precision).unwrap(), format!("{:?}", precision.name()));
+        }
+        assert_eq!("f8".parse::<Precision>(), Err("\"f8\" is no precision: f32, f16 or bf16".into()));
     }
 }

@@ -57,8 +57,9 @@ pub static BUNDLED: [Bundled; 6] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reference {
-    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model. Empty for whichever bundled model has the name,
-    /// also when that was trained anew.
+    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model. Of a model with smaller sizes that of the whole
+    /// ([`Model::whole_hash`]), so that it is the same one with others or none. Empty for whichever bundled model has the
+    /// name, also when that was trained anew.
     pub hash: String,
     /// Name to show.
     pub name: String,
@@ -75,10 +76,17 @@ impl Reference {
     #[must_use]
     pub fn to(model: &Model, path: Option<PathBuf>) -> Self {
         let name = model.header().card.name.clone();
-        Self { hash: model.content_hash().into(), name, path, embedded: None }
+        Self { hash: model.whole_hash().into(), name, path, embedded: None }
     }
 
-    /// Finds the model: among the bundled ones, in its file, in the user's folders, in the project. Where a bundled model was
+    /// Whether this is the model that is meant, with whatever smaller sizes. Older projects have the hash of all that a file
+    /// holds.
+    #[must_use]
+    pub fn is_to(&self, model: &Model) -> bool {
+        [model.whole_hash(), model.content_hash()].contains(&self.hash.as_str())
+    }
+
+    /// Finds the model: in its file, among the bundled ones, in the user's folders, in the project. Where a bundled model was
     /// meant that has been trained anew since, its successor is found; [`Reference::replaced`] tells.
     ///
     /// # Errors
@@ -89,20 +97,21 @@ impl Reference {
             let missing = || Missing { name: self.name.clone(), looked: vec!["the bundled models".into()] };
             return named.map(|bundled| (bundled.model(), None)).ok_or_else(missing);
         }
-        if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| model.content_hash() == self.hash) {
-            return Ok((model, None));
-        }
         let mut looked = Vec::new();
         if let Some(path) = &self.path {
             match torch::open_known(path, &self.hash).map(|opened| opened.model) {
-                Ok(model) if model.content_hash() == self.hash => return Ok((model.into(), Some(path.clone()))),
+                Ok(model) if self.is_to(&model) => return Ok((model.into(), Some(path.clone()))),
                 Ok(_) => looked.push(format!("{}: another model", path.display())),
                 Err(error) => looked.push(error.to_string()),
             }
         }
+        if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| self.is_to(model)) {
+            return Ok((model, None));
+        }
         for folder in folders() {
-            let found =
-                files(&folder).into_iter().find(|path| facts(path).is_some_and(|facts| facts.hash == self.hash));
+            let found = files(&folder)
+                .into_iter()
+                .find(|path| facts(path).is_some_and(|facts| [&facts.hash, &facts.whole_hash].contains(&&self.hash)));
             if let Some(path) = found
                 && let Ok(model) = file::read(&path)
             {
@@ -122,14 +131,14 @@ impl Reference {
     /// What the user is told where the model that was found is not the one that was meant, but its successor.
     #[must_use]
     pub fn replaced(&self, found: &Model) -> Option<String> {
-        let other = !self.hash.is_empty() && self.hash != found.content_hash();
+        let other = !self.hash.is_empty() && !self.is_to(found);
         other.then(|| format!("“{}” was trained anew since this was saved: it may sound different", self.name))
     }
 
     fn unpack(&self) -> Option<Model> {
         let text = self.embedded.as_ref().filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
         let model = file::parse(&BASE64_STANDARD.decode(text).ok()?).ok()?;
-        (model.content_hash() == self.hash).then_some(model)
+        self.is_to(&model).then_some(model)
     }
 }
 
@@ -195,8 +204,10 @@ type Marked = (Mark, Arc<Facts>);
 /// What a list tells of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// Hash of its content, as in [`Reference::hash`].
+    /// Hash of its content ([`Model::content_hash`]).
     pub hash: String,
+    /// That of its content without smaller sizes ([`Model::whole_hash`]), as in [`Reference::hash`].
+    pub whole_hash: String,
     /// What it is to a player.
     pub kind: Kind,
     /// Who made it and how good it is.
@@ -208,7 +219,8 @@ impl Facts {
     #[must_use]
     pub fn of(model: &Model) -> Self {
         let header = model.header();
-        Self { hash: model.content_hash().into(), kind: header.kind, card: header.card.clone() }
+        let (hash, whole_hash) = (model.content_hash().into(), model.whole_hash().into());
+        Self { hash, whole_hash, kind: header.kind, card: header.card.clone() }
     }
 }
 
@@ -263,6 +275,35 @@ mod tests {
         }
         let other = Reference { name: "Old Bell".into(), ..Reference::default() };
         assert_eq!(other.find().unwrap_err().looked, ["the bundled models"]);
+    }
+
+    #[test]
+    fn smaller_sizes_do_not_make_it_another_model() {
+        let mut held = 0;
+        for bundled in &BUNDLED {
+            let model = bundled.model();
+            let header = model.header().without_variants();
+            let mut weights = ondes_engine::model::Weights::default();
+            model.weights().of(&header.methods).for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
+            let whole = Model::new(header, weights).unwrap();
+            held += model.header().variants.len();
+            // Saved before the file held sizes, or by a version that took all of the file for the model.
+            for hash in [whole.content_hash(), model.content_hash()] {
+                let reference = Reference { hash: hash.into(), name: "Another Name".into(), ..Reference::default() };
+                let (found, _) = reference.find().unwrap();
+                assert_eq!((found.content_hash(), reference.replaced(&found)), (model.content_hash(), None));
+            }
+            assert_eq!(Reference::to(&model, None).hash, whole.content_hash());
+
+            // A file of the user's with the same whole is found where it was, rather than the bundled one.
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("mine.ondes");
+            file::write(&whole, &path).unwrap();
+            let mine = Reference::to(&model, Some(path.clone()));
+            let (found, there) = mine.find().unwrap();
+            assert_eq!((found.content_hash(), there), (whole.content_hash(), Some(path)));
+        }
+        assert!(held > 0, "bundled models hold smaller sizes");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::chain::ImpulseFile;
-use ondes_engine::executor::{Backend, Device};
+use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Quality, Remote, Status};
@@ -95,7 +95,7 @@ struct Inner {
     /// What the engine has said of the model while it plays, and the user knows.
     dismissed: Option<String>,
     /// What runs the network, and where.
-    running: (Backend, Device),
+    running: (Backend, Device, Precision),
     /// What is played again after a model that is only auditioned, and what a project saves meanwhile.
     before: Option<Kept>,
 }
@@ -284,9 +284,9 @@ impl Shared {
         match found {
             Ok((model, path)) => {
                 let embedded = inner.saved.model.embedded.take();
-                let embedded = embedded.filter(|_| inner.saved.model.hash == model.content_hash());
+                let embedded = embedded.filter(|_| inner.saved.model.is_to(&model));
                 // They are another model's, unless a bundled one was known by its name alone.
-                if !inner.saved.model.hash.is_empty() && inner.saved.model.hash != model.content_hash() {
+                if !inner.saved.model.hash.is_empty() && !inner.saved.model.is_to(&model) {
                     inner.saved.latents.clear();
                 }
                 inner.saved.model = Reference { embedded, ..Reference::to(&model, path) };
@@ -346,10 +346,11 @@ impl Shared {
         }
     }
 
-    /// Runs the network of an effect or a codec by that, there. It is not kept with the project.
-    pub fn set_running(&self, backend: Backend, device: Device) {
+    /// Runs the network of an effect or a codec by that, there, in that precision. It is not kept with the project.
+    pub fn set_running(&self, backend: Backend, device: Device, precision: Precision) {
         let mut inner = self.inner();
-        if std::mem::replace(&mut inner.running, (backend, device)) != (backend, device) {
+        let running = (backend, device, precision);
+        if std::mem::replace(&mut inner.running, running) != running {
             self.load(&mut inner);
         }
     }
@@ -519,8 +520,9 @@ impl Shared {
             );
         }
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
-        let (backend, device) = inner.running;
-        let options = PipelineOptions { source, oversampling, size, backend, device, ..PipelineOptions::default() };
+        let (backend, device, precision) = inner.running;
+        let options =
+            PipelineOptions { source, oversampling, size, backend, device, precision, ..PipelineOptions::default() };
         let due = self.retell.clone();
         let make = move || match Patch::new(model, options) {
             Ok(patch) => Ok(Arc::new(Retold { patch: Arc::new(patch), due }) as Arc<_>),
@@ -781,7 +783,7 @@ impl Kept {
         // These are the project's, not a sound's.
         let mut saved =
             Saved { look: Look::default(), pad: None, compare: None, controllers: BTreeMap::new(), ..saved };
-        let known = known.filter(|(model, _)| model.content_hash() == saved.model.hash);
+        let known = known.filter(|(model, _)| saved.model.is_to(model));
         match known.map_or_else(|| saved.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {
                 let notice = saved.model.replaced(&model);

@@ -443,6 +443,6 @@ fn only_what_suits_the_model_is_offered() {
     assert_eq!(names(&track.desk), all);
     let shared = Shared::new(Product::Instrument, || {});
     let desk = Desk::new(shared, Arc::new(Panel::new(Product::Instrument)), Entries::new(None));
-    assert_eq!(names(&desk), ["Bass", "Middle", "Treble", "Cabinet", "Block DC"]);
+    assert_eq!(names(&desk), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: whole"]);
     assert!(!desk.view().chain.unwrap().takes_sounds);
 }

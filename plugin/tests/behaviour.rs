@@ -309,7 +309,7 @@ fn a_model_travels_with_the_project() {
     let mut host = Host::new(INSTRUMENT);
     let saved = with_selection(&host.save(), |selection| {
         selection["model"] = serde_json::json!({
-            "hash": model.content_hash(),
+            "hash": model.whole_hash(),
             "name": "Traveller",
             "embedded": ondes_instance::library::pack(&model).unwrap(),
         });
@@ -383,7 +383,7 @@ fn a_bundled_model_of_an_older_training_is_followed_by_its_successor() {
     host.activate(48_000.0, 256);
     assert!(energy(&host.play(24_000, 256, &[(0, Do::On(60, 0.8))], None)) > 1e-6);
     let again = content(&host.save())["fields"]["ondes"].clone();
-    assert_eq!(again["model"]["hash"], BUNDLED[1].model().content_hash());
+    assert_eq!(again["model"]["hash"], BUNDLED[1].model().whole_hash());
     assert_eq!(again["macros"][0], "room", "what macros turn stays");
 
     // The same, as a window sees it.

@@ -1,8 +1,9 @@
 //! What runs a network, as the command line says it.
 
 use anyhow::{bail, ensure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use ondes_engine::executor::{Backend, Device};
+use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Kind, Model};
 
 /// What runs the network.
@@ -14,6 +15,13 @@ pub struct RunningArguments {
     /// Where libtorch computes: auto (a GPU where there is one), cpu or cuda:N. A GPU that fails meanwhile is left for the CPU
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
     pub device: Device,
+    /// In what libtorch computes: f16 and bf16 take half the memory and are less exact; they are meant for GPUs
+    #[arg(long, value_name = "PRECISION", default_value_t = Precision::F32, value_parser = precisions())]
+    pub precision: Precision,
+}
+
+fn precisions() -> impl TypedValueParser<Value = Precision> {
+    PossibleValuesParser::new(Precision::ALL.map(Precision::name)).try_map(|name| name.parse())
 }
 
 /// What runs a network.
@@ -27,15 +35,19 @@ pub enum Executor {
 
 impl RunningArguments {
     /// The options that were given, by their names.
-    pub fn given(self) -> [(&'static str, bool); 2] {
-        [("--executor", self.executor != Executor::Native), ("--device", self.device != Device::Auto)]
+    pub fn given(self) -> [(&'static str, bool); 3] {
+        [
+            ("--executor", self.executor != Executor::Native),
+            ("--device", self.device != Device::Auto),
+            ("--precision", self.precision != Precision::F32),
+        ]
     }
 
     /// What is asked for, where that model can be run so.
     ///
     /// # Errors
     /// Half a line, to stand after the model's name: it cannot.
-    pub fn of(self, model: &Model) -> anyhow::Result<(Backend, Device)> {
+    pub fn of(self, model: &Model) -> anyhow::Result<(Backend, Device, Precision)> {
         let by_torch = self.executor == Executor::Torch || model.program().is_some();
         if self.executor == Executor::Torch && model.header().kind == Kind::Instrument {
             bail!("the model is of kind instrument, which our own code runs");
@@ -45,7 +57,12 @@ impl RunningArguments {
             "--device {} is for what libtorch runs; our own code, which runs this model, is for the CPU (--executor torch)",
             self.device
         );
+        ensure!(
+            by_torch || self.precision == Precision::F32,
+            "--precision {} is for what libtorch runs; our own code, which runs this model, computes as its file says (--executor torch)",
+            self.precision
+        );
         let backend = if by_torch { Backend::Torch } else { Backend::Native };
-        Ok((backend, self.device))
+        Ok((backend, self.device, self.precision))
     }
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use ondes_engine::model::{Control, Kind, Model};
+use ondes_engine::model::{Control, Kind, Model, Op};
 use ondes_engine::pipeline::{
-    Action, ControlId, Cue, Ensemble, Pipeline, PipelineError, PipelineOptions, Playable, Turn, controls, latents,
+    Action, ControlId, Cue, Ensemble, Pipeline, PipelineError, PipelineOptions, Playable, Start, Turn, controls,
+    latents,
 };
 use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Setup};
 use ondes_tests::doubles::{Host, Wave};
 use ondes_tests::through::{
-    LATENTS, RATIO, codec_methods, model_with, sound, untrained_codec, untrained_effect, whole,
+    LATENTS, RATIO, codec_methods, method, model_with, sound, untrained_codec, untrained_effect, whole,
 };
-use ondes_tests::{SAMPLE_RATE, untrained_instrument};
+use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
 
 /// Samples after which a knob that was turned has arrived, and a codec has forgotten what it heard before.
 const SETTLED: usize = 12_000;
@@ -199,4 +200,101 @@ fn without_a_model_there_are_no_latents() {
     remote.latents(&mut values);
     assert!(values.is_empty());
     drop(session);
+}
+
+/// A codec with a prior besides: what its control `drive` feeds goes round in a recurrent layer, from block to block of three frames.
+fn dreamer(kind: Kind) -> Model {
+    let nodes = vec![
+        node("walk", &["drive"], Op::Gru { hidden: 9, initial_state: true }),
+        node("dreamt", &["walk"], Op::Linear { outputs: LATENTS }),
+    ];
+    let mut methods = codec_methods();
+    methods.push(method("prior", 3 * RATIO, vec![port("drive", 1, RATIO)], nodes));
+    if kind == Kind::Generator {
+        methods.remove(0);
+    }
+    model_with(kind, methods, &["drive"], 3)
+}
+
+fn turn(at: usize, name: &str, value: f32) -> Cue {
+    Cue { at: at as u64, action: Action::Control { id: ControlId::of(name), value } }
+}
+
+/// What a seat plays with those knobs turned, whose ensemble is stepped in those pieces.
+fn dream(ensemble: &mut Ensemble, seat: usize, cues: &[Cue], pieces: &[usize]) -> Vec<f32> {
+    cues.iter().for_each(|cue| ensemble.handle(seat, *cue).expect("there is room"));
+    let mut heard = vec![0.0; pieces.iter().sum()];
+    let mut rest = &mut heard[..];
+    for &piece in pieces {
+        let (output, later) = rest.split_at_mut(piece);
+        ensemble.process(&mut [Turn { seat, input: &[], output, mute: false }]);
+        rest = later;
+    }
+    heard
+}
+
+#[test]
+fn a_prior_plays_at_a_tempo() {
+    let model = dreamer(Kind::Generator);
+    let hop = 6 * RATIO;
+    let frames = whole(&model, "prior", &[&[1.0; 600]]);
+    let frame = |number: usize| &frames[number * LATENTS..][..LATENTS];
+    let last = |tempo: f32, hops: usize| {
+        let mut ensemble = Ensemble::new(&model, &PipelineOptions::default()).expect("it plays");
+        dream(&mut ensemble, 0, &[turn(0, "prior.tempo", tempo)], &vec![hop; hops]);
+        ensemble.latents(0).to_vec()
+    };
+    for hops in [1, 2, 9] {
+        let decoded = 6 * hops - 1;
+        assert_eq!(last(1.0, hops), frame(decoded), "as fast as ever");
+        assert_eq!(last(4.0, hops), frame(4 * decoded), "frames are passed by");
+        let (before, after) = (frame(decoded / 2), frame(decoded / 2 + 1));
+        for ((value, before), after) in last(0.5, hops).iter().zip(before).zip(after) {
+            assert!((value - 0.5 * (before + after)).abs() < 1e-6, "between two frames");
+        }
+    }
+    // Further than it goes it does not go.
+    assert_eq!(last(0.0, 9), last(0.25, 9));
+}
+
+#[test]
+fn a_prior_sounds_the_same_in_any_pieces_and_company() {
+    let length = 40 * 6 * RATIO;
+    for kind in [Kind::Generator, Kind::Codec] {
+        let model = dreamer(kind);
+        let ensemble =
+            |seats| Ensemble::new(&model, &PipelineOptions { seats, ..PipelineOptions::default() }).expect("it plays");
+        let of_seat = |seat: usize| {
+            let tempo = [1.0, 0.3, 3.7][seat];
+            let mut cues = vec![turn(0, "prior", 0.8), turn(0, "prior.tempo", tempo)];
+            cues.extend([turn(5_000, "drive", 3.0), turn(7_001, "prior.tempo", 1.9), turn(9_000, "prior", 0.0)]);
+            cues.push(turn(12_000, "prior", 1.0));
+            cues
+        };
+        let alone: Vec<Vec<f32>> = (0..3).map(|seat| dream(&mut ensemble(1), 0, &of_seat(seat), &[length])).collect();
+        assert!(alone[0] != alone[1] && alone[1] != alone[2]);
+        assert!(alone.iter().all(|heard| heard.iter().all(|sample| sample.is_finite())));
+        for seed in 0..3 {
+            let mut together = ensemble(3);
+            for seat in [2, 0, 1] {
+                of_seat(seat).iter().for_each(|cue| together.handle(seat, *cue).expect("there is room"));
+            }
+            let mut heard = vec![vec![0.0; length]; 3];
+            let mut at = 0;
+            for piece in random_splits(seed, length, 1_000) {
+                let turns = heard.iter_mut().enumerate().map(|(seat, heard)| Turn {
+                    seat,
+                    input: &[],
+                    output: &mut heard[at..at + piece],
+                    mute: false,
+                });
+                together.process(&mut turns.collect::<Vec<_>>());
+                at += piece;
+            }
+            assert!(heard == alone, "{kind:?}, {seed}");
+            // Who takes the seat begins anew.
+            together.open(1, &Start::default());
+            assert!(dream(&mut together, 1, &of_seat(1), &[length]) == alone[1], "{kind:?}, {seed}, anew");
+        }
+    }
 }

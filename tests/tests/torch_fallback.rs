@@ -7,10 +7,11 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use ondes_engine::executor::{self, Backend, Device};
+use ondes_engine::executor::{self, Backend, Device, Precision};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Patch, Status};
 use ondes_engine::torch::Library;
+use ondes_engine::torch::interface::VERSION;
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::doubles::{Host, Wave};
 use ondes_tests::through::{EFFECT_BLOCK, untrained_effect};
@@ -55,7 +56,7 @@ static bool run(void *made, const size_t *streams, size_t count, size_t blocks, 
   return true;
 }
 static const struct { unsigned version; void *functions[8]; } table = {
-  1, { about, describe, make, release, device, bytes, seed, run } };
+  VERSION, { about, describe, make, release, device, bytes, seed, run } };
 const void *ondes_torch_interface(void) { return &table; }
 "#;
 
@@ -66,6 +67,7 @@ fn with_library(test: &str, variables: &[(&str, &str)]) {
     std::fs::write(&code, SOURCE).expect("it can be written");
     let mut compile = Command::new("cc");
     compile.args(["-shared", "-fPIC", "-w"]).arg(format!("-DSTEPS={STEPS}")).arg(format!("-DBLOCK={EFFECT_BLOCK}"));
+    compile.arg(format!("-DVERSION={VERSION}"));
     assert!(compile.arg("-o").arg(&library).arg(&code).status().expect("there is a compiler").success());
     let mut child = Command::new(std::env::current_exe().expect("we are a program"));
     child.args(["--exact", test, "--ignored", "--nocapture"]).env("ONDES_TORCH_LIBRARY", &library);
@@ -150,6 +152,10 @@ fn inner_no_room() {
     assert!(pipeline.executor().starts_with("native "), "{}", pipeline.executor());
     assert!(executor::noticed().expect("it is said").contains("out of memory"));
     let refused = Pipeline::new(&model, &options(Device::Cuda(0))).err().expect("it is what was asked for");
+    assert!(refused.to_string().contains("out of memory"), "{refused}");
+    // So is a precision, which our own code does not have.
+    let narrow = PipelineOptions { precision: Precision::F16, ..options(Device::Auto) };
+    let refused = Pipeline::new(&model, &narrow).err().expect("it is what was asked for");
     assert!(refused.to_string().contains("out of memory"), "{refused}");
     let refused = Pipeline::new(&model, &options(Device::Cuda(3))).err().expect("there is only one");
     assert!(refused.to_string().contains("cuda:3"), "{refused}");

@@ -7,6 +7,7 @@ use clap::Args;
 use ondes_engine::model::{Kind, file};
 use ondes_training::distill::{student, taught_pair};
 use ondes_training::tune::Manner;
+use ondes_training::variants;
 
 use crate::number;
 use crate::smaller::{Keeping, finish};
@@ -58,7 +59,7 @@ pub fn run(options: &Distill) -> anyhow::Result<()> {
         }
         _ => None,
     };
-    println!("{} weights learn from {}", student.parameters(), teacher.parameters());
+    println!("{} weights learn from {}", student.parameters(), variants::alone(&teacher)?.parameters());
     let out = options.keeping.out();
     let course = options.learning.course(&student, &options.sound, taught.as_ref(), out, true).with_context(named)?;
     let manner = Manner { teacher: Some((&teacher, options.features)), ..Manner::default() };

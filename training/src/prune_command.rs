@@ -7,6 +7,7 @@ use clap::Args;
 use ondes_engine::model::{Model, file};
 use ondes_training::prune::sparse::zeros;
 use ondes_training::prune::{Options, Schedule, prune};
+use ondes_training::variants;
 
 use crate::number;
 use crate::smaller::{Keeping, finish};
@@ -48,6 +49,7 @@ pub fn run(options: &Prune) -> anyhow::Result<()> {
     options.keeping.check(&model)?;
     let out = options.keeping.out();
     let course = options.learning.course(&model, &options.sound, pair.as_ref(), out, false).with_context(named)?;
+    let whole = variants::alone(&model).with_context(named)?;
     let schedule = Schedule::named(&options.schedule).context("an unknown schedule")?;
     let pruning = Options {
         ratio: options.ratio,
@@ -56,7 +58,7 @@ pub fn run(options: &Prune) -> anyhow::Result<()> {
         rounds: usize::from(options.rounds),
         features: options.features,
     };
-    let pruned = prune(&model, &pruning, &course, |ratio, left| told(&model, ratio, left)).with_context(named)?;
+    let pruned = prune(&whole, &pruning, &course, |ratio, left| told(&whole, ratio, left)).with_context(named)?;
     if !options.structured {
         println!("{:.0} % of the weights are zero: the file packs better; it plays no faster", 100.0 * zeros(&pruned));
     }

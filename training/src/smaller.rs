@@ -43,14 +43,15 @@ impl Keeping {
     }
 }
 
-/// Says how good the smaller one is beside the whole, and writes it.
+/// Says how good the smaller one is beside the whole, and writes it; sizes that the whole's file holds already stay there.
 pub fn finish(smaller: &Model, whole: &Model, how: &str, keeping: &Keeping, course: &Course<'_>) -> anyhow::Result<()> {
     let (before, after) = (course.measure(whole)?, course.measure(smaller)?);
     println!("{:32} {:>10} {:>10}", "", "whole", "smaller");
     for (before, after) in before.iter().zip(&after) {
         println!("{:32} {:>10.5} {:>10.5} {}", after.name, before.value, after.value, after.unit);
     }
-    println!("{:32} {:>10} {:>10}", "weights", whole.parameters(), smaller.parameters());
+    let weights = variants::alone(whole)?.parameters();
+    println!("{:32} {:>10} {:>10}", "weights", weights, smaller.parameters());
     let mut header = smaller.header().clone();
     let card = &mut header.card;
     card.name = keeping.name.clone().unwrap_or_else(|| format!("{}, {how}", card.name));

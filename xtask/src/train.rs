@@ -19,6 +19,7 @@ const CAPTURES: [Capture; 3] = [
         circuit: "overdrive",
         size: "lstm-24",
         epochs: "40",
+        pruned: "0.33",
         name: "Overdrive",
         description: "A diode overdrive pedal, drive 6, tone 5.5.",
         kind: "pedal",
@@ -28,6 +29,7 @@ const CAPTURES: [Capture; 3] = [
         circuit: "triode",
         size: "lstm-24",
         epochs: "40",
+        pruned: "0.33",
         name: "Triode",
         description: "The first valve of an amplifier, driven hard, with its tone stack.",
         kind: "preamp",
@@ -37,6 +39,7 @@ const CAPTURES: [Capture; 3] = [
         circuit: "fuzz",
         size: "lstm-32",
         epochs: "40",
+        pruned: "0.5",
         name: "Fuzz",
         description: "A fuzz with two silicon transistors, fuzz 8.5.",
         kind: "pedal",
@@ -49,14 +52,36 @@ struct Capture {
     circuit: &'static str,
     size: &'static str,
     epochs: &'static str,
+    /// Share of the units that its smaller size does without: 16 are left, which fill the widest vectors.
+    pruned: &'static str,
     name: &'static str,
     description: &'static str,
     kind: &'static str,
     tone: &'static str,
 }
 
+/// An instrument with half of its channels; of each round of pruning the steps and the highest rate of learning.
+struct Half {
+    model: &'static str,
+    rounds: &'static str,
+    steps: &'static str,
+    learning_rate: &'static str,
+}
+
 /// What is played into every circuit.
 const SIGNAL: &str = "target/captures/signal.wav";
+
+/// The smaller size of an instrument: half of the channels.
+const HALF: &str = "half";
+/// How the instruments learn to do with it.
+const HALVES: [Half; 3] = [
+    Half { model: "bowed", rounds: "1", steps: "1500", learning_rate: "0.002" },
+    Half { model: "wind", rounds: "2", steps: "400", learning_rate: "0.001" },
+    Half { model: "plucked", rounds: "1", steps: "1500", learning_rate: "0.002" },
+];
+/// The smaller size of a capture.
+const LIGHT: &str = "light";
+const LIGHT_EPOCHS: &str = "15";
 
 const ALL: &str = "all";
 
@@ -90,6 +115,9 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
             Some(steps) => from_root(&trial(model, steps)?).to_string(),
         };
         run_it(&["fit", &recipe])?;
+        for half in HALVES.iter().filter(|half| half.model == model) {
+            run_it(&half.command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
     }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
@@ -99,15 +127,57 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Half {
+    /// The command that puts it into the instrument's file; with `steps`, into that of a trial.
+    fn command(&self, steps: Option<u64>) -> Vec<String> {
+        let Self { model, rounds, learning_rate, .. } = self;
+        let corpus = format!("target/corpora/{model}");
+        let held_out = format!("{corpus}-held-out");
+        let (file, name, steps) = match steps {
+            None => (format!("assets/models/{model}.ondes"), (*model).to_owned(), self.steps.to_owned()),
+            Some(steps) => {
+                let name = format!("{model}-{steps}-steps");
+                (format!("target/training/{name}.ondes"), name, steps.to_string())
+            }
+        };
+        let work = format!("target/training/{name}-{HALF}");
+        let learning = [
+            ["--rounds", rounds],
+            ["--steps", &steps],
+            ["--batch", "4"],
+            ["--learning-rate", learning_rate],
+            ["--data", &corpus],
+            ["--held-out", &held_out],
+        ];
+        pruned(&file, "0.5", HALF, &work, learning.as_flattened())
+    }
+}
+
+/// The command that makes a smaller size and puts it into the file of the whole.
+fn pruned(file: &str, ratio: &str, size: &str, work: &str, learning: &[&str]) -> Vec<String> {
+    let pruning = ["prune", file, "--structured", "--ratio", ratio];
+    let keeping = ["--device", "cpu", "--threads", "1", "--work", work, "--keep-in", size, "--out", file];
+    words(&[&pruning, learning, &keeping].concat())
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
 impl Capture {
     /// The commands that make it; with `epochs`, a trial of that length that leaves the bundled model alone.
-    fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 3] {
-        let Self { circuit, size, name, description, kind, tone, .. } = self;
+    fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 4] {
+        let Self { circuit, size, pruned: ratio, name, description, kind, tone, .. } = self;
         let wet = format!("target/captures/{circuit}.wav");
-        let (epochs, out) = match epochs {
-            None => (self.epochs.to_owned(), format!("assets/models/{circuit}.ondes")),
-            Some(epochs) => (epochs.to_string(), format!("target/training/{circuit}-{epochs}-epochs.ondes")),
+        let (out, light_epochs, epochs) = match epochs {
+            None => (format!("assets/models/{circuit}.ondes"), LIGHT_EPOCHS.to_owned(), self.epochs.to_owned()),
+            Some(epochs) => {
+                let out = format!("target/training/{circuit}-{epochs}-epochs.ondes");
+                (out, epochs.to_string(), epochs.to_string())
+            }
         };
+        let work = format!("target/training/{circuit}-{LIGHT}");
+        let learning = [["--epochs", &light_epochs], ["--learning-rate", "0.0025"], ["--dry", SIGNAL], ["--wet", &wet]];
         let capture = [
             ["--dry", SIGNAL],
             ["--wet", &wet],
@@ -123,11 +193,11 @@ impl Capture {
             ["--device", "cpu"],
             ["--threads", "1"],
         ];
-        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         [
             words(&["capture-signal", "--out", SIGNAL]),
             words(&["circuit", circuit, "--in", SIGNAL, "--out", &wet]),
             words(&[&["capture"], capture.as_flattened()].concat()),
+            pruned(&out, ratio, LIGHT, &work, learning.as_flattened()),
         ]
     }
 }
@@ -174,6 +244,10 @@ mod tests {
                 "{trial}"
             );
             assert_eq!(trial.lines().count(), recipe.lines().count());
+            let half = HALVES.iter().find(|half| half.model == model).expect("each has a smaller size");
+            let (bundled, trial) = (half.command(None).join(" "), half.command(Some(7)).join(" "));
+            assert!(bundled.ends_with(&format!("--keep-in half --out assets/models/{model}.ondes")), "{bundled}");
+            assert!(trial.contains("--steps 7 ") && !trial.contains("assets/"), "{trial}");
         }
     }
 
@@ -197,7 +271,8 @@ mod tests {
             let line = |epochs| capture.commands(epochs).map(|command| command.join(" ")).join("\n");
             assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));
             let trial = line(Some(2));
-            assert!(trial.contains("--epochs 2 ") && !trial.contains("assets/"), "{trial}");
+            assert_eq!(trial.matches("--epochs 2 ").count(), 2, "{trial}");
+            assert!(!trial.contains("assets/"), "{trial}");
         }
     }
 }

@@ -13,7 +13,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
 use super::import::{self, Imported};
-use super::{FORMAT, FORMAT_COMPRESSED, Fault, Header, Model, ModelError, Weights, limits, tensors};
+use super::{FORMAT, FORMAT_COMPRESSED, Fault, Header, Model, ModelError, Tensor, limits, tensors};
 
 /// Key of the JSON header in the metadata.
 const HEADER_KEY: &str = "ondes";
@@ -194,7 +194,10 @@ fn encode_header(header: &Header) -> Result<String, Fault> {
 }
 
 /// BLAKE3 over the header and over names, shapes and values of all weights as they are stored, in hexadecimal.
-pub(super) fn content_hash(header: &Header, weights: &Weights) -> Result<String, Fault> {
+pub(super) fn content_hash<'a>(
+    header: &Header,
+    weights: impl Iterator<Item = (&'a str, &'a Tensor)>,
+) -> Result<String, Fault> {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -202,7 +205,7 @@ pub(super) fn content_hash(header: &Header, weights: &Weights) -> Result<String,
     };
     let extents = |shape: &[usize]| shape.iter().flat_map(|&extent| (extent as u64).to_le_bytes()).collect::<Vec<u8>>();
     part(encode_header(header)?.as_bytes());
-    for (name, tensor) in weights.iter() {
+    for (name, tensor) in weights {
         part(name.as_bytes());
         part(&extents(tensor.shape()));
         // Where all are F32, nothing needs to be said about it.

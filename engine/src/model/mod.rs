@@ -81,6 +81,7 @@ pub struct Model {
     weights: Weights,
     program: Option<Arc<Program>>,
     content_hash: String,
+    whole_hash: Option<String>,
 }
 
 impl Model {
@@ -113,8 +114,10 @@ impl Model {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
             return Err(Fault::Header(reason));
         }
-        let content_hash = file::content_hash(&header, &weights)?;
-        Ok(Self { header, weights, program: None, content_hash })
+        let content_hash = file::content_hash(&header, weights.iter())?;
+        let whole = (!header.variants.is_empty()).then(|| header.without_variants());
+        let whole_hash = whole.map(|whole| file::content_hash(&whole, weights.of(&whole.methods))).transpose()?;
+        Ok(Self { header, weights, program: None, content_hash, whole_hash })
     }
 
     /// A model that is a program; its methods have ports and no nodes.
@@ -130,7 +133,13 @@ impl Model {
             }
         }
         let content_hash = blake3::hash(&program.bytes).to_hex().to_string();
-        Ok(Self { header, weights: Weights::default(), program: Some(Arc::new(program)), content_hash })
+        Ok(Self {
+            header,
+            weights: Weights::default(),
+            program: Some(Arc::new(program)),
+            content_hash,
+            whole_hash: None,
+        })
     }
 
     /// All but the weights.
@@ -155,6 +164,13 @@ impl Model {
     #[must_use]
     pub fn content_hash(&self) -> &str {
         &self.content_hash
+    }
+
+    /// The [content hash](Self::content_hash) that it has without its smaller sizes: equal for all that sounds equal at full
+    /// size, whatever else a file holds.
+    #[must_use]
+    pub fn whole_hash(&self) -> &str {
+        self.whole_hash.as_deref().unwrap_or(&self.content_hash)
     }
 
     /// Number of weights.

@@ -30,6 +30,17 @@ impl Header {
         }
     }
 
+    /// The header without variants, and without the methods that only they have.
+    #[must_use]
+    pub fn without_variants(&self) -> Self {
+        let mut header = self.clone();
+        let variants = std::mem::take(&mut header.variants);
+        let is_theirs =
+            |name: &String| variants.iter().any(|own| own.method == *name || own.room.as_ref() == Some(name));
+        header.methods.retain(|method| !is_theirs(&method.name));
+        header
+    }
+
     /// The variant that plays at a size from 0 to 1; none where the whole does, as it always does at 1.
     #[must_use]
     pub fn variant(&self, size: f32) -> Option<&Variant> {

@@ -1,10 +1,10 @@
 //! Weights by name.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::Fault;
 use super::storage::{Scaled, Storage, Values, halved};
+use super::{Fault, Method};
 
 /// A dense tensor, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +114,13 @@ impl Weights {
     /// Names and tensors in the order of names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
+    }
+
+    /// Those of the nodes of these methods, in the order of names.
+    pub fn of(&self, methods: &[Method]) -> impl Iterator<Item = (&str, &Tensor)> {
+        let nodes: BTreeSet<&str> =
+            methods.iter().flat_map(|method| &method.nodes).map(|node| node.name.as_str()).collect();
+        self.iter().filter(move |(name, _)| nodes.contains(name.rsplit_once('.').map_or(*name, |(node, _)| node)))
     }
 
     /// Whether all of them are stored as F32.

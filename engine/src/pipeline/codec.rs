@@ -1,6 +1,6 @@
 //! The kind `codec`: its method `encode` turns the input into latents, which are bent as the session's knobs say, and `decode`
-//! turns those into what is heard. Where it has a method `prior`, which makes latents on its own, the knob `prior` goes from those of
-//! the input to those. The kind `generator` has nothing else than these.
+//! turns those into what is heard. Where it has a method `prior`, which makes latents on its own ([`super::prior`]), the knob `prior` goes
+//! from those of the input to those. The kind `generator` has nothing else than these.
 //!
 //! A session is mono, as in [`super::effect`].
 
@@ -11,10 +11,11 @@ use super::bend::Bend;
 use super::controls::{Knob, controls};
 use super::line::{Line, Through};
 use super::options::{PipelineError, PipelineOptions};
+use super::prior::{self, Prior, fits};
 use super::rates::gcd;
 use super::stage::{self, Stage, awake};
 use crate::dsp::noise::stream_seed;
-use crate::model::{Control, Curve, Fault, Header, Kind, Model, Port, limits};
+use crate::model::{Control, Curve, Fault, Header, Kind, Model, limits};
 
 /// Ranges of the knobs of a latent.
 const SCALE: (f32, f32) = (-4.0, 4.0);
@@ -48,41 +49,15 @@ pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
     })
 }
 
-/// The knob of a codec that has a prior: where its latents come from.
-const PRIOR: &str = "prior";
-
-/// The control that goes from the latents of the input to those of the prior; none where there is only one of them.
-pub(super) fn prior_control(header: &Header) -> Option<Control> {
-    let both = header.method("encode").is_some() && has_prior(header);
-    both.then(|| Control {
-        name: PRIOR.into(),
-        unit: String::new(),
-        min: 0.0,
-        max: 1.0,
-        default: 0.0,
-        curve: Curve::Linear,
-        description: "At 0 latents come from the input, at 1 from the model's own prior.".into(),
-    })
-}
-
-/// Whether a model has a prior that can be played: one whose latents are those of `decode` and whose inputs controls feed.
-fn has_prior(header: &Header) -> bool {
-    let (Some(prior), Some(decode)) = (header.method("prior"), header.method("decode")) else { return false };
-    let into = stage::inputs(header, decode).map(|(_, port)| port);
-    let fits = stage::output(prior).ok().zip(into.ok()).is_some_and(|(out, into)| fits(out, into));
-    fits && stage::all_fed(header, prior).is_ok()
-}
-
-fn fits(out: &Port, into: &Port) -> bool {
-    (out.channels, out.ratio) == (into.channels, into.ratio)
-}
-
 /// The methods `encode`, `prior` and `decode` for all seats, and what is between them.
 pub(super) struct Transcoder {
     encode: Option<Stage>,
-    prior: Option<Stage>,
+    prior: Option<Prior>,
     /// The port of the knob between both.
     between: Option<usize>,
+    /// Seats whose prior is heard in this hop, and what it made for them, `[seat][frame][latent]`.
+    wanted: Vec<usize>,
+    made: Vec<f32>,
     /// Latents of one seat, `[frame][latent]`, on their way.
     live: Vec<f32>,
     bend: Bend,
@@ -98,7 +73,7 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
     let (decoder_ports, latents_in) = stage::inputs(header, decode)?;
     stage::audio(decode, stage::output(decode)?)?;
     let encode = if header.kind == Kind::Codec { Some(model.method("encode")?) } else { None };
-    let prior = if encode.is_none() || has_prior(header) { Some(model.method("prior")?) } else { None };
+    let prior = if encode.is_none() || prior::is_playable(header) { Some(model.method("prior")?) } else { None };
     let controls = controls(header);
     let mut names: Vec<String> = latent_controls(latents_in.channels).map(|control| control.name).collect();
     // What all take a whole number of blocks of.
@@ -125,21 +100,28 @@ pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Lin
         names.extend(stage::all_fed(header, prior)?);
     }
     names.extend(decoder_ports);
-    let between = prior_control(header).map(|control| {
-        names.push(control.name);
-        names.len() - 1
-    });
+    names.extend(prior::controls(header).map(|control| control.name));
+    let named = |wanted: &str| names.iter().position(|name| name == wanted);
+    let between = if encode.is_some() && prior.is_some() { named(prior::SHARE) } else { None };
     let knobs: Arc<[Knob]> = Knob::all(&controls, &names).into();
     let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
     let delay = first + model.latency_samples(decode);
     let through = Through { sample_rate: header.sample_rate, unit: hop, hop, delay, names: &names, knobs: &knobs };
     let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
     let stage = |method| Stage::new(model, method, &names, hop, options.running(), options.seats, 1);
+    let prior = prior.map(|method| {
+        let tempo = named(prior::TEMPO).unwrap_or_default();
+        let stage = Stage::new(model, method, &names, method.block, options.running(), options.seats, 1)?;
+        Ok::<_, Fault>(Prior::new(stage, tempo, latents_in.channels, latents_in.ratio, method.block, options.seats))
+    });
+    let of_hop = hop / latents_in.ratio * latents_in.channels;
     let transcoder = Transcoder {
         encode: encode.map(stage).transpose()?,
-        prior: prior.map(stage).transpose()?,
+        made: vec![0.0; if prior.is_some() { of_hop * options.seats } else { 0 }],
+        prior: prior.transpose()?,
         between,
-        live: vec![0.0; hop / latents_in.ratio * latents_in.channels],
+        wanted: Vec::with_capacity(options.seats),
+        live: vec![0.0; of_hop],
         bend: Bend::new(latents_in.channels, options.seats),
         decode: stage(decode)?,
         playing: Vec::with_capacity(options.seats),
@@ -156,13 +138,13 @@ impl Network<Line> for Transcoder {
         }
         self.decode.open(seat, stream_seed(seed, 1));
         if let Some(prior) = &mut self.prior {
-            prior.open(seat, stream_seed(seed, 2));
+            prior.open(seat, seed);
         }
         self.bend.open(seat);
     }
 
     fn hop(&mut self, lines: &mut [Line], ready: &[usize]) {
-        let Self { encode, prior, between, live, bend, decode, playing } = self;
+        let Self { encode, prior, between, wanted, made, live, bend, decode, playing } = self;
         awake(lines, ready, playing);
         if playing.is_empty() {
             return;
@@ -174,23 +156,24 @@ impl Network<Line> for Transcoder {
         }
         // A prior that nobody wants to hear waits.
         let share = |line: &Line| between.map_or(1.0, |port| line.ports.end(port));
-        let prior = prior.as_mut().filter(|_| playing.iter().any(|&seat| share(&lines[seat]) > 0.0));
-        let prior = prior.map(|prior| {
-            prior.begin(lines, playing);
-            prior.run();
-            &*prior
-        });
-        decode.begin(lines, playing);
         let length = live.len();
+        wanted.clear();
+        if let Some(prior) = prior {
+            wanted.extend(playing.iter().filter(|seat| share(&lines[**seat]) > 0.0));
+            prior.run(lines, wanted, &mut made[..wanted.len() * length]);
+        }
+        let mut made = wanted.iter().zip(made.chunks_exact(length)).peekable();
+        decode.begin(lines, playing);
         for (row, (bent, &seat)) in decode.input().chunks_exact_mut(length).zip(&*playing).enumerate() {
             let its = row * length..(row + 1) * length;
             let line = &lines[seat];
-            match (encode.as_ref(), prior) {
-                (Some(heard), None) => live.copy_from_slice(&heard.output()[its.clone()]),
-                (None, Some(made)) => live.copy_from_slice(&made.output()[its.clone()]),
+            let made = made.next_if(|(wanted, _)| **wanted == seat).map(|(_, made)| made);
+            match (encode.as_ref(), made) {
+                (Some(heard), None) => live.copy_from_slice(&heard.output()[its]),
+                (None, Some(made)) => live.copy_from_slice(made),
                 (Some(heard), Some(made)) => {
                     let share = share(line);
-                    let both = heard.output()[its.clone()].iter().zip(&made.output()[its.clone()]);
+                    let both = heard.output()[its].iter().zip(made);
                     live.iter_mut().zip(both).for_each(|(live, (heard, made))| *live = heard + share * (made - heard));
                 }
                 (None, None) => live.fill(0.0),
@@ -206,8 +189,8 @@ impl Network<Line> for Transcoder {
     }
 
     fn bytes(&self) -> usize {
-        let others = [&self.encode, &self.prior].into_iter().flatten().map(Stage::bytes).sum::<usize>();
-        others + self.decode.bytes()
+        let encode = self.encode.as_ref().map_or(0, Stage::bytes);
+        encode + self.prior.as_ref().map_or(0, Prior::bytes) + self.decode.bytes()
     }
 
     fn may_allocate(&self) -> bool {

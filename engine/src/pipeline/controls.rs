@@ -2,6 +2,7 @@
 
 use super::codec;
 use super::cue::ControlId;
+use super::prior;
 use crate::instrument::Performance;
 use crate::model::{Control, Curve, Header, Kind};
 
@@ -109,7 +110,7 @@ pub fn controls(header: &Header) -> Vec<Control> {
     let mut controls = header.controls.clone();
     if matches!(header.kind, Kind::Codec | Kind::Generator) {
         let listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
-        let own = codec::latent_controls(codec::latents(header)).chain(codec::prior_control(header));
+        let own = codec::latent_controls(codec::latents(header)).chain(prior::controls(header));
         controls.extend(own.filter(|control| !listed(control)));
     }
     controls

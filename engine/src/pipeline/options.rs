@@ -4,7 +4,7 @@ use ondes_kernels::Kernels;
 
 use super::cue::CueFull;
 use crate::dsp::resample::ResampleError;
-use crate::executor::{Backend, Device, Running};
+use crate::executor::{Backend, Device, Precision, Running};
 use crate::model::{Fault, Header, Kind, Variant};
 
 /// What drives an instrument. Models of other kinds hear the input, whatever is said here.
@@ -42,6 +42,8 @@ pub struct PipelineOptions {
     pub backend: Backend,
     /// Where libtorch computes.
     pub device: Device,
+    /// In what libtorch computes.
+    pub precision: Precision,
 }
 
 impl PipelineOptions {
@@ -53,7 +55,8 @@ impl PipelineOptions {
 
     /// How networks are run.
     pub(super) fn running(&self) -> Running {
-        Running { backend: self.backend, device: self.device, kernels: self.kernels }
+        let Self { backend, device, precision, kernels, .. } = *self;
+        Running { backend, device, precision, kernels }
     }
 }
 
@@ -71,6 +74,7 @@ impl Default for PipelineOptions {
             size: 1.0,
             backend: Backend::default(),
             device: Device::default(),
+            precision: Precision::default(),
         }
     }
 }

@@ -152,15 +152,28 @@ impl Stage {
 
     /// Begins the pieces of hops that those seats are at, which are equally long: only [`Stage::input`] is still to be filled.
     pub fn begin(&mut self, lines: &[Line], seats: &[usize]) {
-        let (phases, length) = (self.phases, lines[seats[0]].piece.len());
+        let Line { piece, .. } = &lines[seats[0]];
+        self.feed(lines, seats, piece.start, piece.len());
+    }
+
+    /// Begins one block of the method for those seats, whose controls stand as they do from sample `at` of their hops on.
+    pub fn begin_block(&mut self, lines: &[Line], seats: &[usize], at: usize) {
+        self.feed(lines, seats, at, self.block);
+    }
+
+    /// Begins so many samples, and gives the method what its controls say.
+    fn feed(&mut self, lines: &[Line], seats: &[usize], at: usize, length: usize) {
+        let phases = self.phases;
         self.streams.clear();
         self.streams.extend(seats.iter().flat_map(|seat| phases * seat..phases * (seat + 1)));
         self.executor.begin(&self.streams, length / self.block);
         for &Fed { input, port, ratio } in &self.fed {
             for (row, stream) in self.executor.input(input).chunks_exact_mut(length / ratio).zip(&self.streams) {
-                let Line { ports, piece, input: hop, .. } = &lines[stream / phases];
+                let Line { ports, input: hop, .. } = &lines[stream / phases];
+                let frames = hop.len() / ratio;
                 for (frame, value) in row.iter_mut().enumerate() {
-                    *value = ports.at(port, piece.start / ratio + frame, hop.len() / ratio);
+                    // A block may begin where too little of the hop is left.
+                    *value = ports.at(port, (at / ratio + frame).min(frames - 1), frames);
                 }
             }
         }

@@ -76,12 +76,13 @@ impl Maker for Patch {
     }
 
     fn name(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, oversampling, size, backend, device, .. } = self.options;
+        let PipelineOptions { voices, kernels, oversampling, size, backend, device, precision, .. } = self.options;
         let source = if self.hears() { Source::Sound } else { Source::Notes };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         // Sizes that take the same variant are the same.
         let variant = self.model.header().variant(size).map(|variant| &variant.method);
-        Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {kernels} {backend:?} {device}"))
+        let computed = format!("{kernels} {backend:?} {device} {precision}");
+        Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {computed}"))
     }
 
     fn hears(&self) -> bool {

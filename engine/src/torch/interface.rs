@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 
 /// The version of all that is in this file, and of [`super::Order`] and [`super::description::Description`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The symbol, of type [`Entry`], with its final 0.
 pub const SYMBOL: &[u8] = b"ondes_torch_interface\0";
@@ -39,7 +39,7 @@ pub struct Interface {
     ) -> bool,
     /// Frees what was made.
     pub free: unsafe extern "C" fn(made: *mut c_void),
-    /// Where it computes, such as `cpu` or `cuda:0`.
+    /// Where it computes and, where it is not in f32, in what, such as `cpu` or `cuda:0 f16`.
     pub device: unsafe extern "C" fn(made: *const c_void, listener: Listener, context: *mut c_void),
     /// Bytes of weights and states.
     pub bytes: unsafe extern "C" fn(made: *const c_void) -> usize,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::executor::Device;
+use crate::executor::{Device, Precision};
 use crate::model::Method;
 use crate::model::program::Call;
 
@@ -23,6 +23,8 @@ pub struct Order {
     pub blocks: usize,
     /// Where it is computed.
     pub device: Device,
+    /// In what.
+    pub precision: Precision,
 }
 
 /// What a method is.

@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 
 use super::library::{Library, Made, TorchError};
 use super::order::{Order, Work};
-use crate::executor::{Device, Execute};
+use crate::executor::{Device, Execute, Precision};
 use crate::model::{Fault, Method, Model, Port, file, limits};
 
 /// A method of a program, or of a graph, at work in libtorch. See [`Execute`].
@@ -27,7 +27,14 @@ impl Runner {
     ///
     /// # Errors
     /// [`Fault::Torch`] when libtorch is not there or cannot run it, [`Fault::Limit`] when so many streams would hold too much.
-    pub fn new(model: &Model, method: &Method, device: Device, streams: usize, blocks: usize) -> Result<Self, Fault> {
+    pub fn new(
+        model: &Model,
+        method: &Method,
+        device: Device,
+        precision: Precision,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<Self, Fault> {
         let values =
             |port: &Port| port.channels.saturating_mul(method.block / port.ratio).saturating_mul(streams * blocks);
         let all = method.inputs.iter().chain(&method.outputs).map(values).fold(0, usize::saturating_add);
@@ -48,6 +55,7 @@ impl Runner {
             streams,
             blocks,
             device,
+            precision,
         };
         let call = |program: &crate::model::Program| program.calls.get(&method.name).cloned();
         let made = match model.program() {

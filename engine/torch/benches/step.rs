@@ -40,8 +40,12 @@ fn busy_seconds() -> f64 {
 /// Seconds of a step for each of [`SESSIONS`].
 fn measure(model: &Model) -> Vec<f64> {
     let method = model.method("forward").expect("an effect");
-    let running =
-        Running { backend: Default::default(), device: Device::Auto, kernels: ondes_engine::Kernels::detect() };
+    let running = Running {
+        backend: Default::default(),
+        device: Device::Auto,
+        precision: Default::default(),
+        kernels: ondes_engine::Kernels::detect(),
+    };
     let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
     let mut executors: Vec<Box<dyn Execute>> = SESSIONS.iter().map(prepare).collect();
     let mut times = vec![Vec::new(); SESSIONS.len()];

@@ -2,7 +2,7 @@
 
 use ondes_engine::model::Port;
 use ondes_engine::model::program::{Attribute, Call, Convention};
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use crate::neutone;
 use crate::script::Script;
@@ -14,6 +14,8 @@ pub struct Caller {
     pub call: Call,
     /// Where.
     pub device: Device,
+    /// Of what goes in.
+    pub kind: Kind,
     /// Samples of a step of one block.
     pub block: usize,
     /// What goes in and what comes out.

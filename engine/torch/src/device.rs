@@ -1,6 +1,6 @@
 //! Where libtorch computes.
 
-use ondes_engine::executor::Device as Wanted;
+use ondes_engine::executor::{Device as Wanted, Precision};
 use tch::{Cuda, Device};
 
 /// GPUs that libtorch can use.
@@ -29,8 +29,9 @@ pub fn cuda(device: Device) -> Option<u8> {
     }
 }
 
-/// The name of a device.
+/// The name of a device, and of what it computes in where that is not f32.
 #[must_use]
-pub fn name(device: Device) -> String {
-    cuda(device).map_or_else(|| "cpu".into(), |number| format!("cuda:{number}"))
+pub fn name(device: Device, precision: Precision) -> String {
+    let name = cuda(device).map_or_else(|| "cpu".into(), |number| format!("cuda:{number}"));
+    if precision == Precision::F32 { name } else { format!("{name} {precision}") }
 }

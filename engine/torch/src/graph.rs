@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use ondes_engine::model::{Control, Fault, Method, Op, graph::Shapes};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
+use crate::precision::in_f32;
 use crate::synthesis::{self, Noise};
 
 /// ε of [`Op::LayerNorm`].
@@ -167,11 +168,11 @@ impl TorchGraph {
             Op::HardSwish => x.hardswish(),
             Op::Softsign => x / (x.abs() + 1.0),
             Op::Silu => x.silu(),
-            Op::FastTanh => fast_tanh(x),
-            Op::Snake => {
-                let alpha = weight("alpha").view([1, -1, 1]);
-                x + (&alpha * x).sin().square() / (alpha + 1e-9)
-            }
+            // Polynomials of large values, and a divisor that may be small.
+            Op::FastTanh => in_f32([x], |[x]| fast_tanh(&x)),
+            Op::Snake => in_f32([x, &weight("alpha").view([1, -1, 1])], |[x, alpha]| {
+                &x + (&alpha * &x).sin().square() / (alpha + 1e-9)
+            }),
             Op::Softplus => x.softplus(),
             Op::Exp => x.exp(),
             Op::ExpSigmoid => 2.0 * (std::f64::consts::LN_10 * x.log_sigmoid()).exp() + 1e-7,
@@ -203,10 +204,12 @@ impl TorchGraph {
             Op::Noise { channels, distribution, number } => {
                 synthesis::noise(x, channels, distribution, number, Noise { seed: noise_seed })
             }
-            Op::ShapedNoise { bands, hop } => synthesis::shaped_noise(x, inputs[1], bands, hop),
+            Op::ShapedNoise { bands, hop } => {
+                in_f32([x, inputs[1]], |[x, noise]| synthesis::shaped_noise(&x, &noise, bands, hop))
+            }
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
-            Op::Convolve { .. } => synthesis::convolve(x, weight("impulse")),
+            Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),
         }
     }
 }
@@ -214,7 +217,8 @@ impl TorchGraph {
 /// [`Op::Unmirror`].
 fn unmirror(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
-    let parity = |length: i64| Tensor::arange(length, (x.kind(), x.device())).remainder(2.0);
+    // f16 and bf16 do not count so far.
+    let parity = |length: i64| Tensor::arange(length, (Kind::Float, x.device())).remainder(2.0).to_kind(x.kind());
     let (odd, second) = (parity(channels).view([1, -1, 1]), parity(frames));
     x * (1.0 - 2.0 * odd * (1.0 - second))
 }

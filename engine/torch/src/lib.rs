@@ -6,7 +6,8 @@
 //!
 //! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`] what
 //! it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what [`nn_tilde`] or
-//! [`neutone`] has agreed on; [`call`] calls it by either. [`device`] and [`threads`] say where, and on how many cores.
+//! [`neutone`] has agreed on; [`call`] calls it by either. [`device`], [`precision`] and [`threads`] say where, in what, and on how
+//! many cores.
 
 #![deny(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub mod graph;
 mod graph_step;
 mod neutone;
 mod nn_tilde;
+mod precision;
 mod program;
 #[expect(unsafe_code, reason = "calls C++")]
 mod script;

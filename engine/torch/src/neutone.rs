@@ -136,7 +136,11 @@ pub fn run(script: &mut Script, part: &Part, numbers: &[usize], input: &Tensor) 
             *row = *value;
         }
     }
-    let parameters = Tensor::from_slice(&rows).to_device(input.device()).view([-1, 1]).expand([-1, samples], false);
+    let parameters = Tensor::from_slice(&rows)
+        .to_device(input.device())
+        .to_kind(input.kind())
+        .view([-1, 1])
+        .expand([-1, samples], false);
     Ok(script.run("forward", &[&input.squeeze_dim(0), &parameters.contiguous()])?.unsqueeze(0))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use ondes_engine::executor::Precision;
 use ondes_engine::model::program::{Call, Convention};
 use ondes_engine::torch::Order;
 use ondes_engine::torch::description::Description;
@@ -13,7 +14,7 @@ use crate::device;
 use crate::script::state::{Part, Streams};
 use crate::script::{Inference, Script};
 use crate::step::{Step, from_frames, to_frames};
-use crate::{neutone, nn_tilde};
+use crate::{neutone, nn_tilde, precision};
 
 /// What is in a program.
 ///
@@ -63,22 +64,26 @@ impl Program {
     pub fn new(order: Order, call: Call, bytes: &[u8]) -> Result<Self, String> {
         let place = device::choose(order.device);
         let _inference = Inference::begin();
-        let source = shared(&order.hash, place, bytes)?;
+        let source = shared(&order.hash, place, order.precision, bytes)?;
         let (Some(main), Some(output)) = (order.method.inputs.get(call.main), order.method.outputs.first()) else {
             return Err(format!("method {:?} has no input or no output", call.method));
         };
         let ports = (main.clone(), output.clone());
-        let caller = Caller { call, device: place, block: order.method.block, ports };
+        let kind = precision::kind(order.precision);
+        let caller = Caller { call, device: place, kind, block: order.method.block, ports };
         let frames = caller.block / caller.call.ratio_in * order.blocks;
-        let streams = match caller.call.convention {
-            Convention::NnTilde => prepared(&source, &order)
-                .and_then(|source| Streams::new(&source, &caller, order.streams, frames as i64))?,
+        let prepared = match caller.call.convention {
+            Convention::NnTilde => prepared(&source, &order)?,
             Convention::Neutone => {
                 let mut source = source.copy()?;
                 neutone::prepare(&mut source, order.sample_rate, caller.block)?;
-                Streams::new(&source, &caller, order.streams, frames as i64)?
+                source
             }
         };
+        if order.precision != Precision::F32 {
+            try_out(&prepared, &caller, frames as i64).map_err(|why| format!("in {}: {why}", order.precision))?;
+        }
+        let streams = Streams::new(&prepared, &caller, order.streams, frames as i64)?;
         let noise = vec![(0, 0); order.streams];
         Ok(Self { order, source, caller, streams, noise })
     }
@@ -93,7 +98,7 @@ impl Step for Program {
         outputs: &mut [&mut [f32]],
     ) -> Result<(), String> {
         let _inference = Inference::begin();
-        let Caller { call, device, ports, .. } = &self.caller;
+        let Caller { call, device, kind, ports, .. } = &self.caller;
         let parts: Vec<Part> = streams
             .iter()
             .enumerate()
@@ -110,7 +115,7 @@ impl Step for Program {
                 }
             })
             .collect();
-        let input = from_frames(inputs[call.main], streams.len(), ports.0.channels).to_device(*device);
+        let input = from_frames(inputs[call.main], streams.len(), ports.0.channels).to_device(*device).to_kind(*kind);
         // The last sample of each group.
         let group = (call.ratio_in / ports.0.ratio) as i64;
         let input = if group > 1 {
@@ -140,8 +145,14 @@ impl Step for Program {
 
     fn device(&self) -> String {
         let batch = if self.order.streams > 1 && !self.streams.is_batch() { ", a copy for each session" } else { "" };
-        format!("{}{batch}", device::name(self.caller.device))
+        format!("{}{batch}", device::name(self.caller.device, self.order.precision))
     }
+}
+
+/// Plays silence with a copy: when the file was opened it ran in f32 only.
+fn try_out(source: &Script, caller: &Caller, frames: i64) -> Result<(), String> {
+    let silence = Tensor::zeros([1, caller.channels_in(), frames], (caller.kind, caller.device));
+    caller.run(&mut source.copy()?, &Part { stream: 0, values: Vec::new(), seed: 0 }, &silence).map(drop)
 }
 
 /// A copy that knows the rate that it plays at, where it wants to.
@@ -153,19 +164,21 @@ fn prepared(source: &Script, order: &Order) -> Result<Script, String> {
     Ok(script)
 }
 
-/// The program as the file has it; whoever plays the same on the same device has the same weights.
-fn shared(hash: &str, place: Device, bytes: &[u8]) -> Result<Arc<Script>, String> {
-    type Key = (String, Option<u8>);
+/// The program as the file has it; whoever plays the same on the same device in the same precision has the same weights.
+fn shared(hash: &str, place: Device, precision: Precision, bytes: &[u8]) -> Result<Arc<Script>, String> {
+    type Key = (String, Option<u8>, &'static str);
     static SHARED: Mutex<Option<HashMap<Key, Weak<Script>>>> = Mutex::new(None);
     let cuda = device::cuda(place);
-    let key = (hash.to_owned(), cuda);
+    let key = (hash.to_owned(), cuda, precision.name());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = shared.get_or_insert_default();
     known.retain(|_, script| script.strong_count() > 0);
     if let Some(script) = known.get(&key).and_then(Weak::upgrade) {
         return Ok(script);
     }
-    let script = Arc::new(Script::load(bytes, cuda)?);
+    let mut script = Script::load(bytes, cuda)?;
+    script.narrow(precision)?;
+    let script = Arc::new(script);
     known.insert(key, Arc::downgrade(&script));
     Ok(script)
 }

@@ -22,7 +22,7 @@ pub trait Step: Send {
     /// Bytes of weights and states.
     fn bytes(&self) -> usize;
 
-    /// Where it computes.
+    /// Where it computes and, where it is not in f32, in what.
     fn device(&self) -> String;
 }
 

@@ -11,7 +11,8 @@ pub struct Streaming {
     graph: TorchGraph,
     method: Method,
     weights: TorchWeights,
-    device: Device,
+    /// Kind and place of all tensors.
+    options: (Kind, Device),
     /// `[node][state]`, each `[stream, …]`.
     states: Vec<Vec<Tensor>>,
     /// The same for one stream that has heard its warm-up.
@@ -28,7 +29,7 @@ enum Memory {
 }
 
 impl Streaming {
-    /// For so many streams of a method whose controls rest at their defaults.
+    /// For so many streams of a method whose controls rest at their defaults; `options` are kind and place of `weights`.
     ///
     /// # Errors
     /// [`Fault::Node`] where a node makes sound of its own: such a method runs natively only.
@@ -38,7 +39,7 @@ impl Streaming {
         weights: TorchWeights,
         sample_rate: u32,
         streams: usize,
-        device: Device,
+        options: (Kind, Device),
     ) -> Result<Self, Fault> {
         let graph = TorchGraph::new(method, sample_rate)?;
         let shapes = method.infer()?;
@@ -46,7 +47,7 @@ impl Streaming {
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let reason = "makes sound of its own, which libtorch does not block by block: it runs natively".to_owned();
             let fault = || Fault::Node { method: method.name.clone(), node: node.name.clone(), reason };
-            let zeros = |shape: [i64; 3]| Tensor::zeros(shape, (Kind::Float, device));
+            let zeros = |shape: [i64; 3]| Tensor::zeros(shape, options);
             rest.push(match memory(&node.op).ok_or_else(fault)? {
                 Memory::Nothing => Vec::new(),
                 Memory::Frames(frames) => vec![zeros([1, inputs[0].channels as i64, frames as i64])],
@@ -61,7 +62,7 @@ impl Streaming {
             });
         }
         let states = rest.clone_states();
-        let mut streaming = Self { graph, method: method.clone(), weights, device, states, rest };
+        let mut streaming = Self { graph, method: method.clone(), weights, options, states, rest };
         streaming.warm_up(controls);
         streaming.rest = streaming.states.clone_states();
         for state in streaming.states.iter_mut().flatten() {
@@ -78,7 +79,7 @@ impl Streaming {
             let inputs = self.method.inputs.iter().map(|port| {
                 let knob = controls.iter().find(|control| control.name == port.name);
                 let shape = [1, port.channels as i64, (self.method.block / port.ratio) as i64];
-                Tensor::full(shape, f64::from(knob.map_or(0.0, |knob| knob.default)), (Kind::Float, self.device))
+                Tensor::full(shape, f64::from(knob.map_or(0.0, |knob| knob.default)), self.options)
             });
             let inputs: Vec<Tensor> = inputs.collect();
             drop(self.run(&[0], &inputs));
@@ -88,7 +89,7 @@ impl Streaming {
     /// A step: one tensor for each input port, `[stream, channel, frame]`; gives one for each output port.
     pub fn run(&mut self, streams: &[usize], inputs: &[Tensor]) -> Vec<Tensor> {
         let rows: Vec<i64> = streams.iter().map(|&stream| stream as i64).collect();
-        let rows = Tensor::from_slice(&rows).to_device(self.device);
+        let rows = Tensor::from_slice(&rows).to_device(self.options.1);
         let mut values: Vec<Tensor> = inputs.iter().map(Tensor::shallow_clone).collect();
         let reads = self.graph.shapes().reads.clone();
         for (index, reads) in reads.iter().enumerate() {

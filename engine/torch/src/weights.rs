@@ -20,6 +20,12 @@ impl TorchWeights {
         Self(weights.iter().map(|(name, plain)| (name.to_owned(), tensor(plain))).collect())
     }
 
+    /// The same weights, each of that kind.
+    #[must_use]
+    pub fn to_kind(self, kind: Kind) -> Self {
+        Self(self.0.into_iter().map(|(name, weight)| (name, weight.to_kind(kind))).collect())
+    }
+
     /// The same weights, which share what they hold.
     #[must_use]
     pub fn shallow_clone(&self) -> Self {

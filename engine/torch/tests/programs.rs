@@ -230,7 +230,7 @@ fn models_with_a_prior_play_on_their_own() {
     assert_eq!(header.kind, Kind::Codec);
     let listed: Vec<String> =
         ondes_engine::pipeline::controls(header).into_iter().map(|control| control.name).collect();
-    for name in ["temperature", "latent1.offset", "prior"] {
+    for name in ["temperature", "latent1.offset", "prior", "prior.tempo"] {
         assert!(listed.iter().any(|known| known == name), "{name} in {listed:?}");
     }
     let options = PipelineOptions { sample_rate: 48_000, ..options(1) };
@@ -253,6 +253,10 @@ fn models_with_a_prior_play_on_their_own() {
     check(&play(&[("prior", 1.0)]), &|n| prior(1.0, n));
     check(&play(&[("prior", 1.0), ("temperature", 2.0)]), &|n| prior(2.0, n));
     check(&play(&[("prior", 0.5)]), &|n| 0.5 * (0.25 + prior(1.0, n)));
+    // Half as fast it is between two frames in every second one of the decoder's, twice as fast it leaves every second one out.
+    let slow = |n: usize| 0.5 * (prior(1.0, n / 128 * 64) + prior(1.0, (n / 64).div_ceil(2) * 64));
+    check(&play(&[("prior", 1.0), ("prior.tempo", 0.5)]), &slow);
+    check(&play(&[("prior", 1.0), ("prior.tempo", 2.0)]), &|n| prior(1.0, n / 64 * 128));
     // Without an encoder nothing else is there to be heard.
     let alone = open(&prior_only());
     assert_eq!(alone.header().kind, Kind::Generator);

@@ -168,8 +168,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let named = |error: String| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
-    let (backend, device) = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
-    let options = PipelineOptions { sample_rate, size: arguments.size, backend, device, ..PipelineOptions::default() };
+    let (backend, device, precision) = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
+    let size = arguments.size;
+    let options = PipelineOptions { sample_rate, size, backend, device, precision, ..PipelineOptions::default() };
     let mut trial = Trial::new(&model, setup, &options).map_err(named)?;
     let source = trial.source();
     let options = PipelineOptions { source, ..options };

@@ -162,7 +162,8 @@ fn labels(inputs: &[String], outputs: &[String]) -> String {
 /// A variant and what it costs beside the whole.
 fn variant_row(variant: &Variant, facts: &Facts) -> Vec<String> {
     let cost = |name: &str| facts.methods.iter().find(|method| method.name == name).map(|m| m.multiply_adds_per_second);
-    let share = cost(&variant.method).zip(cost("forward")).map(|(own, whole)| own / whole);
+    let whole = cost("forward").or_else(|| cost("synth"));
+    let share = cost(&variant.method).zip(whole).map(|(own, whole)| own / whole);
     let share = share.map(|share| format!("{:.0} % of the arithmetic", 100.0 * share)).unwrap_or_default();
     vec![variant.name.clone(), format!("below {}", variant.up_to), share]
 }

@@ -151,10 +151,11 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let mut midi = MidiChoice::default();
     let mut piece = None;
     if arguments.model.extension().is_some_and(|ending| ending == saved::ENDING) {
-        let [executor, device] = arguments.running.given();
+        let [executor, device, precision] = arguments.running.given();
         let of_models = [
             executor,
             device,
+            precision,
             ("--input", arguments.input.is_some()),
             ("--control", !arguments.control.is_empty()),
             ("--cabinet", arguments.cabinet.is_some()),
@@ -250,8 +251,8 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
     let place = console.add(product)?;
     let track = console.track(place).context("the track is gone")?;
     let shared = track.shared.clone();
-    let (backend, device) = running;
-    shared.set_running(backend, device);
+    let (backend, device, precision) = running;
+    shared.set_running(backend, device, precision);
     // Its thread ends with what it has found, which is here already.
     drop(shared.fetch(false, move || Ok(found)).join());
     for turn in &arguments.control {

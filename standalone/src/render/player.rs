@@ -197,7 +197,8 @@ impl Player<'_> {
             bail!("{}: the model has only one size", arguments.model.display());
         }
         let running = arguments.running.of(model);
-        let (backend, device) = running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        let (backend, device, precision) =
+            running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),
@@ -208,6 +209,7 @@ impl Player<'_> {
             size: arguments.size,
             backend,
             device,
+            precision,
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

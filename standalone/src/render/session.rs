@@ -237,10 +237,11 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
 /// Refuses what makes no sense for a session.
 fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     let name = arguments.model.display();
-    let [executor, device] = arguments.running.given();
+    let [executor, device, precision] = arguments.running.given();
     let of_models = [
         executor,
         device,
+        precision,
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling != 1),
         ("--size", arguments.size < 1.0),

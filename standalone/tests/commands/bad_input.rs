@@ -39,6 +39,8 @@ fn executors_that_do_not_fit_the_model() {
     folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "our own code runs"]);
     folder.refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "libtorch"]);
     folder.refuses(&["bench", "small.ondes", "--device", "cuda:1"], &["small.ondes: ", "--device cuda:1"]);
+    folder.refuses(&[&render[..], &["--precision", "f16"]].concat(), &["small.ondes: ", "--precision f16", "libtorch"]);
+    folder.refuses(&["bench", "small.ondes", "--precision", "bf16"], &["small.ondes: ", "--precision bf16"]);
 }
 
 #[test]

@@ -74,6 +74,17 @@ fn compressed_weights_are_told() {
 }
 
 #[test]
+fn smaller_sizes_are_listed_with_what_they_cost() {
+    for (name, size) in [("wind", "half"), ("fuzz", "light")] {
+        let model = format!("{}/../assets/models/{name}.ondes", env!("CARGO_MANIFEST_DIR"));
+        let output = Folder::new().run(&["info", &model]);
+        let text = String::from_utf8(output.stdout).expect("text");
+        let line = text.lines().find(|line| line.starts_with("variants")).expect("it holds one");
+        assert!(line.contains(size) && line.contains("below 0.5") && line.contains("% of the arithmetic"), "{line}");
+    }
+}
+
+#[test]
 fn json_mirrors_it() {
     let folder = with_card();
     let card = folder.json(&["info", "small.ondes"]);

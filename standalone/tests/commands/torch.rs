@@ -63,6 +63,12 @@ fn programs_are_described_and_played() {
         .collect();
     assert!((sound[2_000] - 0.4).abs() < 1e-3, "{}", sound[2_000]);
 
+    for (precision, executor) in [("f32", "torch cpu"), ("bf16", "torch cpu bf16")] {
+        let played = run(&[&arguments[..], &["--json", "--precision", precision]].concat());
+        let report: serde_json::Value = serde_json::from_slice(&played.stdout).expect("one object");
+        assert_eq!(report["executor"], executor);
+    }
+
     assert_refused(&run(&["import", "program.ts"]), &["program.ts", "TorchScript program"]);
 }
 

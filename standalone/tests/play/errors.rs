@@ -34,6 +34,8 @@ fn what_is_no_model_or_session_is_said() {
     refuses(folder, &["empty.ondes-session", "--device", "cpu"], "--device", "is for a model");
     refuses(folder, &["bowed", "--executor", "torch"], "bowed: ", "our own code runs");
     refuses(folder, &["fuzz", "--device", "cuda:0"], "fuzz: ", "--executor torch");
+    refuses(folder, &["fuzz", "--precision", "bf16"], "fuzz: ", "--executor torch");
+    refuses(folder, &["empty.ondes-session", "--precision", "f16"], "--precision", "is for a model");
     refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
     refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");

@@ -1,6 +1,6 @@
 //! Sessions in one batch sound as each does alone.
 
-use ondes_engine::executor::Device;
+use ondes_engine::executor::{Device, Precision};
 use ondes_engine::model::Model;
 use ondes_tests::through::untrained_effect;
 use ondes_tests::torchscript::models::{counter, streaming};
@@ -40,10 +40,11 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
 
 fn difference(model: &Model, device: Device, sessions: usize) -> Result<f64, String> {
     let method = model.method("forward").map_err(|fault| fault.to_string())?;
-    let mut batch = prepare(model, "forward", Some(device), sessions, 1)?;
+    let there = Some((device, Precision::F32));
+    let mut batch = prepare(model, "forward", there, sessions, 1)?;
     let mut alone = Vec::new();
     for _ in 0..sessions {
-        alone.push(prepare(model, "forward", Some(device), 1, 1)?);
+        alone.push(prepare(model, "forward", there, 1, 1)?);
     }
     let mut largest: f64 = 0.0;
     for number in 0..STEPS {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ondes_engine::executor::{Device, Execute};
+use ondes_engine::executor::{Device, Execute, Precision};
 use ondes_engine::model::Model;
 use ondes_engine::realtime::histogram::Histogram;
 use ondes_engine::torch;
@@ -32,14 +32,20 @@ pub fn measure(device: Device, patience: Duration, report: &mut Report) -> Resul
         ),
         &["model", "hop", "sessions", "rounds", "p50", "p95", "p99", "p99.9", "worst", "p99 of the hop"],
     );
-    let models = [("convolutions, 64 channels", program(&streaming(64, 1))?), ("RAVE v2, 31.5 M weights", rave()?)];
-    for (name, model) in &models {
+    let (convolutions, rave) = (program(&streaming(64, 1))?, rave()?);
+    let models = [
+        ("convolutions, 64 channels", &convolutions, Precision::F32),
+        ("RAVE v2, 31.5 M weights", &rave, Precision::F32),
+        ("the same in f16", &rave, Precision::F16),
+        ("the same in bf16", &rave, Precision::Bf16),
+    ];
+    for (name, model, precision) in models {
         for hop in HOPS {
             for sessions in SESSIONS {
                 // A model steps by its own block, or by several of them.
                 let block = model.method("forward").map_err(|fault| fault.to_string())?.block;
                 if hop % block == 0 {
-                    rounds(name, model, device, [hop, sessions], patience, report)?;
+                    rounds(name, model, (device, precision), [hop, sessions], patience, report)?;
                 }
             }
         }
@@ -58,7 +64,7 @@ fn rave() -> Result<Model, String> {
 fn rounds(
     name: &str,
     model: &Model,
-    device: Device,
+    there: (Device, Precision),
     [hop, sessions]: [usize; 2],
     patience: Duration,
     report: &mut Report,
@@ -68,7 +74,7 @@ fn rounds(
     let mut batches: Vec<(Box<dyn Execute>, Vec<usize>)> = Vec::new();
     for first in (0..sessions).step_by(BATCH) {
         let count = BATCH.min(sessions - first);
-        let mut executor = prepare(model, "forward", Some(device), count, blocks)?;
+        let mut executor = prepare(model, "forward", Some(there), count, blocks)?;
         let streams: Vec<usize> = (0..count).collect();
         executor.begin(&streams, blocks);
         for (port, values) in inputs(method, first, blocks * count).into_iter().enumerate() {
@@ -95,7 +101,7 @@ fn rounds(
             break;
         }
     }
-    if let Some((executor, _)) = batches.iter().find(|(executor, _)| !executor.name().contains(&device.to_string())) {
+    if let Some((executor, _)) = batches.iter().find(|(executor, _)| !executor.name().contains(&there.0.to_string())) {
         return Err(format!("{name}: {}", executor.name()));
     }
     let seen = histogram.percentiles();

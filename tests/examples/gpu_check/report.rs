@@ -21,7 +21,7 @@ impl Report {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "`cargo xtask gpu-check --device {device}`, Ondes {}, libtorch {LIBTORCH_VERSION}, f32 without TF32. {}, {} threads{}.",
+            "`cargo xtask gpu-check --device {device}`, Ondes {}, libtorch {LIBTORCH_VERSION}, where nothing else is said in f32 without TF32. {}, {} threads{}.",
             env!("CARGO_PKG_VERSION"),
             processor(),
             std::thread::available_parallelism().map_or(1, usize::from),

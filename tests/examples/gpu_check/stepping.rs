@@ -1,22 +1,23 @@
 //! Methods of models, stepped by an executor.
 
 use ondes_engine::Kernels;
-use ondes_engine::executor::{Backend, Device, Execute, Running};
+use ondes_engine::executor::{Backend, Device, Execute, Precision, Running};
 use ondes_engine::model::{Method, Model};
 use ondes_engine::torch;
 use ondes_tests::torchscript::Class;
 use rand::RngExt;
 
-/// Prepares a method on libtorch there, or for our own code.
+/// Prepares a method on libtorch there, in that precision, or for our own code.
 pub fn prepare(
     model: &Model,
     method: &str,
-    device: Option<Device>,
+    there: Option<(Device, Precision)>,
     streams: usize,
     blocks: usize,
 ) -> Result<Box<dyn Execute>, String> {
-    let backend = if device.is_some() { Backend::Torch } else { Backend::Native };
-    let running = Running { backend, device: device.unwrap_or_default(), kernels: Kernels::detect() };
+    let backend = if there.is_some() { Backend::Torch } else { Backend::Native };
+    let (device, precision) = there.unwrap_or_default();
+    let running = Running { backend, device, precision, kernels: Kernels::detect() };
     let method = model.method(method).map_err(|fault| fault.to_string())?;
     running.prepare(model, method, streams, blocks).map_err(|fault| fault.to_string())
 }

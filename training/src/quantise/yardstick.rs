@@ -5,6 +5,11 @@
 //! held against the original, and its distance from that is taken as a share of the original's own error as its card tells it. For
 //! the error-to-signal ratio that is the same, since errors that know nothing of one another add up; spectral distances add up to
 //! less, so there the loss is overestimated.
+//!
+//! A model that holds smaller sizes of itself is measured in all of them, each against its own original: what counts is the size
+//! that loses most.
+
+use std::sync::Arc;
 
 use anyhow::Context;
 use ondes_engine::instrument::{Event, EventKind};
@@ -18,6 +23,7 @@ use crate::capture::pair::Pair;
 use crate::dataset::Features;
 use crate::evaluate::{SPECTRAL_DISTANCE, replay};
 use crate::loss::SpectralDistance;
+use crate::variants;
 
 /// An error that is hard to hear, for captures whose card tells none.
 const USUAL_ESR: f64 = 0.01;
@@ -44,7 +50,7 @@ pub enum Material {
 
 /// A model, and the material that others are held against it with.
 pub struct Yardstick {
-    material: Material,
+    material: Arc<Material>,
     distance: SpectralDistance,
     /// What the original makes of the material.
     original: Vec<Vec<f32>>,
@@ -52,6 +58,8 @@ pub struct Yardstick {
     error: f64,
     /// Whether it is a spectral distance.
     spectral: bool,
+    /// One for each of the model's smaller sizes.
+    smaller: Vec<Self>,
 }
 
 impl Yardstick {
@@ -59,15 +67,17 @@ impl Yardstick {
     ///
     /// # Errors
     /// When it cannot be played so.
-    pub fn new(model: &Model, material: Material) -> anyhow::Result<Self> {
+    pub fn new(model: &Model, material: impl Into<Arc<Material>>) -> anyhow::Result<Self> {
+        let material = material.into();
+        let smaller = sizes(model)?.iter().map(|size| Self::new(size, material.clone())).collect::<Result<_, _>>()?;
         let spectral = model.header().kind == Kind::Instrument;
         let distance = SpectralDistance::new(Device::Cpu);
-        let mut yardstick = Self { material, distance, original: Vec::new(), error: 1.0, spectral };
+        let mut yardstick = Self { material, distance, original: Vec::new(), error: 1.0, spectral, smaller };
         yardstick.original = yardstick.sounds(model)?;
         let (name, usual) = if spectral { (SPECTRAL_DISTANCE, USUAL_DISTANCE) } else { (ESR, USUAL_ESR) };
         let known = model.header().card.quality.iter().find(|measure| measure.name == name);
         let known = known.map(|measure| measure.value).filter(|&error| error > 0.0);
-        yardstick.error = match &yardstick.material {
+        yardstick.error = match &*yardstick.material {
             Material::Recordings(files) => yardstick.distance_from(files, &yardstick.original),
             Material::Pair(pair) => compare(model, pair)?.held_out.value.max(1e-6),
             Material::Sounds(_) | Material::Notes => known.unwrap_or(usual),
@@ -78,7 +88,7 @@ impl Yardstick {
     /// What is measured, in words.
     #[must_use]
     pub fn describe(&self) -> String {
-        let against = match &self.material {
+        let against = match &*self.material {
             Material::Recordings(_) => "to the recordings, that of the original",
             Material::Pair(_) => "to the device, that of the original",
             Material::Sounds(_) | Material::Notes => "to the original, whose own is",
@@ -91,7 +101,17 @@ impl Yardstick {
     /// # Errors
     /// When the model cannot be played.
     pub fn loss(&self, model: &Model) -> anyhow::Result<f64> {
-        match &self.material {
+        let mut most = self.loss_of_whole(model)?;
+        for (yardstick, size) in self.smaller.iter().zip(sizes(model)?) {
+            let loss = yardstick.loss(&size)?;
+            // Not a number is too much, and stays.
+            most = if loss > most || loss.is_nan() { loss } else { most };
+        }
+        Ok(most)
+    }
+
+    fn loss_of_whole(&self, model: &Model) -> anyhow::Result<f64> {
+        match &*self.material {
             Material::Recordings(files) => Ok(self.distance_from(files, &self.sounds(model)?) / self.error - 1.0),
             Material::Pair(pair) => Ok(compare(model, pair)?.held_out.value / self.error - 1.0),
             Material::Sounds(_) | Material::Notes => {
@@ -117,7 +137,11 @@ impl Yardstick {
         let pairs = || sounds.iter().flatten().zip(self.original.iter().flatten());
         let signal = power(&mut pairs().map(|(_, y)| f64::from(*y)));
         let noise = power(&mut pairs().map(|(x, y)| f64::from(*x) - f64::from(*y)));
-        Ok(10.0 * (signal / noise).log10())
+        let mut least = 10.0 * (signal / noise).log10();
+        for (yardstick, size) in self.smaller.iter().zip(sizes(model)?) {
+            least = least.min(yardstick.snr_db(&size)?);
+        }
+        Ok(least)
     }
 
     /// The loss as a card tells it.
@@ -129,7 +153,7 @@ impl Yardstick {
 
     fn sounds(&self, model: &Model) -> anyhow::Result<Vec<Vec<f32>>> {
         let _flush = FlushToZero::on();
-        match &self.material {
+        match &*self.material {
             Material::Recordings(files) => files.iter().map(|file| replay(model, file)).collect(),
             Material::Pair(pair) => Ok(vec![through(model, &pair.dry)?]),
             Material::Sounds(sounds) => sounds.iter().map(|sound| through(model, sound)).collect(),
@@ -148,6 +172,11 @@ impl Yardstick {
         let sum: f64 = pairs.map(|(file, sound)| self.between(sound, file.audio()) * sound.len() as f64).sum();
         sum / sounds.iter().map(|sound| sound.len() as f64).sum::<f64>().max(1.0)
     }
+}
+
+/// The smaller sizes of a model, each as a model of its own.
+fn sizes(model: &Model) -> anyhow::Result<Vec<Model>> {
+    model.header().variants.iter().map(|variant| variants::take_out(model, variant)).collect()
 }
 
 fn pipeline(model: &Model, source: Source) -> anyhow::Result<Pipeline> {

@@ -9,6 +9,7 @@ pub mod state;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 
+use ondes_engine::executor::Precision;
 use serde_json::Value;
 use tch::Tensor;
 
@@ -46,6 +47,22 @@ impl Script {
             native::ondes_script_load(data, bytes.len(), cuda, &raw mut raw, listener, context)
         })?;
         NonNull::new(raw).map(Self).ok_or_else(|| "libtorch read nothing".into())
+    }
+
+    /// Brings weights and states to another precision, in which it computes then as autocast has it.
+    ///
+    /// # Errors
+    /// One line: what libtorch says.
+    pub fn narrow(&mut self, precision: Precision) -> Result<(), String> {
+        if precision == Precision::F32 {
+            return Ok(());
+        }
+        let to_bf16 = precision == Precision::Bf16;
+        // SAFETY: it is there.
+        let narrowed = told(|listener, context| unsafe {
+            native::ondes_script_narrow(self.0.as_ptr(), to_bf16, listener, context)
+        });
+        narrowed.map(drop)
     }
 
     /// Another one with a state of its own, which is at first the same; weights are shared.

@@ -39,6 +39,7 @@ unsafe extern "C" {
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
+    pub fn ondes_script_narrow(script: *mut Raw, to_bf16: bool, listener: Listener, context: *mut c_void) -> bool;
     pub fn ondes_script_free(script: *mut Raw);
     pub fn ondes_script_copy(script: *const Raw, copy: *mut *mut Raw, listener: Listener, context: *mut c_void)
     -> bool;

@@ -11,11 +11,14 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
@@ -36,6 +39,38 @@ constexpr const char* kMetadata = "metadata.json";
 struct Script {
   torch::jit::Module module;
   std::string metadata;
+  c10::DeviceType device;
+  // Of weights and states.
+  at::ScalarType precision;
+};
+
+// As long as this is there, its thread computes convolutions and products in the precision of a script, whatever the tensors are that
+// the program makes itself, and what needs f32 in f32.
+class Autocast {
+ public:
+  explicit Autocast(const Script& script)
+      : device_(script.device),
+        was_enabled_(at::autocast::is_autocast_enabled(device_)),
+        before_(at::autocast::get_autocast_dtype(device_)) {
+    const bool is_narrow = script.precision != at::kFloat;
+    at::autocast::set_autocast_enabled(device_, is_narrow);
+    if (is_narrow) {
+      at::autocast::set_autocast_dtype(device_, script.precision);
+    }
+  }
+
+  ~Autocast() {
+    at::autocast::set_autocast_enabled(device_, was_enabled_);
+    at::autocast::set_autocast_dtype(device_, before_);
+  }
+
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  c10::DeviceType device_;
+  bool was_enabled_;
+  at::ScalarType before_;
 };
 
 // A file that is in memory already.
@@ -194,18 +229,41 @@ bool ondes_script_load(
     Listener listener,
     void* context) {
   return guarded({listener, context}, [&] {
-    auto loaded = std::make_unique<Script>();
     torch::jit::ExtraFilesMap extra{{kMetadata, ""}};
     const c10::Device device = cuda < 0 ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, static_cast<int8_t>(cuda));
-    loaded->module = torch::jit::load(std::make_unique<Memory>(bytes, length), device, extra);
-    loaded->module.eval();
-    loaded->metadata = extra[kMetadata];
-    *script = loaded.release();
+    torch::jit::Module module = torch::jit::load(std::make_unique<Memory>(bytes, length), device, extra);
+    module.eval();
+    *script = new Script{std::move(module), extra[kMetadata], device.type(), at::kFloat};
   });
 }
 
 void ondes_script_free(Script* script) {
   delete script;
+}
+
+// Brings weights and states from f32 to bf16, or to f16.
+bool ondes_script_narrow(Script* script, bool to_bf16, Listener listener, void* context) {
+  return guarded({listener, context}, [&] {
+    script->precision = to_bf16 ? at::kBFloat16 : at::kHalf;
+    // What is shared stays shared. Those from before are kept meanwhile: another tensor could be put where one was.
+    std::unordered_map<const void*, std::pair<at::Tensor, at::Tensor>> narrowed;
+    for (const torch::jit::Module& module : script->module.modules()) {
+      const auto object = module._ivalue();
+      for (size_t slot = 0; slot < object->slots().size(); ++slot) {
+        const IValue value = object->getSlot(slot);
+        if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().scalar_type() != at::kFloat) {
+          continue;
+        }
+        const at::Tensor& wide = value.toTensor();
+        auto& [before, after] = narrowed[wide.unsafeGetTensorImpl()];
+        if (!after.defined()) {
+          before = wide;
+          after = wide.to(script->precision);
+        }
+        object->setSlot(slot, after);
+      }
+    }
+  });
 }
 
 // Another with a state of its own; weights are shared.
@@ -216,7 +274,7 @@ bool ondes_script_copy(const Script* script, Script** copy, Listener listener, v
       shared.emplace(weight, weight);
     }
     const IValue object = IValue(script->module._ivalue()).deepcopy(shared);
-    *copy = new Script{torch::jit::Module(object.toObject()), script->metadata};
+    *copy = new Script{torch::jit::Module(object.toObject()), script->metadata, script->device, script->precision};
   });
 }
 
@@ -277,6 +335,7 @@ bool ondes_script_call(
     for (size_t index = 0; index < count; ++index) {
       arguments.push_back(argument(values[index], expected[index + 1].type()));
     }
+    const Autocast autocast(*script);
     std::string out;
     write_value(out, method(std::move(arguments)));
     say(out);
@@ -314,6 +373,7 @@ bool ondes_script_run(
     for (size_t index = 0; index < count; ++index) {
       arguments.emplace_back(*inputs[index]);
     }
+    const Autocast autocast(*script);
     *output = new at::Tensor(first_tensor(script->module.get_method(name)(std::move(arguments))));
   });
 }

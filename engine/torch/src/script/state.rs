@@ -212,7 +212,7 @@ fn rows(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<O
     for _ in 0..TRIAL_STEPS {
         let noise = Tensor::randn([TRIAL_STREAMS, channels, frames], (Kind::Float, caller.device));
         let part = Part { stream: 0, values: Vec::new(), seed: 0 };
-        if caller.run(&mut trial, &part, &(noise * 0.1)).is_err() {
+        if caller.run(&mut trial, &part, &(noise * 0.1).to_kind(caller.kind)).is_err() {
             return Ok(None);
         }
     }

@@ -149,6 +149,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     obey(&mut desk, &host, Command::Audition(Some(ids[2])));
     obey(&mut desk, &host, Command::Load(ids[2]));
     settle(&mut desk);
+    assert_eq!(desk.view().qualities, ["Full", "Balanced", "Light", "Auto"], "the file holds a smaller size");
     let shared = desk.shared.clone();
     drop(desk);
     assert_eq!(shared.model().unwrap().content_hash(), BUNDLED[2].model().content_hash());

@@ -1,0 +1,131 @@
+//! Programs and graphs in bf16 and f16: near to what they are in f32, and not the same.
+
+use ondes_engine::executor::{Backend, Device, Precision};
+use ondes_engine::model::{Kind, Model, Op};
+use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Turn};
+use ondes_engine::torch;
+use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_tests::torchscript::models::{codec, neutone, streaming};
+use ondes_tests::torchscript::{Class, Value};
+use ondes_tests::{SAMPLE_RATE, node, port};
+
+/// Bounds of the relative RMS of the difference to f32: some roundings to 8 and to 11 bits, one after the other.
+const BOUNDS: [(Precision, f64); 2] = [(Precision::Bf16, 1e-2), (Precision::F16, 2e-3)];
+
+fn open(class: &Class) -> Model {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program.ts");
+    std::fs::write(&path, class.bytes()).expect("it can be written");
+    torch::open(&path).expect("it runs").model
+}
+
+fn options(model: &Model, precision: Precision, seats: usize) -> PipelineOptions {
+    PipelineOptions {
+        sample_rate: model.header().sample_rate,
+        backend: Backend::Torch,
+        device: Device::Cpu,
+        precision,
+        seats,
+        source: Source::Sound,
+        ..PipelineOptions::default()
+    }
+}
+
+fn play(model: &Model, precision: Precision) -> (Vec<f32>, String) {
+    let mut pipeline = Pipeline::new(model, &options(model, precision, 1)).expect("it plays");
+    let input = sound(8_192, SAMPLE_RATE);
+    let mut output = vec![0.0; input.len()];
+    pipeline.process(&input, &mut output);
+    (output, pipeline.executor())
+}
+
+fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let difference: f64 = values.iter().zip(reference).map(|(&a, &b)| square(a - b)).sum();
+    (difference / reference.iter().map(|&b| square(b)).sum::<f64>()).sqrt()
+}
+
+/// Convolves a ramp that it makes itself, in f32 whatever its weights are in.
+fn self_made() -> Class {
+    let weight = Value::Weight(vec![1, 1, 3], vec![0.3, 0.5, -0.2]);
+    let body = [
+        "ramp = torch.cumsum(torch.mul(torch.ones([1, 1, torch.size(x, 2)]), 0.001), 2)",
+        "return torch.add(torch.mul(torch.conv1d(ramp, self.weight, None, [1], [1]), 0.1), x)",
+    ];
+    Class::default().with("weight", weight).nn("forward", [1, 1, 1, 1], &body)
+}
+
+/// A capture of recurrent layers, which has heard its warm-up.
+fn recurrent() -> Model {
+    let nodes = vec![
+        node("memory", &["in"], Op::Lstm { hidden: 12, initial_state: true }),
+        node("again", &["memory"], Op::Gru { hidden: 7, initial_state: true }),
+        node("fast", &["again"], Op::FastTanh),
+        node("out", &["fast"], Op::Linear { outputs: 1 }),
+    ];
+    let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
+    method.warm_up = 100;
+    model_with(Kind::Effect, vec![method], &[], 5)
+}
+
+#[test]
+fn what_is_played_is_near_to_f32() {
+    for (what, model) in [
+        ("convolutions", open(&streaming(8, 1))),
+        ("codec", open(&codec(8, 512, false))),
+        ("for Neutone", open(&neutone(false))),
+        ("with tensors of its own", open(&self_made())),
+        ("graph: effect", untrained_effect(3)),
+        ("graph: codec", untrained_codec(4)),
+        ("graph: recurrent", recurrent()),
+    ] {
+        let (reference, executor) = play(&model, Precision::F32);
+        assert_eq!(executor, "torch cpu");
+        for (precision, bound) in BOUNDS {
+            let (output, executor) = play(&model, precision);
+            assert_eq!(executor, format!("torch cpu {precision}"), "{what}");
+            let difference = relative_rms(&output, &reference);
+            println!("{what}, {precision}: {difference:.1e}");
+            assert!(difference < bound, "{what}, {precision}: {difference:e}");
+            assert!(difference > 0.02 * bound, "{what}: {difference:e} is no {precision}");
+        }
+    }
+}
+
+#[test]
+fn sessions_are_one_batch_with_states_of_half_the_size() {
+    let model = open(&streaming(8, 2));
+    let input = sound(6_000, SAMPLE_RATE);
+    let ensemble = |precision| Ensemble::new(&model, &options(&model, precision, 3)).expect("it plays");
+    let wide = ensemble(Precision::F32).bytes();
+    for (precision, _) in BOUNDS {
+        let mut ensemble = ensemble(precision);
+        assert_eq!(ensemble.executor(), format!("torch cpu {precision}"), "one batch");
+        // Samples come and go in f32.
+        assert!(ensemble.bytes() < wide - wide / 4, "{} of {wide}", ensemble.bytes());
+        let mut outputs = vec![vec![0.0; input.len()]; 3];
+        let mut turns: Vec<Turn<'_>> = outputs
+            .iter_mut()
+            .enumerate()
+            .map(|(seat, output)| Turn { seat, input: &input, output, mute: false })
+            .collect();
+        ensemble.process(&mut turns);
+        let mut alone = Pipeline::new(&model, &options(&model, precision, 1)).expect("it plays");
+        let mut expected = vec![0.0; input.len()];
+        alone.process(&input, &mut expected);
+        for (seat, output) in outputs.iter().enumerate() {
+            let difference = relative_rms(output, &expected);
+            assert!(difference < 1e-3, "{precision}, seat {seat}: {difference:e}");
+        }
+    }
+}
+
+#[test]
+fn programs_that_have_no_such_numbers_are_refused_before_they_play() {
+    // There are complex numbers of two f32, and none of two bf16.
+    let model = open(&Class::default().nn("forward", [1, 1, 1, 1], &["return torch.real(torch.complex(x, x))"]));
+    assert!(Pipeline::new(&model, &options(&model, Precision::F32, 1)).is_ok());
+    let refused = Pipeline::new(&model, &options(&model, Precision::Bf16, 1)).err().expect("it cannot be run");
+    let refused = refused.to_string();
+    assert!(refused.starts_with("in bf16: ") && refused.lines().count() == 1, "{refused}");
+}
