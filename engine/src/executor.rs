@@ -141,7 +141,8 @@ impl TryFrom<String> for Device {
     }
 }
 
-/// In what libtorch computes: weights, states and what goes through. Sound goes in and comes out in f32. Written `f32`, `f16` or `bf16`.
+/// In what libtorch computes: weights, states and what goes through. Sound goes in and comes out in f32. Written `f32`, `f16` or
+/// `bf16`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {

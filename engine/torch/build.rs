@@ -14,7 +14,8 @@ fn main() {
     }
     build.compile("ondes_script");
     println!("cargo:rerun-if-env-changed=ONDES_TORCH_RPATH");
-    // The engine opens libtorch before the library; this is for what links it otherwise. What is given away says where to look itself.
+    // The engine opens libtorch before the library; this is for what links it otherwise. What is given away says where to look
+    // itself.
     let library = std::env::var("ONDES_TORCH_RPATH").unwrap_or_else(|_| libtorch.join("lib").display().to_string());
     println!("cargo:rustc-link-arg=-Wl,-rpath,{library}");
 }

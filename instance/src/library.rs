@@ -160,8 +160,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Whether a model may travel with a project: it is small enough, going by its weights, and no program, which would run wherever the
-/// project is opened.
+/// Whether a model may travel with a project: it is small enough, going by its weights, and no program, which would run wherever
+/// the project is opened.
 #[must_use]
 pub fn may_travel(model: &Model) -> bool {
     model.program().is_none() && size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED

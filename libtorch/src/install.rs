@@ -28,9 +28,9 @@ pub enum Done {
 
 /// Sees to it that a folder holds what the recipe says.
 ///
-/// It is made beside its place, in a folder that ends with `.part`, and gets its name when all of it is there. One that is killed leaves
-/// that folder behind, with what was fetched, and the next one goes on with it. Two at a time wait for one another. `finish` may
-/// add something to the folder before it gets its name.
+/// It is made beside its place, in a folder that ends with `.part`, and gets its name when all of it is there. One that is
+/// killed leaves that folder behind, with what was fetched, and the next one goes on with it. Two at a time wait for one
+/// another. `finish` may add something to the folder before it gets its name.
 ///
 /// # Errors
 /// [`Error`], in one line. What was in the place before is still there then.

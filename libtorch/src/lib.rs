@@ -1,9 +1,9 @@
 //! libtorch for the CPU, out of the published wheels.
 //!
-//! A [`Recipe`] says which wheels there are and what is taken out of them; [`Recipe::published`] is the one for the libtorch that
-//! Ondes runs on. [`install`] fetches them ([`fetch`]), or takes them from a folder, checks them, and unpacks them ([`unpack`]) beside
-//! the place where they belong; a folder has its name only when it is whole. The app (`ondes setup-torch`) and `cargo xtask setup` both
-//! stand on this.
+//! A [`Recipe`] says which wheels there are and what is taken out of them; [`Recipe::published`] is the one for the libtorch
+//! that Ondes runs on. [`install`] fetches them ([`fetch`]), or takes them from a folder, checks them, and unpacks them
+//! ([`unpack`]) beside the place where they belong; a folder has its name only when it is whole. The app (`ondes setup-torch`)
+//! and `cargo xtask setup` both stand on this.
 
 #![forbid(unsafe_code)]
 

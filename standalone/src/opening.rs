@@ -8,8 +8,8 @@ use ondes_engine::torch;
 
 use crate::terminal;
 
-/// Reads a model, ours, a capture of another program or a TorchScript program, which is run for that; what was noticed while reading
-/// is said on standard error.
+/// Reads a model, ours, a capture of another program or a TorchScript program, which is run for that; what was noticed while
+/// reading is said on standard error.
 ///
 /// # Errors
 /// One line that names the file and what is wrong with it.

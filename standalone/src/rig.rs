@@ -1,7 +1,8 @@
 //! The running app without its window: a console, the devices that it plays on, and the recorder. `ondes play` and the window are
 //! both made of it.
 //!
-//! What may take its time ([`Rig::add`], [`Rig::listen`], [`Rig::restore`]) is done by the [`loader`](crate::loader), in that order.
+//! What may take its time ([`Rig::add`], [`Rig::listen`], [`Rig::restore`]) is done by the [`loader`](crate::loader), in that
+//! order.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

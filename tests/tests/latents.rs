@@ -202,7 +202,8 @@ fn without_a_model_there_are_no_latents() {
     drop(session);
 }
 
-/// A codec with a prior besides: what its control `drive` feeds goes round in a recurrent layer, from block to block of three frames.
+/// A codec with a prior besides: what its control `drive` feeds goes round in a recurrent layer, from block to block of three
+/// frames.
 fn dreamer(kind: Kind) -> Model {
     let nodes = vec![
         node("walk", &["drive"], Op::Gru { hidden: 9, initial_state: true }),

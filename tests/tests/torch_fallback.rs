@@ -1,4 +1,5 @@
-//! A GPU that fails while it plays, simulated by a library that keeps to our interface: another executor takes over, and it is said.
+//! A GPU that fails while it plays, simulated by a library that keeps to our interface: another executor takes over, and it is
+//! said.
 //!
 //! Each test plays in a process of its own, whose environment names the library: a process opens it only once.
 

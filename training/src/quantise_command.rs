@@ -40,8 +40,8 @@ pub struct Quantise {
     /// 16 bits are the upper half of 32: 8 bits of precision, and the range of 32-bit floats.
     #[arg(long)]
     bf16: bool,
-    /// Folder of audio to measure the loss on: recordings for an instrument to replay, sounds to go through an effect. Without it an
-    /// instrument plays notes, and an effect hears some seconds of made-up playing.
+    /// Folder of audio to measure the loss on: recordings for an instrument to replay, sounds to go through an effect. Without
+    /// it an instrument plays notes, and an effect hears some seconds of made-up playing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dry", "wet"])]
     calibrate: Option<PathBuf>,
     /// What was played into a capture's device, to measure the loss on.
@@ -50,7 +50,8 @@ pub struct Quantise {
     /// What was recorded at its output.
     #[arg(long, requires = "dry")]
     wet: Option<PathBuf>,
-    /// The error may grow by this share; layers that do most harm stay in more bits until it does not. 0.05 for instruments, else 0.5.
+    /// The error may grow by this share; layers that do most harm stay in more bits until it does not. 0.05 for instruments,
+    /// else 0.5.
     #[arg(long, value_parser = share)]
     max_loss: Option<f64>,
     /// Stores weights in eight bits, but computes with 32-bit floats.
@@ -68,7 +69,8 @@ pub struct Quantise {
     /// How scales are found: the largest weight is the largest byte, or the squares of the errors are least.
     #[arg(long, default_value = "least-squares", value_parser = ["peak", "least-squares"])]
     scales: String,
-    /// Trains the model on for a while with its weights rounded, so that rounding loses less: an instrument from `--data`, a capture from its pair.
+    /// Trains the model on for a while with its weights rounded, so that rounding loses less: an instrument from `--data`, a
+    /// capture from its pair.
     #[arg(long)]
     aware: bool,
     /// Folder of audio that an instrument learns from with `--aware`.

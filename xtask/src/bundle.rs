@@ -1,4 +1,5 @@
-//! The plugin as DAWs want to find it: bundles, and where they go; and the library around libtorch, which both plugin and app look for.
+//! The plugin as DAWs want to find it: bundles, and where they go; and the library around libtorch, which both plugin and app
+//! look for.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,8 @@ pub fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bundles the plugin, the app, and the library around libtorch beside both, for who has no checkout: `ondes setup-torch` does the rest.
+/// Bundles the plugin, the app, and the library around libtorch beside both, for who has no checkout: `ondes setup-torch` does
+/// the rest.
 pub fn bundle_with_torch() -> anyhow::Result<()> {
     let folder = bundle()?;
     let app = build("ondes", "ondes")?;

@@ -2,8 +2,8 @@
 //!
 //! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
 //! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
-//! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`gpu`] checks libtorch on a GPU. [`train`] makes the bundled models again and [`test`]
-//! runs all tests. [`process`] is how each of them starts other programs.
+//! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`gpu`] checks libtorch on a GPU. [`train`] makes
+//! the bundled models again and [`test`] runs all tests. [`process`] is how each of them starts other programs.
 
 #![forbid(unsafe_code)]
 
@@ -47,15 +47,15 @@ enum Command {
     Demo,
     /// Makes the plugin's bundles in `target/bundled`: CLAP and VST3.
     Bundle {
-        /// The app, too, and beside both the library that plays TorchScript models; needs libtorch, which `setup --torch` prepares. Where it
-        /// is unpacked, `ondes setup-torch` fetches a libtorch.
+        /// The app, too, and beside both the library that plays TorchScript models; needs libtorch, which `setup --torch`
+        /// prepares. Where it is unpacked, `ondes setup-torch` fetches a libtorch.
         #[arg(long)]
         torch: bool,
     },
     /// Makes the plugin's bundles and puts them where DAWs look, for this user.
     Install {
-        /// Makes the library that plays TorchScript models instead, and puts it where plugin and app look; needs libtorch, which `setup
-        /// --torch` prepares.
+        /// Makes the library that plays TorchScript models instead, and puts it where plugin and app look; needs libtorch, which
+        /// `setup --torch` prepares.
         #[arg(long)]
         torch: bool,
     },

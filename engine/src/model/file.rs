@@ -1,8 +1,8 @@
 //! Model files: `NAME.ondes`, a safetensors file whose metadata holds the JSON header and a checksum.
 //!
-//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named. They run nothing: what is a
-//! program they refuse, and [`crate::torch::open`] opens it.
-//! Any safetensors reader sees the weights; Ondes also checks that header and weights are those that were written.
+//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named. They run nothing:
+//! what is a program they refuse, and [`crate::torch::open`] opens it. Any safetensors reader sees the weights; Ondes also
+//! checks that header and weights are those that were written.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;

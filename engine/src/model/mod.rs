@@ -180,7 +180,8 @@ impl Model {
         own + self.program.as_ref().map_or(0, |program| program.parameters)
     }
 
-    /// Samples by which what comes out of one of its methods is behind what goes in ([`Method::latency_samples`]), or as a program says.
+    /// Samples by which what comes out of one of its methods is behind what goes in ([`Method::latency_samples`]), or as a
+    /// program says.
     #[must_use]
     pub fn latency_samples(&self, method: &Method) -> usize {
         let call = self.program.as_ref().and_then(|program| program.calls.get(&method.name));

@@ -129,8 +129,8 @@ pub enum Op {
         /// How many.
         channels: usize,
     },
-    /// The input, so many frames later; zeros come first. It counts as no latency, since an echo and the alignment of two paths look
-    /// alike: where the whole is late, [`Op::Latency`] says so.
+    /// The input, so many frames later; zeros come first. It counts as no latency, since an echo and the alignment of two paths
+    /// look alike: where the whole is late, [`Op::Latency`] says so.
     Delay {
         /// Frames.
         frames: usize,

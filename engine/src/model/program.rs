@@ -33,7 +33,8 @@ pub struct Call {
     pub convention: Convention,
     /// The input port that sound or latents go into; the others are knobs.
     pub main: usize,
-    /// Samples for each frame that the program wants; where the port has more frames than that, it is given the last one of each group.
+    /// Samples for each frame that the program wants; where the port has more frames than that, it is given the last one of each
+    /// group.
     pub ratio_in: usize,
     /// Samples for each frame that the program gives; where the port has more frames than that, each is held.
     pub ratio_out: usize,

@@ -1,8 +1,8 @@
 //! Weights as the tensors of a safetensors file, and back.
 //!
 //! A weight that is stored in eight bits is two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
-//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight. Where 0 is not stored
-//! as 0 there is a third, `NODE.PARAMETER_zero`, I8, shaped as the scales, which is taken from the first before.
+//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight. Where 0 is not
+//! stored as 0 there is a third, `NODE.PARAMETER_zero`, I8, shaped as the scales, which is taken from the first before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -87,7 +87,8 @@ impl Executor {
         self.arena.len() * size_of::<f32>() + self.plan.steps.iter().map(|step| step.layer.bytes()).sum::<usize>()
     }
 
-    /// Forgets all that a stream has heard, as if it were new: it has heard the silence of its warm-up, if any. Noise goes on instead of starting again, so that notes differ.
+    /// Forgets all that a stream has heard, as if it were new: it has heard the silence of its warm-up, if any. Noise goes on
+    /// instead of starting again, so that notes differ.
     pub fn reset(&mut self, stream: usize) {
         for step in &mut self.plan.steps {
             step.layer.reset(stream);

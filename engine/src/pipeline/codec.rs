@@ -1,6 +1,6 @@
 //! The kind `codec`: its method `encode` turns the input into latents, which are bent as the session's knobs say, and `decode`
-//! turns those into what is heard. Where it has a method `prior`, which makes latents on its own ([`super::prior`]), the knob `prior` goes
-//! from those of the input to those. The kind `generator` has nothing else than these.
+//! turns those into what is heard. Where it has a method `prior`, which makes latents on its own ([`super::prior`]), the knob
+//! `prior` goes from those of the input to those. The kind `generator` has nothing else than these.
 //!
 //! A session is mono, as in [`super::effect`].
 

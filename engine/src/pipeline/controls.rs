@@ -101,8 +101,8 @@ impl InstrumentControl {
     }
 }
 
-/// The controls of a model as it is played: those that it lists and, for a codec or a generator, those of its latents ([`latent_controls`])
-/// and of its prior.
+/// The controls of a model as it is played: those that it lists and, for a codec or a generator, those of its latents
+/// ([`latent_controls`]) and of its prior.
 ///
 /// [`latent_controls`]: super::latent_controls
 #[must_use]

@@ -1,5 +1,5 @@
-//! The kind `instrument`: its method `synth` is played by notes, or by the pitch and loudness of a sound; `room` is around it. A variant
-//! takes the place of both.
+//! The kind `instrument`: its method `synth` is played by notes, or by the pitch and loudness of a sound; `room` is around it. A
+//! variant takes the place of both.
 
 use std::sync::Arc;
 

@@ -16,10 +16,10 @@ const REACH: usize = 64;
 /// Less likeness than this is no answer.
 const LIKENESS: f64 = 0.9;
 
-/// The latency of a model at the rate of the options, in host samples, measured with a note as the impulse: the shift at
-/// which its sound is most like that of the same model at its own rate, where nothing is converted and the latency is one
-/// hop. None where nothing sounds, or nothing alike, and where a sound drives the model: it hears a little differently at each rate,
-/// so that no shift is exact.
+/// The latency of a model at the rate of the options, in host samples, measured with a note as the impulse: the shift at which
+/// its sound is most like that of the same model at its own rate, where nothing is converted and the latency is one hop. None
+/// where nothing sounds, or nothing alike, and where a sound drives the model: it hears a little differently at each rate, so
+/// that no shift is exact.
 #[must_use]
 pub fn measured_latency(model: &Model, options: &PipelineOptions) -> Option<usize> {
     if hears(model.header().kind, options) {

@@ -10,8 +10,8 @@
 //!
 //! - `instrument`: a seat is a `part`, with voices or an analysis of the input; the network is `synthesis`; `rest` says when it has
 //!   nothing to say;
-//! - `effect` and `codec`: a seat is a `line`, with the input in hops; the network is one `stage`, or two with a `bend` between them; the latents
-//!   of a codec may be those of a `prior`.
+//! - `effect` and `codec`: a seat is a `line`, with the input in hops; the network is one `stage`, or two with a `bend` between
+//!   them; the latents of a codec may be those of a `prior`.
 //!
 //! [`measured_latency`] is the proof of what is stated.
 //!

@@ -38,7 +38,8 @@ pub struct PipelineOptions {
     pub oversampling: usize,
     /// Which of its variants an effect or an instrument plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
     pub size: f32,
-    /// What runs an effect's or a codec's graph; programs are run by libtorch, and instruments by our own code, whatever is said here.
+    /// What runs an effect's or a codec's graph; programs are run by libtorch, and instruments by our own code, whatever is said
+    /// here.
     pub backend: Backend,
     /// Where libtorch computes.
     pub device: Device,

@@ -1,6 +1,7 @@
-//! Latents that a model's method `prior` makes on its own, at a tempo: the decoder's frames come as fast as ever, and the prior goes on by
-//! as much as the knob says from each to the next. Between two of its frames it is on the straight line from one to the other; where it is
-//! faster than the decoder some of its frames are passed by. At 1 its frames are the decoder's, to the bit.
+//! Latents that a model's method `prior` makes on its own, at a tempo: the decoder's frames come as fast as ever, and the prior
+//! goes on by as much as the knob says from each to the next. Between two of its frames it is on the straight line from one to
+//! the other; where it is faster than the decoder some of its frames are passed by. At 1 its frames are the decoder's, to the
+//! bit.
 
 use super::line::Line;
 use super::stage::{self, Stage};
@@ -14,8 +15,8 @@ pub(super) const TEMPO: &str = "prior.tempo";
 const SLOWEST: f32 = 0.25;
 const FASTEST: f32 = 4.0;
 
-/// The controls that a prior brings with it; none where there is no prior. Only where there is an encoder, too, there is something to
-/// choose from.
+/// The controls that a prior brings with it; none where there is no prior. Only where there is an encoder, too, there is
+/// something to choose from.
 pub(super) fn controls(header: &Header) -> impl Iterator<Item = Control> {
     let is_there = is_playable(header);
     let share = (is_there && header.method("encode").is_some()).then(|| Control {
@@ -110,8 +111,8 @@ impl Path {
 }
 
 impl Prior {
-    /// For a method that makes so many latents a frame, a frame every `ratio` samples, and whose block is `block` samples; `tempo` is the
-    /// port of its tempo.
+    /// For a method that makes so many latents a frame, a frame every `ratio` samples, and whose block is `block` samples;
+    /// `tempo` is the port of its tempo.
     pub fn new(stage: Stage, tempo: usize, latents: usize, ratio: usize, block: usize, seats: usize) -> Self {
         let path = || Path {
             block: vec![0.0; block / ratio * latents],

@@ -275,8 +275,8 @@ fn play_turn(playable: &mut dyn Playable, input: &[f32], output: &mut [f32]) {
 /// Longest reason that is told, characters.
 const REASON: usize = 200;
 
-/// Runs a model's code, which may panic, where there is time to hear why: not on the audio thread. A program says it with a text; of
-/// that the first line is told, shortened.
+/// Runs a model's code, which may panic, where there is time to hear why: not on the audio thread. A program says it with a
+/// text; of that the first line is told, shortened.
 pub(super) fn guard_told(work: impl FnOnce()) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|reason| {
         let text = reason.downcast_ref::<String>().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));

@@ -1,7 +1,7 @@
 //! Real time: one pipeline, three drivers, and never a glitch.
 //!
-//! A host holds two halves of one session. [`Session`] belongs to its audio thread and plays blocks; [`Remote`] belongs to everybody
-//! else and loads models. Between them stands no lock. In reading order:
+//! A host holds two halves of one session. [`Session`] belongs to its audio thread and plays blocks; [`Remote`] belongs to
+//! everybody else and loads models. Between them stands no lock. In reading order:
 //!
 //! - [`session`](Session): blocks in, blocks out, one model taking over from another;
 //! - `lane`: one model at work in a session, in the callback or, through a `queue`, by the worker;

@@ -270,7 +270,8 @@ impl Remote {
         }
     }
 
-    /// What the user should know of the model that was loaded last, in one line: that its device failed and another plays it, for one.
+    /// What the user should know of the model that was loaded last, in one line: that its device failed and another plays it,
+    /// for one.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let state = self.0.state();
@@ -385,8 +386,8 @@ impl Control {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state with the first lane for a host, of the model that was loaded last, if there is one. Nobody has to wait for the state
-    /// while the lane is made; where something else is wanted by then it is made again.
+    /// The state with the first lane for a host, of the model that was loaded last, if there is one. Nobody has to wait for the
+    /// state while the lane is made; where something else is wanted by then it is made again.
     fn first(&self, link: &Link) -> (MutexGuard<'_, State>, Option<Made>) {
         loop {
             let state = self.state();

@@ -24,8 +24,8 @@ impl TryExecute for Runner {
     }
 }
 
-/// An executor on a device, and one that takes over when the device fails. That one begins in silence: what was heard before is gone
-/// with the device. The last frame of each stream is held and cross-faded into what it gives.
+/// An executor on a device, and one that takes over when the device fails. That one begins in silence: what was heard before is
+/// gone with the device. The last frame of each stream is held and cross-faded into what it gives.
 pub(crate) struct Fallback<T = Runner> {
     first: Option<T>,
     spare: Box<dyn Execute>,

@@ -1,6 +1,7 @@
 //! A RAVE v2 of 31.5 million random weights, `forward` at blocks of 2048: the imported graph on the native executor beside the
-//! TorchScript archive that it was imported from on libtorch, on one thread, one block of each in turn. The same graph in
-//! fewer bits and with half of the channels plays, too. Prints the fastest and the median block of each. `-- --nodes` adds what each layer costs natively.
+//! TorchScript archive that it was imported from on libtorch, on one thread, one block of each in turn. The same graph in fewer
+//! bits and with half of the channels plays, too. Prints the fastest and the median block of each. `-- --nodes` adds what each
+//! layer costs natively.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! What a step of a TorchScript program takes, with more and more sessions in one batch: the tables of `docs/torch.md`.
 //!
-//! Times are those of the one thread that computes, without what other programs take away: the 10 % quantile of steps that are taken in
-//! turn for all numbers of sessions.
+//! Times are those of the one thread that computes, without what other programs take away: the 10 % quantile of steps that are
+//! taken in turn for all numbers of sessions.
 
 use ondes_engine::executor::{Device, Execute, Running};
 use ondes_engine::model::Model;

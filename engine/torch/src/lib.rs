@@ -1,13 +1,13 @@
 //! Runs graphs and TorchScript programs on libtorch.
 //!
 //! As a crate it is for training: [`weights`] brings weights to libtorch and back; [`graph`] runs the nodes of a method, whole
-//! sequences at once and with gradients; [`synthesis`] holds the ops that make sound. The native executor of the engine computes the
-//! same, frame by frame; parity tests hold the two together.
+//! sequences at once and with gradients; [`synthesis`] holds the ops that make sound. The native executor of the engine computes
+//! the same, frame by frame; parity tests hold the two together.
 //!
-//! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`] what
-//! it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what [`nn_tilde`] or
-//! [`neutone`] has agreed on; [`call`] calls it by either. [`device`], [`precision`] and [`threads`] say where, in what, and on how
-//! many cores.
+//! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`]
+//! what it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what
+//! [`nn_tilde`] or [`neutone`] has agreed on; [`call`] calls it by either. [`device`], [`precision`] and [`threads`] say where,
+//! in what, and on how many cores.
 
 #![deny(unsafe_code)]
 

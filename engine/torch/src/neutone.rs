@@ -1,5 +1,5 @@
-//! What Neutone has agreed on with its models: `forward(sound [channels, samples], parameters [4, samples])`, which wants to be told
-//! the host's rate and block, and a file `metadata.json` with names, authors and up to four parameters from 0 to 1.
+//! What Neutone has agreed on with its models: `forward(sound [channels, samples], parameters [4, samples])`, which wants to be
+//! told the host's rate and block, and a file `metadata.json` with names, authors and up to four parameters from 0 to 1.
 
 use ondes_engine::model::program::Convention;
 use ondes_engine::torch::description::{Described, DescribedAttribute, Description, Flow, Turned, TurnedKind};

@@ -1,7 +1,7 @@
 //! What nn~ has agreed on with its models: which methods there are, their channels and ratios, their attributes.
 //!
-//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names, `a_params` holds
-//! the types of an attribute's values, `get_a` gives them and `set_a` takes them.
+//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names, `a_params`
+//! holds the types of an attribute's values, `get_a` gives them and `set_a` takes them.
 
 use ondes_engine::model::program::Convention;
 use ondes_engine::torch::description::{Described, DescribedAttribute, Description, Flow, Turned, TurnedKind};

@@ -1,10 +1,10 @@
 //! What a window shows of an instance, for [`ondes_ui`]'s panels.
 //!
-//! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does, `files` where that is with a file. [`monitor`]
-//! is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models, [`presets`] that of
-//! presets, [`latents`] the rows of a codec's, [`cabinets`] the
-//! impulse responses that stand around a model. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the
-//! monitor and the slots is made when the window opens and gone when it closes.
+//! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does, `files` where that is
+//! with a file. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models,
+//! [`presets`] that of presets, [`latents`] the rows of a codec's, [`cabinets`] the impulse responses that stand around a model.
+//! A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the monitor and the
+//! slots is made when the window opens and gone when it closes.
 
 pub mod cabinets;
 pub mod commands;

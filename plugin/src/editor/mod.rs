@@ -1,8 +1,8 @@
 //! The window: the desk of one instance, in a host's window.
 //!
-//! In reading order: an [`Editor`] opens windows for the framework, which holds each as [`opened`], by a [`handle`]. A [`window`] is what the
-//! system knows: it hears [`events`], paints on a [`canvas`], and is asked by a [`wake`] for new pictures. [`cursor`] and
-//! [`clipboard`] are the system's too.
+//! In reading order: an [`Editor`] opens windows for the framework, which holds each as [`opened`], by a [`handle`]. A
+//! [`window`] is what the system knows: it hears [`events`], paints on a [`canvas`], and is asked by a [`wake`] for new
+//! pictures. [`cursor`] and [`clipboard`] are the system's too.
 
 #[allow(unsafe_code, reason = "a context of OpenGL is only promised to be there; each block says why it is")]
 mod canvas;

@@ -1,7 +1,7 @@
 //! Who holds which keys of the window's keyboard: the pointer, and keys of the computer.
 //!
-//! Whatever goes down comes up: when it is let go, when the window loses the keyboard or the pointer, when nothing can be played any more, and
-//! when the window closes. A key that two hold sounds once, until the last of them leaves.
+//! Whatever goes down comes up: when it is let go, when the window loses the keyboard or the pointer, when nothing can be played
+//! any more, and when the window closes. A key that two hold sounds once, until the last of them leaves.
 
 use egui::{Event, Key, Ui};
 

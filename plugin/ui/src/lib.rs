@@ -6,10 +6,11 @@
 //! which page is open, where the peaks were. In reading order:
 //!
 //! - [`view`](View) and [`command`](Command): what passes between a window and its owner;
-//! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it looks and reads;
+//! - `desk`: the frame that is being drawn; `layout`: where its panels are; `theme`, `icon`, `words`, [`scale`](SCALES): how it
+//!   looks and reads;
 //! - `hand`, `knob`, `choice`: what is turned, and how;
-//! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents`, `chain` and `pad`, `scope`, `mixer`, `play` with
-//!   `keyboard` and `fingers`, `engine`: the panels; `dropped`: files that are dropped on all of them.
+//! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents`, `chain` and `pad`, `scope`, `mixer`,
+//!   `play` with `keyboard` and `fingers`, `engine`: the panels; `dropped`: files that are dropped on all of them.
 //!
 //! # Work
 //! A frame is asked for only while [`View::moving`] says that sound moves, while a peak's mark falls, and when the user does
@@ -17,13 +18,13 @@
 //! [`egui::Context::request_repaint`].
 //!
 //! # Keyboard
-//! Tab goes through everything. On a knob arrows turn (finer with Shift), Page Up and Down leap, Home and End go to the ends, Delete
-//! resets, Enter types a value, the menu key or Shift+F10 opens the menu. In the list of models arrows move, Enter loads, Space
-//! auditions, F marks. In the list of presets arrows move, Enter loads, Delete pressed twice deletes. Arrows move the pad. Ctrl+F
-//! searches; Ctrl with plus, minus and 0 scales.
+//! Tab goes through everything. On a knob arrows turn (finer with Shift), Page Up and Down leap, Home and End go to the ends,
+//! Delete resets, Enter types a value, the menu key or Shift+F10 opens the menu. In the list of models arrows move, Enter loads,
+//! Space auditions, F marks. In the list of presets arrows move, Enter loads, Delete pressed twice deletes. Arrows move the pad.
+//! Ctrl+F searches; Ctrl with plus, minus and 0 scales.
 //!
-//! While "Keys" is on, letters without Ctrl, Alt or Shift play and do nothing else, unless one types: A W S E D F T G Y H U J K O L P ;
-//! are the keys of a piano from C upwards, Z and X take them an octave down and up, C and V make them softer and harder.
+//! While "Keys" is on, letters without Ctrl, Alt or Shift play and do nothing else, unless one types: A W S E D F T G Y H U J K
+//! O L P ; are the keys of a piano from C upwards, Z and X take them an octave down and up, C and V make them softer and harder.
 
 #![forbid(unsafe_code)]
 

@@ -93,8 +93,8 @@ impl Plan {
         self.place
     }
 
-    /// Makes what is missing; nothing where something else was planned meanwhile. A recording that cannot be read is silent, and the
-    /// track says why.
+    /// Makes what is missing; nothing where something else was planned meanwhile. A recording that cannot be read is silent, and
+    /// the track says why.
     ///
     /// # Errors
     /// When the model cannot be played for that host.

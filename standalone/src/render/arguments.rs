@@ -64,8 +64,8 @@ add up to the mix before its limiter.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArguments {
-    /// The model file, NAME.ondes, a capture of another program or a TorchScript model (.ts, .nm), which is a program and is run, or a
-    /// session, NAME.ondes-session
+    /// The model file, NAME.ondes, a capture of another program or a TorchScript model (.ts, .nm), which is a program and is
+    /// run, or a session, NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
     /// More of what --midi or --input names first; the model comes before them
@@ -73,7 +73,8 @@ pub struct RenderArguments {
     /// Notes to play: a Standard MIDI File, or a folder of them
     #[arg(long, value_name = "FILE|FOLDER")]
     pub midi: Vec<PathBuf>,
-    /// Recording whose pitch and loudness an instrument follows, or that goes through an effect or a codec: WAV, AIFF, FLAC, MP3, Ogg, M4A, …, or a folder of them
+    /// Recording whose pitch and loudness an instrument follows, or that goes through an effect or a codec: WAV, AIFF, FLAC,
+    /// MP3, Ogg, M4A, …, or a folder of them
     #[arg(long, value_name = "FILE|FOLDER")]
     pub input: Vec<PathBuf>,
     /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]; in a batch the folder

@@ -1,9 +1,10 @@
 //! The app's window: tracks, their instruments, devices and recordings.
 //!
-//! [`view`] is what passes between the window and the app behind it: plain data to draw, and what the user did. [`Window`] draws,
-//! in `panels` with `tracks`, `devices` and `fader`, and knows nothing else. `studio` holds what plays and does what the user wants,
-//! with [`settings`] that are remembered, [`takes`] (how recordings are made), files that are `dropped` on the window or chosen in a dialog (`browse`), `unsaved`
-//! work that survives a crash, and the [`inventory`] of what there is to play on.
+//! [`view`] is what passes between the window and the app behind it: plain data to draw, and what the user did. [`Window`]
+//! draws, in `panels` with `tracks`, `devices` and `fader`, and knows nothing else. `studio` holds what plays and does what the
+//! user wants, with [`settings`] that are remembered, [`takes`] (how recordings are made), files that are `dropped` on the
+//! window or chosen in a dialog (`browse`), `unsaved` work that survives a crash, and the [`inventory`] of what there is to play
+//! on.
 
 mod browse;
 mod devices;

@@ -1,8 +1,8 @@
-//! Checks and measures what libtorch computes on a GPU, and writes a report; `cargo xtask gpu-check` runs it with the library around
-//! libtorch. The same list runs on the CPU, which tests the list.
+//! Checks and measures what libtorch computes on a GPU, and writes a report; `cargo xtask gpu-check` runs it with the library
+//! around libtorch. The same list runs on the CPU, which tests the list.
 //!
-//! [`parity`] compares with our own code, [`batching`] sessions in a batch with sessions alone, [`fallback`] takes the device's memory
-//! away, [`latency`] measures steps; [`report`] is what becomes of it.
+//! [`parity`] compares with our own code, [`batching`] sessions in a batch with sessions alone, [`fallback`] takes the device's
+//! memory away, [`latency`] measures steps; [`report`] is what becomes of it.
 
 mod batching;
 mod fallback;

@@ -9,8 +9,8 @@ use ondes_tests::torchscript::models::streaming;
 use crate::report::Report;
 use crate::stepping::{inputs, prepare, program, relative_rms, step};
 
-/// Relative RMS of the difference: what f32 leaves of networks that sum up some hundred products in another order, and what roundings to
-/// 11 and 8 bits leave of a capture that amplifies much.
+/// Relative RMS of the difference: what f32 leaves of networks that sum up some hundred products in another order, and what
+/// roundings to 11 and 8 bits leave of a capture that amplifies much.
 const BOUNDS: [(Precision, f64); 3] = [(Precision::F32, 1e-4), (Precision::F16, 2e-2), (Precision::Bf16, 8e-2)];
 const STREAMS: [usize; 2] = [0, 1];
 const BLOCKS: usize = 50;

@@ -1,4 +1,5 @@
-//! TorchScript files without Python or libtorch: a class in TorchScript's own words, what it remembers, and the archive around both.
+//! TorchScript files without Python or libtorch: a class in TorchScript's own words, what it remembers, and the archive around
+//! both.
 //!
 //! [`Class`] is a module in the making, `archive` and `pickle` lay it out as `torch.jit.save` does, and [`models`] holds those that
 //! tests play.

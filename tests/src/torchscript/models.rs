@@ -62,9 +62,9 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     class.with("phase", cache(&[ROWS, 1, 1])).nn("prior", [1, ratio, latents, ratio], &turn)
 }
 
-/// An effect with attributes of every type, which it gives and takes as nn~ wants it: `gain` (float), `steps` (int), `mute` (bool),
-/// `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). What comes out is `gain · steps + range[0]` times the
-/// input plus `range[1]`, or silence.
+/// An effect with attributes of every type, which it gives and takes as nn~ wants it: `gain` (float), `steps` (int), `mute`
+/// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). What comes out is
+/// `gain · steps + range[0]` times the input plus `range[1]`, or silence.
 #[must_use]
 pub fn attributes() -> Class {
     let names = ["gain", "steps", "mute", "range", "name", "table", "source"];
@@ -137,8 +137,8 @@ pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class
     Class::default().nn("forward", [inputs, ratio_in, outputs, ratio_out], &[&mean, &pace, &wide])
 }
 
-/// An effect for Neutone, from two channels to two, which is a sample late: the input times the first parameter plus the third. With
-/// `old` its metadata are as older exporters wrote them, all of it in texts.
+/// An effect for Neutone, from two channels to two, which is a sample late: the input times the first parameter plus the third.
+/// With `old` its metadata are as older exporters wrote them, all of it in texts.
 #[must_use]
 pub fn neutone(old: bool) -> Class {
     let parameters = if old {

@@ -3,8 +3,8 @@
 //! A bundled model must come from sound that anyone can make again and nobody owns, so three instruments are simulated and
 //! played. In reading order: [`performance`] composes phrases and [`curves`] turns them into what a bow or breath does;
 //! [`bowed`], [`wind`] and [`plucked`] are the instruments, built from [`delay`] and [`filter`], corrected by [`tuning`] and
-//! heard through a [`body`] and a [`room`]; [`write`](mod@write) puts the result on disk. Each file has its own seed, so a corpus does
-//! not depend on how many threads made it.
+//! heard through a [`body`] and a [`room`]; [`write`](mod@write) puts the result on disk. Each file has its own seed, so a
+//! corpus does not depend on how many threads made it.
 
 use std::path::Path;
 

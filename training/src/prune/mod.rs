@@ -1,9 +1,10 @@
 //! Smaller by leaving out: what does least goes, and what stays learns to do without.
 //!
 //! *Structured* pruning takes whole channels, so that layers get narrower and the model faster: [`channels`] tells which hang
-//! together, [`activity`] what they do while the model plays, `readers` what they are worth to those who read them, and [`narrow`](narrow()) cuts
-//! them out. Unstructured pruning ([`sparse`]) makes single weights zero, which costs less quality, and nothing is faster for it.
-//! Either is done in rounds, with training after each ([`crate::tune`]): a [`Schedule`] says how much has gone after which.
+//! together, [`activity`] what they do while the model plays, `readers` what they are worth to those who read them, and
+//! [`narrow`](narrow()) cuts them out. Unstructured pruning ([`sparse`]) makes single weights zero, which costs less quality,
+//! and nothing is faster for it. Either is done in rounds, with training after each ([`crate::tune`]): a [`Schedule`] says how
+//! much has gone after which.
 
 pub mod activity;
 pub mod channels;

@@ -1,9 +1,10 @@
 //! Training that hears what the rounding of weights does, where rounding afterwards loses too much.
 //!
-//! Each step plays the weights as they would be stored, on the grid of bytes times scales, and moves those behind them as if nothing had been rounded (the straight-through
-//! estimator: Bengio, Léonard & Courville, "Estimating or propagating gradients through stochastic neurons", 2013; for inference in
-//! bytes: Jacob et al., "Quantization and training of neural networks for efficient integer-arithmetic-only inference", CVPR 2018). The
-//! scales stay those that the trained weights were given, so that weights only have to find their places on the grid.
+//! Each step plays the weights as they would be stored, on the grid of bytes times scales, and moves those behind them as if
+//! nothing had been rounded (the straight-through estimator: Bengio, Léonard & Courville, "Estimating or propagating gradients
+//! through stochastic neurons", 2013; for inference in bytes: Jacob et al., "Quantization and training of neural networks for
+//! efficient integer-arithmetic-only inference", CVPR 2018). The scales stay those that the trained weights were given, so that
+//! weights only have to find their places on the grid.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! How each layer can be stored so that no more is lost than may be.
 //!
-//! All layers begin in the fewest bits. While too much is lost, the one that alone does most harm takes a step back: from products of
-//! bytes to bytes that are multiplied as floats, and from there to floats.
+//! All layers begin in the fewest bits. While too much is lost, the one that alone does most harm takes a step back: from
+//! products of bytes to bytes that are multiplied as floats, and from there to floats.
 
 use std::collections::BTreeMap;
 

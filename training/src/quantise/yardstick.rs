@@ -1,10 +1,10 @@
 //! What is lost by compressing a model, as a share of what it gets wrong anyway.
 //!
-//! An instrument is held against recordings that it replays, by the spectral distance of [`crate::evaluate`]; a capture against a
-//! recording of its device, by the error-to-signal ratio of [`crate::capture::measure`]. Where there are none, the compressed model is
-//! held against the original, and its distance from that is taken as a share of the original's own error as its card tells it. For
-//! the error-to-signal ratio that is the same, since errors that know nothing of one another add up; spectral distances add up to
-//! less, so there the loss is overestimated.
+//! An instrument is held against recordings that it replays, by the spectral distance of [`crate::evaluate`]; a capture against
+//! a recording of its device, by the error-to-signal ratio of [`crate::capture::measure`]. Where there are none, the compressed
+//! model is held against the original, and its distance from that is taken as a share of the original's own error as its card
+//! tells it. For the error-to-signal ratio that is the same, since errors that know nothing of one another add up; spectral
+//! distances add up to less, so there the loss is overestimated.
 //!
 //! A model that holds smaller sizes of itself is measured in all of them, each against its own original: what counts is the size
 //! that loses most.

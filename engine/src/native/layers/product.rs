@@ -35,7 +35,8 @@ enum RowValues<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of a weight whose outputs lie along an axis, once or several times over. `groups` matrices share a frame's channels.
+    /// The rows of a weight whose outputs lie along an axis, once or several times over. `groups` matrices share a frame's
+    /// channels.
     pub fn new(tensor: &'a Tensor, axis: usize, groups: usize, extents: Extents) -> Self {
         let whole = groups == 1 || extents.inputs.is_multiple_of(4);
         let pays = extents.inputs >= INPUTS && extents.outputs * extents.taps >= ROWS;

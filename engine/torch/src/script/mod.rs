@@ -1,7 +1,7 @@
 //! A TorchScript module in memory.
 //!
-//! What tch offers of TorchScript has no buffers, no attributes and no copies that share weights; `script.cpp` brings those, and this
-//! file makes them safe. All of it happens in inference mode.
+//! What tch offers of TorchScript has no buffers, no attributes and no copies that share weights; `script.cpp` brings those, and
+//! this file makes them safe. All of it happens in inference mode.
 
 mod native;
 pub mod state;
