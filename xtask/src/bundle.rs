@@ -56,11 +56,11 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Bundles the plugin and puts it where DAWs look, for this user.
-pub fn install() -> anyhow::Result<()> {
+/// Bundles the plugin and puts it where DAWs look, for this user; with `presets` those for VST3 hosts, too.
+pub fn install(presets: bool) -> anyhow::Result<()> {
     let folder = bundle()?;
     let system = std::env::consts::OS;
-    let Some((targets, presets)) = homes(system).zip(vst3_presets::home(system)) else {
+    let Some((targets, home)) = homes(system).zip(vst3_presets::home(system)) else {
         bail!("nothing says where this user's plugins are")
     };
     for (name, target) in BUNDLES.iter().zip(targets) {
@@ -69,8 +69,10 @@ pub fn install() -> anyhow::Result<()> {
         copy_all(&folder.join(name), &target)?;
         println!("installed: {}", target.display());
     }
-    copy_all(&folder.join(PRESETS), &presets)?;
-    println!("installed: presets for VST3 hosts in {}", presets.display());
+    if presets {
+        copy_all(&folder.join(PRESETS), &home)?;
+        println!("installed: presets for VST3 hosts in {}", home.display());
+    }
     Ok(())
 }
 
