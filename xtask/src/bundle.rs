@@ -56,8 +56,8 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Bundles the plugin and puts it where DAWs look, for this user; with `presets` those for VST3 hosts, too.
-pub fn install(presets: bool) -> anyhow::Result<()> {
+/// Bundles the plugin and puts it, and its presets for VST3 hosts, where DAWs look, for this user.
+pub fn install() -> anyhow::Result<()> {
     let folder = bundle()?;
     let system = std::env::consts::OS;
     let Some((targets, home)) = homes(system).zip(vst3_presets::home(system)) else {
@@ -69,10 +69,8 @@ pub fn install(presets: bool) -> anyhow::Result<()> {
         copy_all(&folder.join(name), &target)?;
         println!("installed: {}", target.display());
     }
-    if presets {
-        copy_all(&folder.join(PRESETS), &home)?;
-        println!("installed: presets for VST3 hosts in {}", home.display());
-    }
+    copy_all(&folder.join(PRESETS), &home)?;
+    println!("installed: presets for VST3 hosts in {}", home.display());
     Ok(())
 }
 

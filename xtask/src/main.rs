@@ -52,15 +52,12 @@ enum Command {
         #[arg(long)]
         torch: bool,
     },
-    /// Makes the plugin's bundles and puts them where DAWs look, for this user.
+    /// Makes the plugin's bundles and puts them, and its presets for VST3 hosts, where DAWs look, for this user.
     Install {
         /// Makes the library that plays TorchScript models instead, and puts it where plugin and app look; needs libtorch, which
         /// `setup --torch` prepares.
         #[arg(long)]
         torch: bool,
-        /// Puts the factory presets where VST3 hosts look for presets, too. Not for Ardour 7.3, which hangs when one is loaded.
-        #[arg(long, conflicts_with = "torch")]
-        vst3_presets: bool,
     },
     /// Runs all tests of all crates.
     Test,
@@ -91,8 +88,8 @@ fn main() -> ExitCode {
         Command::Demo => demo::demo(),
         Command::Bundle { torch: false } => bundle::bundle().map(drop),
         Command::Bundle { torch: true } => bundle::bundle_with_torch(),
-        Command::Install { torch: true, .. } => bundle::install_torch(),
-        Command::Install { torch: false, vst3_presets } => bundle::install(vst3_presets),
+        Command::Install { torch: true } => bundle::install_torch(),
+        Command::Install { torch: false } => bundle::install(),
         Command::Test => test::test(),
         Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),
         Command::Train { name, steps } => train::train(&name, steps),

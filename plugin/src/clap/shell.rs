@@ -27,6 +27,7 @@ use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
 use ondes_instance::shared::Shared;
 
+use super::reticence::Reticence;
 use super::turns::{Parameter, Turns};
 use crate::preset::{loading, restoring};
 
@@ -57,6 +58,8 @@ pub struct Shell {
     pub(crate) shared: Arc<Shared>,
     /// The audio thread's alone.
     turns: UnsafeCell<Turns>,
+    /// Where the host must not be told all at once; the framework holds it for its host.
+    pub(crate) reticence: Option<Box<Reticence>>,
 }
 
 /// Makes a plugin for a host; none where that cannot be.
@@ -65,7 +68,10 @@ pub struct Shell {
 /// The host is valid, and outlives the plugin.
 pub unsafe fn make<P: ClapPlugin<BackgroundTask = Introduce>>(host: *const clap_host) -> *const clap_plugin {
     // SAFETY: the caller says so.
-    let wrapper = unsafe { Wrapper::<P>::new(host) };
+    let reticence = unsafe { Reticence::of(host) };
+    let front = reticence.as_ref().map_or(host, |reticence| reticence.front());
+    // SAFETY: the caller says so, and the shell keeps a front until the framework's plugin is destroyed.
+    let wrapper = unsafe { Wrapper::<P>::new(front) };
     let (asker, answer) = mpsc::channel();
     (wrapper.task_executor.lock())(Introduce(asker));
     let Ok(shared) = answer.try_recv() else { return null() };
@@ -87,7 +93,16 @@ pub unsafe fn make<P: ClapPlugin<BackgroundTask = Introduce>>(host: *const clap_
     // The framework takes it back when it is destroyed.
     let _ = Arc::into_raw(wrapper);
     let turns = UnsafeCell::new(Turns::new(parameters.into()));
-    Box::into_raw(Box::new(Shell { plugin, inner, host, shared, turns })).cast_const().cast()
+    Box::into_raw(Box::new(Shell { plugin, inner, host, shared, turns, reticence })).cast_const().cast()
+}
+
+/// What the framework has for parameters.
+///
+/// # Safety
+/// The plugin is one of the framework's.
+unsafe fn params(plugin: &clap_plugin) -> Option<&clap_plugin_params> {
+    // SAFETY: the framework knows its extensions from the beginning; by this name it gives that, or nothing.
+    unsafe { plugin.get_extension?(plugin, CLAP_EXT_PARAMS.as_ptr()).cast::<clap_plugin_params>().as_ref() }
 }
 
 /// The parameters that a controller can turn, with their ids, in the order in which hosts see them.
@@ -95,10 +110,8 @@ pub unsafe fn make<P: ClapPlugin<BackgroundTask = Introduce>>(host: *const clap_
 /// # Safety
 /// The plugin is one of the framework's.
 unsafe fn turnable(plugin: &clap_plugin, ids: &HashMap<clap_id, String>) -> (Vec<String>, Vec<Parameter>) {
-    // SAFETY: the framework knows its extensions from the beginning.
-    let extension = plugin.get_extension.map(|get| unsafe { get(plugin, CLAP_EXT_PARAMS.as_ptr()) });
-    // SAFETY: by this name it gives that, or nothing.
-    let params = extension.and_then(|extension| unsafe { extension.cast::<clap_plugin_params>().as_ref() });
+    // SAFETY: the caller says so.
+    let params = unsafe { params(plugin) };
     let Some(&clap_plugin_params { count: Some(count), get_info: Some(get_info), .. }) = params else {
         return Default::default();
     };
@@ -124,6 +137,15 @@ impl Shell {
     pub(crate) unsafe fn of<'a>(plugin: *const clap_plugin) -> Option<&'a Self> {
         // SAFETY: the caller says so, and what a host sees is the first field of a shell.
         unsafe { plugin.cast::<Self>().as_ref() }
+    }
+
+    /// Where a parameter stands, in CLAP's values.
+    fn value(&self, id: clap_id) -> Option<f64> {
+        // SAFETY: the framework's plugin is alive; it reads values on all threads alike.
+        let get = unsafe { params(&self.inner) }?.get_value?;
+        let mut value = 0.0;
+        // SAFETY: as above, and there is room for a value.
+        unsafe { get(&raw const self.inner, id, &raw mut value) }.then_some(value)
     }
 
     /// A block was played: has the main thread called where it is needed. Gives the status for the host: an instance that rests
@@ -192,17 +214,26 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     let turns = unsafe { &mut *shell.turns.get() };
     // SAFETY: the lists of the host are valid for this block.
     let begin = || unsafe { turns.begin(&shell.shared.controllers, given.in_events, given.out_events) };
-    if !assert_no_alloc(begin) {
-        // SAFETY: the framework looks only at the data, which is its own.
-        return shell.played(unsafe { process(plugin, block) });
-    }
+    let turned = assert_no_alloc(begin);
     let turns = &*turns;
-    let (input, output) = (turns.input(), turns.output());
-    let output = if given.out_events.is_null() { null() } else { &raw const output };
-    let ours = clap_process { in_events: &raw const input, out_events: output, ..*given };
-    // SAFETY: as above; our lists live longer than this call.
-    let status = unsafe { process(plugin, &raw const ours) };
-    assert_no_alloc(|| turns.tell(u32::MAX));
+    let status = if turned {
+        let (input, output) = (turns.input(), turns.output());
+        let output = if given.out_events.is_null() { null() } else { &raw const output };
+        let ours = clap_process { in_events: &raw const input, out_events: output, ..*given };
+        // SAFETY: the framework looks only at the data, which is its own; our lists live longer than this call.
+        let status = unsafe { process(plugin, &raw const ours) };
+        assert_no_alloc(|| turns.tell(u32::MAX));
+        status
+    } else {
+        // SAFETY: as above.
+        unsafe { process(plugin, block) }
+    };
+    if let Some(reticence) = &shell.reticence {
+        let ids = turns.parameters().iter().map(|parameter| parameter.id);
+        let values = ids.filter_map(|id| Some((id, shell.value(id)?)));
+        // SAFETY: the host's list is valid for this block.
+        assert_no_alloc(|| unsafe { reticence.tell(given.frames_count.saturating_sub(1), given.out_events, values) });
+    }
     shell.played(status)
 }
 
@@ -210,6 +241,9 @@ unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
     // SAFETY: the host gives what it got from us.
     let Some(shell) = (unsafe { Shell::of(plugin) }) else { return };
     let _ = catch_unwind(AssertUnwindSafe(|| shell.shared.settle()));
+    if let Some(reticence) = &shell.reticence {
+        reticence.settle();
+    }
     if let Some(on_main_thread) = shell.inner.on_main_thread {
         // SAFETY: the framework looks only at the data, which is its own.
         unsafe { on_main_thread(plugin) };

@@ -63,6 +63,12 @@ impl Turns {
         Self { parameters, turns, input: null(), output: null(), told: Cell::new(0) }
     }
 
+    /// The parameters, in the order in which hosts see them.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
     /// Begins a block: looks for controllers among the host's events. Gives whether any turns a parameter.
     ///
     /// # Safety

@@ -41,9 +41,13 @@ unsafe extern "C" fn load(plugin: *const clap_plugin, stream: *const clap_istrea
     // SAFETY: as above; the stream is the host's.
     guarded(false, || unsafe {
         let Some((functions, bytes)) = frameworks(plugin).zip(streams::all_of(stream)) else { return false };
-        match file::parse(&bytes) {
+        let take = || match file::parse(&bytes) {
             Ok(preset) => loading::put(plugin, functions, &preset).is_ok(),
             Err(_) => streams::load(plugin, functions, &bytes),
+        };
+        match Shell::of(plugin).and_then(|shell| shell.reticence.as_ref()) {
+            Some(reticence) => reticence.taking(take),
+            None => take(),
         }
     })
 }

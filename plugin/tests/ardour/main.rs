@@ -1,4 +1,4 @@
-//! **Ondes FX** in Ardour, a DAW of Debian's: the VST3 is scanned, put on a track and bounced without a window.
+//! **Ondes FX** in Ardour, a DAW of Debian's, without a window: the VST3 is scanned, put on a track, bounced, and given presets.
 
 #![cfg(target_os = "linux")]
 
@@ -13,10 +13,14 @@ use std::time::{Duration, SystemTime};
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_instance::library::BUNDLED;
+use ondes_instance::preset::list::Origin;
+use ondes_instance::preset::values::Value;
+use ondes_instance::preset::{Preset, file};
 
 /// Where Debian has what Ardour's own scripts start.
 const ARDOUR: &str = "/usr/lib/ardour7";
 const SCRIPT: &str = include_str!("session.lua");
+const PRESET_SCRIPT: &str = include_str!("preset.lua");
 const RATE: u32 = 48_000;
 /// Ardour's unit of time, per second.
 const TICKS: u64 = 282_240_000;
@@ -27,17 +31,21 @@ const HOP: usize = 192;
 fn ardour(program: &str, home: &Path) -> Command {
     let path = Path::new(ARDOUR).join(program);
     assert!(path.is_file(), "{} is missing: `cargo xtask setup --torch` installs Ardour", path.display());
-    let mut command = Command::new(path);
+    // Ardour can wait for itself for ever.
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", "180"]).arg(path);
     command.env("HOME", home).env("LD_LIBRARY_PATH", ARDOUR).env("ARDOUR_DLL_PATH", ARDOUR);
     command.env("XDG_CONFIG_HOME", home.join("config")).env("XDG_CACHE_HOME", home.join("cache"));
     command.env("ARDOUR_DATA_PATH", "/usr/share/ardour7").env("ARDOUR_CONFIG_PATH", "/etc/ardour7");
     command
 }
 
-fn run(command: &mut Command) {
+/// Runs a program to its end; gives what it said.
+fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    said
 }
 
 /// Puts the plugin where Ardour looks, and lets Ardour find it.
@@ -147,4 +155,46 @@ fn a_bounce_of_the_effect_equals_the_render() {
     println!("largest difference {least:e}, {offset} samples into a control frame");
     assert!(left.iter().any(|sample| sample.abs() > 0.1), "it sounds");
     assert!(*least < 1e-4, "{least}");
+}
+
+/// A factory preset as a VST3 host keeps presets, where it looks for them. Gives the preset.
+fn preset(home: &Path, key: &str) -> Preset {
+    let preset = Origin::Factory(key.into()).read().unwrap();
+    let state = file::serialize(&preset).unwrap();
+    let list = 48 + state.len();
+    let mut bytes = [b"VST3\x01\0\0\0".as_slice(), b"1E84D1BD68105DC8AC482C228F2986D7"].concat();
+    bytes.extend((list as u64).to_le_bytes());
+    bytes.extend(&state);
+    bytes.extend(b"List\x01\0\0\0Comp");
+    bytes.extend([48, state.len() as u64].map(u64::to_le_bytes).concat());
+    let folder = home.join(".vst3/presets/Ondes/Ondes FX");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("{}.vstpreset", preset.name)), bytes).unwrap();
+    preset
+}
+
+/// Ardour holds a lock while it loads a preset, and hangs when it is told of changed values meanwhile.
+#[test]
+fn a_preset_is_loaded_and_its_values_are_shown_and_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    install(&home);
+    let chosen = preset(&home, "shadow-bow");
+    let script = folder.path().join("preset.lua");
+    fs::write(&script, PRESET_SCRIPT).unwrap();
+    let session = folder.path().join("session");
+    let said = run(ardour("luasession", &home).arg(&script).arg(session).args(["session", "Ondes FX", &chosen.name]));
+    // "WHEN:NAME=VALUE", the value in parts of one.
+    let value = |when: &str, name: &str| -> f32 {
+        let start = format!("{when}:{name}=");
+        let line = said.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("no {start} in\n{said}")).parse().unwrap()
+    };
+    assert_eq!(value("new", "Mix"), 1.0);
+    let Value::Number(mix) = chosen.sound.parameters["mix"] else { panic!("no number") };
+    assert!((0.1..0.9).contains(&mix));
+    for when in ["loaded", "reopened"] {
+        assert!((value(when, "Mix") - mix).abs() < 1e-3, "{when}: {said}");
+        assert!((value(when, "Macro 1") - value("new", "Macro 1")).abs() > 0.1, "{when}: {said}");
+    }
 }
