@@ -100,6 +100,35 @@ impl Simd for Avx2 {
         [high; 2]
     }
 
+    /// In squares of eight.
+    #[inline(always)]
+    fn transpose(self, rows: [[__m256; 2]; LANES]) -> [[__m256; 2]; LANES] {
+        let mut columns = rows;
+        for (down, across) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            // SAFETY: the token proves that the CPU has AVX2, and nothing here touches memory.
+            unsafe {
+                let mut quads = [[_mm256_setzero_ps(); 4]; 2];
+                for quad in 0..2 {
+                    let row = |k: usize| rows[8 * down + 4 * quad + k][across];
+                    let (ab, cd) = (_mm256_unpacklo_ps(row(0), row(1)), _mm256_unpacklo_ps(row(2), row(3)));
+                    let (a_b, c_d) = (_mm256_unpackhi_ps(row(0), row(1)), _mm256_unpackhi_ps(row(2), row(3)));
+                    quads[quad] = [
+                        _mm256_shuffle_ps::<0b01_00_01_00>(ab, cd),
+                        _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd),
+                        _mm256_shuffle_ps::<0b01_00_01_00>(a_b, c_d),
+                        _mm256_shuffle_ps::<0b11_10_11_10>(a_b, c_d),
+                    ];
+                }
+                for k in 0..4 {
+                    let (upper, lower) = (quads[0][k], quads[1][k]);
+                    columns[8 * across + k][down] = _mm256_permute2f128_ps::<0x20>(upper, lower);
+                    columns[8 * across + 4 + k][down] = _mm256_permute2f128_ps::<0x31>(upper, lower);
+                }
+            }
+        }
+        columns
+    }
+
     operations! {
         add(a, b) => _mm256_add_ps(a, b);
         sub(a, b) => _mm256_sub_ps(a, b);

@@ -128,6 +128,41 @@ impl Simd for Avx512 {
         }
     }
 
+    /// First within quarters of registers, then the quarters.
+    #[inline(always)]
+    fn transpose(self, rows: [__m512; LANES]) -> [__m512; LANES] {
+        let mut columns = rows;
+        // SAFETY: the token proves that the CPU has AVX-512F, and nothing here touches memory.
+        unsafe {
+            let mut quads = [[_mm512_setzero_ps(); 4]; 4];
+            for quad in 0..4 {
+                let row = |k: usize| rows[4 * quad + k];
+                let pairs = |low| _mm512_castps_pd(low);
+                let (ab, cd) = (_mm512_unpacklo_ps(row(0), row(1)), _mm512_unpacklo_ps(row(2), row(3)));
+                let (a_b, c_d) = (_mm512_unpackhi_ps(row(0), row(1)), _mm512_unpackhi_ps(row(2), row(3)));
+                quads[quad] = [
+                    _mm512_unpacklo_pd(pairs(ab), pairs(cd)),
+                    _mm512_unpackhi_pd(pairs(ab), pairs(cd)),
+                    _mm512_unpacklo_pd(pairs(a_b), pairs(c_d)),
+                    _mm512_unpackhi_pd(pairs(a_b), pairs(c_d)),
+                ]
+                .map(|quad| _mm512_castpd_ps(quad));
+            }
+            const EVEN: i32 = 0b10_00_10_00;
+            const ODD: i32 = 0b11_01_11_01;
+            for k in 0..4 {
+                let [a, b, c, d] = [quads[0][k], quads[1][k], quads[2][k], quads[3][k]];
+                let (ab, cd) = (_mm512_shuffle_f32x4::<EVEN>(a, b), _mm512_shuffle_f32x4::<EVEN>(c, d));
+                let (a_b, c_d) = (_mm512_shuffle_f32x4::<ODD>(a, b), _mm512_shuffle_f32x4::<ODD>(c, d));
+                columns[k] = _mm512_shuffle_f32x4::<EVEN>(ab, cd);
+                columns[4 + k] = _mm512_shuffle_f32x4::<EVEN>(a_b, c_d);
+                columns[8 + k] = _mm512_shuffle_f32x4::<ODD>(ab, cd);
+                columns[12 + k] = _mm512_shuffle_f32x4::<ODD>(a_b, c_d);
+            }
+        }
+        columns
+    }
+
     operations! {
         add(a, b) => _mm512_add_ps(a, b);
         sub(a, b) => _mm512_sub_ps(a, b);

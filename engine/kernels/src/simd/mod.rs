@@ -82,6 +82,8 @@ pub(crate) trait Simd: Copy {
     fn reverse_pairs(self, a: Self::V) -> Self::V;
     /// Lanes 8 9 … 15 8 9 … 15
     fn high_half(self, a: Self::V) -> Self::V;
+    /// Lane `i` of vector `j` is what was lane `j` of vector `i`.
+    fn transpose(self, rows: [Self::V; LANES]) -> [Self::V; LANES];
 
     /// Stores integers from −127 to 127 as bytes with an offset of 128.
     fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);

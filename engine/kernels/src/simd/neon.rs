@@ -119,6 +119,28 @@ impl Simd for Neon {
         [a, b, a, b]
     }
 
+    /// In squares of four.
+    #[inline(always)]
+    fn transpose(self, rows: [[float32x4_t; 4]; LANES]) -> [[float32x4_t; 4]; LANES] {
+        let mut columns = rows;
+        for down in 0..4 {
+            for across in 0..4 {
+                let row = |k: usize| rows[4 * down + k][across];
+                // SAFETY: the token proves that the CPU has NEON, and nothing here touches memory.
+                unsafe {
+                    let pairs = |x| vreinterpretq_f64_f32(x);
+                    let (ab, cd) = (pairs(vtrn1q_f32(row(0), row(1))), pairs(vtrn1q_f32(row(2), row(3))));
+                    let (a_b, c_d) = (pairs(vtrn2q_f32(row(0), row(1))), pairs(vtrn2q_f32(row(2), row(3))));
+                    let square = [vtrn1q_f64(ab, cd), vtrn1q_f64(a_b, c_d), vtrn2q_f64(ab, cd), vtrn2q_f64(a_b, c_d)];
+                    for k in 0..4 {
+                        columns[4 * across + k][down] = vreinterpretq_f32_f64(square[k]);
+                    }
+                }
+            }
+        }
+        columns
+    }
+
     operations! {
         add(a, b) => vaddq_f32(a, b);
         sub(a, b) => vsubq_f32(a, b);

@@ -76,6 +76,11 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn transpose(self, rows: [Array; LANES]) -> [Array; LANES] {
+        std::array::from_fn(|lane| std::array::from_fn(|row| rows[row][lane]))
+    }
+
+    #[inline(always)]
     fn swap_pairs(self, a: Array) -> Array {
         std::array::from_fn(|lane| a[lane ^ 1])
     }

@@ -4,6 +4,8 @@
 //! is one chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8
 //! registers), and each weight that is loaded should meet as many columns as fit.
 
+mod narrow;
+
 use crate::matrix::Row;
 use crate::simd::{Kernel, LANES, Simd};
 use crate::{Columns, Kernels, PackedMatrix};
@@ -24,14 +26,15 @@ const GROUP: usize = 4;
 impl Kernel for Matmul<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
+        let done = self.narrow(s);
         let panels = self.w.panels();
-        if self.x.count == 1 {
-            return self.one_column(s, panels);
+        if self.x.count - done == 1 {
+            return self.one_column(s, panels, done);
         }
         let mut first = 0;
         while first < panels {
             let group = GROUP.min(panels - first);
-            let mut column = 0;
+            let mut column = done;
             while column < self.x.count {
                 let left = self.x.count - column;
                 column += if S::MANY_REGISTERS {
@@ -59,21 +62,21 @@ impl Kernel for Matmul<'_> {
 impl Matmul<'_> {
     /// A single column: each weight is used once, so what counts is chains enough, and as even as the panels allow.
     #[inline(always)]
-    fn one_column<S: Simd>(&mut self, s: S, panels: usize) {
+    fn one_column<S: Simd>(&mut self, s: S, panels: usize, column: usize) {
         let most = if S::MANY_REGISTERS { 8 } else { 6 };
         let mut first = 0;
         while first < panels {
             let left = panels - first;
             let together = left.div_ceil(left.div_ceil(most));
             match together {
-                8 => self.block::<S, 8, 1>(s, first, 0),
-                7 => self.block::<S, 7, 1>(s, first, 0),
-                6 => self.block::<S, 6, 1>(s, first, 0),
-                5 => self.block::<S, 5, 1>(s, first, 0),
-                4 => self.block::<S, 4, 1>(s, first, 0),
-                3 => self.block::<S, 3, 1>(s, first, 0),
-                2 => self.block::<S, 2, 1>(s, first, 0),
-                _ => self.block::<S, 1, 1>(s, first, 0),
+                8 => self.block::<S, 8, 1>(s, first, column),
+                7 => self.block::<S, 7, 1>(s, first, column),
+                6 => self.block::<S, 6, 1>(s, first, column),
+                5 => self.block::<S, 5, 1>(s, first, column),
+                4 => self.block::<S, 4, 1>(s, first, column),
+                3 => self.block::<S, 3, 1>(s, first, column),
+                2 => self.block::<S, 2, 1>(s, first, column),
+                _ => self.block::<S, 1, 1>(s, first, column),
             }
             first += together;
         }

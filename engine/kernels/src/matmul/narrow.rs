@@ -1,0 +1,66 @@
+//! Products with few outputs, such as the one that makes a sample of a cell's units: outputs would leave most lanes of a vector
+//! empty, so 16 columns lie across the lanes instead. Each sum is the same chain as everywhere.
+
+use super::Matmul;
+use crate::simd::{LANES, Simd};
+
+/// Outputs from which on they fill the lanes well enough themselves.
+const OUTPUTS: usize = 4;
+
+impl Matmul<'_> {
+    /// Computes columns in sixteens where outputs are few. Returns how many it did.
+    #[inline(always)]
+    pub(super) fn narrow<S: Simd>(&mut self, s: S) -> usize {
+        let done = self.x.count / LANES * LANES;
+        match self.w.outputs() {
+            1 => self.sixteens::<S, 1>(s, done),
+            2 => self.sixteens::<S, 2>(s, done),
+            3 => self.sixteens::<S, 3>(s, done),
+            OUTPUTS => self.sixteens::<S, OUTPUTS>(s, done),
+            _ => return 0,
+        }
+        done
+    }
+
+    /// `O` outputs of the first `columns`, a multiple of 16.
+    #[inline(always)]
+    fn sixteens<S: Simd, const O: usize>(&mut self, s: S, columns: usize) {
+        let mut sum = [[0.0; LANES]; O];
+        for first in (0..columns).step_by(LANES) {
+            let mut sums = [s.splat(0.0); O];
+            for o in 0..O {
+                sums[o] = s.splat(self.w.bias_of(0)[o]);
+            }
+            for tap in 0..self.taps {
+                let weights = &self.w.panel(0)[tap * self.inputs..][..self.inputs];
+                for (part, weights) in weights.chunks(LANES).enumerate() {
+                    let mut rows = [s.splat(0.0); LANES];
+                    for c in 0..LANES {
+                        let at = (first + c) * self.x.stride + tap * self.x.tap_stride + part * LANES;
+                        // What lies behind the last input is loaded along where there is something, and not looked at.
+                        rows[c] = match self.x.data[at..].first_chunk() {
+                            Some(whole) => s.load(whole),
+                            None => s.load_padded(&self.x.data[at..], 0.0),
+                        };
+                    }
+                    let inputs = s.transpose(rows);
+                    for k in 0..LANES {
+                        let Some(weight) = weights.get(k) else { break };
+                        for o in 0..O {
+                            sums[o] = s.fma(s.splat(weight.0[o]), inputs[k], sums[o]);
+                        }
+                    }
+                }
+            }
+            for o in 0..O {
+                s.store(sums[o], &mut sum[o]);
+            }
+            for c in 0..LANES {
+                let y = &mut self.y[(first + c) * self.y_stride..][..O];
+                for o in 0..O {
+                    y[o] = sum[o][c];
+                }
+            }
+        }
+    }
+}
