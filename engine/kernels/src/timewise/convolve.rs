@@ -1,5 +1,7 @@
 //! The convolution: a product of weights with taps, in tiles.
 
+use std::ops::Range;
+
 use super::each::{self, Unary};
 use super::{Rows, layer};
 use crate::Kernels;
@@ -69,25 +71,27 @@ impl TapWeights {
     }
 }
 
-/// A convolution at work: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`.
-#[derive(Clone, Copy, Debug)]
-pub struct Convolution<'a> {
+/// A convolution: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`. Where signals lie is said when it is
+/// run, by a list of rows; here are places in that list.
+#[derive(Clone, Debug)]
+pub struct Convolution {
     /// The weights.
-    pub weights: &'a TapWeights,
+    pub weights: TapWeights,
     /// What is read, in the order of the weights: some channels of a signal at one delay each.
-    pub taps: &'a [Rows],
+    pub taps: Range<usize>,
     /// A residual.
-    pub add: Option<Rows>,
+    pub add: Option<usize>,
     /// Where `y` goes.
-    pub to: Rows,
+    pub to: usize,
     /// The activation.
     pub then: Option<Unary>,
     /// Where `y` is added as well, such as the sum of all heads.
-    pub onto: Option<Rows>,
+    pub onto: Option<usize>,
 }
 
 struct Convolve<'a> {
-    chain: &'a [Convolution<'a>],
+    chain: &'a [Convolution],
+    rows: &'a [Rows],
     signals: &'a mut [f32],
     frames: usize,
 }
@@ -116,22 +120,21 @@ impl Convolve<'_> {
     /// All of the chain, F vectors from frame `at` on.
     #[inline(always)]
     fn all<S: Simd, const F: usize>(&mut self, s: S, at: usize) {
-        let mut chain = self.chain;
+        let Self { mut chain, rows, .. } = *self;
         while let [convolution, rest @ ..] = chain {
-            if S::MANY_REGISTERS
-                && let [second, behind @ ..] = rest
-                && layer::run::<S, F>(s, convolution, second, self.signals, at)
+            if let [second, behind @ ..] = rest
+                && layer::run::<S, F>(s, convolution, second, rows, self.signals, at)
             {
                 chain = behind;
                 continue;
             }
             chain = rest;
-            let all = convolution.weights;
+            let all = &convolution.weights;
             let mut packed = 0;
             for &Group { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let mut group = Tile { convolution, signals: self.signals, at, first, weights };
+                let mut group = Tile { convolution, rows, signals: self.signals, at, first, weights };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -159,7 +162,7 @@ impl Convolve<'_> {
                     _ => group.sum::<S, 1, 1, F>(s, 0),
                 }
             }
-            let here = |rows: Rows| Rows { start: rows.start + at, ..rows };
+            let here = |place: usize| Rows { start: rows[place].start + at, ..rows[place] };
             let (to, onto) = (here(convolution.to), convolution.onto.map(here));
             match (convolution.then, onto) {
                 (Some(then), onto) => each::then(s, then, self.signals, to, onto, F * LANES),
@@ -172,7 +175,8 @@ impl Convolve<'_> {
 
 /// Some frames of a group of outputs.
 pub(super) struct Tile<'a> {
-    pub convolution: &'a Convolution<'a>,
+    pub convolution: &'a Convolution,
+    pub rows: &'a [Rows],
     pub signals: &'a mut [f32],
     pub at: usize,
     /// The first output.
@@ -188,8 +192,9 @@ impl Tile<'_> {
         // More are never asked for, so there need not be code for them.
         if O * F <= sums_at_once::<S>() {
             let sums = self.sums::<S, W, O, F>(s, skip);
+            let to = self.rows[self.convolution.to];
             for o in 0..O {
-                store(s, sums[o], self.signals, self.convolution.to, self.first + skip + o, self.at);
+                store(s, sums[o], self.signals, to, self.first + skip + o, self.at);
             }
         }
     }
@@ -197,24 +202,25 @@ impl Tile<'_> {
     /// What is to be stored, but for the activation.
     #[inline(always)]
     pub fn sums<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) -> [[S::V; F]; O] {
-        let Self { convolution: Convolution { weights: all, taps, add, .. }, signals, at, first, weights } = self;
+        let Self { convolution: Convolution { weights: all, taps, add, .. }, rows, signals, at, first, weights } = self;
         let first = *first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
             sums[o] = [s.splat(all.bias[first + o]); F];
         }
         let mut left = weights.as_chunks::<W>().0;
-        for tap in *taps {
+        for tap in &rows[taps.clone()] {
             let mut row = tap.start + *at;
             let (here, rest) = left.split_at(tap.channels);
             left = rest;
             // Most taps have as many channels as a tile has outputs, or twice as many: loops that are not.
-            let (together, single) = here.as_chunks::<W>();
-            for weights in together {
-                for weight in weights {
+            let mut single = here;
+            while let Some((together, rest)) = single.split_first_chunk::<W>() {
+                for weight in together {
                     multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
                     row += tap.stride;
                 }
+                single = rest;
             }
             for weight in single {
                 multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
@@ -222,6 +228,7 @@ impl Tile<'_> {
             }
         }
         if let Some(add) = *add {
+            let add = rows[add];
             for o in 0..O {
                 let residual: [S::V; F] = load(s, signals, add, first + o, *at);
                 for f in 0..F {
@@ -234,7 +241,7 @@ impl Tile<'_> {
 }
 
 /// Sums that fit into the registers beside what they are made of.
-fn sums_at_once<S: Simd>() -> usize {
+pub(super) fn sums_at_once<S: Simd>() -> usize {
     if S::MANY_REGISTERS { 16 } else { 4 }
 }
 
@@ -295,13 +302,13 @@ impl Kernels {
     /// it reads at another frame.
     ///
     /// # Panics
-    /// When weights are for another number of inputs or outputs, or whole vectors of `frames` frames of a row lie outside
-    /// the slice.
-    pub fn convolve_rows(self, chain: &[Convolution<'_>], signals: &mut [f32], frames: usize) {
+    /// When a place is beyond `rows`, taps have more channels than there are weights for, or whole vectors of `frames` frames
+    /// of a row lie outside the slice.
+    pub fn convolve_rows(self, chain: &[Convolution], rows: &[Rows], signals: &mut [f32], frames: usize) {
         for Convolution { weights, taps, to, .. } in chain {
-            assert_eq!(taps.iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs, "a weight for each input");
-            assert_eq!(to.channels, weights.outputs(), "a row for each output");
+            debug_assert_eq!(rows[taps.clone()].iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs);
+            debug_assert_eq!(rows[*to].channels, weights.outputs());
         }
-        self.run(Convolve { chain, signals, frames });
+        self.run(Convolve { chain, rows, signals, frames });
     }
 }

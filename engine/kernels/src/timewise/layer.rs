@@ -1,7 +1,8 @@
 //! A convolution, its activation and a 1×1 convolution of what comes out, with no way through memory between them: where
 //! channels are few, it is that way which a layer waits for.
 
-use super::convolve::{Convolution, Tile, load, store};
+use super::Rows;
+use super::convolve::{Convolution, Tile, load, store, sums_at_once};
 use super::each::Unary;
 use crate::activation::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
@@ -12,24 +13,26 @@ use crate::simd::Simd;
 #[inline(always)]
 pub(super) fn run<S: Simd, const F: usize>(
     s: S,
-    first: &Convolution<'_>,
-    second: &Convolution<'_>,
+    first: &Convolution,
+    second: &Convolution,
+    rows: &[Rows],
     signals: &mut [f32],
     at: usize,
 ) -> bool {
     let outputs = first.weights.outputs();
-    let follows = first.weights.widest == outputs
+    let follows = outputs * F <= sums_at_once::<S>()
+        && first.weights.widest == outputs
         && second.weights.widest == outputs
         && second.weights.outputs() == outputs
-        && *second.taps == [first.to]
-        && first.onto != Some(first.to)
+        && rows[second.taps.clone()] == [rows[first.to]]
+        && first.onto.is_none_or(|onto| rows[onto] != rows[first.to])
         && matches!(first.then, Some(Unary::Tanh | Unary::LeakyRelu { .. }))
         && second.then.is_none()
         && second.onto.is_none();
     if !follows {
         return false;
     }
-    let layer = Layer { first, second, signals, at };
+    let layer = Layer { first, second, rows, signals, at };
     match outputs {
         8 => layer.run::<S, 8, F>(s),
         6 => layer.run::<S, 6, F>(s),
@@ -42,8 +45,9 @@ pub(super) fn run<S: Simd, const F: usize>(
 }
 
 struct Layer<'a> {
-    first: &'a Convolution<'a>,
-    second: &'a Convolution<'a>,
+    first: &'a Convolution,
+    second: &'a Convolution,
+    rows: &'a [Rows],
     signals: &'a mut [f32],
     at: usize,
 }
@@ -51,12 +55,12 @@ struct Layer<'a> {
 impl Layer<'_> {
     #[inline(always)]
     fn run<S: Simd, const W: usize, const F: usize>(self, s: S) {
-        let Self { first, second, signals, at } = self;
+        let Self { first, second, rows, signals, at } = self;
         // As many as are computed at a time where outputs are so many.
-        if W * F > 16 {
+        if W * F > sums_at_once::<S>() {
             return;
         }
-        let tile = Tile { convolution: first, signals, at, first: 0, weights: &first.weights.weights };
+        let tile = Tile { convolution: first, rows, signals, at, first: 0, weights: &first.weights.weights };
         let mut z = tile.sums::<S, W, W, F>(s, 0);
         match first.then {
             Some(Unary::Tanh) => apply(s, &Tanh, &mut z),
@@ -64,9 +68,9 @@ impl Layer<'_> {
             _ => unreachable!("another activation"),
         }
         for o in 0..W {
-            store(s, z[o], signals, first.to, o, at);
+            store(s, z[o], signals, rows[first.to], o, at);
         }
-        if let Some(onto) = first.onto {
+        if let Some(onto) = first.onto.map(|onto| rows[onto]) {
             for o in 0..W {
                 let mut sums: [S::V; F] = load(s, signals, onto, o, at);
                 for f in 0..F {
@@ -84,13 +88,13 @@ impl Layer<'_> {
                     sums[f] = s.fma(weight, z[k][f], sums[f]);
                 }
             }
-            if let Some(add) = second.add {
+            if let Some(add) = second.add.map(|add| rows[add]) {
                 let residual: [S::V; F] = load(s, signals, add, o, at);
                 for f in 0..F {
                     sums[f] = s.add(residual[f], sums[f]);
                 }
             }
-            store(s, sums, signals, second.to, o, at);
+            store(s, sums, signals, rows[second.to], o, at);
         }
     }
 }

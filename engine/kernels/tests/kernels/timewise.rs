@@ -25,9 +25,9 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     let some = inputs / 2;
     let taps = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
     // The residual lies where the result goes, as in a network that needs it no more.
-    let convolution =
-        Convolution { weights: &packed, taps: &taps, add: Some(to), to, then: Some(Unary::Tanh), onto: Some(onto) };
-    kernels.convolve_rows(&[convolution], &mut signals, frames);
+    let then = Some(Unary::Tanh);
+    let convolution = Convolution { weights: packed, taps: 0..2, add: Some(2), to: 2, then, onto: Some(3) };
+    kernels.convolve_rows(&[convolution], &[taps[0], taps[1], to, onto], &mut signals, frames);
     let mut found = Vec::new();
     let mut expected = Vec::new();
     for output in 0..outputs {
@@ -68,15 +68,15 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
         };
         let (first, second) = (weights(inputs, outputs), weights(outputs, inputs));
         let signals = noise.vec((2 * inputs + outputs) * stride, 1.0);
-        let (taps, own) = ([x], [y]);
+        let rows = [x, y, z];
         let chain = [
-            Convolution { weights: &first, taps: &taps, add: None, to: y, then: Some(Unary::Tanh), onto: None },
-            Convolution { weights: &second, taps: &own, add: Some(x), to: z, then: None, onto: None },
+            Convolution { weights: first, taps: 0..1, add: None, to: 1, then: Some(Unary::Tanh), onto: None },
+            Convolution { weights: second, taps: 1..2, add: Some(0), to: 2, then: None, onto: None },
         ];
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
-            kernels.convolve_rows(&chain, &mut together, frames);
-            chain.iter().for_each(|one| kernels.convolve_rows(&[*one], &mut apart, frames));
+            kernels.convolve_rows(&chain, &rows, &mut together, frames);
+            chain.chunks(1).for_each(|one| kernels.convolve_rows(one, &rows, &mut apart, frames));
             for channel in 0..inputs {
                 let row = z.start + channel * stride..z.start + channel * stride + frames;
                 assert_same_bits(&together[row.clone()], &apart[row]);
@@ -99,17 +99,17 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
         };
         let (wide, narrow) = (weights(2 * channels), weights(channels));
         let signals = noise.vec(5 * channels * stride, 1.0);
-        let (taps, own) = ([past, x], [z]);
-        let plain = Convolution { weights: &wide, taps: &taps, add: None, to: z, then: None, onto: None };
-        let out = Convolution { weights: &narrow, taps: &own, add: Some(x), to: y, then: None, onto: None };
+        let rows = [past, x, z, head, y];
+        let plain = Convolution { weights: wide, taps: 0..2, add: None, to: 2, then: None, onto: None };
+        let out = Convolution { weights: narrow, taps: 2..3, add: Some(1), to: 4, then: None, onto: None };
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
-            let layer = [Convolution { then: Some(then), onto: Some(head), ..plain }, out];
-            kernels.convolve_rows(&layer, &mut together, frames);
-            kernels.convolve_rows(&[plain], &mut apart, frames);
+            let layer = [Convolution { then: Some(then), onto: Some(3), ..plain.clone() }, out.clone()];
+            kernels.convolve_rows(&layer, &rows, &mut together, frames);
+            kernels.convolve_rows(std::slice::from_ref(&plain), &rows, &mut apart, frames);
             kernels.unary_rows(then, &mut apart, z, frames);
             kernels.binary_rows(Binary::Add, &mut apart, z, head, frames);
-            kernels.convolve_rows(&[out], &mut apart, frames);
+            kernels.convolve_rows(&layer[1..], &rows, &mut apart, frames);
             for row in (2 * channels..5 * channels).map(|row| row * stride..row * stride + frames) {
                 assert_same_bits(&together[row.clone()], &apart[row]);
             }
@@ -167,9 +167,8 @@ fn operations_at_each_frame_are_those_of_slices() {
 fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
-    let taps = [Rows { start: 1, ..to }];
-    let convolution = Convolution { weights: &weights, taps: &taps, add: None, to, then: None, onto: None };
-    Kernels::detect().convolve_rows(&[convolution], &mut [0.0; 16], 16);
+    let convolution = Convolution { weights, taps: 0..1, add: None, to: 1, then: None, onto: None };
+    Kernels::detect().convolve_rows(&[convolution], &[Rows { start: 1, ..to }, to], &mut [0.0; 16], 16);
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

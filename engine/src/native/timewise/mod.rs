@@ -1,6 +1,6 @@
 //! Networks at the rate of sound, such as captures of amplifiers: run as a whole, with time across the lanes.
 //!
-//! [`network`] turns a method into passes, [`home`] is where a signal and its past lie, [`place`] where passes find it. What
+//! [`network`] turns a method into steps, [`home`] is where a signal and its past lie, [`place`] where steps find it. What
 //! node by node would be computed frame by frame with channels across the lanes is computed here channel by channel in chunks
 //! of frames.
 
@@ -9,9 +9,8 @@ mod network;
 mod place;
 
 use home::CHUNK;
-use network::{Convolve, Network, Pass};
-use ondes_kernels::{Convolution, Kernels, Rows};
-use place::View;
+use network::{Network, Step};
+use ondes_kernels::{Kernels, Rows};
 
 use super::layers::{Io, Layer};
 use crate::model::graph::Shapes;
@@ -23,7 +22,7 @@ pub struct Timewise {
     streams: Vec<Stream>,
     /// All that a stream that begins has heard; none for silence of all time.
     settled: Option<Stream>,
-    /// Where that lies which the convolutions need.
+    /// Where that lies in the chunk at hand which the steps read and write.
     rows: Vec<Rows>,
 }
 
@@ -66,20 +65,12 @@ impl Stream {
         let close = |signals: &mut [f32], home: usize| network.homes[home].close(signals, self.now[home], frames);
         network.inputs.iter().for_each(|view| close(signals, view.home));
         rows.iter_mut().zip(&network.places).for_each(|(rows, place)| rows.start = place.start(&self.now));
-        let mut rest = &*rows;
-        let at = |view: View| view.rows(&network.homes, &self.now);
-        for (pass, seams) in network.passes.iter().zip(&network.seams) {
-            match pass {
-                Pass::Convolve { first, second: None } => {
-                    kernels.convolve_rows(&[convolution(first, &mut rest)], signals, frames);
-                }
-                Pass::Convolve { first, second: Some(second) } => {
-                    let chain = [convolution(first, &mut rest), convolution(second, &mut rest)];
-                    kernels.convolve_rows(&chain, signals, frames);
-                }
-                Pass::Unary { operation, at: held } => kernels.unary_rows(*operation, signals, at(*held), frames),
-                Pass::Binary { operation, x, at: held } => {
-                    kernels.binary_rows(*operation, signals, at(*x), at(*held), frames);
+        for (step, seams) in network.steps.iter().zip(&network.seams) {
+            match step {
+                Step::Convolve(chain) => kernels.convolve_rows(chain, rows, signals, frames),
+                Step::Unary { operation, at } => kernels.unary_rows(*operation, signals, rows[*at], frames),
+                Step::Binary { operation, x, at } => {
+                    kernels.binary_rows(*operation, signals, rows[*x], rows[*at], frames);
                 }
             }
             seams.iter().for_each(|&home| close(signals, home));
@@ -91,23 +82,6 @@ impl Stream {
         for (now, home) in self.now.iter_mut().zip(&network.homes) {
             *now = home.advance(signals, *now, frames);
         }
-    }
-}
-
-/// A convolution in the chunk at hand, with the first of the rows that are left.
-#[inline(always)]
-fn convolution<'a>(convolve: &'a Convolve, rows: &mut &'a [Rows]) -> Convolution<'a> {
-    let Convolve { weights, taps, add, then, onto, .. } = convolve;
-    let (here, rest) = rows.split_at(taps.len() + 3);
-    *rows = rest;
-    let (taps, others) = here.split_at(taps.len());
-    Convolution {
-        weights,
-        taps,
-        add: add.map(|_| others[1]),
-        to: others[0],
-        then: *then,
-        onto: onto.map(|_| others[2]),
     }
 }
 
@@ -136,6 +110,10 @@ impl Layer for Timewise {
                     let input = &io.input(port)[first..first + frames * view.channels];
                     for channel in 0..view.channels {
                         let to = &mut stream.signals[stream.start + to.start + channel * to.stride..][..frames];
+                        if view.channels == 1 {
+                            to.copy_from_slice(input);
+                            continue;
+                        }
                         let frames = input.iter().skip(channel).step_by(view.channels);
                         to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
                     }
@@ -144,6 +122,10 @@ impl Layer for Timewise {
                 let from = output.rows(&network.homes, &stream.now);
                 for channel in 0..output.channels {
                     let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];
+                    if output.channels == 1 {
+                        out.copy_from_slice(from);
+                        continue;
+                    }
                     let frames = out.iter_mut().skip(channel).step_by(output.channels);
                     frames.zip(from).for_each(|(out, &value)| *out = value);
                 }

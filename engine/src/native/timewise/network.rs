@@ -2,28 +2,43 @@
 //!
 //! What can be one pass becomes one: a convolution sums other convolutions into the same registers and adds a residual at
 //! its end; activations and sums happen where their input lies; a layer's second convolution follows its first a few frames
-//! at a time.
+//! at a time. In the end passes become steps, which know what they read and write by its place in one list.
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Binary, Rows, TapWeights, Unary};
+use ondes_kernels::{Binary, Convolution, Rows, TapWeights, Unary};
 
 use super::home::Home;
 use super::place::{Place, Tap, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
 
+/// A pass over a chunk, with what it reads and writes as places in [`Network::rows`].
+pub enum Step {
+    /// One or two, a few frames at a time.
+    Convolve(Vec<Convolution>),
+    Unary {
+        operation: Unary,
+        at: usize,
+    },
+    Binary {
+        operation: Binary,
+        x: usize,
+        at: usize,
+    },
+}
+
 /// A convolution with all that happens in its pass.
-pub struct Convolve {
-    pub weights: TapWeights,
+struct Convolve {
+    weights: TapWeights,
     /// What is read, in the order of the weights.
-    pub taps: Vec<Tap>,
-    pub add: Option<View>,
-    pub to: View,
+    taps: Vec<Tap>,
+    add: Option<View>,
+    to: View,
     /// An activation of what comes out.
-    pub then: Option<Unary>,
+    then: Option<Unary>,
     /// Where what comes out is added as well.
-    pub onto: Option<View>,
+    onto: Option<View>,
 }
 
 impl Convolve {
@@ -32,21 +47,23 @@ impl Convolve {
         [Some(self.to), self.onto].into_iter().flatten()
     }
 
-    /// Its taps, then what it makes, adds and is added to: the former, where there is no such thing.
-    fn places(&self) -> impl Iterator<Item = Tap> {
-        let others = [self.to, self.add.unwrap_or(self.to), self.onto.unwrap_or(self.to)];
-        self.taps.iter().copied().chain(others.map(|view| Tap { view, delay: 0 }))
-    }
-
     /// Whether it reads nothing that the other one changes but at the same frame.
     fn reads_along(&self, other: &Self) -> bool {
         let changed = |tap: &Tap| other.targets().any(|view| view.home == tap.view.home);
         self.taps.iter().all(|tap| tap.delay == 0 || !changed(tap))
     }
+
+    fn find(self, places: &mut Places) -> Convolution {
+        let Self { weights, taps, add, to, then, onto } = self;
+        let first = places.find(&taps);
+        let mut here = |view| places.find_here(view);
+        let (to, add, onto) = (here(to), add.map(&mut here), onto.map(&mut here));
+        Convolution { weights, taps: first..first + taps.len(), add, to, then, onto }
+    }
 }
 
-/// One pass over a chunk.
-pub enum Pass {
+/// What becomes a step.
+enum Pass {
     Convolve {
         first: Box<Convolve>,
         /// Done along with it, a few frames at a time.
@@ -89,14 +106,44 @@ impl Pass {
         let other = if let Self::Binary { x, .. } = *self { Some(x) } else { None };
         taps.chain(other).chain(self.targets()).any(|view| view.home == home)
     }
+
+    fn find(self, places: &mut Places) -> Step {
+        match self {
+            Self::Convolve { first, second } => {
+                Step::Convolve([Some(first), second].into_iter().flatten().map(|one| one.find(places)).collect())
+            }
+            Self::Unary { operation, at } => Step::Unary { operation, at: places.find_here(at) },
+            Self::Binary { operation, x, at } => {
+                Step::Binary { operation, x: places.find_here(x), at: places.find_here(at) }
+            }
+        }
+    }
 }
 
-/// A method as passes.
+/// What steps read and write: one list, as short as it can be, since all of it moves on with each chunk.
+#[derive(Default)]
+struct Places(Vec<Tap>);
+
+impl Places {
+    /// Where these lie in the list, one after another.
+    fn find(&mut self, taps: &[Tap]) -> usize {
+        self.0.windows(taps.len()).position(|known| known == taps).unwrap_or_else(|| {
+            self.0.extend_from_slice(taps);
+            self.0.len() - taps.len()
+        })
+    }
+
+    fn find_here(&mut self, view: View) -> usize {
+        self.find(&[Tap { view, delay: 0 }])
+    }
+}
+
+/// A method as steps.
 pub struct Network {
-    pub passes: Vec<Pass>,
-    /// For each pass the homes with a seam that it changes.
+    pub steps: Vec<Step>,
+    /// For each step the homes with a seam that it changes.
     pub seams: Vec<Vec<usize>>,
-    /// Where the convolutions of all passes find what they need, in their order.
+    /// Where all steps find what they read and write.
     pub places: Vec<Place>,
     /// The rows there, of which only the start changes.
     pub rows: Vec<Rows>,
@@ -192,7 +239,9 @@ impl Network {
 
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
-        self.passes.iter().flat_map(Pass::convolutions).map(|convolve| convolve.weights.bytes()).sum()
+        let convolutions =
+            self.steps.iter().map(|step| if let Step::Convolve(chain) = step { &chain[..] } else { &[] });
+        convolutions.flatten().map(|convolution| convolution.weights.bytes()).sum()
     }
 }
 
@@ -393,10 +442,11 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     let inputs = (0..ports).map(view).collect();
     let ring = |view: View| (homes[view.home].round > 0).then_some(view.home);
     let seams = passes.iter().map(|pass| pass.targets().filter_map(ring).collect()).collect();
-    let taps = || passes.iter().flat_map(Pass::convolutions).flat_map(Convolve::places);
-    let places = taps().map(|tap| Place::new(tap, &homes)).collect();
-    let rows = taps().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
-    Network { passes, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
+    let mut found = Places::default();
+    let steps = passes.into_iter().map(|pass| pass.find(&mut found)).collect();
+    let places = found.0.iter().map(|&tap| Place::new(tap, &homes)).collect();
+    let rows = found.0.iter().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
+    Network { steps, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
 }
 
 /// Makes a pass part of one before it, if nothing between them is in the way; else gives it back.

@@ -25,7 +25,7 @@ impl View {
 }
 
 /// What is read so many frames late.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tap {
     pub view: View,
     pub delay: usize,
