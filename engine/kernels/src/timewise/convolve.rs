@@ -15,7 +15,7 @@ const WIDTH: usize = 8;
 #[derive(Clone, Debug)]
 pub struct TapWeights {
     inputs: usize,
-    /// As few as there can be, as even as they can be.
+    /// As few as there can be.
     groups: Vec<Group>,
     /// `[group][input][output of the group]`
     pub(super) weights: Vec<f32>,
@@ -42,7 +42,9 @@ impl TapWeights {
         let outputs = bias.len();
         assert!(outputs > 0, "a convolution has outputs");
         let count = outputs.div_ceil(WIDTH);
-        let bound = |group: usize| group * outputs / count;
+        // Fours are what AVX2 has registers for.
+        let even = !outputs.is_multiple_of(4);
+        let bound = |group: usize| if even { group * outputs / count } else { outputs.min(group * WIDTH) };
         let groups = (0..count).map(|group| Group { first: bound(group), width: bound(group + 1) - bound(group) });
         let groups: Vec<Group> = groups.collect();
         let mut weights = Vec::with_capacity(outputs * inputs);
@@ -51,7 +53,7 @@ impl TapWeights {
                 weights.extend((first..first + width).map(|output| weight(output, input)));
             }
         }
-        let widest = outputs.div_ceil(count);
+        let widest = groups.iter().map(|group| group.width).max().unwrap_or(WIDTH);
         Self { inputs, groups, weights, bias: bias.to_vec(), widest }
     }
 
