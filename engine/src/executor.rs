@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Fault, Method, Model};
 use crate::native;
 use crate::torch::{Fallback, Library, Runner};
+use crate::wish::Wish;
 
 /// A method of a model, ready to be stepped block by block for several streams at once.
 ///
@@ -78,14 +79,26 @@ impl Execute for native::Executor {
     }
 }
 
-/// What runs graphs. Programs are always run by libtorch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What runs graphs. Programs are always run by libtorch. Written `native` or `torch`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// Our own code.
     #[default]
     Native,
     /// libtorch, on [`Device`].
     Torch,
+}
+
+impl Backend {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Torch => "torch",
+        }
+    }
 }
 
 /// Where libtorch computes. Written `auto`, `cpu` or `cuda:N`.
@@ -196,6 +209,8 @@ pub struct Running {
     pub precision: Precision,
     /// With which arithmetic, if by our own code.
     pub kernels: Kernels,
+    /// Where it cannot be run so, what can run it does, and it is said.
+    pub lenient: bool,
 }
 
 impl Running {
@@ -210,9 +225,34 @@ impl Running {
         streams: usize,
         blocks: usize,
     ) -> Result<Box<dyn Execute>, Fault> {
-        if self.backend != Backend::Torch && model.program().is_none() {
+        let Self { backend, device, precision, .. } = *self;
+        if backend != Backend::Torch && model.program().is_none() {
             return self.native(model, method, streams, blocks);
         }
+        let why = match self.by_torch(model, method, streams, blocks) {
+            Err(why) if self.lenient => why,
+            done => return done,
+        };
+        let otherwise = match model.program() {
+            Some(_) => {
+                let best = Self { device: Device::default(), precision: Precision::default(), ..*self };
+                best.by_torch(model, method, streams, blocks)
+            }
+            None => self.native(model, method, streams, blocks),
+        };
+        let Ok(otherwise) = otherwise else { return Err(why) };
+        let wish = Wish { executor: Backend::Torch, device, precision };
+        notice(&format!("{} plays, and not {wish}: {why}", otherwise.name()));
+        Ok(otherwise)
+    }
+
+    fn by_torch(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<Box<dyn Execute>, Fault> {
         let device = match self.device {
             Device::Auto if Library::get()?.gpus > 0 => Device::Cuda(0),
             Device::Auto => Device::Cpu,

@@ -1,6 +1,6 @@
 //! The Ondes engine: neural networks as instruments, in real time.
 //!
-//! [`model`] is a network as data; [`native`] runs it, or [`torch`] does where it is a program or somebody wants so, and
+//! [`model`] is a network as data; [`native`] runs it, or [`torch`] does where it is a program or a [`wish`] says so, and
 //! [`executor`] is what both have in common; [`dsp`] holds the stages around it; [`instrument`] turns notes into what it plays;
 //! [`pipeline`] puts these together into something that a host can play, and [`realtime`] plays it in time; [`chain`] is what
 //! stands before and after an amplifier; [`media`] reads and writes sound files; [`trial`] measures what a model takes.
@@ -18,5 +18,6 @@ pub mod pipeline;
 pub mod realtime;
 pub mod torch;
 pub mod trial;
+pub mod wish;
 
 pub use ondes_kernels::Kernels;

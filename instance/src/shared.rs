@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::chain::ImpulseFile;
-use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{Patch, Quality, Remote, Status};
+use ondes_engine::wish::Wish;
 use ondes_ui::{KnobId, Slot};
 
 use crate::board::Board;
@@ -92,10 +92,10 @@ struct Inner {
     refused: Option<String>,
     /// What the user should know of the model that plays.
     notice: Option<String>,
-    /// What the engine has said of the model while it plays, and the user knows.
+    /// What there was to say of how the model is run, and the user knows.
     dismissed: Option<String>,
-    /// What runs the network, and where.
-    running: (Backend, Device, Precision),
+    /// Why what was chosen does not run the network of this model.
+    unfit: Option<String>,
     /// What is played again after a model that is only auditioned, and what a project saves meanwhile.
     before: Option<Kept>,
 }
@@ -141,7 +141,7 @@ impl Shared {
                 refused: None,
                 notice: None,
                 dismissed: None,
-                running: Default::default(),
+                unfit: None,
                 before: None,
             }),
             arrival: AtomicCell::new(None),
@@ -259,8 +259,8 @@ impl Shared {
             inner.bent.extend(turned);
             inner.bent.extend(inner.saved.latents.keys().cloned());
         }
-        let Saved { look, pad, .. } = std::mem::take(&mut inner.saved);
-        (inner.saved, inner.problem, inner.refused) = (Saved { look, pad, ..kept.saved }, kept.problem, None);
+        let Saved { look, pad, running, .. } = std::mem::take(&mut inner.saved);
+        (inner.saved, inner.problem, inner.refused) = (Saved { look, pad, running, ..kept.saved }, kept.problem, None);
         inner.notice = kept.notice;
         self.adopt_cabinet(inner, kept.cabinet);
         if same {
@@ -346,13 +346,19 @@ impl Shared {
         }
     }
 
-    /// Runs the network of an effect or a codec by that, there, in that precision. It is not kept with the project.
-    pub fn set_running(&self, backend: Backend, device: Device, precision: Precision) {
+    /// Runs the network by that, there, in that precision, and keeps it with the project. Where the model or the machine cannot,
+    /// what can play it does, and a [notice](Self::notice) says why.
+    pub fn set_running(&self, wish: Wish) {
         let mut inner = self.inner();
-        let running = (backend, device, precision);
-        if std::mem::replace(&mut inner.running, running) != running {
+        if std::mem::replace(&mut inner.saved.running, wish) != wish {
             self.load(&mut inner);
         }
+    }
+
+    /// What is to run the network.
+    #[must_use]
+    pub fn running(&self) -> Wish {
+        self.inner().saved.running
     }
 
     /// Plays a model with variants in another size, 0 … 1; it takes over without a break.
@@ -500,6 +506,7 @@ impl Shared {
     /// Hands the model to the engine's loader, turned as latents' knobs and macros stand.
     fn load(&self, inner: &mut Inner) {
         inner.bent.clear();
+        inner.unfit = None;
         self.hears_input.store(inner.hears_input(), Relaxed);
         let Some(model) = inner.model.clone() else {
             self.send(Table::default());
@@ -520,9 +527,19 @@ impl Shared {
             );
         }
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
-        let (backend, device, precision) = inner.running;
-        let options =
-            PipelineOptions { source, oversampling, size, backend, device, precision, ..PipelineOptions::default() };
+        let running = inner.saved.running.of(&model);
+        inner.unfit = running.err().map(|unfit| unfit.to_string());
+        let Wish { executor: backend, device, precision } = running.unwrap_or_default();
+        let options = PipelineOptions {
+            source,
+            oversampling,
+            size,
+            backend,
+            device,
+            precision,
+            lenient: true,
+            ..PipelineOptions::default()
+        };
         let due = self.retell.clone();
         let make = move || match Patch::new(model, options) {
             Ok(patch) => Ok(Arc::new(Retold { patch: Arc::new(patch), due }) as Arc<_>),
@@ -563,15 +580,15 @@ impl Shared {
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let inner = self.inner();
-        let playing = || self.remote.notice().filter(|notice| inner.dismissed.as_ref() != Some(notice));
-        inner.notice.clone().or_else(playing)
+        let playing = inner.running_notice(&self.remote);
+        inner.notice.clone().or(playing.filter(|notice| inner.dismissed.as_ref() != Some(notice)))
     }
 
     /// The user knows.
     pub fn dismiss(&self) {
         let mut inner = self.inner();
         if inner.notice.take().is_none() {
-            inner.dismissed = self.remote.notice();
+            inner.dismissed = inner.running_notice(&self.remote);
         }
     }
 
@@ -700,14 +717,16 @@ impl Shared {
     /// What a project saves of an instance besides its parameters.
     #[must_use]
     pub fn saved(&self) -> Saved {
-        let (kept, look, pad) = {
+        let (kept, look, pad, running) = {
             let inner = self.inner();
             // A model that is only auditioned is none of the project's.
             let before = inner.before.clone();
-            (before.unwrap_or_else(|| inner.keep(self.cabinet.file())), inner.saved.look, inner.saved.pad.clone())
+            let Saved { look, pad, running, .. } = &inner.saved;
+            let kept = before.unwrap_or_else(|| inner.keep(self.cabinet.file()));
+            (kept, *look, pad.clone(), *running)
         };
         let (compare, controllers) = (self.compare.saved(), self.controllers.all());
-        let mut saved = Saved { look, pad, compare, controllers, ..kept.saved() };
+        let mut saved = Saved { look, pad, running, compare, controllers, ..kept.saved() };
         if let Some(Slots { other: Some(other), .. }) = &mut saved.compare
             && other.selection.model.hash == saved.model.hash
         {
@@ -781,8 +800,14 @@ impl Kept {
     /// A selection with its model, if that is there; it need not be looked for where it is the one that was found already.
     fn of(saved: Saved, known: Option<&Found>) -> Self {
         // These are the project's, not a sound's.
-        let mut saved =
-            Saved { look: Look::default(), pad: None, compare: None, controllers: BTreeMap::new(), ..saved };
+        let mut saved = Saved {
+            look: Look::default(),
+            pad: None,
+            running: Wish::default(),
+            compare: None,
+            controllers: BTreeMap::new(),
+            ..saved
+        };
         let known = known.filter(|(model, _)| saved.model.is_to(model));
         match known.map_or_else(|| saved.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {
@@ -808,8 +833,8 @@ impl Kept {
     /// What is written of it: with the model in it where that is wanted, without how a window looks.
     #[must_use]
     pub fn saved(&self) -> Saved {
-        let mut saved =
-            Saved { version: crate::state::VERSION, look: Look::default(), pad: None, ..self.saved.clone() };
+        let (version, running) = (crate::state::VERSION, Wish::default());
+        let mut saved = Saved { version, look: Look::default(), pad: None, running, ..self.saved.clone() };
         match (&self.model, saved.embed) {
             (Some(model), true) => saved.model.embedded = library::pack(model),
             // What is missing here may be all that is left of it.
@@ -844,6 +869,11 @@ impl Inner {
 
     fn hears_input(&self) -> bool {
         self.model.as_ref().is_some_and(|model| model.header().kind != Kind::Instrument)
+    }
+
+    /// What there is to say of how the model is run: that it cannot be as was chosen, or that it is another way by now.
+    fn running_notice(&self, remote: &Remote) -> Option<String> {
+        self.unfit.clone().or_else(|| remote.notice())
     }
 
     fn keep(&self, cabinet: Option<Arc<ImpulseFile>>) -> Kept {

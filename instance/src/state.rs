@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ondes_engine::wish::{self, Wish};
 use serde::{Deserialize, Serialize};
 
 use crate::library::Reference;
@@ -30,6 +31,9 @@ pub struct Saved {
     pub cabinet: Option<Reference>,
     /// Whether the model, and the cabinet's file, are saved with the project.
     pub embed: bool,
+    /// What is to run the network, also where this machine or this model cannot: another may.
+    #[serde(deserialize_with = "wish::read", skip_serializing_if = "Wish::is_default")]
+    pub running: Wish,
     /// Ids of the parameters that the window's pad turns, across and up; none for the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad: Option<[String; 2]>,
@@ -104,8 +108,31 @@ impl Look {
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::executor::{Backend, Device, Precision};
+
     use super::*;
     use crate::preset::values::Value;
+
+    #[test]
+    fn what_is_to_run_the_network_is_saved_and_older_projects_are_as_they_were() {
+        let running = Wish { executor: Backend::Torch, device: Device::Cuda(0), precision: Precision::F16 };
+        let saved = Saved { running, ..Saved::default() };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert!(text.contains(r#""running":{"executor":"torch","device":"cuda:0","precision":"f16"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
+        let plain = serde_json::to_string(&Saved::default()).unwrap();
+        assert!(!plain.contains("running"));
+        assert_eq!(serde_json::from_str::<Saved>(&plain).unwrap().running, Wish::default());
+        let later = r#"{ "model": { "hash": "x" }, "running": { "executor": "abacus", "device": 7 } }"#;
+        let later: Saved = serde_json::from_str(later).unwrap();
+        assert_eq!((later.model.hash.as_str(), later.running), ("x", Wish::default()));
+        // Nor does something else in its place cost the model.
+        for nonsense in ["null", "7", "\"torch\"", "[]"] {
+            let text = format!(r#"{{ "model": {{ "hash": "x" }}, "running": {nonsense} }}"#);
+            let saved: Saved = serde_json::from_str(&text).unwrap();
+            assert_eq!((saved.model.hash.as_str(), saved.running), ("x", Wish::default()), "{nonsense}");
+        }
+    }
 
     #[test]
     fn the_look_is_saved_and_colours_of_a_later_version_do_no_harm() {

@@ -1,10 +1,11 @@
 //! What runs a network, as the command line says it.
 
-use anyhow::{bail, ensure};
+use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ondes_engine::executor::{Backend, Device, Precision};
-use ondes_engine::model::{Kind, Model};
+use ondes_engine::model::Model;
+use ondes_engine::wish::{Unfit, Wish};
 
 /// What runs the network.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +48,20 @@ impl RunningArguments {
     ///
     /// # Errors
     /// Half a line, to stand after the model's name: it cannot.
-    pub fn of(self, model: &Model) -> anyhow::Result<(Backend, Device, Precision)> {
-        let by_torch = self.executor == Executor::Torch || model.program().is_some();
-        if self.executor == Executor::Torch && model.header().kind == Kind::Instrument {
-            bail!("the model is of kind instrument, which our own code runs");
-        }
-        ensure!(
-            by_torch || self.device == Device::Auto,
-            "--device {} is for what libtorch runs; our own code, which runs this model, is for the CPU (--executor torch)",
-            self.device
-        );
-        ensure!(
-            by_torch || self.precision == Precision::F32,
-            "--precision {} is for what libtorch runs; our own code, which runs this model, computes as its file says (--executor torch)",
-            self.precision
-        );
-        let backend = if by_torch { Backend::Torch } else { Backend::Native };
-        Ok((backend, self.device, self.precision))
+    pub fn of(self, model: &Model) -> anyhow::Result<Wish> {
+        let executor = match self.executor {
+            Executor::Native => Backend::Native,
+            Executor::Torch => Backend::Torch,
+        };
+        let wish = Wish { executor, device: self.device, precision: self.precision };
+        wish.of(model).map_err(|unfit| match unfit {
+            Unfit::Instrument => anyhow!("the model is of kind instrument, which our own code runs"),
+            Unfit::Device(device) => anyhow!(
+                "--device {device} is for what libtorch runs; our own code, which runs this model, is for the CPU (--executor torch)"
+            ),
+            Unfit::Precision(precision) => anyhow!(
+                "--precision {precision} is for what libtorch runs; our own code, which runs this model, computes as its file says (--executor torch)"
+            ),
+        })
     }
 }

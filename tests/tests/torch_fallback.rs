@@ -160,6 +160,19 @@ fn inner_no_room() {
     assert!(refused.to_string().contains("out of memory"), "{refused}");
     let refused = Pipeline::new(&model, &options(Device::Cuda(3))).err().expect("there is only one");
     assert!(refused.to_string().contains("cuda:3"), "{refused}");
+    // Where the sound counts more than the wish, what can play it does.
+    let f16 = Precision::F16;
+    for (device, precision, wish) in [
+        (Device::Cuda(0), Precision::F32, "torch cuda:0: CUDA error: out of memory"),
+        (Device::Auto, f16, "torch f16: CUDA error: out of memory"),
+        (Device::Cuda(3), f16, "torch cuda:3 f16: there is no cuda:3"),
+    ] {
+        let lenient = PipelineOptions { precision, lenient: true, ..options(device) };
+        let pipeline = Pipeline::new(&model, &lenient).expect("it plays");
+        let (name, notice) = (pipeline.executor(), executor::noticed().expect("it is said"));
+        assert!(notice.starts_with(&format!("{name} plays, and not {wish}")), "{notice}");
+        assert!(name.starts_with("native "), "{name}");
+    }
 }
 
 /// A host whose effect is run by the library.

@@ -45,6 +45,8 @@ pub struct PipelineOptions {
     pub device: Device,
     /// In what libtorch computes.
     pub precision: Precision,
+    /// Where libtorch is not there, or cannot do that, what can play the model does, and it is said; otherwise that is an error.
+    pub lenient: bool,
 }
 
 impl PipelineOptions {
@@ -56,8 +58,8 @@ impl PipelineOptions {
 
     /// How networks are run.
     pub(super) fn running(&self) -> Running {
-        let Self { backend, device, precision, kernels, .. } = *self;
-        Running { backend, device, precision, kernels }
+        let Self { backend, device, precision, kernels, lenient, .. } = *self;
+        Running { backend, device, precision, kernels, lenient }
     }
 }
 
@@ -76,6 +78,7 @@ impl Default for PipelineOptions {
             backend: Backend::default(),
             device: Device::default(),
             precision: Precision::default(),
+            lenient: false,
         }
     }
 }

@@ -108,6 +108,8 @@ fn make_with(
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     // As where it will be played: what it costs, and what it remembers.
     let _flush = FlushToZero::on();
+    // What was said on this thread before was said of another model.
+    drop(executor::noticed());
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let setup = link.setup;
     let Order { maker, tag, .. } = *order;

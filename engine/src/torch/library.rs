@@ -8,6 +8,7 @@ use super::description::{About, Description};
 use super::interface::{Entry, Interface, Listener, SYMBOL, VERSION, hear};
 use super::order::Order;
 use super::places;
+use crate::executor::Device;
 
 /// Why a program cannot be run. Each is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +79,13 @@ impl Library {
         let library = Arc::new(Self::open(path)?);
         tracing::info!("libtorch: {} with {} GPUs", path.display(), library.gpus);
         Ok(opened.insert(library).clone())
+    }
+
+    /// Where it can compute; the choice that is the library's own first.
+    #[must_use]
+    pub fn devices(&self) -> Vec<Device> {
+        let gpus = (0..=u8::MAX).take(self.gpus).map(Device::Cuda);
+        [Device::Auto, Device::Cpu].into_iter().chain(gpus).collect()
     }
 
     /// Opens a library. It stays in memory, as libtorch must.

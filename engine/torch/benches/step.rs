@@ -45,6 +45,7 @@ fn measure(model: &Model) -> Vec<f64> {
         device: Device::Auto,
         precision: Default::default(),
         kernels: ondes_engine::Kernels::detect(),
+        lenient: false,
     };
     let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
     let mut executors: Vec<Box<dyn Execute>> = SESSIONS.iter().map(prepare).collect();

@@ -110,6 +110,8 @@ pub fn obey(desk: &mut Desk, setter: &impl Setter, command: Command) {
             desk.shared.monitor.press(EventKind::NoteOn { channel: 0, key, velocity })
         }
         Command::KeyUp { key } => desk.shared.monitor.press(EventKind::NoteOff { channel: 0, key, velocity: 0.5 }),
+        Command::Run(wish) => desk.shared.set_running(wish),
+        Command::Devices => desk.look_for_devices(),
         Command::Quality(choice) => gesture(setter, QUALITY, choice as f32),
         Command::Begin(_) | Command::Set(..) | Command::End(_) => {}
     }

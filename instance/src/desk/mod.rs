@@ -2,13 +2,14 @@
 //!
 //! In reading order: a [`Desk`] is what the panels show, [`commands`] what becomes of what the user does, `files` where that is
 //! with a file. [`monitor`] is what the audio thread shows and [`spectrum`] a picture of it, [`entries`] the list of models,
-//! [`presets`] that of presets, [`latents`] the rows of a codec's, [`cabinets`] the impulse responses that stand around a model.
-//! A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them. Everything but the monitor and the
-//! slots is made when the window opens and gone when it closes.
+//! [`presets`] that of presets, [`latents`] the rows of a codec's, [`cabinets`] the impulse responses that stand around a model,
+//! [`devices`] where libtorch can compute. A [`setting`] is all that is heard, and [`compare`] the slots A and B for two of them.
+//! Everything but the monitor and the slots is made when the window opens and gone when it closes.
 
 pub mod cabinets;
 pub mod commands;
 pub mod compare;
+pub mod devices;
 pub mod entries;
 mod files;
 pub mod latents;
@@ -25,9 +26,11 @@ use egui::ThemePreference;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Followed, Source};
 use ondes_engine::realtime::{Health, Quality, Status};
-use ondes_ui::{Browse, Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Sound, View, Window};
+use ondes_engine::wish::Wish;
+use ondes_ui::{Browse, Chain, EntryId, Knob, KnobId, Level, Macro, Midi, Note, Owner, Running, Sound, View, Window};
 
 use self::cabinets::Cabinets;
+use self::devices::Devices;
 use self::entries::{Entries, Origin};
 use self::latents::Latents;
 use self::presets::Presets;
@@ -47,6 +50,8 @@ use crate::state::{Look, Theme};
 
 /// Why a model cannot be saved with a project.
 const TOO_LARGE: &str = "The model is larger than 16 MB.";
+/// Why nothing else is to be chosen for an instrument.
+const OWN_CODE: &str = "An instrument is run by our own code.";
 /// Samples of the wave that is given to the window.
 const WAVE: usize = 2048;
 /// A host that has not played for so long does not play.
@@ -59,6 +64,7 @@ pub struct Desk {
     entries: Entries,
     presets: Presets,
     cabinets: Cabinets,
+    devices: Devices,
     /// What is auditioned, and since when it is heard.
     auditioned: Option<(EntryId, Instant)>,
     /// Readers of files that are under way.
@@ -83,6 +89,7 @@ pub struct Desk {
     cabinet: Option<Reference>,
     missing_cabinet: Option<Missing>,
     mixer: [Knob; 3],
+    running: Wish,
     health: Option<Health>,
     /// How much of a model with variants may play, as it is offered; empty where there is no choice.
     qualities: Vec<String>,
@@ -131,6 +138,7 @@ impl Desk {
             entries,
             presets,
             cabinets: Cabinets::of_user(),
+            devices: Devices::default(),
             auditioned: None,
             errands: Vec::new(),
             dialog: None,
@@ -149,6 +157,7 @@ impl Desk {
             cabinet: None,
             missing_cabinet: None,
             mixer,
+            running: Wish::default(),
             health: None,
             qualities: Vec::new(),
             followed: None,
@@ -168,14 +177,14 @@ impl Desk {
     pub fn refresh(&mut self) -> Option<Duration> {
         files::answered(self);
         let shared = &self.shared;
-        let scanning = self.entries.poll() | self.presets.poll() | self.cabinets.poll();
+        let scanning = self.entries.poll() | self.presets.poll() | self.cabinets.poll() | self.devices.poll();
         self.errands.retain(|errand| !errand.is_finished());
         self.status = match &self.presets.problem {
             Some(problem) => Status::Failed(problem.clone()),
             None => shared.progress(),
         };
         (self.missing, self.model, self.look) = (shared.missing(), shared.model(), shared.look());
-        self.notice = shared.notice();
+        (self.notice, self.running) = (shared.notice(), shared.running());
         (self.cabinet, self.missing_cabinet) = (shared.cabinet_reference(), shared.missing_cabinet());
         (self.health, self.followed) = (shared.remote.health(), shared.remote.followed());
         self.qualities = self.qualities();
@@ -297,6 +306,7 @@ impl Owner for Desk {
             slot: self.shared.compare.slot(),
             sample_rate_hz: self.shared.monitor.rate_hz(),
             driver: self.board.driver(),
+            running: self.running(),
             health: self.health,
             qualities: &self.qualities,
             quality: self.board.value(QUALITY).unwrap_or_default() as usize,
@@ -355,6 +365,19 @@ impl Desk {
         choice::QUALITIES.names.iter().enumerate().map(name).collect()
     }
 
+    /// What runs the network, where there is one.
+    fn running(&self) -> Option<Running<'_>> {
+        let model = self.model.as_ref()?;
+        let devices = if self.is_instrument() { ondes_ui::Devices::None(OWN_CODE) } else { self.devices.shown() };
+        Some(Running { wish: self.running, natively: model.program().is_none(), devices })
+    }
+
+    fn look_for_devices(&mut self) {
+        if !self.is_instrument() {
+            self.devices.look();
+        }
+    }
+
     /// What can be turned around the model.
     fn around(&self) -> Vec<Knob> {
         let header = self.model.as_ref().map(|model| model.header());
@@ -388,6 +411,10 @@ impl Desk {
         let levels = model.header().card.levels.unwrap_or_default();
         let untold: Vec<&str> = self.board.knobs().calibration.untold(levels).collect();
         (!untold.is_empty()).then(|| format!("Levels stay as they are: {}.", untold.join(", ")))
+    }
+
+    fn is_instrument(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.header().kind == Kind::Instrument)
     }
 
     fn is_effect(&self) -> bool {

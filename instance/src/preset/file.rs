@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use ondes_engine::wish::Wish;
 use serde::{Deserialize, Serialize};
 
 use super::values::complete;
@@ -126,7 +127,7 @@ pub fn parse(bytes: &[u8]) -> Result<Preset, Fault> {
     }
     let parameters = complete(&sound.parameters).map_err(Fault::Parameter)?;
     // These are the project's.
-    let selection = Saved { look: Look::default(), compare: None, ..*sound.selection };
+    let selection = Saved { look: Look::default(), running: Wish::default(), compare: None, ..*sound.selection };
     let sound = Sound { parameters, selection: selection.into() };
     Ok(Preset { name, product: plugin, author, comment, tags, sound })
 }

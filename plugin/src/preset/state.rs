@@ -26,7 +26,7 @@ pub fn tidy(state: &mut PluginState) {
 }
 
 /// A state that the plugin has saved, with a preset's sound in it. All that makes no sound stays as it is: bypass, driver, what
-/// plays the instrument, controllers, the slots A and B and how the window looks.
+/// plays the instrument, what runs its network, controllers, the slots A and B and how the window looks.
 ///
 /// # Errors
 /// When that is no state.
@@ -48,8 +48,8 @@ pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error>
     let selection = (*preset.sound.selection).clone();
     // A project whose models travel with it stays one.
     let embed = saved.embed || selection.embed;
-    let Saved { look, compare, controllers, pad, .. } = saved;
-    let saved = Saved { look, compare, controllers, pad, embed, ..selection };
+    let Saved { look, compare, controllers, pad, running, .. } = saved;
+    let saved = Saved { look, compare, controllers, pad, running, embed, ..selection };
     state.fields.insert(FIELD.into(), serde_json::to_string(&saved)?);
     let json = serde_json::to_vec(&state)?;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
@@ -59,6 +59,8 @@ pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error>
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::executor::Backend;
+    use ondes_engine::wish::Wish;
     use ondes_instance::preset::factory::Factory;
     use ondes_instance::state::{Look, Theme};
 
@@ -92,7 +94,8 @@ mod tests {
     #[test]
     fn only_what_is_heard_becomes_another() {
         let look = Look { scale: 1.5, theme: Theme::Light };
-        let field = serde_json::to_string(&Saved { look, embed: true, ..Saved::default() }).unwrap();
+        let running = Wish { executor: Backend::Torch, ..Wish::default() };
+        let field = serde_json::to_string(&Saved { look, running, embed: true, ..Saved::default() }).unwrap();
         let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
         let before = PluginState { version: "x".into(), params, fields: [(FIELD.to_owned(), field)].into() };
@@ -111,7 +114,8 @@ mod tests {
         assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
         assert_eq!(after.params.len(), parts().count() + 1);
         let saved: Saved = serde_json::from_str(&after.fields[FIELD]).unwrap();
-        assert_eq!((saved.look, saved.embed, saved.model.name.as_str()), (look, true, "Plucked"));
+        assert_eq!((saved.look, saved.running, saved.embed), (look, running, true));
+        assert_eq!(saved.model.name, "Plucked");
         assert!(with(b"short", &preset).is_err() && with(&[0; 20], &preset).is_err());
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use egui::ThemePreference;
 use ondes_engine::realtime::Driver;
+use ondes_engine::wish::Wish;
 
 use super::view::{EntryId, KnobId, PlayedBy, PresetId, Slot};
 
@@ -102,6 +103,10 @@ pub enum Command {
 
     /// Drive the model so.
     Drive(Driver),
+    /// Run the network so.
+    Run(Wish),
+    /// Look where libtorch can compute.
+    Devices,
     /// Play the model in that of its forms.
     Quality(usize),
     /// Show the window at that size, 1 is 100 %: the owner makes its window as large and draws with it.

@@ -1,22 +1,32 @@
 //! The bottom line: how the model is driven, how late, and at what cost.
 
 use egui::accesskit::Role;
-use egui::{Align2, Button, ComboBox, Rect, Sense, Ui, WidgetInfo, vec2};
+use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, Sense, Ui, WidgetInfo, vec2};
 use ondes_engine::realtime::{Driven, Driver, Health};
 
 use super::command::Command;
 use super::desk::Desk;
+use super::running;
 use super::theme::{self, GAP, Palette};
 use super::words;
 
 /// Times for the worker that are offered, ms.
 const LATENCIES_MS: [f32; 5] = [5.0, 10.0, 20.0, 40.0, 80.0];
 
-pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>) {
+/// Height of the menu of drivers at most, points: all of it is to be seen.
+const MENU: f32 = 480.0;
+
+/// The menu of drivers.
+#[derive(Default)]
+pub(crate) struct Drivers {
+    open: bool,
+}
+
+pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>, menu: &mut Drivers) {
     ui.horizontal_centered(|ui| {
         ui.spacing_mut().interact_size.y = 22.0;
         ui.spacing_mut().button_padding.y = 2.0;
-        drivers(ui, desk);
+        drivers(ui, desk, menu);
         qualities(ui, desk);
         ui.add_space(GAP);
         match desk.view.health {
@@ -28,7 +38,7 @@ pub(crate) fn show(ui: &mut Ui, desk: &mut Desk<'_>) {
     });
 }
 
-fn drivers(ui: &mut Ui, desk: &mut Desk<'_>) {
+fn drivers(ui: &mut Ui, desk: &mut Desk<'_>, menu: &mut Drivers) {
     let view = desk.view;
     let rate = if view.sample_rate_hz.is_finite() { view.sample_rate_hz.max(0.0) } else { 0.0 };
     let name = |driver: Driver| match driver {
@@ -45,15 +55,34 @@ fn drivers(ui: &mut Ui, desk: &mut Desk<'_>) {
     let always = [Driver::Auto, Driver::Inline, Driver::Worker { latency: None }];
     let offered = always.into_iter().chain(timed.into_iter().filter(|_| rate > 0.0 && view.can_time));
     ui.weak("Driver");
-    let chosen = ComboBox::from_id_salt("driver").width(132.0).selected_text(name(view.driver));
-    let shown = chosen.show_ui(ui, |ui| {
+    let run = view.running.map(running::words).filter(|words| !words.is_empty());
+    let chosen = match &run {
+        Some(run) => format!("{}, {run}", name(view.driver)),
+        None => name(view.driver),
+    };
+    let driver = ComboBox::from_id_salt("driver").width(132.0).truncate().height(MENU).selected_text(&chosen);
+    let shown = driver.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
+        theme::menu(ui);
         for driver in offered {
             if theme::item(ui, Button::selectable(driver == view.driver, name(driver))).clicked() {
                 desk.tell(Command::Drive(driver));
             }
         }
+        if let Some(running) = view.running {
+            running::show(ui, desk, running);
+        }
     });
-    shown.response.accessible_name("Driver");
+    let open = shown.inner.is_some();
+    if open && !menu.open && view.running.is_some() {
+        // Not before: libtorch is opened for that.
+        desk.tell(Command::Devices);
+    }
+    menu.open = open;
+    let response = shown.response.accessible_name("Driver");
+    if run.is_some() {
+        // It may be too long to be seen whole.
+        response.on_hover_text(chosen);
+    }
 }
 
 fn qualities(ui: &mut Ui, desk: &mut Desk<'_>) {

@@ -10,7 +10,7 @@
 //!   looks and reads;
 //! - `hand`, `knob`, `choice`: what is turned, and how;
 //! - `header` with `card` and `presets`, `message`, `browser`, `macros` with `latents`, `chain` and `pad`, `scope`, `mixer`,
-//!   `play` with `keyboard` and `fingers`, `engine`: the panels; `dropped`: files that are dropped on all of them.
+//!   `play` with `keyboard` and `fingers`, `engine` with `running`: the panels; `dropped`: files that are dropped on all of them.
 //!
 //! # Work
 //! A frame is asked for only while [`View::moving`] says that sound moves, while a peak's mark falls, and when the user does
@@ -50,6 +50,7 @@ mod mixer;
 mod pad;
 mod play;
 mod presets;
+mod running;
 mod scale;
 mod scope;
 mod theme;
@@ -65,8 +66,8 @@ pub use dropped::is_sound;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
-    Chain, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy, Preset,
-    PresetId, Slot, Sound, Source, View,
+    Chain, Devices, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Missing, Model, Note, Owner, PlayedBy,
+    Preset, PresetId, Running, Slot, Sound, Source, View,
 };
 pub use words::quality_line;
 
@@ -88,6 +89,7 @@ pub struct Window {
     cabinet: chain::Picker,
     pad: pad::Pad,
     fingers: fingers::Fingers,
+    drivers: engine::Drivers,
 }
 
 impl Window {
@@ -134,7 +136,7 @@ impl Window {
         });
         layout::place(ui, places.mixer, |ui| mixer::show(ui, &mut desk, &mut self.mixer));
         layout::place(ui, places.play, |ui| play::show(ui, &mut desk, &mut self.fingers));
-        layout::place(ui, places.engine, |ui| engine::show(ui, &mut desk));
+        layout::place(ui, places.engine, |ui| engine::show(ui, &mut desk, &mut self.drivers));
 
         let moving = desk.view.moving;
         let mut commands = desk.commands;

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
+use ondes_engine::executor::Device;
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::realtime::{Driver, Health, Status};
+use ondes_engine::wish::Wish;
 
 /// Who a window belongs to: the plugin's editor, or the app.
 ///
@@ -74,6 +76,8 @@ pub struct View<'a> {
     pub sample_rate_hz: f32,
     /// The driver that was asked for.
     pub driver: Driver,
+    /// What runs the network, where that can be chosen.
+    pub running: Option<Running<'a>>,
     /// How the session is doing, while it plays.
     pub health: Option<Health>,
     /// Names of the forms that the model can be played in, such as `f32` and `int8`; may be empty.
@@ -124,6 +128,28 @@ pub struct Model<'a> {
     pub kind: Kind,
     /// What macros can be bound to.
     pub controls: &'a [Control],
+}
+
+/// What runs the network of a model.
+#[derive(Clone, Copy)]
+pub struct Running<'a> {
+    /// What was chosen.
+    pub wish: Wish,
+    /// Whether our own code can run it: programs are for libtorch.
+    pub natively: bool,
+    /// Where libtorch can compute.
+    pub devices: Devices<'a>,
+}
+
+/// Where libtorch can compute. To look for that it has to be opened, which is done when somebody wants to choose.
+#[derive(Clone, Copy)]
+pub enum Devices<'a> {
+    /// Nobody has looked yet.
+    Unknown,
+    /// There.
+    These(&'a [Device]),
+    /// Nowhere, or not this model, for that reason.
+    None(&'a str),
 }
 
 /// A model's file that is not where it was.

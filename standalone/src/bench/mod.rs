@@ -10,6 +10,7 @@ use ondes_engine::Kernels;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
 use ondes_engine::trial::Trial;
+use ondes_engine::wish::Wish;
 use serde::Serialize;
 
 use crate::interrupt;
@@ -168,7 +169,8 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let named = |error: String| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
-    let (backend, device, precision) = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
+    let wish = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
+    let Wish { executor: backend, device, precision } = wish;
     let size = arguments.size;
     let options = PipelineOptions { sample_rate, size, backend, device, precision, ..PipelineOptions::default() };
     let mut trial = Trial::new(&model, setup, &options).map_err(named)?;

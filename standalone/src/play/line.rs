@@ -22,8 +22,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line for what plays on those devices.
-    pub fn new(opened: &Opened) -> Self {
+    /// A line for what plays on those devices; `told` was said of models before.
+    pub fn new(opened: &Opened, told: Vec<String>) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -32,12 +32,7 @@ impl Line {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         let Opened { host, output, sample_rate, max_block, .. } = opened;
-        Self {
-            bar,
-            head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"),
-            lost: false,
-            told: Vec::new(),
-        }
+        Self { bar, head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"), lost: false, told }
     }
 
     /// Says how it goes; `peaks` are the largest samples of the master since the last time.

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::instrument::EventKind;
-use ondes_engine::realtime;
+use ondes_engine::model::Model;
+use ondes_engine::pipeline::{PipelineOptions, Source};
+use ondes_engine::realtime::{self, Patch};
+use ondes_engine::wish::Wish;
 use ondes_instance::board::Board;
 use ondes_instance::choice;
 use ondes_instance::library::{BUNDLED, Found};
@@ -196,7 +199,8 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
         bail!("{error}");
     }
     rig.console().notices().iter().for_each(|notice| terminal::warn(notice));
-    let mut line = Line::new(&opened);
+    let told = rig.console().tracks().filter_map(|(_, track)| track.shared.notice()).collect();
+    let mut line = Line::new(&opened, told);
     let begun = Instant::now();
     let (mut ended_at, mut quiet_since) = (None, None);
     let mut failure = None;
@@ -246,13 +250,11 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
 fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioChoice) -> anyhow::Result<Option<Piece>> {
     let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
     let found = find(&arguments.model)?;
-    let running = arguments.running.of(&found.0);
-    let running = running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+    let wish = running(arguments, &found.0).with_context(|| arguments.model.display().to_string())?;
     let place = console.add(product)?;
     let track = console.track(place).context("the track is gone")?;
     let shared = track.shared.clone();
-    let (backend, device, precision) = running;
-    shared.set_running(backend, device, precision);
+    shared.set_running(wish);
     // Its thread ends with what it has found, which is here already.
     drop(shared.fetch(false, move || Ok(found)).join());
     for turn in &arguments.control {
@@ -292,6 +294,18 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
     audio.input = Some(input.clone());
     console.set_input(place, Input::Channels { first: 0, count: 1 })?;
     Ok(None)
+}
+
+/// What is to run the network: where it was chosen here and not in a project, it is that or nothing.
+fn running(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::Result<Wish> {
+    let wish = arguments.running.of(model)?;
+    if arguments.running.given().iter().any(|(_, given)| *given) {
+        let Wish { executor: backend, device, precision } = wish;
+        let options =
+            PipelineOptions { source: Source::Sound, backend, device, precision, ..PipelineOptions::default() };
+        Patch::new(model.clone(), options)?;
+    }
+    Ok(wish)
 }
 
 /// The model of that file, or the bundled one of that name.

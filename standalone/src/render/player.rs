@@ -12,6 +12,7 @@ use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::wish::Wish;
 
 use super::arguments::RenderArguments;
 use super::destination::{Destination, Place};
@@ -196,9 +197,9 @@ impl Player<'_> {
         if arguments.size < 1.0 && model.header().variants.is_empty() {
             bail!("{}: the model has only one size", arguments.model.display());
         }
-        let running = arguments.running.of(model);
-        let (backend, device, precision) =
-            running.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        let wish = arguments.running.of(model);
+        let wish = wish.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        let Wish { executor: backend, device, precision } = wish;
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),

@@ -184,7 +184,8 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         if let Some(health) = track.shared.remote.health().filter(|health| health.faults > 0) {
             warnings.push(format!("{name}: track {}: {} blocks were no numbers", place + 1, health.faults));
         }
-        if let Some(notice) = track.shared.remote.notice() {
+        let notice = track.shared.remote.notice();
+        if let Some(notice) = notice.filter(|notice| !warnings.iter().any(|said| said.ends_with(notice))) {
             warnings.push(format!("{name}: track {}: {notice}", place + 1));
         }
         if let ondes_engine::realtime::Status::Failed(reason) = track.shared.remote.status() {

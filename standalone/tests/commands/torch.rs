@@ -1,9 +1,12 @@
 //! TorchScript models, with the library around libtorch and without it.
 
+use std::path::Path;
 use std::process::Output;
 
+use ondes_instance::library::{BUNDLED, Reference};
 use ondes_tests::torchscript::models::{attributes, codec, streaming};
 use ondes_tests::torchscript::{Class, Value};
+use serde_json::json;
 
 use crate::common::{Folder, assert_refused, library, write_wav};
 
@@ -88,6 +91,92 @@ fn a_model_with_a_prior_plays_without_an_input() {
     let loudest = wav.samples::<f32>().map(|sample| sample.expect("whole").abs()).fold(0.0, f32::max);
     assert!((loudest - 1.0).abs() < 0.01, "{loudest}");
     assert_refused(&run(&["render", "small.ondes", "--seconds", "1"]), &["small.ondes: ", "prior"]);
+}
+
+/// A session of one track that plays a model of ours, on the tone of `in.wav`.
+fn session(folder: &Folder, model: &str, running: serde_json::Value) {
+    let bundled = BUNDLED.iter().find(|bundled| bundled.name == model).expect("a bundled model");
+    let selection = json!({ "model": Reference::to(&bundled.model(), None), "running": running });
+    let input = json!({ "file": { "path": folder.path("in.wav") } });
+    let track = json!({ "product": "org.ondes.effect", "selection": selection, "input": input });
+    let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
+    std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+}
+
+/// What a session sounds like, and what is said of it.
+fn rendered(folder: &Folder, library: &Path) -> (Vec<f32>, Vec<String>) {
+    let mut command = folder.command(&["render", "a.ondes-session", "--out", "out.wav", "--json"]);
+    let output = command.env("ONDES_TORCH_LIBRARY", library).output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    let warnings = serde_json::from_value(report["warnings"].clone()).expect("a list");
+    let mut wav = hound::WavReader::open(folder.path("out.wav")).expect("a WAV");
+    (wav.samples().map(|sample| sample.expect("whole")).collect(), warnings)
+}
+
+fn with_tone() -> Folder {
+    let folder = Folder::new();
+    write_wav(&folder.path("in.wav"), 48_000, 1, (0..24_000).map(|n| 0.1 * (n as f32 * 0.03).sin()));
+    folder
+}
+
+fn difference(one: &[f32], other: &[f32]) -> f32 {
+    assert_eq!(one.len(), other.len());
+    one.iter().zip(other).fold(0.0, |most, (one, other)| most.max((one - other).abs()))
+}
+
+#[test]
+fn a_track_of_a_session_is_run_as_the_session_says() {
+    let Some(library) = library() else { return };
+    let folder = with_tone();
+    let render = |running| {
+        session(&folder, "Fuzz", running);
+        rendered(&folder, &library)
+    };
+    let (native, quiet) = render(json!({}));
+    assert!(quiet.is_empty() && native.iter().any(|sample| sample.abs() > 0.05), "{quiet:?}");
+    let (torch, quiet) = render(json!({ "executor": "torch", "device": "cpu" }));
+    assert!(quiet.is_empty() && difference(&native, &torch) < 1e-5, "{quiet:?}");
+    let (rough, quiet) = render(json!({ "executor": "torch", "device": "cpu", "precision": "bf16" }));
+    let rough = difference(&native, &rough);
+    assert!(quiet.is_empty() && rough > 1e-5 && rough < 0.5, "{rough} {quiet:?}");
+    let (same, said) = render(json!({ "executor": "torch", "device": "cuda:255" }));
+    assert!(said.len() == 1 && said[0].contains("track 1: native") && said[0].contains("no cuda:255"), "{said:?}");
+    assert_eq!(difference(&native, &same), 0.0);
+}
+
+#[test]
+fn a_track_that_cannot_be_run_so_plays_all_the_same() {
+    let folder = with_tone();
+    let nowhere = Path::new("/nowhere/libondes_torch.so");
+    let render = |model, running| {
+        session(&folder, model, running);
+        rendered(&folder, nowhere)
+    };
+    let (native, quiet) = render("Fuzz", json!({}));
+    assert!(quiet.is_empty(), "{quiet:?}");
+    for (running, words) in [
+        (json!({ "executor": "torch" }), ["not torch: ", "ondes setup-torch"]),
+        (json!({ "executor": "torch", "precision": "f16" }), ["not torch f16: ", "/nowhere"]),
+        (json!({ "precision": "f16" }), ["as its file says", "not in f16"]),
+        (json!({ "device": "cuda:1" }), ["on the CPU", "not cuda:1"]),
+    ] {
+        let (sound, said) = render("Fuzz", running);
+        assert!(said.len() == 1 && words.iter().all(|word| said[0].contains(word)), "{said:?}");
+        assert_eq!(difference(&native, &sound), 0.0);
+    }
+    let (_, said) = render("Bowed", json!({ "executor": "torch" }));
+    assert!(said.iter().any(|line| line.contains("an instrument is run by our own code")), "{said:?}");
+    // What is said on the command line is another matter.
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let mut command = folder.command(arguments);
+        assert_refused(&command.env("ONDES_TORCH_LIBRARY", nowhere).output().expect("the program starts"), words);
+    };
+    refused(
+        &["render", "a.ondes-session", "--executor", "torch"],
+        &["--executor is for a model", "each of its tracks"],
+    );
+    refused(&["play", "fuzz", "--input", "in.wav", "--executor", "torch"], &["fuzz: runs on libtorch"]);
 }
 
 #[test]

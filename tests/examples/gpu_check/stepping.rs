@@ -17,7 +17,7 @@ pub fn prepare(
 ) -> Result<Box<dyn Execute>, String> {
     let backend = if there.is_some() { Backend::Torch } else { Backend::Native };
     let (device, precision) = there.unwrap_or_default();
-    let running = Running { backend, device, precision, kernels: Kernels::detect() };
+    let running = Running { backend, device, precision, kernels: Kernels::detect(), lenient: false };
     let method = model.method(method).map_err(|fault| fault.to_string())?;
     running.prepare(model, method, streams, blocks).map_err(|fault| fault.to_string())
 }

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
 use egui_kittest::Harness;
+use ondes_engine::executor::Device;
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::realtime::{Driver, Health, Status};
+use ondes_engine::wish::Wish;
 use ondes_ui::{
-    Chain, Command, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Missing, Model, Note, Owner, PlayedBy, Preset,
-    PresetId, SIZE, Slot, Sound, View, Window,
+    Chain, Command, Devices, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Missing, Model, Note, Owner, PlayedBy,
+    Preset, PresetId, Running, SIZE, Slot, Sound, View, Window,
 };
 
 use super::raster::Raster;
@@ -35,6 +37,10 @@ pub struct Fake {
     pub bypass: bool,
     pub slot: Slot,
     pub driver: Driver,
+    pub wish: Option<Wish>,
+    pub natively: bool,
+    /// Where libtorch can compute, or why nowhere, once somebody has looked.
+    pub devices: Option<Result<Vec<Device>, String>>,
     pub health: Option<Health>,
     pub qualities: Vec<String>,
     pub quality: usize,
@@ -109,6 +115,7 @@ impl Fake {
             Command::Recall(slot) => self.slot = *slot,
             Command::Bypass(on) => self.bypass = *on,
             Command::Drive(driver) => self.driver = *driver,
+            Command::Run(wish) => self.wish = Some(*wish),
             Command::Scale(scale) => self.scale = *scale,
             Command::Theme(theme) => self.theme = *theme,
             Command::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
@@ -164,6 +171,15 @@ impl Owner for Fake {
             slot: self.slot,
             sample_rate_hz: self.sample_rate_hz,
             driver: self.driver,
+            running: self.wish.map(|wish| Running {
+                wish,
+                natively: self.natively,
+                devices: match &self.devices {
+                    None => Devices::Unknown,
+                    Some(Ok(devices)) => Devices::These(devices),
+                    Some(Err(why)) => Devices::None(why),
+                },
+            }),
             health: self.health,
             qualities: &self.qualities,
             quality: self.quality,

@@ -3,10 +3,12 @@
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::realtime::{Driver, Status};
+use ondes_engine::wish::Wish;
 use ondes_ui::{Browse, Command, Slot};
 
-use super::fake::{Fake, open};
+use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, rows, settle, slider};
 
 #[test]
@@ -91,6 +93,77 @@ fn driver_and_latency_are_chosen() {
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
     assert_eq!(test.state_mut().told(), [Command::Quality(3)]);
+}
+
+fn on_a_gpu() -> Fake {
+    let devices = vec![Device::Auto, Device::Cpu, Device::Cuda(0)];
+    Fake { wish: Some(Wish::default()), devices: Some(Ok(devices)), ..Fake::playing() }
+}
+
+fn is_there(test: &Test, label: &str) -> bool {
+    test.query_by_label(label).is_some()
+}
+
+#[test]
+fn what_runs_the_network_is_chosen() {
+    let mut test = open(Fake { devices: None, ..on_a_gpu() });
+    assert!(test.state_mut().told().is_empty(), "nobody looks for libtorch before");
+    choose(&mut test, Role::ComboBox, "Driver");
+    assert_eq!(test.state_mut().told(), [Command::Devices]);
+    assert!(is_there(&test, "Looking for libtorch …") && !is_there(&test, "Device CPU"));
+    click(&mut test, "Executor Torch");
+    assert!(test.state_mut().told().is_empty(), "not yet");
+    test.state_mut().owner.devices = on_a_gpu().devices;
+    settle(&mut test);
+    click(&mut test, "Device CPU");
+    assert!(test.state_mut().told().is_empty(), "our own code knows none");
+    for label in ["Executor Torch", "Device cuda:0", "Precision f16", "Precision f16", "Executor Native"] {
+        click(&mut test, label);
+    }
+    let torch = Wish { executor: Backend::Torch, ..Wish::default() };
+    let gpu = Wish { device: Device::Cuda(0), ..torch };
+    let all = [torch, gpu, Wish { precision: Precision::F16, ..gpu }, Wish::default()];
+    assert_eq!(
+        test.state_mut().told(),
+        all.map(Command::Run),
+        "the menu stays, and what is chosen is not chosen again"
+    );
+    click(&mut test, "Inline");
+    assert_eq!(test.state_mut().told(), [Command::Drive(Driver::Inline)]);
+    assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
+    choose(&mut test, Role::ComboBox, "Driver");
+    assert_eq!(test.state_mut().told(), [Command::Devices], "libtorch may be there by now");
+}
+
+#[test]
+fn what_cannot_run_the_network_says_why() {
+    let why = "An instrument is run by our own code.".to_owned();
+    let wish = Wish { executor: Backend::Torch, ..Wish::default() };
+    let mut test = open(Fake { wish: Some(wish), devices: Some(Err(why.clone())), ..on_a_gpu() });
+    choose(&mut test, Role::ComboBox, "Driver");
+    assert!(is_there(&test, &why) && !is_there(&test, "Device CPU"));
+    assert!(test.get_by_label("Executor Torch").accesskit_node().is_disabled());
+    test.state_mut().told();
+    click(&mut test, "Executor Native");
+    assert_eq!(test.state_mut().told(), [Command::Run(Wish::default())], "there is a way back");
+
+    // A program has no choice but where.
+    let mut test = open(Fake { natively: false, ..on_a_gpu() });
+    choose(&mut test, Role::ComboBox, "Driver");
+    assert!(!is_there(&test, "Executor Native"));
+    test.state_mut().told();
+    click(&mut test, "Device CPU");
+    let there = Wish { device: Device::Cpu, ..Wish::default() };
+    assert_eq!(test.state_mut().told(), [Command::Run(there)], "of other models nothing is said");
+    // Our own code then does without, where somebody says so.
+    test.state_mut().owner.natively = true;
+    settle(&mut test);
+    click(&mut test, "Executor Native");
+    assert_eq!(test.state_mut().told(), [Command::Run(Wish::default())]);
+
+    let mut test = open(Fake { wish: None, ..on_a_gpu() });
+    choose(&mut test, Role::ComboBox, "Driver");
+    assert!(!is_there(&test, "Executor Native") && test.state_mut().told().is_empty(), "there is no model");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use egui::ThemePreference;
 use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
+use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::realtime::Status;
+use ondes_engine::wish::Wish;
 
 use super::fake::{Fake, Test, open};
 
@@ -116,6 +118,16 @@ fn an_amplifier_has_its_chain() {
     test.get_by_role_and_label(egui::Role::ComboBox, "Impulse response").click();
     test.run_steps(4);
     still(&mut test, "cabinets");
+}
+
+#[test]
+fn the_network_has_its_executor() {
+    let wish = Wish { executor: Backend::Torch, precision: Precision::F16, ..Wish::default() };
+    let devices = Some(Ok(vec![Device::Auto, Device::Cpu, Device::Cuda(0), Device::Cuda(1)]));
+    let mut test = open(Fake { wish: Some(wish), devices, ..Fake::playing() });
+    test.get_by_role_and_label(egui::Role::ComboBox, "Driver").click();
+    test.run_steps(4);
+    still(&mut test, "executor");
 }
 
 #[test]
