@@ -201,12 +201,8 @@ impl FromStr for Precision {
 /// How a method is to be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
-    /// By what.
-    pub backend: Backend,
-    /// Where, if by libtorch.
-    pub device: Device,
-    /// In what, if by libtorch.
-    pub precision: Precision,
+    /// By what, where and in what.
+    pub wish: Wish,
     /// With which arithmetic, if by our own code.
     pub kernels: Kernels,
     /// Where it cannot be run so, what can run it does, and it is said.
@@ -225,8 +221,7 @@ impl Running {
         streams: usize,
         blocks: usize,
     ) -> Result<Box<dyn Execute>, Fault> {
-        let Self { backend, device, precision, .. } = *self;
-        if backend != Backend::Torch && model.program().is_none() {
+        if self.wish.executor != Backend::Torch && model.program().is_none() {
             return self.native(model, method, streams, blocks);
         }
         let why = match self.by_torch(model, method, streams, blocks) {
@@ -235,13 +230,13 @@ impl Running {
         };
         let otherwise = match model.program() {
             Some(_) => {
-                let best = Self { device: Device::default(), precision: Precision::default(), ..*self };
+                let best = Self { wish: Wish::default(), ..*self };
                 best.by_torch(model, method, streams, blocks)
             }
             None => self.native(model, method, streams, blocks),
         };
         let Ok(otherwise) = otherwise else { return Err(why) };
-        let wish = Wish { executor: Backend::Torch, device, precision };
+        let wish = Wish { executor: Backend::Torch, ..self.wish };
         notice(&format!("{} plays, and not {wish}: {why}", otherwise.name()));
         Ok(otherwise)
     }
@@ -253,14 +248,15 @@ impl Running {
         streams: usize,
         blocks: usize,
     ) -> Result<Box<dyn Execute>, Fault> {
-        let device = match self.device {
+        let Wish { device: wanted, precision, .. } = self.wish;
+        let device = match wanted {
             Device::Auto if Library::get()?.gpus > 0 => Device::Cuda(0),
             Device::Auto => Device::Cpu,
             device => device,
         };
         let on = |device, precision| Runner::new(model, method, device, precision, streams, blocks);
         if device == Device::Cpu {
-            return Ok(Box::new(on(device, self.precision)?));
+            return Ok(Box::new(on(device, precision)?));
         }
         // Made beforehand: when the GPU fails there is no time.
         let spare = match model.program() {
@@ -268,14 +264,14 @@ impl Running {
             Some(_) => on(Device::Cpu, Precision::F32).map(|runner| Box::new(runner) as Box<dyn Execute>),
             None => self.native(model, method, streams, blocks),
         };
-        match (on(device, self.precision), spare) {
+        match (on(device, precision), spare) {
             (Ok(first), Ok(spare)) => {
                 let rate = model.header().sample_rate;
                 Ok(Box::new(Fallback::new(first, spare, method, rate, streams, blocks)))
             }
             (Ok(first), Err(_)) => Ok(Box::new(first)),
             // Where the choice is ours, a GPU that does not want to is no reason to be silent.
-            (Err(why), Ok(spare)) if self.device == Device::Auto && self.precision == Precision::F32 => {
+            (Err(why), Ok(spare)) if wanted == Device::Auto && precision == Precision::F32 => {
                 notice(&format!("{device} cannot be used ({why}); {} plays", spare.name()));
                 Ok(spare)
             }

@@ -60,7 +60,7 @@ impl Trial {
         let patch = Patch::new(model.clone(), options).map_err(|error| error.to_string())?;
         let remote = Remote::new();
         // What may wait has no place in a callback, and is measured as if it had.
-        let on_torch = model.program().is_some() || options.backend == Backend::Torch;
+        let on_torch = model.program().is_some() || options.wish.executor == Backend::Torch;
         remote.set_driver(if on_torch { Driver::Offline } else { Driver::Inline });
         remote.load(Box::new(move || Ok(Arc::new(patch))), &[]);
         while remote.status() == Status::Loading {

@@ -529,17 +529,8 @@ impl Shared {
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
         let running = inner.saved.running.of(&model);
         inner.unfit = running.err().map(|unfit| unfit.to_string());
-        let Wish { executor: backend, device, precision } = running.unwrap_or_default();
-        let options = PipelineOptions {
-            source,
-            oversampling,
-            size,
-            backend,
-            device,
-            precision,
-            lenient: true,
-            ..PipelineOptions::default()
-        };
+        let wish = running.unwrap_or_default();
+        let options = PipelineOptions { source, oversampling, size, wish, lenient: true, ..PipelineOptions::default() };
         let due = self.retell.clone();
         let make = move || match Patch::new(model, options) {
             Ok(patch) => Ok(Arc::new(Retold { patch: Arc::new(patch), due }) as Arc<_>),

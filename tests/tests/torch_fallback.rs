@@ -13,6 +13,7 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Patch, Status};
 use ondes_engine::torch::Library;
 use ondes_engine::torch::interface::VERSION;
+use ondes_engine::wish::Wish;
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::doubles::{Host, Wave};
 use ondes_tests::through::{EFFECT_BLOCK, untrained_effect};
@@ -105,7 +106,11 @@ fn without_a_spare_the_reason_is_told() {
 }
 
 fn options(device: Device) -> PipelineOptions {
-    PipelineOptions { source: Source::Sound, backend: Backend::Torch, device, ..PipelineOptions::default() }
+    wishing(Wish { executor: Backend::Torch, device, ..Wish::default() })
+}
+
+fn wishing(wish: Wish) -> PipelineOptions {
+    PipelineOptions { source: Source::Sound, wish, ..PipelineOptions::default() }
 }
 
 const INPUT: Wave = Wave { frequency: 1.0 / 480.0, peak: 0.5 };
@@ -128,7 +133,7 @@ fn inner_native_code_takes_over() {
             assert_eq!(heard, input, "sample {number}");
         }
         // From there on what our own code makes of the same, beginning in silence.
-        let mut native = Pipeline::new(&model, &PipelineOptions { backend: Backend::Native, ..options(device) });
+        let mut native = Pipeline::new(&model, &wishing(Wish::default()));
         let native = native.as_mut().expect("it plays");
         let mut alone = vec![0.0; input.len() - failure];
         native.process(&input[failure..], &mut alone);
@@ -155,19 +160,20 @@ fn inner_no_room() {
     let refused = Pipeline::new(&model, &options(Device::Cuda(0))).err().expect("it is what was asked for");
     assert!(refused.to_string().contains("out of memory"), "{refused}");
     // So is a precision, which our own code does not have.
-    let narrow = PipelineOptions { precision: Precision::F16, ..options(Device::Auto) };
+    let f16 = Precision::F16;
+    let narrow = wishing(Wish { executor: Backend::Torch, precision: f16, ..Wish::default() });
     let refused = Pipeline::new(&model, &narrow).err().expect("it is what was asked for");
     assert!(refused.to_string().contains("out of memory"), "{refused}");
     let refused = Pipeline::new(&model, &options(Device::Cuda(3))).err().expect("there is only one");
     assert!(refused.to_string().contains("cuda:3"), "{refused}");
     // Where the sound counts more than the wish, what can play it does.
-    let f16 = Precision::F16;
     for (device, precision, wish) in [
         (Device::Cuda(0), Precision::F32, "torch cuda:0: CUDA error: out of memory"),
         (Device::Auto, f16, "torch f16: CUDA error: out of memory"),
         (Device::Cuda(3), f16, "torch cuda:3 f16: there is no cuda:3"),
     ] {
-        let lenient = PipelineOptions { precision, lenient: true, ..options(device) };
+        let lenient =
+            PipelineOptions { lenient: true, ..wishing(Wish { executor: Backend::Torch, device, precision }) };
         let pipeline = Pipeline::new(&model, &lenient).expect("it plays");
         let (name, notice) = (pipeline.executor(), executor::noticed().expect("it is said"));
         assert!(notice.starts_with(&format!("{name} plays, and not {wish}")), "{notice}");

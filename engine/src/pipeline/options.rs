@@ -4,8 +4,9 @@ use ondes_kernels::Kernels;
 
 use super::cue::CueFull;
 use crate::dsp::resample::ResampleError;
-use crate::executor::{Backend, Device, Precision, Running};
+use crate::executor::Running;
 use crate::model::{Fault, Header, Kind, Variant};
+use crate::wish::Wish;
 
 /// What drives an instrument. Models of other kinds hear the input, whatever is said here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +39,8 @@ pub struct PipelineOptions {
     pub oversampling: usize,
     /// Which of its variants an effect or an instrument plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
     pub size: f32,
-    /// What runs an effect's or a codec's graph; programs are run by libtorch, and instruments by our own code, whatever is said
-    /// here.
-    pub backend: Backend,
-    /// Where libtorch computes.
-    pub device: Device,
-    /// In what libtorch computes.
-    pub precision: Precision,
+    /// What runs an effect's or a codec's network; instruments are run by our own code, whatever is said here.
+    pub wish: Wish,
     /// Where libtorch is not there, or cannot do that, what can play the model does, and it is said; otherwise that is an error.
     pub lenient: bool,
 }
@@ -58,8 +54,8 @@ impl PipelineOptions {
 
     /// How networks are run.
     pub(super) fn running(&self) -> Running {
-        let Self { backend, device, precision, kernels, lenient, .. } = *self;
-        Running { backend, device, precision, kernels, lenient }
+        let Self { wish, kernels, lenient, .. } = *self;
+        Running { wish, kernels, lenient }
     }
 }
 
@@ -75,9 +71,7 @@ impl Default for PipelineOptions {
             seats: 1,
             oversampling: 1,
             size: 1.0,
-            backend: Backend::default(),
-            device: Device::default(),
-            precision: Precision::default(),
+            wish: Wish::default(),
             lenient: false,
         }
     }

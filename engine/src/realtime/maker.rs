@@ -76,12 +76,12 @@ impl Maker for Patch {
     }
 
     fn name(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, oversampling, size, backend, device, precision, .. } = self.options;
+        let PipelineOptions { voices, kernels, oversampling, size, wish, .. } = self.options;
         let source = if self.hears() { Source::Sound } else { Source::Notes };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         // Sizes that take the same variant are the same.
         let variant = self.model.header().variant(size).map(|variant| &variant.method);
-        let computed = format!("{kernels} {backend:?} {device} {precision}");
+        let computed = format!("{kernels} {wish}");
         Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {computed}"))
     }
 

@@ -3,9 +3,10 @@
 //! Times are those of the one thread that computes, without what other programs take away: the 10 % quantile of steps that are
 //! taken in turn for all numbers of sessions.
 
-use ondes_engine::executor::{Device, Execute, Running};
+use ondes_engine::executor::{Execute, Running};
 use ondes_engine::model::Model;
 use ondes_engine::torch;
+use ondes_engine::wish::Wish;
 use ondes_tests::torchscript::models::{counter, streaming};
 
 const SESSIONS: [usize; 4] = [1, 2, 8, 32];
@@ -40,13 +41,7 @@ fn busy_seconds() -> f64 {
 /// Seconds of a step for each of [`SESSIONS`].
 fn measure(model: &Model) -> Vec<f64> {
     let method = model.method("forward").expect("an effect");
-    let running = Running {
-        backend: Default::default(),
-        device: Device::Auto,
-        precision: Default::default(),
-        kernels: ondes_engine::Kernels::detect(),
-        lenient: false,
-    };
+    let running = Running { wish: Wish::default(), kernels: ondes_engine::Kernels::detect(), lenient: false };
     let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
     let mut executors: Vec<Box<dyn Execute>> = SESSIONS.iter().map(prepare).collect();
     let mut times = vec![Vec::new(); SESSIONS.len()];

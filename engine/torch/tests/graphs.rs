@@ -3,11 +3,13 @@
 use ondes_engine::executor::{Backend, Device};
 use ondes_engine::model::{Kind, Op};
 use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Start, Turn};
+use ondes_engine::wish::Wish;
 use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
 use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
 
 fn options(backend: Backend, seats: usize) -> PipelineOptions {
-    PipelineOptions { backend, seats, source: Source::Sound, device: Device::Cpu, ..PipelineOptions::default() }
+    let wish = Wish { executor: backend, device: Device::Cpu, ..Wish::default() };
+    PipelineOptions { wish, seats, source: Source::Sound, ..PipelineOptions::default() }
 }
 
 fn largest_difference(a: &[f32], b: &[f32]) -> f32 {

@@ -4,6 +4,7 @@ use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Kind, Model, Op};
 use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Turn};
 use ondes_engine::torch;
+use ondes_engine::wish::Wish;
 use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
 use ondes_tests::torchscript::models::{codec, neutone, streaming};
 use ondes_tests::torchscript::{Class, Value};
@@ -22,9 +23,7 @@ fn open(class: &Class) -> Model {
 fn options(model: &Model, precision: Precision, seats: usize) -> PipelineOptions {
     PipelineOptions {
         sample_rate: model.header().sample_rate,
-        backend: Backend::Torch,
-        device: Device::Cpu,
-        precision,
+        wish: Wish { executor: Backend::Torch, device: Device::Cpu, precision },
         seats,
         source: Source::Sound,
         ..PipelineOptions::default()

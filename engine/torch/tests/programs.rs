@@ -10,6 +10,7 @@ use ondes_engine::pipeline::{
 };
 use ondes_engine::realtime::{Driven, Driver, Maker, Patch, Remote, Setup, Status};
 use ondes_engine::torch;
+use ondes_engine::wish::Wish;
 use ondes_tests::torchscript::models::{attributes, codec, counter, neutone, ratios, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use ondes_tests::{random_splits, through::sound};
@@ -35,7 +36,7 @@ fn options(seats: usize) -> PipelineOptions {
         sample_rate: RATE,
         source: Source::Sound,
         seats,
-        device: Device::Cpu,
+        wish: Wish { device: Device::Cpu, ..Wish::default() },
         ..PipelineOptions::default()
     }
 }

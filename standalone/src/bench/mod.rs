@@ -10,7 +10,6 @@ use ondes_engine::Kernels;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
 use ondes_engine::trial::Trial;
-use ondes_engine::wish::Wish;
 use serde::Serialize;
 
 use crate::interrupt;
@@ -170,9 +169,8 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
     let wish = arguments.running.of(&model).map_err(|error| named(error.to_string()))?;
-    let Wish { executor: backend, device, precision } = wish;
     let size = arguments.size;
-    let options = PipelineOptions { sample_rate, size, backend, device, precision, ..PipelineOptions::default() };
+    let options = PipelineOptions { sample_rate, size, wish, ..PipelineOptions::default() };
     let mut trial = Trial::new(&model, setup, &options).map_err(named)?;
     let source = trial.source();
     let options = PipelineOptions { source, ..options };

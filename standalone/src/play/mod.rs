@@ -300,9 +300,7 @@ fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioCho
 fn running(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::Result<Wish> {
     let wish = arguments.running.of(model)?;
     if arguments.running.given().iter().any(|(_, given)| *given) {
-        let Wish { executor: backend, device, precision } = wish;
-        let options =
-            PipelineOptions { source: Source::Sound, backend, device, precision, ..PipelineOptions::default() };
+        let options = PipelineOptions { source: Source::Sound, wish, ..PipelineOptions::default() };
         Patch::new(model.clone(), options)?;
     }
     Ok(wish)

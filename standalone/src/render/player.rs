@@ -12,7 +12,6 @@ use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
-use ondes_engine::wish::Wish;
 
 use super::arguments::RenderArguments;
 use super::destination::{Destination, Place};
@@ -199,7 +198,6 @@ impl Player<'_> {
         }
         let wish = arguments.running.of(model);
         let wish = wish.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
-        let Wish { executor: backend, device, precision } = wish;
         let options = PipelineOptions {
             sample_rate,
             source: arguments.source(),
@@ -208,9 +206,7 @@ impl Player<'_> {
             seed: arguments.seed,
             oversampling: arguments.oversampling.into(),
             size: arguments.size,
-            backend,
-            device,
-            precision,
+            wish,
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);

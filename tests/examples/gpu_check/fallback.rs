@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ondes_engine::executor::Device;
 use ondes_engine::pipeline::{PipelineOptions, Source};
 use ondes_engine::realtime::{Driver, Patch, Status};
+use ondes_engine::wish::Wish;
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::doubles::{Host, Wave, wait_until};
 use ondes_tests::torchscript::{Class, Value};
@@ -40,7 +41,8 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     ];
     let rate = Value::Int(i64::from(SAMPLE_RATE));
     let class = Class::default().with("sr", rate).with("heard", Value::Int(0)).nn("forward", [1, 1, 1, 1], &body);
-    let options = PipelineOptions { source: Source::Sound, device, ..PipelineOptions::default() };
+    let wish = Wish { device, ..Wish::default() };
+    let options = PipelineOptions { source: Source::Sound, wish, ..PipelineOptions::default() };
     let patch = Patch::new(Arc::new(program(&class)?), options).map_err(|error| error.to_string())?;
     let mut host = Host::new(patch, Driver::Worker { latency: Some(LATENCY) }, BLOCK);
     host.input = Some(INPUT);

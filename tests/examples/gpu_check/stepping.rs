@@ -4,6 +4,7 @@ use ondes_engine::Kernels;
 use ondes_engine::executor::{Backend, Device, Execute, Precision, Running};
 use ondes_engine::model::{Method, Model};
 use ondes_engine::torch;
+use ondes_engine::wish::Wish;
 use ondes_tests::torchscript::Class;
 use rand::RngExt;
 
@@ -15,9 +16,10 @@ pub fn prepare(
     streams: usize,
     blocks: usize,
 ) -> Result<Box<dyn Execute>, String> {
-    let backend = if there.is_some() { Backend::Torch } else { Backend::Native };
+    let executor = if there.is_some() { Backend::Torch } else { Backend::Native };
     let (device, precision) = there.unwrap_or_default();
-    let running = Running { backend, device, precision, kernels: Kernels::detect(), lenient: false };
+    let wish = Wish { executor, device, precision };
+    let running = Running { wish, kernels: Kernels::detect(), lenient: false };
     let method = model.method(method).map_err(|fault| fault.to_string())?;
     running.prepare(model, method, streams, blocks).map_err(|fault| fault.to_string())
 }
