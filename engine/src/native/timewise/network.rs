@@ -5,6 +5,7 @@
 //! at a time. In the end passes become steps, which know what they read and write by its place in one list.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use ondes_kernels::{Binary, Convolution, Rows, TapWeights, Unary};
 
@@ -122,15 +123,25 @@ impl Pass {
 
 /// What steps read and write: one list, as short as it can be, since all of it moves on with each chunk.
 #[derive(Default)]
-struct Places(Vec<Tap>);
+struct Places {
+    taps: Vec<Tap>,
+    /// Where each of them lies first.
+    first: HashMap<Tap, usize>,
+}
 
 impl Places {
     /// Where these lie in the list, one after another.
     fn find(&mut self, taps: &[Tap]) -> usize {
-        self.0.windows(taps.len()).position(|known| known == taps).unwrap_or_else(|| {
-            self.0.extend_from_slice(taps);
-            self.0.len() - taps.len()
-        })
+        let known = taps.first().and_then(|tap| self.first.get(tap)).copied();
+        if let Some(first) = known.filter(|&first| self.taps[first..].starts_with(taps)) {
+            return first;
+        }
+        let first = self.taps.len();
+        self.taps.extend_from_slice(taps);
+        for (index, &tap) in taps.iter().enumerate() {
+            self.first.entry(tap).or_insert(first + index);
+        }
+        first
     }
 
     fn find_here(&mut self, view: View) -> usize {
@@ -444,8 +455,8 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     let seams = passes.iter().map(|pass| pass.targets().filter_map(ring).collect()).collect();
     let mut found = Places::default();
     let steps = passes.into_iter().map(|pass| pass.find(&mut found)).collect();
-    let places = found.0.iter().map(|&tap| Place::new(tap, &homes)).collect();
-    let rows = found.0.iter().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
+    let places = found.taps.iter().map(|&tap| Place::new(tap, &homes)).collect();
+    let rows = found.taps.iter().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
     Network { steps, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
 }
 

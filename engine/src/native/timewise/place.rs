@@ -5,7 +5,7 @@ use ondes_kernels::Rows;
 use super::home::Home;
 
 /// Part of a home: all of its channels, or some from `first` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct View {
     pub home: usize,
     pub first: usize,
@@ -25,7 +25,7 @@ impl View {
 }
 
 /// What is read so many frames late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tap {
     pub view: View,
     pub delay: usize,
