@@ -87,12 +87,11 @@ impl Reticence {
         output: *const clap_output_events,
         values: impl Iterator<Item = (clap_id, f64)>,
     ) {
-        if !self.block.load(Ordering::Relaxed) {
-            return;
-        }
         // SAFETY: the caller says so.
         let Some(push) = unsafe { output.as_ref() }.and_then(|list| list.try_push) else { return };
-        self.block.store(false, Ordering::Relaxed);
+        if !self.block.swap(false, Ordering::Acquire) {
+            return;
+        }
         for (param_id, value) in values {
             let header = clap_event_header {
                 size: size_of::<clap_event_param_value>() as u32,
@@ -157,7 +156,8 @@ unsafe extern "C" fn rescan(host: *const clap_host, flags: clap_param_rescan_fla
         if !reticence.waiting.load(Ordering::Relaxed) {
             return reticence.rescan(flags);
         }
-        reticence.block.store(true, Ordering::Relaxed);
+        // The audio thread that sees this sees the values, too.
+        reticence.block.store(true, Ordering::Release);
         reticence.main.store(true, Ordering::Relaxed);
         if let Some(request) = (*reticence.host).request_callback {
             request(reticence.host);
