@@ -16,6 +16,7 @@ mod report;
 mod score;
 mod session;
 mod stage;
+mod turns;
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -28,7 +29,8 @@ pub use score::note_name;
 use crate::progress::Progress;
 use crate::{interrupt, opening, terminal};
 use destination::Place;
-use player::{Player, Spare};
+use player::Player;
+use turns::Turns;
 
 /// Renders as the command line says; `started` is when the program was.
 ///
@@ -55,7 +57,7 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 fn one(player: &Player<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let place = Place::choose(arguments, source)?;
-    let report = player.play(source, &place, &Progress::of_sound(), started, &mut Spare::default())?;
+    let report = player.play(source, &place, &Progress::of_sound(), started, Turns::new(1).take())?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
     match place {
         Place::File(_) => terminal::print(&text),

@@ -18,6 +18,7 @@ use super::destination::{Destination, Place};
 use super::music::Music;
 use super::report::{Report, amplitude_db};
 use super::stage::{Played, Stage};
+use super::turns::Turn;
 use crate::memory;
 use crate::progress::Progress;
 
@@ -29,10 +30,6 @@ pub struct Player<'a> {
     /// The rest.
     pub arguments: &'a RenderArguments,
 }
-
-/// A pipeline that has played a file to its end, for the next one at the same rate, Hz.
-#[derive(Default)]
-pub struct Spare(Option<(u32, Pipeline)>);
 
 impl Player<'_> {
     /// Looks whether the model can play like this at all.
@@ -46,7 +43,7 @@ impl Player<'_> {
     }
 
     /// Plays a file into a WAV; `started` is when the waiting for it began. Takes the pipeline of the file before, where there is
-    /// one, and leaves its own.
+    /// one, and gives its own back when it has played.
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it. No output is left then.
@@ -56,13 +53,13 @@ impl Player<'_> {
         place: &Place,
         progress: &Progress,
         started: Instant,
-        spare: &mut Spare,
+        mut turn: Turn<'_>,
     ) -> anyhow::Result<Report> {
         let Self { model, arguments } = *self;
         let mut music = Music::open(source, arguments)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| music.natural_rate(model));
         let chain = self.chain(sample_rate)?;
-        let pipeline = match spare.0.take().filter(|(rate, _)| *rate == sample_rate) {
+        let pipeline = match turn.spare.take().filter(|(rate, _)| *rate == sample_rate) {
             Some((_, mut pipeline)) => {
                 pipeline.restart();
                 self.turn(pipeline)?
@@ -97,6 +94,11 @@ impl Player<'_> {
         };
         let Played { pipeline, destination, in_pipeline, first_sample } = played;
         let elapsed = begun.elapsed();
+        let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
+        let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
+        turn.spare = Some((sample_rate, pipeline));
+        // Somebody else may play while this one waits for the disk.
+        drop(turn);
         let written = destination.finish()?;
 
         if let Some(notice) = executor::noticed() {
@@ -109,11 +111,11 @@ impl Player<'_> {
         let out = place.name();
         warnings.extend(written.warnings(&out, arguments));
         let loudness = &written.loudness;
-        match pipeline.notes_dropped() {
+        match notes_dropped {
             0 => {}
             dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
         }
-        match pipeline.samples_missing() {
+        match samples_missing {
             0 => {}
             missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
         }
@@ -121,7 +123,7 @@ impl Player<'_> {
 
         let frames = written.frames;
         let seconds = frames as f64 / f64::from(sample_rate);
-        let report = Report {
+        Ok(Report {
             out,
             model: arguments.model.display().to_string(),
             instrument: model.header().card.name.clone(),
@@ -136,18 +138,16 @@ impl Player<'_> {
             true_peak_db: loudness.as_ref().and_then(|loudness| loudness.true_peak_db),
             gain_db: loudness.as_ref().map(|loudness| loudness.gain_db),
             latency_samples: latency,
-            executor: pipeline.executor(),
+            executor,
             block: arguments.block,
             notes,
             notes_outside,
-            notes_dropped: pipeline.notes_dropped(),
+            notes_dropped,
             start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
-            memory_bytes: pipeline.bytes(),
+            memory_bytes,
             peak_memory_bytes: memory::peak_resident_bytes(),
             warnings,
-        };
-        spare.0 = Some((sample_rate, pipeline));
-        Ok(report)
+        })
     }
 
     /// What the model's card tells of its levels.

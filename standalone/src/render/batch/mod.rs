@@ -1,4 +1,4 @@
-//! Many files, several at a time. Each job has a pipeline, which plays one file after the other.
+//! Many files, several at a time.
 //!
 //! [`list`] is what is to be rendered and where to, in an order that does not depend on how it was asked for; [`shard`] is a
 //! part of it; [`freshness`] knows what need not be done again; [`outcome`] is what is said.
@@ -24,7 +24,8 @@ use anyhow::{anyhow, bail};
 pub use shard::Shard;
 
 use super::destination::Place;
-use super::player::{Player, Spare};
+use super::player::Player;
+use super::turns::Turns;
 use crate::interrupt::{self, Interrupted};
 use crate::progress::Progress;
 use crate::terminal;
@@ -90,14 +91,15 @@ impl Batch<'_> {
     /// When what is said about them is not taken. Nothing is rendered any more then.
     fn render(&self, due: &[&Entry], tally: &mut Tally) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
+        let turns = Turns::new(self.jobs);
         let (sender, outcomes) = mpsc::channel();
         thread::scope(|scope| {
-            for _ in 0..self.jobs {
-                let (sender, next) = (sender.clone(), &next);
+            // One more than may play: it waits for the disk.
+            for _ in 0..self.jobs + 1 {
+                let (sender, next, turns) = (sender.clone(), &next, &turns);
                 scope.spawn(move || {
-                    let mut spare = Spare::default();
                     while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(outcome) = self.play(entry, &mut spare) else { break };
+                        let Some(outcome) = self.play(entry, turns) else { break };
                         // Who listens goes away only when there is nobody to tell; then all of us are asked to stop.
                         drop(sender.send(outcome));
                     }
@@ -116,11 +118,12 @@ impl Batch<'_> {
     }
 
     /// Plays a file; nothing comes of it when somebody interrupts.
-    fn play(&self, entry: &Entry, spare: &mut Spare) -> Option<Outcome> {
+    fn play(&self, entry: &Entry, turns: &Turns) -> Option<Outcome> {
+        let turn = turns.take();
         interrupt::check().ok()?;
         let place = Place::File(entry.out.clone());
         let report = make_folder(&entry.out)
-            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now(), spare));
+            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now(), turn));
         match report {
             Ok(report) => {
                 // Where times cannot be set it keeps the one it has, which is good enough while nobody writes what we read.
