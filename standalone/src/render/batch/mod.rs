@@ -25,7 +25,7 @@ pub use shard::Shard;
 
 use super::destination::Place;
 use super::player::Player;
-use super::turns::Turns;
+use super::turns::{Turn, Turns};
 use crate::interrupt::{self, Interrupted};
 use crate::progress::Progress;
 use crate::terminal;
@@ -94,12 +94,15 @@ impl Batch<'_> {
         let turns = Turns::new(self.jobs);
         let (sender, outcomes) = mpsc::channel();
         thread::scope(|scope| {
-            // One more than may play: it waits for the disk.
-            for _ in 0..self.jobs + 1 {
+            // Twice as many as may play: the others wait for the disk. A single job keeps to the order, in what is said, too.
+            let threads = if self.jobs == 1 { 1 } else { 2 * self.jobs };
+            for _ in 0..threads {
                 let (sender, next, turns) = (sender.clone(), &next, &turns);
                 scope.spawn(move || {
-                    while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(outcome) = self.play(entry, turns) else { break };
+                    loop {
+                        let turn = turns.take();
+                        let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                        let Some(outcome) = self.play(entry, turn) else { break };
                         // Who listens goes away only when there is nobody to tell; then all of us are asked to stop.
                         drop(sender.send(outcome));
                     }
@@ -118,8 +121,7 @@ impl Batch<'_> {
     }
 
     /// Plays a file; nothing comes of it when somebody interrupts.
-    fn play(&self, entry: &Entry, turns: &Turns) -> Option<Outcome> {
-        let turn = turns.take();
+    fn play(&self, entry: &Entry, turn: Turn<'_>) -> Option<Outcome> {
         interrupt::check().ok()?;
         let place = Place::File(entry.out.clone());
         let report = make_folder(&entry.out)
