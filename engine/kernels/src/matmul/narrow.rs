@@ -4,9 +4,6 @@
 use super::Matmul;
 use crate::simd::{LANES, Simd};
 
-/// Outputs from which on they fill the lanes well enough themselves.
-const OUTPUTS: usize = 4;
-
 impl Matmul<'_> {
     /// Computes columns in sixteens where outputs are few. Returns how many it did.
     #[inline(always)]
@@ -16,7 +13,8 @@ impl Matmul<'_> {
             1 => self.sixteens::<S, 1>(s, done),
             2 => self.sixteens::<S, 2>(s, done),
             3 => self.sixteens::<S, 3>(s, done),
-            OUTPUTS => self.sixteens::<S, OUTPUTS>(s, done),
+            4 => self.sixteens::<S, 4>(s, done),
+            // More fill the lanes well enough themselves.
             _ => return 0,
         }
         done
