@@ -5,12 +5,11 @@
 //! at a time. In the end passes become steps, which know what they read and write by its place in one list.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use ondes_kernels::{Binary, Convolution, Rows, TapWeights, Unary};
 
 use super::home::Home;
-use super::place::{Place, Tap, View};
+use super::place::{Place, Places, Tap, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
 
@@ -118,34 +117,6 @@ impl Pass {
                 Step::Binary { operation, x: places.find_here(x), at: places.find_here(at) }
             }
         }
-    }
-}
-
-/// What steps read and write: one list, as short as it can be, since all of it moves on with each chunk.
-#[derive(Default)]
-struct Places {
-    taps: Vec<Tap>,
-    /// Where each of them lies first.
-    first: HashMap<Tap, usize>,
-}
-
-impl Places {
-    /// Where these lie in the list, one after another.
-    fn find(&mut self, taps: &[Tap]) -> usize {
-        let known = taps.first().and_then(|tap| self.first.get(tap)).copied();
-        if let Some(first) = known.filter(|&first| self.taps[first..].starts_with(taps)) {
-            return first;
-        }
-        let first = self.taps.len();
-        self.taps.extend_from_slice(taps);
-        for (index, &tap) in taps.iter().enumerate() {
-            self.first.entry(tap).or_insert(first + index);
-        }
-        first
-    }
-
-    fn find_here(&mut self, view: View) -> usize {
-        self.find(&[Tap { view, delay: 0 }])
     }
 }
 
@@ -455,8 +426,7 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     let seams = passes.iter().map(|pass| pass.targets().filter_map(ring).collect()).collect();
     let mut found = Places::default();
     let steps = passes.into_iter().map(|pass| pass.find(&mut found)).collect();
-    let places = found.taps.iter().map(|&tap| Place::new(tap, &homes)).collect();
-    let rows = found.taps.iter().map(|tap| tap.view.rows_at(&homes[tap.view.home], 0)).collect();
+    let (places, rows) = found.at(&homes);
     Network { steps, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
 }
 

@@ -1,5 +1,7 @@
 //! What passes read and write, in homes and in the slice of all signals.
 
+use std::collections::HashMap;
+
 use ondes_kernels::Rows;
 
 use super::home::Home;
@@ -56,5 +58,40 @@ impl Place {
         let frame = now[self.home] as isize - self.delay as isize;
         let frame = frame + (self.round as isize & (frame >> (isize::BITS - 1)));
         self.start + frame as usize
+    }
+}
+
+/// What steps read and write: one list, as short as it can be, since all of it moves on with each chunk.
+#[derive(Default)]
+pub struct Places {
+    taps: Vec<Tap>,
+    /// Where each of them lies first.
+    first: HashMap<Tap, usize>,
+}
+
+impl Places {
+    /// Where these lie in the list, one after another.
+    pub fn find(&mut self, taps: &[Tap]) -> usize {
+        let known = taps.first().and_then(|tap| self.first.get(tap)).copied();
+        if let Some(first) = known.filter(|&first| self.taps[first..].starts_with(taps)) {
+            return first;
+        }
+        let first = self.taps.len();
+        self.taps.extend_from_slice(taps);
+        for (index, &tap) in taps.iter().enumerate() {
+            self.first.entry(tap).or_insert(first + index);
+        }
+        first
+    }
+
+    /// Where that lies in it, as it is in the chunk at hand.
+    pub fn find_here(&mut self, view: View) -> usize {
+        self.find(&[Tap { view, delay: 0 }])
+    }
+
+    /// Where they lie from chunk to chunk, and their rows, of which only the start changes.
+    pub fn at(&self, homes: &[Home]) -> (Vec<Place>, Vec<Rows>) {
+        let place = |&tap: &Tap| (Place::new(tap, homes), tap.view.rows_at(&homes[tap.view.home], 0));
+        self.taps.iter().map(place).unzip()
     }
 }
