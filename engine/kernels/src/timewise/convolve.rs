@@ -307,6 +307,8 @@ impl Kernels {
     /// When a place is beyond `rows`, taps have more channels than there are weights for, or whole vectors of `frames` frames
     /// of a row lie outside the slice.
     pub fn convolve_rows(self, chain: &[Convolution], rows: &[Rows], signals: &mut [f32], frames: usize) {
+        // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
+        // given, nothing outside the slices is read.
         for Convolution { weights, taps, to, .. } in chain {
             debug_assert_eq!(rows[taps.clone()].iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs);
             debug_assert_eq!(rows[*to].channels, weights.outputs());
