@@ -82,16 +82,16 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     s.copysign(s.div(s.min(denominator, numerator), denominator), x)
 }
 
-/// `factor` · tanh x as numerator and denominator, for sums and products that are divided once in the end. The denominator is
-/// from 1 to 34. As few steps one after the other as there can be: a state waits for it.
+/// tanh x / `over` as numerator and denominator, for sums and products that are divided once in the end. The denominator is
+/// from 1 to 34 times `over`. As few steps one after the other as there can be: a state waits for it.
 #[inline(always)]
-pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V, factor: S::V) -> (S::V, S::V) {
+pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V, over: S::V) -> (S::V, S::V) {
     let square = s.min(s.splat(9.02 * 9.02), s.mul(x, x));
-    let x = s.mul(s.max(s.splat(-9.02), s.min(s.splat(9.02), x)), factor);
+    let x = s.max(s.splat(-9.02), s.min(s.splat(9.02), x));
     let fourth = s.mul(square, square);
     let (low, high) = halves(s, square, fourth, TANH_NUMERATOR);
     let (low_over, high_over) = halves(s, square, fourth, TANH_DENOMINATOR);
-    (s.fma(high, s.mul(fourth, x), s.mul(low, x)), s.fma(high_over, fourth, low_over))
+    (s.fma(high, s.mul(fourth, x), s.mul(low, x)), s.fma(high_over, s.mul(fourth, over), s.mul(low_over, over)))
 }
 
 /// A polynomial as low + high·x².

@@ -25,22 +25,29 @@ pub(super) fn finish<S: Simd>(s: S, cell: Cell, [begun, over]: [S::V; 2], late: 
 }
 
 /// `σ(f) · c + σ(i) · tanh(g)`, with `σ(i) = 1/(1 + i)` and `σ(f) = 1/(1 + f)` multiplied out so that few steps follow the
-/// polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`
+/// polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`. The longest way begins with `g`, then with
+/// `i`; a CPU begins with what it is told first.
 #[inline(always)]
 fn lstm_cell<S: Simd>(s: S, [i, f, g]: [S::V; 3], c: S::V) -> S::V {
-    let ((i, i_power), (f, f_power)) = (exp2_of_gate(s, i), exp2_of_gate(s, f));
     let one = s.splat(1.0);
     let (g, g_over) = tanh_ratio(s, g, one);
+    let g_over = s.in_turn(g_over);
+    let (i, i_power) = exp2_of_gate(s, s.in_turn(i));
+    let i = s.in_turn(i);
+    let (f, f_power) = exp2_of_gate(s, s.in_turn(f));
+    let f = s.in_turn(f);
     let i_scale = s.scale(g_over, i_power);
     let over = s.mul(s.fma(i, i_scale, g_over), s.fma(f, s.scale(one, f_power), one));
     let without_i = s.fma(f, s.scale(g, f_power), s.fma(g_over, c, g));
     s.div(s.fma(i, s.mul(i_scale, c), without_i), over)
 }
 
-/// `σ(o) · tanh(c)`: the first factor is there before `c` is.
+/// `σ(o) · tanh(c)`, with `σ(o) = 1/(1 + o)`
 #[inline(always)]
 fn lstm_state<S: Simd>(s: S, o: S::V, c: S::V) -> S::V {
-    let (h, over) = tanh_ratio(s, c, logistic(s, o));
+    let (o, power) = exp2_of_gate(s, o);
+    let one = s.splat(1.0);
+    let (h, over) = tanh_ratio(s, c, s.fma(o, s.scale(one, power), one));
     s.div(h, over)
 }
 
@@ -60,12 +67,4 @@ fn gru_state<S: Simd>(s: S, z: S::V, [n, over]: [S::V; 2], h: S::V) -> S::V {
     let (z, power) = exp2_of_gate(s, z);
     let z = s.scale(z, power);
     s.div(s.fma(z, n, s.mul(over, h)), s.fma(z, over, over))
-}
-
-/// `1/(1 + 2ˣ)`
-#[inline(always)]
-fn logistic<S: Simd>(s: S, x: S::V) -> S::V {
-    let (x, power) = exp2_of_gate(s, x);
-    let one = s.splat(1.0);
-    s.div(one, s.fma(x, s.scale(one, power), one))
 }

@@ -47,7 +47,7 @@ impl Run<'_> {
         for (x, y) in x.chunks_exact(weights.inputs).zip(y.chunks_exact_mut(weights.hidden)) {
             let critical: [S::V; CRITICAL] = sums::<S, _, CRITICAL, 2, 4>(s, critical, x, states, Register(h));
             in_order();
-            let late: [S::V; LATE] = sums::<S, _, LATE, 1, 4>(s, late, x, late_states, &held_h[..]);
+            let late: [S::V; LATE] = sums::<S, _, LATE, 1, 4>(s, late, x, late_states, Singly(held_h));
             let begun = formula::begin(s, cell, early(s, &critical, 0), c);
             h = formula::finish(s, cell, begun, last(s, &critical, &late, 0), h);
             s.store(h, held_h);
@@ -110,7 +110,12 @@ impl Units<'_> {
         let held_c = &mut c.as_chunks_mut().0[*first..first + PANELS];
         let critical: [S::V; CRITICAL] = sums::<S, _, CRITICAL, 2, CHAINS>(s, critical, x, &critical.states, h);
         in_order();
-        let late: [S::V; LATE] = sums::<S, _, LATE, 1, 4>(s, late, x, &late.states, h);
+        // One multiply-add for each state takes it with its load.
+        let late: [S::V; LATE] = if LATE == 1 {
+            sums::<S, _, LATE, 1, 4>(s, late, x, &late.states, Singly(h))
+        } else {
+            sums::<S, _, LATE, 1, 4>(s, late, x, &late.states, h)
+        };
         let mut begun = [[s.splat(0.0); 2]; PANELS];
         for panel in 0..PANELS {
             begun[panel] = formula::begin(s, cell, early(s, &critical, panel), s.load(&held_c[panel]));
@@ -169,6 +174,17 @@ impl<S: Simd> States<S> for Register<S::V> {
             spread[k] = s.broadcast(self.0, index * STEP + k);
         }
         spread
+    }
+}
+
+/// Each by a load of its own, which goes with its one multiply-add.
+#[derive(Clone, Copy)]
+struct Singly<'a>(&'a [f32]);
+
+impl<S: Simd> States<S> for Singly<'_> {
+    #[inline(always)]
+    fn spread(self, s: S, index: usize) -> [S::V; STEP] {
+        self.0.as_chunks::<STEP>().0[index].map(|state| s.splat(state))
     }
 }
 

@@ -51,6 +51,35 @@ fn permute(v: __m512, lanes: __m512i) -> __m512 {
     out
 }
 
+/// The instruction itself: of the intrinsic behind a load the compiler makes another load.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn permute_quarters<const LANES: i32>(v: __m512) -> __m512 {
+    let out;
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    unsafe {
+        asm!(
+            "vpermilps {out}, {v}, {lanes}",
+            out = lateout(zmm_reg) out,
+            v = in(zmm_reg) v,
+            lanes = const LANES,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    out
+}
+
+/// No instruction, but the compiler keeps to the order in which these are.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn keep_order(mut v: __m512) -> __m512 {
+    // SAFETY: nothing is executed, and the register keeps its value.
+    unsafe {
+        asm!("/* {v} */", v = inout(zmm_reg) v, options(nomem, nostack, preserves_flags));
+    }
+    v
+}
+
 macro_rules! operations {
     ($($name:ident($($argument:ident),*) => $body:expr;)*) => {$(
         #[inline(always)]
@@ -97,12 +126,18 @@ impl Simd for Avx512 {
         unsafe {
             let all = _mm512_broadcast_f32x4(_mm_loadu_ps(from.as_ptr()));
             [
-                _mm512_permute_ps::<0b00_00_00_00>(all),
-                _mm512_permute_ps::<0b01_01_01_01>(all),
-                _mm512_permute_ps::<0b10_10_10_10>(all),
-                _mm512_permute_ps::<0b11_11_11_11>(all),
+                permute_quarters::<0b00_00_00_00>(all),
+                permute_quarters::<0b01_01_01_01>(all),
+                permute_quarters::<0b10_10_10_10>(all),
+                permute_quarters::<0b11_11_11_11>(all),
             ]
         }
+    }
+
+    #[inline(always)]
+    fn in_turn(self, v: __m512) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F.
+        unsafe { keep_order(v) }
     }
 
     #[inline(always)]

@@ -88,6 +88,13 @@ pub(crate) trait Simd: Copy {
     /// Stores integers from −127 to 127 as bytes with an offset of 128.
     fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);
 
+    /// The same vector, where it counts what the CPU is told first: what is made of it comes after all that vectors were made
+    /// of which were given here before.
+    #[inline(always)]
+    fn in_turn(self, v: Self::V) -> Self::V {
+        v
+    }
+
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {
         self.sub(self.splat(-0.0), a)
