@@ -57,7 +57,7 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 fn one(player: &Player<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let place = Place::choose(arguments, source)?;
-    let report = player.play(source, &place, &Progress::of_sound(), started, Turns::new(1).take())?;
+    let report = player.play(source, &place, &Progress::of_sound(), started, Turns::new(1, None).take())?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
     match place {
         Place::File(_) => terminal::print(&text),

@@ -18,7 +18,7 @@ use super::destination::{Destination, Place};
 use super::music::Music;
 use super::report::{Report, amplitude_db};
 use super::stage::{Played, Stage};
-use super::turns::Turn;
+use super::turns::{Spare, Turn};
 use crate::memory;
 use crate::progress::Progress;
 
@@ -32,14 +32,15 @@ pub struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Looks whether the model can play like this at all.
+    /// Looks whether the model can play like this at all: with the pipeline that this gives.
     ///
     /// # Errors
     /// When it cannot play what the command line asks for or has not the controls asked for.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<Spare> {
         let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
-        self.set_up(sample_rate)?;
-        self.chain(sample_rate).map(drop)
+        let pipeline = self.set_up(sample_rate)?;
+        self.chain(sample_rate)?;
+        Ok(Some((sample_rate, pipeline)))
     }
 
     /// Plays a file into a WAV; `started` is when the waiting for it began. Takes the pipeline of the file before, where there is

@@ -12,7 +12,7 @@ pub struct Turns {
     given_back: Condvar,
 }
 
-/// A pipeline that has played a file to its end, for the next one at the same rate, Hz; none before.
+/// A pipeline that has nothing to play any more or yet, for the next file at its rate, Hz.
 pub type Spare = Option<(u32, Pipeline)>;
 
 /// The right to play, given back when it is dropped.
@@ -23,9 +23,10 @@ pub struct Turn<'a> {
 }
 
 impl Turns {
-    /// For so many at a time.
-    pub fn new(jobs: usize) -> Self {
-        Self { free: Mutex::new((0..jobs).map(|_| None).collect()), given_back: Condvar::new() }
+    /// For so many at a time, the first of them with a pipeline that is there already.
+    pub fn new(jobs: usize, first: Spare) -> Self {
+        let others = (1..jobs).map(|_| None);
+        Self { free: Mutex::new(others.chain([first]).collect()), given_back: Condvar::new() }
     }
 
     /// Waits for a turn.
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn no_more_play_than_there_are_turns_and_all_come_to_theirs() {
-        let turns = Turns::new(2);
+        let turns = Turns::new(2, None);
         let (playing, most, played) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..5 {

@@ -25,7 +25,7 @@ pub use shard::Shard;
 
 use super::destination::Place;
 use super::player::Player;
-use super::turns::{Turn, Turns};
+use super::turns::{Spare, Turn, Turns};
 use crate::interrupt::{self, Interrupted};
 use crate::progress::Progress;
 use crate::terminal;
@@ -41,7 +41,7 @@ use outcome::{Failure, Outcome, Tally};
 pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let list = List::gather(arguments)?;
-    player.check()?;
+    let checked = player.check()?;
     let out = list.out();
     fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be made: {error}", out.display()))?;
 
@@ -57,7 +57,7 @@ pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
     for entry in done {
         batch.settle(Outcome::skipped(entry), &mut tally)?;
     }
-    let told = batch.render(&due, &mut tally);
+    let told = batch.render(&due, checked, &mut tally);
     drop(batch);
     told?;
     let failures = tally.failures();
@@ -85,13 +85,13 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Renders files, in their order but for those that go on at the same time.
+    /// Renders files, in their order but for those that go on at the same time, the first one with a pipeline that is there.
     ///
     /// # Errors
     /// When what is said about them is not taken. Nothing is rendered any more then.
-    fn render(&self, due: &[&Entry], tally: &mut Tally) -> anyhow::Result<()> {
+    fn render(&self, due: &[&Entry], first: Spare, tally: &mut Tally) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
-        let turns = Turns::new(self.jobs);
+        let turns = Turns::new(self.jobs, first);
         let (sender, outcomes) = mpsc::channel();
         thread::scope(|scope| {
             // Twice as many as may play: the others wait for the disk. A single job keeps to the order, in what is said, too.
