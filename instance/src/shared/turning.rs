@@ -47,7 +47,7 @@ impl Shared {
     /// The control that a macro turns, by its name.
     #[must_use]
     pub fn bound(&self, index: usize) -> Option<String> {
-        bound(&self.inner(), index).map(|control| control.name.clone())
+        self.inner().bound(index).map(|control| control.name.clone())
     }
 
     /// Lets a macro turn another control of this name, or none.
