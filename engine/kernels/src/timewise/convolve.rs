@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use super::each::{self, Unary};
 use super::{Rows, layer};
-use crate::Kernels;
 use crate::arithmetic::Add;
-use crate::simd::{Kernel, LANES, Simd};
+use crate::simd::{LANES, Simd};
 
 /// Most outputs of a tile: their weights for one input lie side by side.
 const WIDTH: usize = 8;
 
-/// Weights of a convolution for [`Kernels::convolve_rows`], packed once and then only read.
+/// Weights of a [`Convolution`], packed once and then only read.
 #[derive(Clone, Debug)]
 pub struct TapWeights {
     inputs: usize,
@@ -91,41 +90,58 @@ pub struct Convolution {
     pub onto: Option<usize>,
 }
 
-struct Convolve<'a> {
-    chain: &'a [Convolution],
-    rows: &'a [Rows],
-    signals: &'a mut [f32],
-    frames: usize,
+/// Convolutions for a few frames at a time, one after the other: what one of them makes, a later one may read at the same
+/// frame, but not later, and none may change what one before it reads at another frame.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    convolutions: Vec<Convolution>,
+    /// Outputs of the widest group of all.
+    widest: usize,
 }
 
-impl Kernel for Convolve<'_> {
+impl Chain {
+    /// These, in their order.
+    pub fn new(convolutions: Vec<Convolution>) -> Self {
+        let widest = convolutions.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
+        Self { convolutions, widest }
+    }
+
+    /// Memory that the weights take.
+    pub fn bytes(&self) -> usize {
+        self.convolutions.iter().map(|convolution| convolution.weights.bytes()).sum()
+    }
+
+    /// Computes so many frames.
     #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        let widest = self.chain.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
+    pub(super) fn run<S: Simd>(&self, s: S, rows: &[Rows], signals: &mut [f32], frames: usize) {
+        // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
+        // given, nothing outside the slices is read.
+        for Convolution { weights, taps, to, .. } in &self.convolutions {
+            debug_assert_eq!(rows[taps.clone()].iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs);
+            debug_assert_eq!(rows[*to].channels, weights.outputs());
+        }
         // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
-        let most = [4, 2].into_iter().find(|vectors| vectors * widest <= sums_at_once::<S>()).unwrap_or(1);
-        let (mut at, mut left) = (0, self.frames.div_ceil(LANES));
+        let most = [4, 2].into_iter().find(|vectors| vectors * self.widest <= sums_at_once::<S>()).unwrap_or(1);
+        let (mut at, mut left) = (0, frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
             match vectors {
-                4 => self.all::<S, 4>(s, at),
-                2 => self.all::<S, 2>(s, at),
-                _ => self.all::<S, 1>(s, at),
+                4 => self.all::<S, 4>(s, rows, signals, at),
+                2 => self.all::<S, 2>(s, rows, signals, at),
+                _ => self.all::<S, 1>(s, rows, signals, at),
             }
             at += vectors * LANES;
             left -= vectors;
         }
     }
-}
 
-impl Convolve<'_> {
-    /// All of the chain, F vectors from frame `at` on.
+    /// All of them, F vectors from frame `at` on.
     #[inline(always)]
-    fn all<S: Simd, const F: usize>(&mut self, s: S, at: usize) {
-        let Self { mut chain, rows, .. } = *self;
+    fn all<S: Simd, const F: usize>(&self, s: S, rows: &[Rows], signals: &mut [f32], at: usize) {
+        let mut chain = &self.convolutions[..];
         while let [convolution, rest @ ..] = chain {
             if let [second, behind @ ..] = rest
-                && layer::run::<S, F>(s, convolution, second, rows, self.signals, at)
+                && layer::run::<S, F>(s, convolution, second, rows, signals, at)
             {
                 chain = behind;
                 continue;
@@ -136,7 +152,7 @@ impl Convolve<'_> {
             for &Group { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let mut group = Tile { convolution, rows, signals: self.signals, at, first, weights };
+                let mut group = Tile { convolution, rows, signals, at, first, weights };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -167,8 +183,8 @@ impl Convolve<'_> {
             let here = |place: usize| Rows { start: rows[place].start + at, ..rows[place] };
             let (to, onto) = (here(convolution.to), convolution.onto.map(here));
             match (convolution.then, onto) {
-                (Some(then), onto) => each::then(s, then, self.signals, to, onto, F * LANES),
-                (None, Some(onto)) => each::over(s, &Add, self.signals, [to], onto, F * LANES),
+                (Some(then), onto) => each::then(s, then, signals, to, onto, F * LANES),
+                (None, Some(onto)) => each::over(s, &Add, signals, [to], onto, F * LANES),
                 (None, None) => {}
             }
         }
@@ -213,9 +229,18 @@ impl Tile<'_> {
         let mut left = weights.as_chunks::<W>().0;
         for tap in &rows[taps.clone()] {
             let mut row = tap.start + *at;
+            // Most taps have as many channels as a tile has outputs, or twice as many: loops that are not.
+            if tap.channels == W {
+                let (together, rest) = left.split_first_chunk::<W>().expect("there are weights for each tap");
+                left = rest;
+                for weight in together {
+                    multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
+                    row += tap.stride;
+                }
+                continue;
+            }
             let (here, rest) = left.split_at(tap.channels);
             left = rest;
-            // Most taps have as many channels as a tile has outputs, or twice as many: loops that are not.
             let mut single = here;
             while let Some((together, rest)) = single.split_first_chunk::<W>() {
                 for weight in together {
@@ -295,24 +320,5 @@ fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
         for f in 0..F {
             sums[o][f] = s.fma(weight, values[f], sums[o][f]);
         }
-    }
-}
-
-impl Kernels {
-    /// Computes `frames` frames of convolutions over the rows of `signals`, one after the other for a few frames at a time:
-    /// what one of them makes, a later one may read at the same frame, but not later, and none may change what one before
-    /// it reads at another frame.
-    ///
-    /// # Panics
-    /// When a place is beyond `rows`, taps have more channels than there are weights for, or whole vectors of `frames` frames
-    /// of a row lie outside the slice.
-    pub fn convolve_rows(self, chain: &[Convolution], rows: &[Rows], signals: &mut [f32], frames: usize) {
-        // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
-        // given, nothing outside the slices is read.
-        for Convolution { weights, taps, to, .. } in chain {
-            debug_assert_eq!(rows[taps.clone()].iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs);
-            debug_assert_eq!(rows[*to].channels, weights.outputs());
-        }
-        self.run(Convolve { chain, rows, signals, frames });
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Rows;
 use crate::lanewise::Lanewise;
-use crate::simd::{Kernel, LANES, Simd};
-use crate::{Kernels, activation, arithmetic};
+use crate::simd::{LANES, Simd};
+use crate::{activation, arithmetic};
 
 /// An operation on one value; as the method of [`Kernels`] of that name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,55 +152,12 @@ pub(super) fn then<S: Simd>(
     }
 }
 
-struct UnaryRows<'a> {
-    operation: Unary,
-    signals: &'a mut [f32],
-    held: Rows,
-    frames: usize,
-}
-
-impl Kernel for UnaryRows<'_> {
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        then(s, self.operation, self.signals, self.held, None, self.frames);
-    }
-}
-
-struct BinaryRows<'a> {
-    operation: Binary,
-    signals: &'a mut [f32],
-    x: Rows,
-    held: Rows,
-    frames: usize,
-}
-
-impl Kernel for BinaryRows<'_> {
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Self { operation, signals, x, held, frames } = self;
-        match operation {
-            Binary::Copy => over(s, &Copy, signals, [x], held, frames),
-            Binary::Add => over(s, &arithmetic::Add, signals, [x], held, frames),
-            Binary::Multiply => over(s, &arithmetic::Multiply, signals, [x], held, frames),
-        }
-    }
-}
-
-/// Operations where the rows lie, `frames` frames of each channel.
-impl Kernels {
-    /// `held[c][t] = operation(held[c][t])`
-    ///
-    /// # Panics
-    /// When whole vectors of the frames of a row lie outside the slice.
-    pub fn unary_rows(self, operation: Unary, signals: &mut [f32], held: Rows, frames: usize) {
-        self.run(UnaryRows { operation, signals, held, frames });
-    }
-
-    /// `held[c][t] = operation(held[c][t], x[c][t])`
-    ///
-    /// # Panics
-    /// When whole vectors of the frames of a row lie outside the slice.
-    pub fn binary_rows(self, operation: Binary, signals: &mut [f32], x: Rows, held: Rows, frames: usize) {
-        self.run(BinaryRows { operation, signals, x, held, frames });
+/// Combines rows with others where they lie.
+#[inline(always)]
+pub(super) fn with<S: Simd>(s: S, operation: Binary, signals: &mut [f32], x: Rows, held: Rows, frames: usize) {
+    match operation {
+        Binary::Copy => over(s, &Copy, signals, [x], held, frames),
+        Binary::Add => over(s, &arithmetic::Add, signals, [x], held, frames),
+        Binary::Multiply => over(s, &arithmetic::Multiply, signals, [x], held, frames),
     }
 }

@@ -10,9 +10,11 @@
 mod convolve;
 mod each;
 mod layer;
+mod step;
 
-pub use convolve::{Convolution, TapWeights};
+pub use convolve::{Chain, Convolution, TapWeights};
 pub use each::{Binary, Unary};
+pub use step::Step;
 
 use crate::simd::LANES;
 

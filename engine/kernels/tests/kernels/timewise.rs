@@ -1,12 +1,18 @@
 //! Signals with time across the lanes, and recurrent layers at the rate of sound.
 
-use ondes_kernels::{Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Rows, TapWeights, Unary};
+use ondes_kernels::{
+    Binary, Cell, CellWeights, Chain, Convolution, FRAMES_OF_A_VECTOR, Kernels, Rows, Step, TapWeights, Unary,
+};
 
 use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
 
 /// Room for so many frames and what lies beside them in the last vector.
 fn room(frames: usize) -> usize {
     frames.next_multiple_of(FRAMES_OF_A_VECTOR)
+}
+
+fn chain(convolutions: &[Convolution]) -> Step {
+    Step::Convolve(Chain::new(convolutions.to_vec()))
 }
 
 /// A convolution of `inputs` rows, with a residual, an activation and a sum that it is added to.
@@ -27,7 +33,7 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     // The residual lies where the result goes, as in a network that needs it no more.
     let then = Some(Unary::Tanh);
     let convolution = Convolution { weights: packed, taps: 0..2, add: Some(2), to: 2, then, onto: Some(3) };
-    kernels.convolve_rows(&[convolution], &[taps[0], taps[1], to, onto], &mut signals, frames);
+    kernels.run_steps(&[chain(&[convolution])], &[taps[0], taps[1], to, onto], &mut signals, frames);
     let mut found = Vec::new();
     let mut expected = Vec::new();
     for output in 0..outputs {
@@ -69,14 +75,14 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
         let (first, second) = (weights(inputs, outputs), weights(outputs, inputs));
         let signals = noise.vec((2 * inputs + outputs) * stride, 1.0);
         let rows = [x, y, z];
-        let chain = [
+        let both = [
             Convolution { weights: first, taps: 0..1, add: None, to: 1, then: Some(Unary::Tanh), onto: None },
             Convolution { weights: second, taps: 1..2, add: Some(0), to: 2, then: None, onto: None },
         ];
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
-            kernels.convolve_rows(&chain, &rows, &mut together, frames);
-            chain.chunks(1).for_each(|one| kernels.convolve_rows(one, &rows, &mut apart, frames));
+            kernels.run_steps(&[chain(&both)], &rows, &mut together, frames);
+            kernels.run_steps(&[chain(&both[..1]), chain(&both[1..])], &rows, &mut apart, frames);
             for channel in 0..inputs {
                 let row = z.start + channel * stride..z.start + channel * stride + frames;
                 assert_same_bits(&together[row.clone()], &apart[row]);
@@ -105,11 +111,14 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
             let layer = [Convolution { then: Some(then), onto: Some(3), ..plain.clone() }, out.clone()];
-            kernels.convolve_rows(&layer, &rows, &mut together, frames);
-            kernels.convolve_rows(std::slice::from_ref(&plain), &rows, &mut apart, frames);
-            kernels.unary_rows(then, &mut apart, z, frames);
-            kernels.binary_rows(Binary::Add, &mut apart, z, head, frames);
-            kernels.convolve_rows(&layer[1..], &rows, &mut apart, frames);
+            kernels.run_steps(&[chain(&layer)], &rows, &mut together, frames);
+            let steps = [
+                chain(std::slice::from_ref(&plain)),
+                Step::Unary { operation: then, at: 2 },
+                Step::Binary { operation: Binary::Add, x: 2, at: 3 },
+                chain(&layer[1..]),
+            ];
+            kernels.run_steps(&steps, &rows, &mut apart, frames);
             for row in (2 * channels..5 * channels).map(|row| row * stride..row * stride + frames) {
                 assert_same_bits(&together[row.clone()], &apart[row]);
             }
@@ -135,7 +144,7 @@ fn operations_at_each_frame_are_those_of_slices() {
         for (operation, slice) in operations {
             let mut signals = Noise::new(3).vec(2 + channels * stride, 4.0);
             let mut expected = signals.clone();
-            kernels.unary_rows(operation, &mut signals, rows, frames);
+            kernels.run_steps(&[Step::Unary { operation, at: 0 }], &[rows], &mut signals, frames);
             for channel in 0..channels {
                 let row = 2 + channel * stride..2 + channel * stride + frames;
                 slice(kernels, &mut expected[row.clone()]);
@@ -150,7 +159,7 @@ fn operations_at_each_frame_are_those_of_slices() {
             let mut signals = Noise::new(4).vec(2 + 2 * channels * stride, 4.0);
             let before = signals.clone();
             let x = Rows { start: 2 + channels * stride, ..rows };
-            kernels.binary_rows(operation, &mut signals, x, rows, frames);
+            kernels.run_steps(&[Step::Binary { operation, x: 1, at: 0 }], &[rows, x], &mut signals, frames);
             for channel in 0..channels {
                 for frame in 0..frames {
                     let at = |rows: Rows| rows.start + channel * stride + frame;
@@ -168,7 +177,8 @@ fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
     let convolution = Convolution { weights, taps: 0..1, add: None, to: 1, then: None, onto: None };
-    Kernels::detect().convolve_rows(&[convolution], &[Rows { start: 1, ..to }, to], &mut [0.0; 16], 16);
+    let rows = [Rows { start: 1, ..to }, to];
+    Kernels::detect().run_steps(&[chain(&[convolution])], &rows, &mut [0.0; 16], 16);
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

@@ -49,13 +49,18 @@ impl Home {
         self.start + channel * self.stride
     }
 
-    /// Makes whole what lies on both sides of the seam of a ring, after `frames` frames were written at `now`.
+    /// Whether `frames` frames that were written at `now` lie on both sides of the seam of a ring.
     #[inline]
+    pub fn is_open(&self, now: usize, frames: usize) -> bool {
+        self.round > 0 && (now < CHUNK || now + frames > self.round)
+    }
+
+    /// Makes whole what lies on both sides of the seam of a ring, after `frames` frames were written at `now`.
     pub fn close(&self, signals: &mut [f32], now: usize, frames: usize) {
-        let end = now + frames;
-        if self.round == 0 || (now >= CHUNK && end <= self.round) {
+        if !self.is_open(now, frames) {
             return;
         }
+        let end = now + frames;
         for row in signals[self.start..][..self.length()].chunks_exact_mut(self.stride) {
             if now < CHUNK {
                 row.copy_within(now..end.min(CHUNK), self.round + now);

@@ -9,8 +9,9 @@ mod network;
 mod place;
 
 use home::CHUNK;
-use network::{Network, Step};
+use network::Network;
 use ondes_kernels::{Kernels, Rows};
+use place::View;
 
 use super::layers::{Io, Layer};
 use crate::model::graph::Shapes;
@@ -62,19 +63,20 @@ impl Stream {
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
     fn run(&mut self, kernels: Kernels, network: &Network, rows: &mut [Rows], frames: usize) {
         let signals = &mut self.signals[self.start..];
-        let close = |signals: &mut [f32], home: usize| network.homes[home].close(signals, self.now[home], frames);
-        network.inputs.iter().for_each(|view| close(signals, view.home));
-        rows.iter_mut().zip(&network.places).for_each(|(rows, place)| rows.start = place.start(&self.now));
-        for (step, seams) in network.steps.iter().zip(&network.seams) {
-            match step {
-                Step::Convolve(chain) => kernels.convolve_rows(chain, rows, signals, frames),
-                Step::Unary { operation, at } => kernels.unary_rows(*operation, signals, rows[*at], frames),
-                Step::Binary { operation, x, at } => {
-                    kernels.binary_rows(*operation, signals, rows[*x], rows[*at], frames);
-                }
-            }
-            seams.iter().for_each(|&home| close(signals, home));
+        for View { home, .. } in &network.inputs {
+            network.homes[*home].close(signals, self.now[*home], frames);
         }
+        rows.iter_mut().zip(&network.places).for_each(|(rows, place)| rows.start = place.start(&self.now));
+        let mut done = 0;
+        for &(step, home) in &network.seams {
+            let (now, home) = (self.now[home], &network.homes[home]);
+            if home.is_open(now, frames) {
+                kernels.run_steps(&network.steps[done..=step], rows, signals, frames);
+                home.close(signals, now, frames);
+                done = step + 1;
+            }
+        }
+        kernels.run_steps(&network.steps[done..], rows, signals, frames);
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {

@@ -6,27 +6,12 @@
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Binary, Convolution, Rows, TapWeights, Unary};
+use ondes_kernels::{Binary, Chain, Convolution, Rows, Step, TapWeights, Unary};
 
 use super::home::Home;
 use super::place::{Place, Places, Tap, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
-
-/// A pass over a chunk, with what it reads and writes as places in [`Network::rows`].
-pub enum Step {
-    /// One or two, a few frames at a time.
-    Convolve(Vec<Convolution>),
-    Unary {
-        operation: Unary,
-        at: usize,
-    },
-    Binary {
-        operation: Binary,
-        x: usize,
-        at: usize,
-    },
-}
 
 /// A convolution with all that happens in its pass.
 struct Convolve {
@@ -110,7 +95,8 @@ impl Pass {
     fn find(self, places: &mut Places) -> Step {
         match self {
             Self::Convolve { first, second } => {
-                Step::Convolve([Some(first), second].into_iter().flatten().map(|one| one.find(places)).collect())
+                let chain = [Some(first), second].into_iter().flatten().map(|one| one.find(places)).collect();
+                Step::Convolve(Chain::new(chain))
             }
             Self::Unary { operation, at } => Step::Unary { operation, at: places.find_here(at) },
             Self::Binary { operation, x, at } => {
@@ -122,9 +108,10 @@ impl Pass {
 
 /// A method as steps.
 pub struct Network {
+    /// What they read and write are places in [`Network::rows`].
     pub steps: Vec<Step>,
-    /// For each step the homes with a seam that it changes.
-    pub seams: Vec<Vec<usize>>,
+    /// The homes with a seam, each after a step that changes it, in the order of the steps.
+    pub seams: Vec<(usize, usize)>,
     /// Where all steps find what they read and write.
     pub places: Vec<Place>,
     /// The rows there, of which only the start changes.
@@ -221,9 +208,7 @@ impl Network {
 
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
-        let convolutions =
-            self.steps.iter().map(|step| if let Step::Convolve(chain) = step { &chain[..] } else { &[] });
-        convolutions.flatten().map(|convolution| convolution.weights.bytes()).sum()
+        self.steps.iter().map(|step| if let Step::Convolve(chain) = step { chain.bytes() } else { 0 }).sum()
     }
 }
 
@@ -423,7 +408,8 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     let passes = gather(gather(passes, join), pair);
     let inputs = (0..ports).map(view).collect();
     let ring = |view: View| (homes[view.home].round > 0).then_some(view.home);
-    let seams = passes.iter().map(|pass| pass.targets().filter_map(ring).collect()).collect();
+    let changed = passes.iter().enumerate().flat_map(|(step, pass)| pass.targets().map(move |view| (step, view)));
+    let seams = changed.filter_map(|(step, view)| Some((step, ring(view)?))).collect();
     let mut found = Places::default();
     let steps = passes.into_iter().map(|pass| pass.find(&mut found)).collect();
     let (places, rows) = found.at(&homes);
