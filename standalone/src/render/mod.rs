@@ -16,7 +16,6 @@ mod report;
 mod score;
 mod session;
 mod stage;
-mod turns;
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -30,7 +29,6 @@ use crate::progress::Progress;
 use crate::{interrupt, opening, terminal};
 use destination::Place;
 use player::Player;
-use turns::Turns;
 
 /// Renders as the command line says; `started` is when the program was.
 ///
@@ -57,10 +55,10 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 fn one(player: &Player<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let place = Place::choose(arguments, source)?;
-    let report = player.play(source, &place, &Progress::of_sound(), started, Turns::new(1, None).take())?;
+    let aside = place == Place::StandardOutput;
+    let progress = Progress::of_sound();
+    let finish = player.play(source, place, &progress, started, &mut None)?;
+    let report = finish()?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
-    match place {
-        Place::File(_) => terminal::print(&text),
-        Place::StandardOutput => terminal::print_aside(&text),
-    }
+    if aside { terminal::print_aside(&text) } else { terminal::print(&text) }
 }

@@ -18,9 +18,11 @@ use super::destination::{Destination, Place};
 use super::music::Music;
 use super::report::{Report, amplitude_db};
 use super::stage::{Played, Stage};
-use super::turns::{Spare, Turn};
 use crate::memory;
 use crate::progress::Progress;
+
+/// A pipeline that has nothing to play any more or yet, for the next file at its rate, Hz.
+pub type Spare = Option<(u32, Pipeline)>;
 
 /// A model and how it is to play. Several threads may play with it at the same time.
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ pub struct Player<'a> {
     pub arguments: &'a RenderArguments,
 }
 
-impl Player<'_> {
+impl<'a> Player<'a> {
     /// Looks whether the model can play like this at all: with the pipeline that this gives.
     ///
     /// # Errors
@@ -44,23 +46,23 @@ impl Player<'_> {
     }
 
     /// Plays a file into a WAV; `started` is when the waiting for it began. Takes the pipeline of the file before, where there is
-    /// one, and gives its own back when it has played.
+    /// one, and leaves its own when it has played. Gives what is left to do then: to wait for the disk, and to tell of it.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it. No output is left then.
-    pub fn play(
-        &self,
-        source: &Path,
-        place: &Place,
-        progress: &Progress,
+    /// One line that names the file and what is wrong with it, now or in the end. No output is left then.
+    pub fn play<'b>(
+        self,
+        source: &'b Path,
+        place: Place,
+        progress: &'b Progress,
         started: Instant,
-        mut turn: Turn<'_>,
-    ) -> anyhow::Result<Report> {
-        let Self { model, arguments } = *self;
+        spare: &mut Spare,
+    ) -> anyhow::Result<impl FnOnce() -> anyhow::Result<Report> + Send + use<'a, 'b>> {
+        let Self { model, arguments } = self;
         let mut music = Music::open(source, arguments)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| music.natural_rate(model));
         let chain = self.chain(sample_rate)?;
-        let pipeline = match turn.spare.take().filter(|(rate, _)| *rate == sample_rate) {
+        let pipeline = match spare.take().filter(|(rate, _)| *rate == sample_rate) {
             Some((_, mut pipeline)) => {
                 pipeline.restart();
                 self.turn(pipeline)?
@@ -84,7 +86,7 @@ impl Player<'_> {
 
         let latency = pipeline.latency_samples();
         let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
-        let destination = Destination::create(place, sample_rate, 1, arguments, latency)?;
+        let destination = Destination::create(&place, sample_rate, 1, arguments, latency)?;
         progress.expect(music.length(sample_rate).map(|length| length + rest), sample_rate);
         let stage = Stage::new(pipeline, chain, destination, progress, sample_rate, arguments.block as usize);
         let begun = Instant::now();
@@ -97,11 +99,7 @@ impl Player<'_> {
         let elapsed = begun.elapsed();
         let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
         let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
-        turn.spare = Some((sample_rate, pipeline));
-        // Somebody else may play while this one waits for the disk.
-        drop(turn);
-        let written = destination.finish()?;
-
+        *spare = Some((sample_rate, pipeline));
         if let Some(notice) = executor::noticed() {
             warnings.push(format!("{}: {notice}", arguments.model.display()));
         }
@@ -109,45 +107,48 @@ impl Player<'_> {
             let name = source.display();
             warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
         }
-        let out = place.name();
-        warnings.extend(written.warnings(&out, arguments));
-        let loudness = &written.loudness;
-        match notes_dropped {
-            0 => {}
-            dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
-        }
-        match samples_missing {
-            0 => {}
-            missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
-        }
-        warnings[warned..].iter().for_each(|warning| progress.warn(warning));
+        Ok(move || {
+            let written = destination.finish()?;
+            let out = place.name();
+            warnings.extend(written.warnings(&out, arguments));
+            let loudness = &written.loudness;
+            match notes_dropped {
+                0 => {}
+                dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
+            }
+            match samples_missing {
+                0 => {}
+                missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
+            }
+            warnings[warned..].iter().for_each(|warning| progress.warn(warning));
 
-        let frames = written.frames;
-        let seconds = frames as f64 / f64::from(sample_rate);
-        Ok(Report {
-            out,
-            model: arguments.model.display().to_string(),
-            instrument: model.header().card.name.clone(),
-            seconds,
-            frames,
-            sample_rate,
-            bits: arguments.bits.count(),
-            realtime_factor: seconds / elapsed.as_secs_f64(),
-            ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
-            peak_db: amplitude_db(written.peak),
-            lufs: loudness.as_ref().and_then(|loudness| loudness.lufs),
-            true_peak_db: loudness.as_ref().and_then(|loudness| loudness.true_peak_db),
-            gain_db: loudness.as_ref().map(|loudness| loudness.gain_db),
-            latency_samples: latency,
-            executor,
-            block: arguments.block,
-            notes,
-            notes_outside,
-            notes_dropped,
-            start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
-            memory_bytes,
-            peak_memory_bytes: memory::peak_resident_bytes(),
-            warnings,
+            let frames = written.frames;
+            let seconds = frames as f64 / f64::from(sample_rate);
+            Ok(Report {
+                out,
+                model: arguments.model.display().to_string(),
+                instrument: model.header().card.name.clone(),
+                seconds,
+                frames,
+                sample_rate,
+                bits: arguments.bits.count(),
+                realtime_factor: seconds / elapsed.as_secs_f64(),
+                ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
+                peak_db: amplitude_db(written.peak),
+                lufs: loudness.as_ref().and_then(|loudness| loudness.lufs),
+                true_peak_db: loudness.as_ref().and_then(|loudness| loudness.true_peak_db),
+                gain_db: loudness.as_ref().map(|loudness| loudness.gain_db),
+                latency_samples: latency,
+                executor,
+                block: arguments.block,
+                notes,
+                notes_outside,
+                notes_dropped,
+                start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
+                memory_bytes,
+                peak_memory_bytes: memory::peak_resident_bytes(),
+                warnings,
+            })
         })
     }
 

@@ -12,10 +12,11 @@ mod outcome;
 mod shard;
 
 use std::fs;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
@@ -24,8 +25,8 @@ use anyhow::{anyhow, bail};
 pub use shard::Shard;
 
 use super::destination::Place;
-use super::player::Player;
-use super::turns::{Spare, Turn, Turns};
+use super::player::{Player, Spare};
+use super::report::Report;
 use crate::interrupt::{self, Interrupted};
 use crate::progress::Progress;
 use crate::terminal;
@@ -76,6 +77,9 @@ pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
     }
 }
 
+/// What is left to do of a file that was played: to wait for the disk, and to say what came of it, if anything.
+type Finish<'a> = Box<dyn FnOnce() -> Option<Outcome> + Send + 'a>;
+
 /// Files on their way.
 struct Batch<'a> {
     player: &'a Player<'a>,
@@ -85,30 +89,44 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Renders files, in their order but for those that go on at the same time, the first one with a pipeline that is there.
+    /// Renders files, in their order but for those that go on at the same time; `first` is a pipeline that is there already.
+    ///
+    /// Of several jobs none waits for the disk: as many threads again do that.
     ///
     /// # Errors
     /// When what is said about them is not taken. Nothing is rendered any more then.
     fn render(&self, due: &[&Entry], first: Spare, tally: &mut Tally) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
-        let turns = Turns::new(self.jobs, first);
         let (sender, outcomes) = mpsc::channel();
+        let (waiting, played) = mpsc::sync_channel(self.jobs);
+        let played = Arc::new(Mutex::new(played));
+        let spares = iter::once(first).chain(iter::repeat_with(|| None));
         thread::scope(|scope| {
-            // Twice as many as may play: the others wait for the disk. A single job keeps to the order, in what is said, too.
-            let threads = if self.jobs == 1 { 1 } else { 2 * self.jobs };
-            for _ in 0..threads {
-                let (sender, next, turns) = (sender.clone(), &next, &turns);
+            for mut spare in spares.take(self.jobs) {
+                let (sender, waiting, next) = (sender.clone(), waiting.clone(), &next);
                 scope.spawn(move || {
-                    loop {
-                        let turn = turns.take();
-                        let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        let Some(outcome) = self.play(entry, turn) else { break };
-                        // Who listens goes away only when there is nobody to tell; then all of us are asked to stop.
-                        drop(sender.send(outcome));
+                    while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let Some(finish) = self.play(entry, &mut spare) else { break };
+                        // Who listens goes away only when there is nobody to tell; then all of us are asked to stop. A single
+                        // job keeps to the order in what is said, too.
+                        if self.jobs == 1 {
+                            drop(finish().map(|outcome| sender.send(outcome)));
+                        } else if waiting.send(finish).is_err() {
+                            break;
+                        }
                     }
                 });
             }
-            drop(sender);
+            for _ in 0..if self.jobs == 1 { 0 } else { self.jobs } {
+                let (sender, played) = (sender.clone(), played.clone());
+                scope.spawn(move || {
+                    let next = || played.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    while let Ok(finish) = next() {
+                        drop(finish().map(|outcome| sender.send(outcome)));
+                    }
+                });
+            }
+            drop((sender, waiting, played));
             let told = outcomes.iter().try_for_each(|outcome| {
                 self.progress.file_done();
                 self.settle(outcome, tally)
@@ -120,12 +138,19 @@ impl Batch<'_> {
         })
     }
 
-    /// Plays a file; nothing comes of it when somebody interrupts.
-    fn play(&self, entry: &Entry, turn: Turn<'_>) -> Option<Outcome> {
+    /// Plays a file and gives what is left to do; nothing comes of it when somebody interrupts.
+    fn play<'b>(&'b self, entry: &'b Entry, spare: &mut Spare) -> Option<Finish<'b>> {
         interrupt::check().ok()?;
         let place = Place::File(entry.out.clone());
-        let report = make_folder(&entry.out)
-            .and_then(|()| self.player.play(&entry.source, &place, &self.progress, Instant::now(), turn));
+        let played = make_folder(&entry.out)
+            .and_then(|()| self.player.play(&entry.source, place, &self.progress, Instant::now(), spare));
+        match played {
+            Ok(finish) => Some(Box::new(move || self.outcome(entry, finish()))),
+            Err(error) => self.outcome(entry, Err(error)).map(|failed| Box::new(move || Some(failed)) as Finish<'b>),
+        }
+    }
+
+    fn outcome(&self, entry: &Entry, report: anyhow::Result<Report>) -> Option<Outcome> {
         match report {
             Ok(report) => {
                 // Where times cannot be set it keeps the one it has, which is good enough while nobody writes what we read.
