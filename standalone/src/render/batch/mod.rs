@@ -91,14 +91,14 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// Renders files, in their order but for those that go on at the same time; `first` is a pipeline that is there already.
     ///
-    /// Of several jobs none waits for the disk: as many threads again do that.
+    /// Of several jobs none waits for the disk: twice as many threads do that.
     ///
     /// # Errors
     /// When what is said about them is not taken. Nothing is rendered any more then.
     fn render(&self, due: &[&Entry], first: Spare, tally: &mut Tally) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
         let (sender, outcomes) = mpsc::channel();
-        let (waiting, played) = mpsc::sync_channel(self.jobs);
+        let (waiting, played) = mpsc::sync_channel(2 * self.jobs);
         let played = Arc::new(Mutex::new(played));
         let spares = iter::once(first).chain(iter::repeat_with(|| None));
         thread::scope(|scope| {
@@ -117,7 +117,7 @@ impl Batch<'_> {
                     }
                 });
             }
-            for _ in 0..if self.jobs == 1 { 0 } else { self.jobs } {
+            for _ in 0..if self.jobs == 1 { 0 } else { 2 * self.jobs } {
                 let (sender, played) = (sender.clone(), played.clone());
                 scope.spawn(move || {
                     let next = || played.lock().unwrap_or_else(PoisonError::into_inner).recv();
