@@ -91,14 +91,16 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// Renders files, in their order but for those that go on at the same time; `first` is a pipeline that is there already.
     ///
-    /// Of several jobs none waits for the disk: twice as many threads do that.
+    /// Of several jobs none waits for the disk: twice as many threads do that. A single one does, and so keeps to the order in
+    /// what is said, too.
     ///
     /// # Errors
     /// When what is said about them is not taken. Nothing is rendered any more then.
     fn render(&self, due: &[&Entry], first: Spare, tally: &mut Tally) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
+        let finishers = if self.jobs == 1 { 0 } else { 2 * self.jobs };
         let (sender, outcomes) = mpsc::channel();
-        let (waiting, played) = mpsc::sync_channel(2 * self.jobs);
+        let (waiting, played) = mpsc::sync_channel::<Finish<'_>>(finishers);
         let played = Arc::new(Mutex::new(played));
         let spares = iter::once(first).chain(iter::repeat_with(|| None));
         thread::scope(|scope| {
@@ -107,22 +109,20 @@ impl Batch<'_> {
                 scope.spawn(move || {
                     while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let Some(finish) = self.play(entry, &mut spare) else { break };
-                        // Who listens goes away only when there is nobody to tell; then all of us are asked to stop. A single
-                        // job keeps to the order in what is said, too.
-                        if self.jobs == 1 {
-                            drop(finish().map(|outcome| sender.send(outcome)));
+                        if finishers == 0 {
+                            tell(&sender, finish);
                         } else if waiting.send(finish).is_err() {
                             break;
                         }
                     }
                 });
             }
-            for _ in 0..if self.jobs == 1 { 0 } else { 2 * self.jobs } {
+            for _ in 0..finishers {
                 let (sender, played) = (sender.clone(), played.clone());
                 scope.spawn(move || {
                     let next = || played.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     while let Ok(finish) = next() {
-                        drop(finish().map(|outcome| sender.send(outcome)));
+                        tell(&sender, finish);
                     }
                 });
             }
@@ -167,6 +167,14 @@ impl Batch<'_> {
         let text = if self.player.arguments.json { Some(serde_json::to_string(&outcome)?) } else { outcome.line() };
         tally.add(outcome);
         text.map_or(Ok(()), |text| self.progress.aside(|| terminal::print(&text)))
+    }
+}
+
+/// Finishes a file and tells what came of it. Who listens goes away only when there is nobody to tell; then all who play and
+/// finish are asked to stop.
+fn tell(sender: &mpsc::Sender<Outcome>, finish: Finish<'_>) {
+    if let Some(outcome) = finish() {
+        drop(sender.send(outcome));
     }
 }
 
