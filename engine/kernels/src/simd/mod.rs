@@ -88,8 +88,8 @@ pub(crate) trait Simd: Copy {
     /// Stores integers from −127 to 127 as bytes with an offset of 128.
     fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);
 
-    /// The same vector, where it counts what the CPU is told first: what is made of it comes after all that vectors were made
-    /// of which were given here before.
+    /// The same vector. Where the CPU is to begin with what takes longest: whatever makes the vectors that are given here stays
+    /// in the order in which they are given.
     #[inline(always)]
     fn in_turn(self, v: Self::V) -> Self::V {
         v

@@ -230,7 +230,7 @@ impl Tile<'_> {
         let mut left = weights.as_chunks::<W>().0;
         for tap in &rows[taps.clone()] {
             let mut row = tap.start + *at;
-            // Most taps have as many channels as a tile has outputs, or twice as many: loops that are not.
+            // Most taps have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
             if tap.channels == W {
                 let (together, rest) = left.split_first_chunk::<W>().expect("there are weights for each tap");
                 left = rest;
@@ -243,6 +243,7 @@ impl Tile<'_> {
             let (here, rest) = left.split_at(tap.channels);
             left = rest;
             let mut single = here;
+            // Others have twice as many: a loop that is none.
             while let Some((together, rest)) = single.split_first_chunk::<W>() {
                 for weight in together {
                     multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
