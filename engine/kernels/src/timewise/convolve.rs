@@ -97,16 +97,13 @@ pub struct Chain {
     convolutions: Vec<Convolution>,
     /// Outputs of the widest group of all.
     widest: usize,
-    /// Whether there is no need of a way through memory between the two.
-    is_layer: bool,
 }
 
 impl Chain {
     /// These, in their order.
     pub fn new(convolutions: Vec<Convolution>) -> Self {
         let widest = convolutions.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
-        let is_layer = matches!(&convolutions[..], [first, second] if layer::is_one(first, second));
-        Self { convolutions, widest, is_layer }
+        Self { convolutions, widest }
     }
 
     /// Memory that the weights take.
@@ -141,13 +138,15 @@ impl Chain {
     /// All of them, F vectors from frame `at` on.
     #[inline(always)]
     fn all<S: Simd, const F: usize>(&self, s: S, rows: &[Rows], signals: &mut [f32], at: usize) {
-        if self.is_layer
-            && self.widest * F <= sums_at_once::<S>()
-            && let [first, second] = &self.convolutions[..]
-        {
-            return layer::run::<S, F>(s, first, second, rows, signals, at);
-        }
-        for convolution in &self.convolutions {
+        let mut chain = &self.convolutions[..];
+        while let [convolution, rest @ ..] = chain {
+            if let [second, behind @ ..] = rest
+                && layer::run::<S, F>(s, convolution, second, rows, signals, at)
+            {
+                chain = behind;
+                continue;
+            }
+            chain = rest;
             let all = &convolution.weights;
             let mut packed = 0;
             for &Group { first, width } in &all.groups {

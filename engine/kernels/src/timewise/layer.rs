@@ -8,21 +8,8 @@ use crate::activation::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
 use crate::simd::Simd;
 
-/// Whether the second is a 1×1 convolution of the first and both are one group of equally many outputs, few enough.
-pub(super) fn is_one(first: &Convolution, second: &Convolution) -> bool {
-    let outputs = first.weights.outputs();
-    matches!(outputs, 2 | 3 | 4 | 6 | 8)
-        && first.weights.widest == outputs
-        && second.weights.widest == outputs
-        && second.weights.outputs() == outputs
-        && second.taps == (first.to..first.to + 1)
-        && first.onto != Some(first.to)
-        && matches!(first.then, Some(Unary::Tanh | Unary::LeakyRelu { .. }))
-        && second.then.is_none()
-        && second.onto.is_none()
-}
-
-/// Computes F vectors of both convolutions, which [are one](is_one), from frame `at` on, where there are registers for the sums.
+/// Computes F vectors of both convolutions from frame `at` on, if the second is a 1×1 convolution of the first and both are one
+/// group of equally many outputs. Returns whether it did.
 #[inline(always)]
 pub(super) fn run<S: Simd, const F: usize>(
     s: S,
@@ -31,15 +18,30 @@ pub(super) fn run<S: Simd, const F: usize>(
     rows: &[Rows],
     signals: &mut [f32],
     at: usize,
-) {
+) -> bool {
+    let outputs = first.weights.outputs();
+    let follows = outputs * F <= sums_at_once::<S>()
+        && first.weights.widest == outputs
+        && second.weights.widest == outputs
+        && second.weights.outputs() == outputs
+        && rows[second.taps.clone()] == [rows[first.to]]
+        && first.onto.is_none_or(|onto| rows[onto] != rows[first.to])
+        && matches!(first.then, Some(Unary::Tanh | Unary::LeakyRelu { .. }))
+        && second.then.is_none()
+        && second.onto.is_none();
+    if !follows {
+        return false;
+    }
     let layer = Layer { first, second, rows, signals, at };
-    match first.weights.outputs() {
+    match outputs {
         8 => layer.run::<S, 8, F>(s),
         6 => layer.run::<S, 6, F>(s),
         4 => layer.run::<S, 4, F>(s),
         3 => layer.run::<S, 3, F>(s),
-        _ => layer.run::<S, 2, F>(s),
+        2 => layer.run::<S, 2, F>(s),
+        _ => return false,
     }
+    true
 }
 
 struct Layer<'a> {
