@@ -5,42 +5,42 @@ use crate::lanewise::Lanewise;
 use crate::simd::{LANES, Simd};
 use crate::{activation, arithmetic};
 
-/// An operation on one value; as the method of [`Kernels`] of that name.
+/// An operation on one value; as the method of [`Kernels`](crate::Kernels) of that name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unary {
-    /// [`Kernels::tanh`]
+    /// [`Kernels::tanh`](crate::Kernels::tanh)
     Tanh,
-    /// [`Kernels::sigmoid`]
+    /// [`Kernels::sigmoid`](crate::Kernels::sigmoid)
     Sigmoid,
-    /// [`Kernels::relu`]
+    /// [`Kernels::relu`](crate::Kernels::relu)
     Relu,
-    /// [`Kernels::leaky_relu`]
+    /// [`Kernels::leaky_relu`](crate::Kernels::leaky_relu)
     LeakyRelu {
         /// Slope below zero.
         slope: f32,
     },
-    /// [`Kernels::softplus`]
+    /// [`Kernels::softplus`](crate::Kernels::softplus)
     Softplus,
-    /// [`Kernels::exp_sigmoid`]
+    /// [`Kernels::exp_sigmoid`](crate::Kernels::exp_sigmoid)
     ExpSigmoid,
-    /// [`Kernels::hard_tanh`]
+    /// [`Kernels::hard_tanh`](crate::Kernels::hard_tanh)
     HardTanh,
-    /// [`Kernels::leaky_hard_tanh`]
+    /// [`Kernels::leaky_hard_tanh`](crate::Kernels::leaky_hard_tanh)
     LeakyHardTanh {
         /// Lower and upper bound.
         bounds: [f32; 2],
         /// Slopes below and above them.
         slopes: [f32; 2],
     },
-    /// [`Kernels::hard_swish`]
+    /// [`Kernels::hard_swish`](crate::Kernels::hard_swish)
     HardSwish,
-    /// [`Kernels::softsign`]
+    /// [`Kernels::softsign`](crate::Kernels::softsign)
     Softsign,
-    /// [`Kernels::silu`]
+    /// [`Kernels::silu`](crate::Kernels::silu)
     Silu,
-    /// [`Kernels::fast_tanh`]
+    /// [`Kernels::fast_tanh`](crate::Kernels::fast_tanh)
     FastTanh,
-    /// [`Kernels::scale_offset`]
+    /// [`Kernels::scale_offset`](crate::Kernels::scale_offset)
     ScaleOffset {
         /// Factor.
         scale: f32,
@@ -54,9 +54,9 @@ pub enum Unary {
 pub enum Binary {
     /// The second alone.
     Copy,
-    /// [`Kernels::add`]
+    /// [`Kernels::add`](crate::Kernels::add)
     Add,
-    /// [`Kernels::multiply`]
+    /// [`Kernels::multiply`](crate::Kernels::multiply)
     Multiply,
 }
 
