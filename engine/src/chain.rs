@@ -1,4 +1,4 @@
-//! What stands before and after an amplifier: gate → tone → gain → [model] → gain → DC blocker → tone → cabinet.
+//! What stands before and after an amplifier: gate → tone → gain → model → gain → DC blocker → tone → cabinet.
 //!
 //! A [`Calibration`] is where the gains may come from.
 //!

@@ -1,7 +1,7 @@
 //! Ondes as a program: what its commands do, and what they share.
 //!
 //! Read it in this order: [`render`] (MIDI files, recordings or sessions become WAVs, one or many), [`info`] (a model's card),
-//! [`bench`] (what it takes), [`import`] (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as
+//! [`mod@bench`] (what it takes), [`import`] (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as
 //! they come and go), [`record`] (what is played becomes a file), [`rack`] (tracks and their mixer), [`loader`] (what changes
 //! them without anybody waiting), [`rig`] (all of these at work), [`play`] (that without a window), [`window`] (that with one),
 //! [`shell`] (completions and man pages), [`setup_torch`] (libtorch, for who wants it), then what they use: [`opening`],

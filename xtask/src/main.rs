@@ -3,7 +3,7 @@
 //! [`setup`] installs what is missing, [`libtorch`] is its larger half. [`demo`] plays the piece of [`compose`] and the
 //! recording of [`phrase`], puts the parts together with [`mix`] and draws them with [`picture`], which stands on
 //! [`ondes_canvas`] and [`mel`]. [`bundle`] makes the plugin ready for DAWs. [`gpu`] checks libtorch on a GPU. [`train`] makes
-//! the bundled models again and [`test`] runs all tests. [`process`] is how each of them starts other programs.
+//! the bundled models again and [`mod@test`] runs all tests. [`process`] is how each of them starts other programs.
 
 #![forbid(unsafe_code)]
 

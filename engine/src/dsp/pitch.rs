@@ -1,7 +1,7 @@
 //! Monophonic pitch, as a streaming frame feature.
 //!
 //! The normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter way to find pitch", ICMC 2005:
-//! n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²), over all pairs of samples of the window that are τ apart. It is 1 at the
+//! `n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²)`, over all pairs of samples of the window that are τ apart. It is 1 at the
 //! period of a clean tone whatever its spectrum, and the pairs of every τ lie symmetrically about the middle of the window, so
 //! the estimate belongs to one moment. The numerator takes one forward and one inverse FFT.
 //!

@@ -1,7 +1,7 @@
 //! A model as data: what it is, what it can do, its graph and its weights.
 //!
 //! Read in this order: [`graph`] (methods, ports, nodes), [`op`] (what a node does, its shapes and weights), [`control`],
-//! [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (the same model in fewer bits), [`file`]
+//! [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (the same model in fewer bits), [`mod@file`]
 //! (safetensors with a JSON header), [`import`] (captures of other programs), [`program`] (models that are code) and [`limits`]
 //! (what a file may ask of us). Nothing here computes sound; executors do.
 
