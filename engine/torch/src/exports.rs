@@ -15,7 +15,7 @@ use crate::graph_step::Graph;
 use crate::program::{self, Program};
 use crate::script::full_precision;
 use crate::step::Step;
-use crate::{device, threads};
+use crate::{device, threads, warm_up};
 
 /// What is given out for a method: the ports are needed to know how long slices are.
 struct Made {
@@ -88,10 +88,13 @@ unsafe extern "C" fn make(
         let (order, bytes) = (slice(order, order_length), slice(data, length));
         tell(listener, context, || {
             let order: Order = serde_json::from_slice(order).map_err(|error| error.to_string())?;
-            let step: Box<dyn Step> = match &order.work {
+            let mut step: Box<dyn Step> = match &order.work {
                 Work::Program(call) => Box::new(Program::new(order.clone(), call.clone(), bytes)?),
                 Work::Graph => Box::new(Graph::new(&order, bytes)?),
             };
+            if device::choose(order.device).is_cuda() {
+                warm_up::tune(&mut *step, &order)?;
+            }
             made.write(Box::into_raw(Box::new(Made { step, order })).cast());
             Ok(String::new())
         })

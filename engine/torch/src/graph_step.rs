@@ -3,10 +3,11 @@
 use ondes_engine::executor::Precision;
 use ondes_engine::model::file;
 use ondes_engine::torch::Order;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
 use crate::script::Inference;
-use crate::step::{Step, from_frames, to_frames};
+use crate::host::Host;
+use crate::step::Step;
 use crate::streaming::Streaming;
 use crate::weights::TorchWeights;
 use crate::{device, precision};
@@ -16,10 +17,9 @@ pub struct Graph {
     streaming: Streaming,
     device: Device,
     precision: Precision,
-    /// Of all tensors.
-    kind: Kind,
-    /// Channels of each input.
-    channels: Vec<usize>,
+    /// One for each port.
+    inputs: Vec<Host>,
+    outputs: Vec<Host>,
 }
 
 impl Graph {
@@ -38,8 +38,9 @@ impl Graph {
         let options = (kind, device);
         let streaming = Streaming::new(method, &header.controls, weights, header.sample_rate, order.streams, options)
             .map_err(told)?;
-        let channels: Vec<usize> = method.inputs.iter().map(|port| port.channels).collect();
-        Ok(Self { streaming, device, precision: order.precision, kind, channels })
+        let host = |port| Host::new(port, order, device, kind);
+        let (inputs, outputs) = (method.inputs.iter().map(host).collect(), method.outputs.iter().map(host).collect());
+        Ok(Self { streaming, device, precision: order.precision, inputs, outputs })
     }
 }
 
@@ -52,12 +53,12 @@ impl Step for Graph {
         outputs: &mut [&mut [f32]],
     ) -> Result<(), String> {
         let _inference = Inference::begin();
-        let tensor = |(values, &channels): (&&[f32], &usize)| {
-            from_frames(values, streams.len(), channels).to_device(self.device).to_kind(self.kind)
-        };
-        let inputs: Vec<Tensor> = inputs.iter().zip(&self.channels).map(tensor).collect();
+        let hosts = self.inputs.iter_mut().zip(inputs);
+        let inputs: Vec<Tensor> =
+            hosts.map(|(host, values)| host.send(values, streams.len())).collect::<Result<_, _>>()?;
         let given = self.streaming.run(streams, &inputs);
-        given.iter().zip(outputs).try_for_each(|(tensor, values)| to_frames(tensor, values))
+        let hosts = self.outputs.iter_mut().zip(&given);
+        hosts.zip(outputs).try_for_each(|((host, tensor), values)| host.receive(tensor, values))
     }
 
     fn seed(&mut self, stream: usize, _seed: u64) {

@@ -6,8 +6,8 @@
 //!
 //! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`]
 //! what it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what
-//! [`nn_tilde`] or [`neutone`] has agreed on; [`call`] calls it by either. [`device`], [`precision`] and [`threads`] say where,
-//! in what, and on how many cores.
+//! [`nn_tilde`] or [`neutone`] has agreed on; [`call`] calls it by either. [`host`] brings samples there and back; [`device`],
+//! [`precision`] and [`threads`] say where, in what, and on how many cores; [`warm_up`] is what a GPU tries before it plays.
 
 #![deny(unsafe_code)]
 
@@ -17,6 +17,8 @@ mod device;
 mod exports;
 pub mod graph;
 mod graph_step;
+#[expect(unsafe_code, reason = "writes where libtorch reads")]
+mod host;
 mod neutone;
 mod nn_tilde;
 mod precision;
@@ -27,6 +29,7 @@ mod step;
 mod streaming;
 mod synthesis;
 mod threads;
+mod warm_up;
 pub mod weights;
 
 pub use graph::{Memory, TorchGraph};

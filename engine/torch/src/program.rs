@@ -11,9 +11,10 @@ use tch::{Device, Kind, Tensor};
 
 use crate::call::Caller;
 use crate::device;
+use crate::host::Host;
 use crate::script::state::{Part, Streams};
 use crate::script::{Inference, Script};
-use crate::step::{Step, from_frames, to_frames};
+use crate::step::Step;
 use crate::{neutone, nn_tilde, precision};
 
 /// What is in a program.
@@ -51,6 +52,8 @@ pub struct Program {
     /// What others that play it share with us.
     source: Arc<Script>,
     caller: Caller,
+    input: Host,
+    output: Host,
     streams: Streams,
     /// `[stream]`: seed and steps since.
     noise: Vec<(u64, u64)>,
@@ -85,7 +88,9 @@ impl Program {
         }
         let streams = Streams::new(&prepared, &caller, order.streams, frames as i64)?;
         let noise = vec![(0, 0); order.streams];
-        Ok(Self { order, source, caller, streams, noise })
+        let host = |port| Host::new(port, &order, place, kind);
+        let (input, output) = (host(&caller.ports.0), host(&caller.ports.1));
+        Ok(Self { order, source, caller, input, output, streams, noise })
     }
 }
 
@@ -98,7 +103,7 @@ impl Step for Program {
         outputs: &mut [&mut [f32]],
     ) -> Result<(), String> {
         let _inference = Inference::begin();
-        let Caller { call, device, kind, ports, .. } = &self.caller;
+        let Caller { call, ports, .. } = &self.caller;
         let parts: Vec<Part> = streams
             .iter()
             .enumerate()
@@ -115,7 +120,7 @@ impl Step for Program {
                 }
             })
             .collect();
-        let input = from_frames(inputs[call.main], streams.len(), ports.0.channels).to_device(*device).to_kind(*kind);
+        let input = self.input.send(inputs[call.main], streams.len())?;
         // The last sample of each group.
         let group = (call.ratio_in / ports.0.ratio) as i64;
         let input = if group > 1 {
@@ -127,7 +132,7 @@ impl Step for Program {
         let output = self.streams.run(&self.caller, &parts, &input)?;
         let held = (self.caller.call.ratio_out / self.caller.ports.1.ratio) as i64;
         let output = if held > 1 { output.repeat_interleave_self_int(held, 2, None) } else { output };
-        to_frames(&output, outputs[0])
+        self.output.receive(&output, outputs[0])
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {

@@ -1,6 +1,4 @@
-//! What the library steps, and how samples become tensors.
-
-use tch::{Device, Kind, Tensor};
+//! What the library steps.
 
 /// A method at work for several streams.
 pub trait Step: Send {
@@ -24,21 +22,4 @@ pub trait Step: Send {
 
     /// Where it computes and, where it is not in f32, in what.
     fn device(&self) -> String;
-}
-
-/// `[stream][frame][channel]` as a tensor `[stream, channel, frame]`.
-pub fn from_frames(values: &[f32], streams: usize, channels: usize) -> Tensor {
-    Tensor::from_slice(values).view([streams as i64, -1, channels as i64]).transpose(1, 2).contiguous()
-}
-
-/// A tensor `[stream, channel, frame]` as `[stream][frame][channel]`.
-///
-/// # Errors
-/// One line: there are more or fewer values than are due.
-pub fn to_frames(tensor: &Tensor, values: &mut [f32]) -> Result<(), String> {
-    let flat = tensor.transpose(1, 2).to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
-    if flat.numel() != values.len() {
-        return Err(format!("{} values where {} are due", flat.numel(), values.len()));
-    }
-    flat.f_copy_data(values, values.len()).map_err(|error| error.to_string())
 }
