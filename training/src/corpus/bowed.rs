@@ -38,24 +38,27 @@ const STATIC_FRICTION: f64 = 0.8;
 const DYNAMIC_FRICTION: f64 = 0.3;
 
 /// Slip speed at which friction is half-way between the two, in bow speeds.
-const FRICTION_SPEED: f64 = 2.0;
+///
+/// The slower friction falls, the sooner a stroke settles into Helmholtz's motion: at half of this a low note scratches for
+/// a tenth of a second.
+const FRICTION_SPEED: f64 = 4.0;
 
-/// Bow force as a fraction of Schelleng's maximum, pianissimo and fortissimo.
-const FORCE: [f64; 2] = [0.38, 0.65];
+/// Bow force as a fraction of Schelleng's maximum, pianissimo and fortissimo. Near the maximum the string catches late.
+const FORCE: [f64; 2] = [0.25, 0.35];
 
 /// Distance of the bow from the bridge as a fraction of the string, pianissimo and fortissimo.
 const POSITION: [f64; 2] = [0.13, 0.085];
 
-/// Corner of a low-pass on the tone, pianissimo and fortissimo: a light bow rounds the string's corner more than the losses
-/// of the model do.
-const BRIGHTNESS_HZ: [f64; 2] = [1_300.0, 10_000.0];
+/// Corner of a low-pass of two poles on the tone, pianissimo and fortissimo: a light bow rounds the string's corner more than
+/// the losses of the model do.
+const BRIGHTNESS_HZ: [f64; 2] = [1_200.0, 14_000.0];
 
 /// More force while a stroke starts, as a fraction: it makes the string catch sooner.
 const ACCENT_FORCE: f64 = 0.25;
 
 /// Noise of the hair that reaches the body past the string, pianissimo and fortissimo. It is the only noise: one that shakes
 /// the bow's grip too makes every stroke of the same note another one, of which nothing in pitch and loudness tells.
-const HAIR_NOISE: [f64; 2] = [0.015, 0.175];
+const HAIR_NOISE: [f64; 2] = [0.009, 0.105];
 
 /// Loss of one trip to the nut and back while bowed, and of a string that the bow has left.
 const NUT_GAIN: f64 = 0.99;
@@ -64,28 +67,29 @@ const DAMPED_T60_S: f64 = 0.22;
 /// Corner of the bridge's loss at 440 Hz; it moves with the root of the frequency.
 const BRIDGE_CORNER_HZ: f64 = 4_500.0;
 
-/// A body a little larger than a viola's: air, main wood modes and the hill around 2.5 kHz.
+/// A body of a viola's size: air, main wood modes and the hill around 3 kHz. Its modes are as narrow as those of bowed
+/// instruments are, a few percent of their frequency, so that every note has a colour of its own and a vibrato plays with it.
 const BODY: BodyDesign = BodyDesign {
     modes: &[
-        mode(118.0, 9.0, 0.9),
-        mode(178.0, 11.0, 0.8),
-        mode(232.0, 14.0, 1.0),
-        mode(287.0, 13.0, 0.7),
-        mode(352.0, 15.0, 0.8),
-        mode(431.0, 16.0, 1.1),
-        mode(537.0, 16.0, 0.9),
-        mode(668.0, 15.0, 0.7),
-        mode(815.0, 14.0, 0.8),
-        mode(1_020.0, 12.0, 0.7),
-        mode(1_290.0, 10.0, 0.6),
-        mode(1_680.0, 8.0, 0.6),
-        mode(2_180.0, 6.0, 0.75),
-        mode(2_750.0, 5.0, 0.7),
-        mode(3_600.0, 5.0, 0.35),
+        mode(153.0, 18.0, 0.9),
+        mode(231.0, 22.0, 0.8),
+        mode(302.0, 28.0, 1.0),
+        mode(373.0, 26.0, 0.7),
+        mode(458.0, 30.0, 0.8),
+        mode(560.0, 32.0, 1.1),
+        mode(700.0, 32.0, 0.9),
+        mode(870.0, 30.0, 0.7),
+        mode(1_060.0, 28.0, 0.8),
+        mode(1_325.0, 24.0, 0.7),
+        mode(1_675.0, 20.0, 0.6),
+        mode(2_185.0, 16.0, 0.6),
+        mode(2_835.0, 12.0, 0.75),
+        mode(3_575.0, 10.0, 0.7),
+        mode(4_680.0, 10.0, 0.35),
     ],
-    direct: 0.45,
+    direct: 0.18,
     direct_corner_hz: 180.0,
-    roll_off_hz: 4_200.0,
+    roll_off_hz: 5_000.0,
 };
 
 /// The instrument, tuned.
@@ -127,7 +131,7 @@ impl Default for Bowed {
 
 impl Instrument for Bowed {
     fn style(&self) -> Style {
-        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 40.0, tail_s: 0.8 }
+        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 25.0, tail_s: 0.8 }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
@@ -135,7 +139,7 @@ impl Instrument for Bowed {
         let mut string = BowedString::new();
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
         let mut halver = Halver::default();
-        let mut tone_low = OnePole::with_pole(0.0);
+        let mut tone_low = [OnePole::with_pole(0.0); 2];
         let mut hair_low = OnePole::new(6_000.0, OUTPUT_RATE_HZ);
         let mut hair_high = OnePole::new(900.0, OUTPUT_RATE_HZ);
         let mut hair = Ramp::default();
@@ -148,11 +152,12 @@ impl Instrument for Bowed {
             let blend = |[soft, loud]: [f64; 2]| soft * (loud / soft).powf(dynamic);
             let corner_hz = blend(BRIGHTNESS_HZ);
             hair.towards(point.gate * blend(HAIR_NOISE), BLOCK);
-            tone_low.set_pole(OnePole::pole_for(corner_hz.max(midi_to_hz(point.midi)), OUTPUT_RATE_HZ));
+            let pole = OnePole::pole_for(corner_hz.max(midi_to_hz(point.midi)), OUTPUT_RATE_HZ);
+            tone_low.iter_mut().for_each(|low| low.set_pole(pole));
             for _ in 0..BLOCK {
                 let (first, second) = (string.step(), string.step());
                 let hiss = hair_high.high(hair_low.low(rng.random_range(-1.0..1.0)));
-                let tone = tone_low.low(halver.process(first, second));
+                let tone = tone_low.iter_mut().fold(halver.process(first, second), |x, low| low.low(x));
                 out.push(body.process(tone + hair.next() * hiss) as f32);
             }
         }
