@@ -5,8 +5,8 @@ use ondes_engine::model::file;
 use ondes_engine::torch::Order;
 use tch::{Device, Tensor};
 
-use crate::script::Inference;
 use crate::host::Host;
+use crate::script::Inference;
 use crate::step::Step;
 use crate::streaming::Streaming;
 use crate::weights::TorchWeights;

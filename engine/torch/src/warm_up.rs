@@ -1,5 +1,6 @@
 //! What a GPU finds out about a method before anybody hears it.
 
+use ondes_engine::model::Port;
 use ondes_engine::torch::Order;
 use tch::Cuda;
 
@@ -22,7 +23,7 @@ pub fn tune(step: &mut dyn Step, order: &Order) -> Result<(), String> {
 
 /// One step of one block for the first streams.
 fn hear_silence(step: &mut dyn Step, order: &Order, streams: usize) -> Result<(), String> {
-    let silence = |port: &ondes_engine::model::Port| vec![0.0; order.method.block / port.ratio * port.channels * streams];
+    let silence = |port: &Port| vec![0.0; order.method.block / port.ratio * port.channels * streams];
     let inputs: Vec<Vec<f32>> = order.method.inputs.iter().map(silence).collect();
     let mut outputs: Vec<Vec<f32>> = order.method.outputs.iter().map(silence).collect();
     let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
