@@ -14,8 +14,8 @@ use crate::step::Step;
 /// One line: it breaks down, such as for want of memory.
 pub fn tune(step: &mut dyn Step, order: &Order) -> Result<(), String> {
     Cuda::cudnn_set_benchmark(true);
-    let heard = (0..).map(|power| 1 << power).take_while(|&streams| streams <= order.streams);
-    let heard = heard.map(|streams| hear_silence(step, order, streams)).collect();
+    let mut counts = (0..).map(|power| 1 << power).take_while(|&streams| streams <= order.streams);
+    let heard = counts.try_for_each(|streams| hear_silence(step, order, streams));
     Cuda::cudnn_set_benchmark(false);
     (0..order.streams).for_each(|stream| step.seed(stream, 0));
     heard
