@@ -39,8 +39,8 @@ const DYNAMIC_FRICTION: f64 = 0.3;
 
 /// Slip speed at which friction is half-way between the two, in bow speeds.
 ///
-/// The slower friction falls, the sooner a stroke settles into Helmholtz's motion: at half of this a low note scratches for
-/// a tenth of a second.
+/// The slower friction falls, the sooner a stroke settles into Helmholtz's motion; where it falls fast, low notes scratch for a
+/// tenth of a second.
 const FRICTION_SPEED: f64 = 4.0;
 
 /// Bow force as a fraction of Schelleng's maximum, pianissimo and fortissimo. Near the maximum the string catches late.
