@@ -13,12 +13,28 @@ use crate::step::Step;
 /// # Errors
 /// One line: it breaks down, such as for want of memory.
 pub fn tune(step: &mut dyn Step, order: &Order) -> Result<(), String> {
-    Cuda::cudnn_set_benchmark(true);
+    let trying = Trying::begin();
     let mut counts = (0..).map(|power| 1 << power).take_while(|&streams| streams <= order.streams);
     let heard = counts.try_for_each(|streams| hear_silence(step, order, streams));
-    Cuda::cudnn_set_benchmark(false);
+    drop(trying);
     (0..order.streams).for_each(|stream| step.seed(stream, 0));
     heard
+}
+
+/// While it lives, cuDNN tries; it ends also where a step breaks down.
+struct Trying;
+
+impl Trying {
+    fn begin() -> Self {
+        Cuda::cudnn_set_benchmark(true);
+        Self
+    }
+}
+
+impl Drop for Trying {
+    fn drop(&mut self) {
+        Cuda::cudnn_set_benchmark(false);
+    }
 }
 
 /// One step of one block for the first streams.
