@@ -36,8 +36,9 @@ impl Host {
     pub fn send(&mut self, values: &[f32], streams: usize) -> Result<Tensor, String> {
         let told = |error: tch::TchError| error.to_string();
         let memory = self.part(values.len())?;
-        // SAFETY: the memory is ours, lies on the side of the CPU without gaps, has been found long enough, and is not read by the
-        // device any more, since whatever was sent before has come back as a step's result. No slice of Rust's lies there.
+        // SAFETY: the memory is ours, lies on the side of the CPU without gaps, and has been found long enough; no slice of Rust's
+        // lies there. The device does not read it any more, since whatever was sent before has come back as a step's result; after
+        // a step that failed it may, and then nobody hears what it makes of that.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data_ptr().cast(), values.len()) };
         // A copy also on the CPU: a program may keep what it is given.
         let sent = memory.f_internal_to_copy((self.kind, self.device), true).map_err(told)?;
