@@ -58,7 +58,9 @@ pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
-pub use timewise::{Binary, Chain, Convolution, FRAMES_OF_A_VECTOR, Rows, Step, TapWeights, Unary};
+pub use timewise::{
+    Binary, Chain, Convolution, FRAMES_OF_A_VECTOR, Layer, Place, Places, Rows, Step, TapWeights, Unary,
+};
 
 use simd::bytes::{ByteKernel, ByteLevel};
 use simd::{Kernel, Level};

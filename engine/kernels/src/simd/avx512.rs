@@ -96,6 +96,17 @@ impl Simd for Avx512 {
     const MANY_REGISTERS: bool = true;
 
     #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) {
+        #[target_feature(enable = "avx512f")]
+        #[inline(never)]
+        fn apart<K: Kernel>(token: Avx512, kernel: K) {
+            kernel.run(token);
+        }
+        // SAFETY: the token proves that the CPU has the feature.
+        unsafe { apart(self, kernel) }
+    }
+
+    #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         // SAFETY: the token proves that the CPU has AVX-512F.
         unsafe { _mm512_set1_ps(x) }

@@ -95,6 +95,12 @@ pub(crate) trait Simd: Copy {
         v
     }
 
+    /// Runs a kernel as a function of its own, with all registers for itself.
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) {
+        kernel.run(self);
+    }
+
     #[inline(always)]
     fn neg(self, a: Self::V) -> Self::V {
         self.sub(self.splat(-0.0), a)

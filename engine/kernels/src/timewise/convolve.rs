@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::each::{self, Unary};
-use super::{Rows, layer};
+use super::places::{Places, Rows};
+use super::window::Room;
 use crate::arithmetic::Add;
 use crate::simd::{LANES, Simd};
 
@@ -72,8 +73,8 @@ impl TapWeights {
     }
 }
 
-/// A convolution: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`. Where signals lie is said when it is
-/// run, by a list of rows; here are places in that list.
+/// A convolution: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`. What it reads and writes are places in
+/// a list.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// The weights.
@@ -88,13 +89,15 @@ pub struct Convolution {
     pub then: Option<Unary>,
     /// Where `y` is added as well, such as the sum of all heads.
     pub onto: Option<usize>,
+    /// Whether nobody looks at `y` but the next convolution in its step: then it need not be stored.
+    pub passed_on: bool,
 }
 
 /// Convolutions for a few frames at a time, one after the other: what one of them makes, a later one may read at the same
 /// frame, but not later, and none may change what one before it reads at another frame.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    convolutions: Vec<Convolution>,
+    pub(super) convolutions: Vec<Convolution>,
     /// Outputs of the widest group of all.
     widest: usize,
 }
@@ -113,22 +116,22 @@ impl Chain {
 
     /// Computes so many frames.
     #[inline(always)]
-    pub(super) fn run<S: Simd>(&self, s: S, rows: &[Rows], signals: &mut [f32], frames: usize) {
+    pub(super) fn run<S: Simd>(&self, s: S, places: Places<'_>, signals: &mut [f32], frames: usize) {
         // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
         // given, nothing outside the slices is read.
-        for Convolution { weights, taps, to, .. } in &self.convolutions {
-            debug_assert_eq!(rows[taps.clone()].iter().map(|tap| tap.channels).sum::<usize>(), weights.inputs);
-            debug_assert_eq!(rows[*to].channels, weights.outputs());
-        }
+        debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, to, .. }| {
+            let inputs: usize = taps.clone().map(|tap| places.rows(tap).channels).sum();
+            inputs == weights.inputs && places.rows(*to).channels == weights.outputs()
+        }));
         // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
         let most = [4, 2].into_iter().find(|vectors| vectors * self.widest <= sums_at_once::<S>()).unwrap_or(1);
         let (mut at, mut left) = (0, frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
             match vectors {
-                4 => self.all::<S, 4>(s, rows, signals, at),
-                2 => self.all::<S, 2>(s, rows, signals, at),
-                _ => self.all::<S, 1>(s, rows, signals, at),
+                4 => self.all::<S, 4>(s, places, signals, at),
+                2 => self.all::<S, 2>(s, places, signals, at),
+                _ => self.all::<S, 1>(s, places, signals, at),
             }
             at += vectors * LANES;
             left -= vectors;
@@ -137,22 +140,14 @@ impl Chain {
 
     /// All of them, F vectors from frame `at` on.
     #[inline(always)]
-    fn all<S: Simd, const F: usize>(&self, s: S, rows: &[Rows], signals: &mut [f32], at: usize) {
-        let mut chain = &self.convolutions[..];
-        while let [convolution, rest @ ..] = chain {
-            if let [second, behind @ ..] = rest
-                && layer::run::<S, F>(s, convolution, second, rows, signals, at)
-            {
-                chain = behind;
-                continue;
-            }
-            chain = rest;
+    fn all<S: Simd, const F: usize>(&self, s: S, places: Places<'_>, signals: &mut [f32], at: usize) {
+        for convolution in &self.convolutions {
             let all = &convolution.weights;
             let mut packed = 0;
             for &Group { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let mut group = Tile { convolution, rows, signals, at, first, weights };
+                let mut group = Tile { convolution, places, signals, at, first, weights };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -180,7 +175,7 @@ impl Chain {
                     _ => group.sum::<S, 1, 1, F>(s, 0),
                 }
             }
-            let here = |place: usize| Rows { start: rows[place].start + at, ..rows[place] };
+            let here = |place: usize| places.rows(place).from(at);
             let (to, onto) = (here(convolution.to), convolution.onto.map(here));
             match (convolution.then, onto) {
                 (Some(then), onto) => each::then(s, then, signals, to, onto, F * LANES),
@@ -194,7 +189,7 @@ impl Chain {
 /// Some frames of a group of outputs.
 pub(super) struct Tile<'a> {
     pub convolution: &'a Convolution,
-    pub rows: &'a [Rows],
+    pub places: Places<'a>,
     pub signals: &'a mut [f32],
     pub at: usize,
     /// The first output.
@@ -210,9 +205,9 @@ impl Tile<'_> {
         // More are never asked for, so there need not be code for them.
         if O * F <= sums_at_once::<S>() {
             let sums = self.sums::<S, W, O, F>(s, skip);
-            let to = self.rows[self.convolution.to];
+            let to = self.places.rows(self.convolution.to).from(self.at);
             for o in 0..O {
-                store(s, sums[o], self.signals, to, self.first + skip + o, self.at);
+                store(s, sums[o], self.signals, to, self.first + skip + o);
             }
         }
     }
@@ -220,45 +215,48 @@ impl Tile<'_> {
     /// What is to be stored, but for the activation.
     #[inline(always)]
     pub fn sums<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) -> [[S::V; F]; O] {
-        let Self { convolution: Convolution { weights: all, taps, add, .. }, rows, signals, at, first, weights } = self;
+        let Self { convolution: Convolution { weights: all, taps, add, .. }, places, signals, at, first, weights } =
+            self;
         let first = *first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
             sums[o] = [s.splat(all.bias[first + o]); F];
         }
+        let room = Room::<F>::of(signals);
         let mut left = weights.as_chunks::<W>().0;
-        for tap in &rows[taps.clone()] {
-            let mut row = tap.start + *at;
+        for tap in places.range(taps.clone()) {
             // Most taps have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
-            if tap.channels == W {
+            if tap.rows.channels == W {
                 let (together, rest) = left.split_first_chunk::<W>().expect("there are weights for each tap");
-                left = rest;
-                for weight in together {
-                    multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
-                    row += tap.stride;
+                let window = room.window::<W>(tap.rows(places.now).from(*at));
+                for k in 0..W {
+                    multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
                 }
+                left = rest;
                 continue;
             }
-            let (here, rest) = left.split_at(tap.channels);
-            left = rest;
-            let mut single = here;
+            let (mut single, rest) = left.split_at(tap.rows.channels);
+            let mut row = tap.rows(places.now).from(*at);
             // Others have twice as many: a loop that is none.
             while let Some((together, rest)) = single.split_first_chunk::<W>() {
-                for weight in together {
-                    multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
-                    row += tap.stride;
+                let window = room.window::<W>(row);
+                for k in 0..W {
+                    multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
                 }
+                row.start += W * row.stride;
                 single = rest;
             }
             for weight in single {
-                multiply_add(s, &signals[row..row + F * LANES], weight, skip, &mut sums);
-                row += tap.stride;
+                let x = room.window::<1>(row).load(s, signals, 0);
+                multiply_add(s, x, weight, skip, &mut sums);
+                row.start += row.stride;
             }
+            left = rest;
         }
         if let Some(add) = *add {
-            let add = rows[add];
+            let add = places.rows(add).from(*at);
             for o in 0..O {
-                let residual: [S::V; F] = load(s, signals, add, first + o, *at);
+                let residual: [S::V; F] = load(s, signals, add, first + o);
                 for f in 0..F {
                     sums[o][f] = s.add(residual[f], sums[o][f]);
                 }
@@ -273,10 +271,10 @@ pub(super) fn sums_at_once<S: Simd>() -> usize {
     if S::MANY_REGISTERS { 16 } else { 4 }
 }
 
-/// F vectors of one row, from frame `at` on.
+/// F vectors of one row.
 #[inline(always)]
-pub(super) fn load<S: Simd, const F: usize>(s: S, signals: &[f32], rows: Rows, channel: usize, at: usize) -> [S::V; F] {
-    let start = rows.start + channel * rows.stride + at;
+fn load<S: Simd, const F: usize>(s: S, signals: &[f32], rows: Rows, channel: usize) -> [S::V; F] {
+    let start = rows.start + channel * rows.stride;
     let x = signals[start..start + F * LANES].as_chunks().0;
     let mut values = [s.splat(0.0); F];
     for f in 0..F {
@@ -287,15 +285,8 @@ pub(super) fn load<S: Simd, const F: usize>(s: S, signals: &[f32], rows: Rows, c
 
 /// Stores what [`load`] loads.
 #[inline(always)]
-pub(super) fn store<S: Simd, const F: usize>(
-    s: S,
-    values: [S::V; F],
-    signals: &mut [f32],
-    rows: Rows,
-    channel: usize,
-    at: usize,
-) {
-    let start = rows.start + channel * rows.stride + at;
+fn store<S: Simd, const F: usize>(s: S, values: [S::V; F], signals: &mut [f32], rows: Rows, channel: usize) {
+    let start = rows.start + channel * rows.stride;
     let y = signals[start..start + F * LANES].as_chunks_mut().0;
     for f in 0..F {
         s.store(values[f], &mut y[f]);
@@ -306,20 +297,15 @@ pub(super) fn store<S: Simd, const F: usize>(
 #[inline(always)]
 fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
     s: S,
-    x: &[f32],
+    x: [S::V; F],
     weights: &[f32; W],
     skip: usize,
     sums: &mut [[S::V; F]; O],
 ) {
-    let x = x.as_chunks().0;
-    let mut values = [s.splat(0.0); F];
-    for f in 0..F {
-        values[f] = s.load(&x[f]);
-    }
     for o in 0..O {
         let weight = s.splat(weights[skip + o]);
         for f in 0..F {
-            sums[o][f] = s.fma(weight, values[f], sums[o][f]);
+            sums[o][f] = s.fma(weight, x[f], sums[o][f]);
         }
     }
 }

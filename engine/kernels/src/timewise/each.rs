@@ -1,6 +1,6 @@
 //! What happens at each frame alone.
 
-use super::Rows;
+use super::places::Rows;
 use crate::lanewise::Lanewise;
 use crate::simd::{LANES, Simd};
 use crate::{activation, arithmetic};

@@ -12,24 +12,18 @@
 mod convolve;
 mod each;
 mod layer;
+mod places;
 mod step;
+#[allow(unsafe_code)]
+mod window;
 
 pub use convolve::{Chain, Convolution, TapWeights};
 pub use each::{Binary, Unary};
+pub use layer::Layer;
+pub use places::{Place, Places, Rows};
 pub use step::Step;
 
 use crate::simd::LANES;
 
 /// Frames are computed in whole vectors of so many: a row has to have room for the next multiple of it.
 pub const FRAMES_OF_A_VECTOR: usize = LANES;
-
-/// Rows of one length, a fixed distance apart, in the slice that holds all signals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
-    /// Where the first frame of the first channel lies.
-    pub start: usize,
-    /// From one channel to the next.
-    pub stride: usize,
-    /// How many channels.
-    pub channels: usize,
-}

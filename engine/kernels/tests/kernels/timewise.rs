@@ -1,7 +1,7 @@
 //! Signals with time across the lanes, and recurrent layers at the rate of sound.
 
 use ondes_kernels::{
-    Binary, Cell, CellWeights, Chain, Convolution, FRAMES_OF_A_VECTOR, Kernels, Rows, Step, TapWeights, Unary,
+    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Places, Rows, Step, TapWeights, Unary,
 };
 
 use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
@@ -12,7 +12,13 @@ fn room(frames: usize) -> usize {
 }
 
 fn chain(convolutions: &[Convolution]) -> Step {
-    Step::Convolve(Chain::new(convolutions.to_vec()))
+    Step::convolve(convolutions.to_vec())
+}
+
+/// Runs steps on rows that stay where they are.
+fn run(kernels: Kernels, steps: &[Step], rows: &[Rows], signals: &mut [f32], frames: usize) {
+    let places: Vec<Place> = rows.iter().map(|&rows| Place { rows, signal: 0, delay: 0, round: 0 }).collect();
+    kernels.run_steps(steps, Places { list: &places, now: &[0] }, signals, frames);
 }
 
 /// A convolution of `inputs` rows, with a residual, an activation and a sum that it is added to.
@@ -32,8 +38,9 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     let taps = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
     // The residual lies where the result goes, as in a network that needs it no more.
     let then = Some(Unary::Tanh);
-    let convolution = Convolution { weights: packed, taps: 0..2, add: Some(2), to: 2, then, onto: Some(3) };
-    kernels.run_steps(&[chain(&[convolution])], &[taps[0], taps[1], to, onto], &mut signals, frames);
+    let convolution =
+        Convolution { weights: packed, taps: 0..2, add: Some(2), to: 2, then, onto: Some(3), passed_on: false };
+    run(kernels, &[chain(&[convolution])], &[taps[0], taps[1], to, onto], &mut signals, frames);
     let mut found = Vec::new();
     let mut expected = Vec::new();
     for output in 0..outputs {
@@ -76,13 +83,21 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
         let signals = noise.vec((2 * inputs + outputs) * stride, 1.0);
         let rows = [x, y, z];
         let both = [
-            Convolution { weights: first, taps: 0..1, add: None, to: 1, then: Some(Unary::Tanh), onto: None },
-            Convolution { weights: second, taps: 1..2, add: Some(0), to: 2, then: None, onto: None },
+            Convolution {
+                weights: first,
+                taps: 0..1,
+                add: None,
+                to: 1,
+                then: Some(Unary::Tanh),
+                onto: None,
+                passed_on: false,
+            },
+            Convolution { weights: second, taps: 1..2, add: Some(0), to: 2, then: None, onto: None, passed_on: false },
         ];
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
-            kernels.run_steps(&[chain(&both)], &rows, &mut together, frames);
-            kernels.run_steps(&[chain(&both[..1]), chain(&both[1..])], &rows, &mut apart, frames);
+            run(kernels, &[chain(&both)], &rows, &mut together, frames);
+            run(kernels, &[chain(&both[..1]), chain(&both[1..])], &rows, &mut apart, frames);
             for channel in 0..inputs {
                 let row = z.start + channel * stride..z.start + channel * stride + frames;
                 assert_same_bits(&together[row.clone()], &apart[row]);
@@ -106,21 +121,40 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
         let (wide, narrow) = (weights(2 * channels), weights(channels));
         let signals = noise.vec(5 * channels * stride, 1.0);
         let rows = [past, x, z, head, y];
-        let plain = Convolution { weights: wide, taps: 0..2, add: None, to: 2, then: None, onto: None };
-        let out = Convolution { weights: narrow, taps: 2..3, add: Some(1), to: 4, then: None, onto: None };
+        let plain =
+            Convolution { weights: wide, taps: 0..2, add: None, to: 2, then: None, onto: None, passed_on: false };
+        let out =
+            Convolution { weights: narrow, taps: 2..3, add: Some(1), to: 4, then: None, onto: None, passed_on: false };
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
             let layer = [Convolution { then: Some(then), onto: Some(3), ..plain.clone() }, out.clone()];
-            kernels.run_steps(&[chain(&layer)], &rows, &mut together, frames);
+            run(kernels, &[chain(&layer)], &rows, &mut together, frames);
             let steps = [
                 chain(std::slice::from_ref(&plain)),
                 Step::Unary { operation: then, at: 2 },
                 Step::Binary { operation: Binary::Add, x: 2, at: 3 },
                 chain(&layer[1..]),
             ];
-            kernels.run_steps(&steps, &rows, &mut apart, frames);
-            for row in (2 * channels..5 * channels).map(|row| row * stride..row * stride + frames) {
+            run(kernels, &steps, &rows, &mut apart, frames);
+            let of = |rows: std::ops::Range<usize>| rows.map(|row| row * stride..row * stride + frames);
+            for row in of(2 * channels..5 * channels) {
                 assert_same_bits(&together[row.clone()], &apart[row]);
+            }
+            // What nobody else looks at may be missing, but nothing else; and one layer may follow another.
+            let [first, second] = layer;
+            let passed = Convolution { passed_on: true, ..first };
+            let (mut alone, mut again) = (signals.clone(), together);
+            run(kernels, &[chain(&[passed.clone(), second.clone()])], &rows, &mut alone, frames);
+            for row in of(3 * channels..5 * channels) {
+                assert_same_bits(&alone[row.clone()], &again[row]);
+            }
+            let layer = [passed, second];
+            let next = [Convolution { taps: 3..5, ..layer[0].clone() }, Convolution { to: 1, ..layer[1].clone() }];
+            let mut both = signals.clone();
+            run(kernels, &[chain(&layer), chain(&next)], &rows, &mut both, frames);
+            run(kernels, &[chain(&next)], &rows, &mut again, frames);
+            for row in of(channels..2 * channels).chain(of(3 * channels..5 * channels)) {
+                assert_same_bits(&both[row.clone()], &again[row]);
             }
         }
     });
@@ -144,7 +178,7 @@ fn operations_at_each_frame_are_those_of_slices() {
         for (operation, slice) in operations {
             let mut signals = Noise::new(3).vec(2 + channels * stride, 4.0);
             let mut expected = signals.clone();
-            kernels.run_steps(&[Step::Unary { operation, at: 0 }], &[rows], &mut signals, frames);
+            run(kernels, &[Step::Unary { operation, at: 0 }], &[rows], &mut signals, frames);
             for channel in 0..channels {
                 let row = 2 + channel * stride..2 + channel * stride + frames;
                 slice(kernels, &mut expected[row.clone()]);
@@ -159,7 +193,7 @@ fn operations_at_each_frame_are_those_of_slices() {
             let mut signals = Noise::new(4).vec(2 + 2 * channels * stride, 4.0);
             let before = signals.clone();
             let x = Rows { start: 2 + channels * stride, ..rows };
-            kernels.run_steps(&[Step::Binary { operation, x: 1, at: 0 }], &[rows, x], &mut signals, frames);
+            run(kernels, &[Step::Binary { operation, x: 1, at: 0 }], &[rows, x], &mut signals, frames);
             for channel in 0..channels {
                 for frame in 0..frames {
                     let at = |rows: Rows| rows.start + channel * stride + frame;
@@ -176,9 +210,32 @@ fn operations_at_each_frame_are_those_of_slices() {
 fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
-    let convolution = Convolution { weights, taps: 0..1, add: None, to: 1, then: None, onto: None };
+    let convolution = Convolution { weights, taps: 0..1, add: None, to: 1, then: None, onto: None, passed_on: false };
     let rows = [Rows { start: 1, ..to }, to];
-    Kernels::detect().run_steps(&[chain(&[convolution])], &rows, &mut [0.0; 16], 16);
+    run(Kernels::detect(), &[chain(&[convolution])], &rows, &mut [0.0; 16], 16);
+}
+
+#[test]
+#[should_panic = "range end index"]
+fn rows_of_a_layer_beyond_the_slice() {
+    let weights = || TapWeights::new(3, &[0.0; 3], |_, _| 1.0);
+    let then = Some(Unary::Tanh);
+    let layer = [
+        Convolution { weights: weights(), taps: 0..1, add: None, to: 1, then, onto: None, passed_on: true },
+        Convolution { weights: weights(), taps: 1..2, add: None, to: 1, then: None, onto: None, passed_on: false },
+    ];
+    let rows = [Rows { start: 0, stride: usize::MAX / 2, channels: 3 }, Rows { start: 0, stride: 16, channels: 3 }];
+    run(Kernels::detect(), &[chain(&layer)], &rows, &mut [0.0; 48], 16);
+}
+
+#[test]
+fn what_is_late_comes_round() {
+    let rows = Rows { start: 100, stride: 10, channels: 1 };
+    let ring = |delay| Place { rows, signal: 1, delay, round: 8 };
+    let start = |place: Place, now: usize| place.rows(&[77, now]).start;
+    assert_eq!([0, 3, 5].map(|delay| start(ring(delay), 5)), [105, 102, 100]);
+    assert_eq!([6, 8].map(|delay| start(ring(delay), 5)), [107, 105]);
+    assert_eq!(start(Place { round: 0, ..ring(2) }, 5), 103);
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

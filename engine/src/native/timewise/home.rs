@@ -44,6 +44,11 @@ impl Home {
         first(self.reach)
     }
 
+    /// Whether anybody looks at more of it than the newest chunk.
+    pub fn has_past(&self) -> bool {
+        self.reach > 0
+    }
+
     /// Where the row of a channel begins.
     pub fn row(&self, channel: usize) -> usize {
         self.start + channel * self.stride

@@ -10,7 +10,7 @@ mod place;
 
 use home::CHUNK;
 use network::Network;
-use ondes_kernels::{Kernels, Rows};
+use ondes_kernels::{Kernels, Places};
 use place::View;
 
 use super::layers::{Io, Layer};
@@ -23,8 +23,6 @@ pub struct Timewise {
     streams: Vec<Stream>,
     /// All that a stream that begins has heard; none for silence of all time.
     settled: Option<Stream>,
-    /// Where that lies in the chunk at hand which the steps read and write.
-    rows: Vec<Rows>,
 }
 
 /// All signals of one stream.
@@ -61,22 +59,22 @@ impl Stream {
     }
 
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
-    fn run(&mut self, kernels: Kernels, network: &Network, rows: &mut [Rows], frames: usize) {
+    fn run(&mut self, kernels: Kernels, network: &Network, frames: usize) {
         let signals = &mut self.signals[self.start..];
         for View { home, .. } in &network.inputs {
             network.homes[*home].close(signals, self.now[*home], frames);
         }
-        rows.iter_mut().zip(&network.places).for_each(|(rows, place)| rows.start = place.start(&self.now));
+        let places = Places { list: &network.places, now: &self.now };
         let mut done = 0;
         for &(step, home) in &network.seams {
             let (now, home) = (self.now[home], &network.homes[home]);
             if home.is_open(now, frames) {
-                kernels.run_steps(&network.steps[done..=step], rows, signals, frames);
+                kernels.run_steps(&network.steps[done..=step], places, signals, frames);
                 home.close(signals, now, frames);
                 done = step + 1;
             }
         }
-        kernels.run_steps(&network.steps[done..], rows, signals, frames);
+        kernels.run_steps(&network.steps[done..], places, signals, frames);
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
@@ -91,15 +89,14 @@ impl Timewise {
     /// None where some of the method is not at the rate of sound, or has ops that are not made for this.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize) -> Option<Self> {
         let network = Network::new(method, shapes, weights)?;
-        let rows = network.rows.clone();
         let streams = (0..streams).map(|_| Stream::new(&network)).collect();
-        Some(Self { network, streams, settled: None, rows })
+        Some(Self { network, streams, settled: None })
     }
 }
 
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let Self { network, streams, rows: places, .. } = self;
+        let Self { network, streams, .. } = self;
         let output = network.output;
         let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
@@ -120,7 +117,7 @@ impl Layer for Timewise {
                         to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
                     }
                 }
-                stream.run(kernels, network, places, frames);
+                stream.run(kernels, network, frames);
                 let from = output.rows(&network.homes, &stream.now);
                 for channel in 0..output.channels {
                     let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];

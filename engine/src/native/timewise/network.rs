@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Binary, Chain, Convolution, Rows, Step, TapWeights, Unary};
+use ondes_kernels::{Binary, Convolution, Place, Step, TapWeights, Unary};
 
 use super::home::Home;
-use super::place::{Place, Places, Tap, View};
+use super::place::{List, Tap, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
 
@@ -24,6 +24,8 @@ struct Convolve {
     then: Option<Unary>,
     /// Where what comes out is added as well.
     onto: Option<View>,
+    /// Whether nobody looks at what comes out but the second of its pass.
+    passed_on: bool,
 }
 
 impl Convolve {
@@ -38,12 +40,12 @@ impl Convolve {
         self.taps.iter().all(|tap| tap.delay == 0 || !changed(tap))
     }
 
-    fn find(self, places: &mut Places) -> Convolution {
-        let Self { weights, taps, add, to, then, onto } = self;
-        let first = places.find(&taps);
-        let mut here = |view| places.find_here(view);
+    fn find(self, list: &mut List) -> Convolution {
+        let Self { weights, taps, add, to, then, onto, passed_on } = self;
+        let first = list.find(&taps);
+        let mut here = |view| list.find_here(view);
         let (to, add, onto) = (here(to), add.map(&mut here), onto.map(&mut here));
-        Convolution { weights, taps: first..first + taps.len(), add, to, then, onto }
+        Convolution { weights, taps: first..first + taps.len(), add, to, then, onto, passed_on }
     }
 }
 
@@ -84,23 +86,34 @@ impl Pass {
         self.convolutions().flat_map(Convolve::targets).chain(other)
     }
 
-    /// Whether it looks at a home or changes it.
-    fn touches(&self, home: usize) -> bool {
-        let taps =
-            self.convolutions().flat_map(|convolve| convolve.taps.iter().map(|tap| tap.view).chain(convolve.add));
-        let other = if let Self::Binary { x, .. } = *self { Some(x) } else { None };
-        taps.chain(other).chain(self.targets()).any(|view| view.home == home)
+    /// Whether it looks at a home.
+    fn reads(&self, home: usize) -> bool {
+        let convolved = self.convolutions().flat_map(|convolve| {
+            let Convolve { taps, add, onto, .. } = convolve;
+            taps.iter().map(|tap| tap.view).chain(*add).chain(*onto)
+        });
+        let others = match *self {
+            Self::Unary { at, .. } => [Some(at), None],
+            Self::Binary { operation: Binary::Copy, x, .. } => [Some(x), None],
+            Self::Binary { x, at, .. } => [Some(x), Some(at)],
+            Self::Convolve { .. } => [None, None],
+        };
+        convolved.chain(others.into_iter().flatten()).any(|view| view.home == home)
     }
 
-    fn find(self, places: &mut Places) -> Step {
+    /// Whether it looks at a home or changes it.
+    fn touches(&self, home: usize) -> bool {
+        self.reads(home) || self.targets().any(|view| view.home == home)
+    }
+
+    fn find(self, list: &mut List) -> Step {
         match self {
             Self::Convolve { first, second } => {
-                let chain = [Some(first), second].into_iter().flatten().map(|one| one.find(places)).collect();
-                Step::Convolve(Chain::new(chain))
+                Step::convolve([Some(first), second].into_iter().flatten().map(|one| one.find(list)).collect())
             }
-            Self::Unary { operation, at } => Step::Unary { operation, at: places.find_here(at) },
+            Self::Unary { operation, at } => Step::Unary { operation, at: list.find_here(at) },
             Self::Binary { operation, x, at } => {
-                Step::Binary { operation, x: places.find_here(x), at: places.find_here(at) }
+                Step::Binary { operation, x: list.find_here(x), at: list.find_here(at) }
             }
         }
     }
@@ -108,14 +121,12 @@ impl Pass {
 
 /// A method as steps.
 pub struct Network {
-    /// What they read and write are places in [`Network::rows`].
+    /// What they read and write is said by [`Network::places`].
     pub steps: Vec<Step>,
     /// The homes with a seam, each after a step that changes it, in the order of the steps.
     pub seams: Vec<(usize, usize)>,
     /// Where all steps find what they read and write.
     pub places: Vec<Place>,
-    /// The rows there, of which only the start changes.
-    pub rows: Vec<Rows>,
     pub homes: Vec<Home>,
     /// For each input port.
     pub inputs: Vec<View>,
@@ -208,7 +219,7 @@ impl Network {
 
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
-        self.steps.iter().map(|step| if let Step::Convolve(chain) = step { chain.bytes() } else { 0 }).sum()
+        self.steps.iter().map(Step::bytes).sum()
     }
 }
 
@@ -267,6 +278,8 @@ fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Optio
                         _ => others.push(value),
                     }
                 }
+                // What was made last comes last: by then the sum of all else is there.
+                parts.sort_by_key(|part| part.kernel);
                 match (parts.is_empty(), others.len()) {
                     (true, _) => works.push(Work::Fold { operation: Binary::Add, x: others, to }),
                     (false, 0 | 1) => works.push(Work::Convolve { parts, add: others.pop(), to }),
@@ -405,15 +418,16 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
             }
         }
     }
-    let passes = gather(gather(passes, join), pair);
+    let mut passes = gather(gather(passes, join), pair);
+    pass_on(&mut passes, &homes, view(shapes.shown[0]));
     let inputs = (0..ports).map(view).collect();
     let ring = |view: View| (homes[view.home].round > 0).then_some(view.home);
     let changed = passes.iter().enumerate().flat_map(|(step, pass)| pass.targets().map(move |view| (step, view)));
     let seams = changed.filter_map(|(step, view)| Some((step, ring(view)?))).collect();
-    let mut found = Places::default();
-    let steps = passes.into_iter().map(|pass| pass.find(&mut found)).collect();
-    let (places, rows) = found.at(&homes);
-    Network { steps, seams, places, rows, inputs, output: view(shapes.shown[0]), length, homes }
+    let mut list = List::default();
+    let steps = passes.into_iter().map(|pass| pass.find(&mut list)).collect();
+    let places = list.places(&homes);
+    Network { steps, seams, places, inputs, output: view(shapes.shown[0]), length, homes }
 }
 
 /// Makes a pass part of one before it, if nothing between them is in the way; else gives it back.
@@ -460,6 +474,18 @@ fn pair(before: &mut [Pass], pass: Pass) -> Option<Pass> {
     }
 }
 
+/// Finds out what need not be stored, since only the second convolution of a pass looks at what the first makes.
+fn pass_on(passes: &mut [Pass], homes: &[Home], output: View) {
+    for index in 0..passes.len() {
+        let (pass, later) = passes[index..].split_first_mut().expect("it is one of them");
+        let Pass::Convolve { first, second: Some(second) } = pass else { continue };
+        let View { home, .. } = first.to;
+        let next = later.iter().find(|pass| pass.touches(home));
+        let looked_at = next.map_or(output.home == home, |next| next.reads(home));
+        first.passed_on = !looked_at && !homes[home].has_past() && second.add.is_none_or(|add| add.home != home);
+    }
+}
+
 /// The passes that are left where each may become part of those before it.
 fn gather(passes: Vec<Pass>, into: impl Fn(&mut [Pass], Pass) -> Option<Pass>) -> Vec<Pass> {
     passes.into_iter().fold(Vec::new(), |mut gathered, pass| {
@@ -489,5 +515,5 @@ fn convolution(parts: &[Convolved<'_>], add: Option<View>, to: View, view: &impl
         let at = (output * group_inputs + channel % group_inputs) * part.kernel + tap;
         if inside { part.weight[at] } else { 0.0 }
     });
-    Convolve { weights, taps, add, to, then: None, onto: None }
+    Convolve { weights, taps, add, to, then: None, onto: None, passed_on: false }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ondes_kernels::Rows;
+use ondes_kernels::{Place, Rows};
 
 use super::home::Home;
 
@@ -33,43 +33,24 @@ pub struct Tap {
     pub delay: usize,
 }
 
-/// Where something lies from chunk to chunk: all that it takes to say so, since there are many of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    home: usize,
-    /// Of frame 0.
-    start: usize,
-    delay: usize,
-    /// Where the ring comes round.
-    round: usize,
-}
-
-impl Place {
-    pub fn new(Tap { view, delay }: Tap, homes: &[Home]) -> Self {
+impl Tap {
+    /// Where it lies from chunk to chunk.
+    fn place(self, homes: &[Home]) -> Place {
+        let Self { view, delay } = self;
         let home = &homes[view.home];
-        Self { home: view.home, start: view.rows_at(home, 0).start, delay, round: home.round }
-    }
-
-    /// Where its first row begins in the chunk at hand.
-    #[inline]
-    pub fn start(&self, now: &[usize]) -> usize {
-        // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
-        // at each tap at another time.
-        let frame = now[self.home] as isize - self.delay as isize;
-        let frame = frame + (self.round as isize & (frame >> (isize::BITS - 1)));
-        self.start + frame as usize
+        Place { rows: view.rows_at(home, 0), signal: view.home, delay, round: home.round }
     }
 }
 
-/// What steps read and write: one list, as short as it can be, since all of it moves on with each chunk.
+/// What steps read and write, in one list.
 #[derive(Default)]
-pub struct Places {
+pub struct List {
     taps: Vec<Tap>,
     /// Where each of them lies first.
     first: HashMap<Tap, usize>,
 }
 
-impl Places {
+impl List {
     /// Where these lie in the list, one after another.
     pub fn find(&mut self, taps: &[Tap]) -> usize {
         let known = taps.first().and_then(|tap| self.first.get(tap)).copied();
@@ -89,9 +70,8 @@ impl Places {
         self.find(&[Tap { view, delay: 0 }])
     }
 
-    /// Where they lie from chunk to chunk, and their rows, of which only the start changes.
-    pub fn at(&self, homes: &[Home]) -> (Vec<Place>, Vec<Rows>) {
-        let place = |&tap: &Tap| (Place::new(tap, homes), tap.view.rows_at(&homes[tap.view.home], 0));
-        self.taps.iter().map(place).unzip()
+    /// Where all of it lies from chunk to chunk.
+    pub fn places(&self, homes: &[Home]) -> Vec<Place> {
+        self.taps.iter().map(|tap| tap.place(homes)).collect()
     }
 }

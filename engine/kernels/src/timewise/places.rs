@@ -1,0 +1,72 @@
+//! Where signals lie, from chunk to chunk.
+
+use std::ops::Range;
+
+/// Rows of one length, a fixed distance apart, in the slice that holds all signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Where the first frame of the first channel lies.
+    pub start: usize,
+    /// From one channel to the next.
+    pub stride: usize,
+    /// How many channels.
+    pub channels: usize,
+}
+
+impl Rows {
+    /// The same from a later frame on.
+    #[inline(always)]
+    #[must_use]
+    pub fn from(self, frame: usize) -> Self {
+        Self { start: self.start + frame, ..self }
+    }
+}
+
+/// Part of a signal, some frames late: its signal moves on with each chunk, and comes round where it lies in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it would lie if the signal stood at frame 0 and there were no delay.
+    pub rows: Rows,
+    /// Which signal it is, of those that [`Places::now`] tells of.
+    pub signal: usize,
+    /// Frames that it is late.
+    pub delay: usize,
+    /// Frames after which the signal comes round; 0 where it does not.
+    pub round: usize,
+}
+
+impl Place {
+    /// Where it lies now.
+    #[inline(always)]
+    pub fn rows(&self, now: &[usize]) -> Rows {
+        // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
+        // at each tap at another time.
+        let frame = now[self.signal].wrapping_sub(self.delay);
+        let round = self.round & ((frame as isize >> (isize::BITS - 1)) as usize);
+        let frame = frame.wrapping_add(round);
+        Rows { start: self.rows.start.wrapping_add(frame), ..self.rows }
+    }
+}
+
+/// What steps read and write.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// All of it.
+    pub list: &'a [Place],
+    /// For each signal the frame at which the chunk at hand begins.
+    pub now: &'a [usize],
+}
+
+impl<'a> Places<'a> {
+    /// Where that of the list lies now.
+    #[inline(always)]
+    pub fn rows(self, place: usize) -> Rows {
+        self.list[place].rows(self.now)
+    }
+
+    /// Some of the list, one after another.
+    #[inline(always)]
+    pub(super) fn range(self, places: Range<usize>) -> &'a [Place] {
+        &self.list[places]
+    }
+}
