@@ -25,8 +25,8 @@
 //! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them; `quantise`,
 //! `byte_matrix` and `byte_matmul` do so with values and weights of eight bits. `oscillator`
 //! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `timewise` is for networks of few
-//! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd` and
-//! in `flush`.
+//! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd`, in
+//! `flush` and in `timewise/window`.
 
 #![deny(unsafe_code)]
 // Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.

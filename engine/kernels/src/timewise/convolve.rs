@@ -175,7 +175,7 @@ impl Chain {
                     _ => group.sum::<S, 1, 1, F>(s, 0),
                 }
             }
-            let here = |place: usize| places.rows(place).from(at);
+            let here = |place: usize| places.rows(place).skip(at);
             let (to, onto) = (here(convolution.to), convolution.onto.map(here));
             match (convolution.then, onto) {
                 (Some(then), onto) => each::then(s, then, signals, to, onto, F * LANES),
@@ -205,7 +205,7 @@ impl Tile<'_> {
         // More are never asked for, so there need not be code for them.
         if O * F <= sums_at_once::<S>() {
             let sums = self.sums::<S, W, O, F>(s, skip);
-            let to = self.places.rows(self.convolution.to).from(self.at);
+            let to = self.places.rows(self.convolution.to).skip(self.at);
             for o in 0..O {
                 store(s, sums[o], self.signals, to, self.first + skip + o);
             }
@@ -228,7 +228,7 @@ impl Tile<'_> {
             // Most taps have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
             if tap.rows.channels == W {
                 let (together, rest) = left.split_first_chunk::<W>().expect("there are weights for each tap");
-                let window = room.window::<W>(tap.rows(places.now).from(*at));
+                let window = room.window::<W>(tap.rows(places.now).skip(*at));
                 for k in 0..W {
                     multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
                 }
@@ -236,7 +236,7 @@ impl Tile<'_> {
                 continue;
             }
             let (mut single, rest) = left.split_at(tap.rows.channels);
-            let mut row = tap.rows(places.now).from(*at);
+            let mut row = tap.rows(places.now).skip(*at);
             // Others have twice as many: a loop that is none.
             while let Some((together, rest)) = single.split_first_chunk::<W>() {
                 let window = room.window::<W>(row);
@@ -254,7 +254,7 @@ impl Tile<'_> {
             left = rest;
         }
         if let Some(add) = *add {
-            let add = places.rows(add).from(*at);
+            let add = places.rows(add).skip(*at);
             for o in 0..O {
                 let residual: [S::V; F] = load(s, signals, add, first + o);
                 for f in 0..F {

@@ -111,7 +111,7 @@ impl<const W: usize> Pass<'_, W> {
         }
         let Self { first, second, places, ref mut signals, at } = *self;
         let room = Room::<F>::of(signals);
-        let window = |place| room.window::<W>(places.rows(place).from(at));
+        let window = |place| room.window::<W>(places.rows(place).skip(at));
         let tile = Tile { convolution: first, places, signals, at, first: 0, weights: &first.weights.weights };
         let mut z = tile.sums::<S, W, W, F>(s, 0);
         match first.then {
@@ -125,7 +125,7 @@ impl<const W: usize> Pass<'_, W> {
             }
         }
         // What the next layer waits for comes first.
-        let (to, add) = (window(second.to), second.add.map(|add| window(add)));
+        let (to, add) = (window(second.to), second.add.map(&window));
         let (weights, bias) = (&second.weights.weights.as_chunks::<W>().0[..W], &second.weights.bias[..W]);
         for o in 0..W {
             let mut sums = [s.splat(bias[o]); F];

@@ -5,6 +5,7 @@
 //! sums, held in registers while all taps are walked through once; each sum is one chain in the order of the weights.
 //!
 //! `convolve` has the sums, `each` what happens at each frame alone, `layer` both where channels are few, and `step` runs them.
+//! `places` says where a signal lies, and `window` looks at it.
 //!
 //! All signals of a network lie in one slice. What lies in the lanes beyond the last frame is computed along and never
 //! looked at, so a row has room for whole vectors ([`FRAMES_OF_A_VECTOR`]).

@@ -14,11 +14,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The same from a later frame on.
+    /// The same without so many frames at the beginning.
     #[inline(always)]
     #[must_use]
-    pub fn from(self, frame: usize) -> Self {
-        Self { start: self.start + frame, ..self }
+    pub fn skip(self, frames: usize) -> Self {
+        Self { start: self.start + frames, ..self }
     }
 }
 
