@@ -59,7 +59,7 @@ pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
 pub use timewise::{
-    Binary, Chain, Convolution, FRAMES_OF_A_VECTOR, Layer, Place, Places, Rows, Step, TapWeights, Unary,
+    Binary, Chain, Convolution, FRAMES_OF_A_VECTOR, Layer, Place, Places, Rows, Step, TapWeights, Taps, Unary,
 };
 
 use simd::bytes::{ByteKernel, ByteLevel};

@@ -1,7 +1,5 @@
 //! The convolution: a product of weights with taps, in tiles.
 
-use std::ops::Range;
-
 use super::each::{self, Unary};
 use super::places::{Places, Rows};
 use super::window::Room;
@@ -73,14 +71,30 @@ impl TapWeights {
     }
 }
 
+/// Some channels of a signal at some delays: for each of these all channels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taps {
+    /// The signal, as a place in the list.
+    pub place: usize,
+    /// In frames.
+    pub delays: Vec<usize>,
+}
+
+impl Taps {
+    /// Those of a 1×1 convolution.
+    pub fn now(place: usize) -> Self {
+        Self { place, delays: vec![0] }
+    }
+}
+
 /// A convolution: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`. What it reads and writes are places in
 /// a list.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// The weights.
     pub weights: TapWeights,
-    /// What is read, in the order of the weights: some channels of a signal at one delay each.
-    pub taps: Range<usize>,
+    /// What is read, in the order of the weights.
+    pub taps: Vec<Taps>,
     /// A residual.
     pub add: Option<usize>,
     /// Where `y` goes.
@@ -120,7 +134,7 @@ impl Chain {
         // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
         // given, nothing outside the slices is read.
         debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, to, .. }| {
-            let inputs: usize = taps.clone().map(|tap| places.rows(tap).channels).sum();
+            let inputs: usize = taps.iter().map(|taps| places.list[taps.place].rows.channels * taps.delays.len()).sum();
             inputs == weights.inputs && places.rows(*to).channels == weights.outputs()
         }));
         // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
@@ -224,34 +238,40 @@ impl Tile<'_> {
         }
         let room = Room::<F>::of(signals);
         let mut left = weights.as_chunks::<W>().0;
-        for tap in places.range(taps.clone()) {
-            // Most taps have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
-            if tap.rows.channels == W {
-                let (together, rest) = left.split_first_chunk::<W>().expect("there are weights for each tap");
-                let window = room.window::<W>(tap.rows(places.now).skip(*at));
-                for k in 0..W {
-                    multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
+        for Taps { place, delays } in taps {
+            let place = &places.list[*place];
+            let (now, channels) = (places.now[place.signal], place.rows.channels);
+            // Most signals have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
+            if channels == W {
+                let (here, rest) = left.split_at(delays.len() * W);
+                for (&delay, together) in delays.iter().zip(here.as_chunks::<W>().0) {
+                    let window = room.window::<W>(place.before(now, delay).skip(*at));
+                    for k in 0..W {
+                        multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
+                    }
                 }
                 left = rest;
                 continue;
             }
-            let (mut single, rest) = left.split_at(tap.rows.channels);
-            let mut row = tap.rows(places.now).skip(*at);
-            // Others have twice as many: a loop that is none.
-            while let Some((together, rest)) = single.split_first_chunk::<W>() {
-                let window = room.window::<W>(row);
-                for k in 0..W {
-                    multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
+            for &delay in delays {
+                let (mut single, rest) = left.split_at(channels);
+                let mut row = place.before(now, delay).skip(*at);
+                // Others have twice as many: a loop that is none.
+                while let Some((together, rest)) = single.split_first_chunk::<W>() {
+                    let window = room.window::<W>(row);
+                    for k in 0..W {
+                        multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
+                    }
+                    row.start += W * row.stride;
+                    single = rest;
                 }
-                row.start += W * row.stride;
-                single = rest;
+                for weight in single {
+                    let x = room.window::<1>(row).load(s, signals, 0);
+                    multiply_add(s, x, weight, skip, &mut sums);
+                    row.start += row.stride;
+                }
+                left = rest;
             }
-            for weight in single {
-                let x = room.window::<1>(row).load(s, signals, 0);
-                multiply_add(s, x, weight, skip, &mut sums);
-                row.start += row.stride;
-            }
-            left = rest;
         }
         if let Some(add) = *add {
             let add = places.rows(add).skip(*at);

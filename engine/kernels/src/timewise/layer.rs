@@ -2,7 +2,7 @@
 //! channels are few, it is that way which a layer waits for. For the same reason layers of one width run in a loop of their own,
 //! which has all registers for itself.
 
-use super::convolve::{Chain, Convolution, Tile, sums_at_once};
+use super::convolve::{Chain, Convolution, Taps, Tile, sums_at_once};
 use super::each::Unary;
 use super::places::Places;
 use super::step::Step;
@@ -29,7 +29,7 @@ impl Layer {
         let width = first.weights.outputs();
         let follows = matches!(width, 2 | 3 | 4 | 6 | 8)
             && [first, second].iter().all(|one| one.weights.widest == width && one.weights.outputs() == width)
-            && second.taps == (first.to..first.to + 1)
+            && second.taps == [Taps::now(first.to)]
             && first.onto != Some(first.to)
             && matches!(first.then, Some(Unary::Tanh | Unary::LeakyRelu { .. }))
             && second.then.is_none()

@@ -18,7 +18,7 @@ mod step;
 #[allow(unsafe_code)]
 mod window;
 
-pub use convolve::{Chain, Convolution, TapWeights};
+pub use convolve::{Chain, Convolution, TapWeights, Taps};
 pub use each::{Binary, Unary};
 pub use layer::Layer;
 pub use places::{Place, Places, Rows};

@@ -1,7 +1,5 @@
 //! Where signals lie, from chunk to chunk.
 
-use std::ops::Range;
-
 /// Rows of one length, a fixed distance apart, in the slice that holds all signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
@@ -22,29 +20,26 @@ impl Rows {
     }
 }
 
-/// Part of a signal, some frames late: its signal moves on with each chunk, and comes round where it lies in a ring.
+/// Part of a signal, which moves on with each chunk and comes round where it lies in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it would lie if the signal stood at frame 0 and there were no delay.
+    /// Where it would lie if the signal stood at frame 0.
     pub rows: Rows,
     /// Which signal it is, of those that [`Places::now`] tells of.
     pub signal: usize,
-    /// Frames that it is late.
-    pub delay: usize,
     /// Frames after which the signal comes round; 0 where it does not.
     pub round: usize,
 }
 
 impl Place {
-    /// Where it lies now.
+    /// Where it lies `delay` frames before the frame at which its signal stands `now`.
     #[inline(always)]
-    pub fn rows(&self, now: &[usize]) -> Rows {
+    pub fn before(&self, now: usize, delay: usize) -> Rows {
         // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
         // at each tap at another time.
-        let frame = now[self.signal].wrapping_sub(self.delay);
+        let frame = now.wrapping_sub(delay);
         let round = self.round & ((frame as isize >> (isize::BITS - 1)) as usize);
-        let frame = frame.wrapping_add(round);
-        Rows { start: self.rows.start.wrapping_add(frame), ..self.rows }
+        Rows { start: self.rows.start.wrapping_add(frame).wrapping_add(round), ..self.rows }
     }
 }
 
@@ -57,16 +52,11 @@ pub struct Places<'a> {
     pub now: &'a [usize],
 }
 
-impl<'a> Places<'a> {
+impl Places<'_> {
     /// Where that of the list lies now.
     #[inline(always)]
     pub fn rows(self, place: usize) -> Rows {
-        self.list[place].rows(self.now)
-    }
-
-    /// Some of the list, one after another.
-    #[inline(always)]
-    pub(super) fn range(self, places: Range<usize>) -> &'a [Place] {
-        &self.list[places]
+        let place = &self.list[place];
+        place.before(self.now[place.signal], 0)
     }
 }

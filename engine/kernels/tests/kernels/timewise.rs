@@ -1,7 +1,10 @@
 //! Signals with time across the lanes, and recurrent layers at the rate of sound.
 
+use std::ops::Range;
+
 use ondes_kernels::{
-    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Places, Rows, Step, TapWeights, Unary,
+    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Places, Rows, Step, TapWeights, Taps,
+    Unary,
 };
 
 use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
@@ -15,9 +18,14 @@ fn chain(convolutions: &[Convolution]) -> Step {
     Step::convolve(convolutions.to_vec())
 }
 
+/// What is read at no delay.
+fn taps(places: Range<usize>) -> Vec<Taps> {
+    places.map(Taps::now).collect()
+}
+
 /// Runs steps on rows that stay where they are.
 fn run(kernels: Kernels, steps: &[Step], rows: &[Rows], signals: &mut [f32], frames: usize) {
-    let places: Vec<Place> = rows.iter().map(|&rows| Place { rows, signal: 0, delay: 0, round: 0 }).collect();
+    let places: Vec<Place> = rows.iter().map(|&rows| Place { rows, signal: 0, round: 0 }).collect();
     kernels.run_steps(steps, Places { list: &places, now: &[0] }, signals, frames);
 }
 
@@ -35,12 +43,12 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     let before = signals.clone();
     // Two signals.
     let some = inputs / 2;
-    let taps = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
+    let parts = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
     // The residual lies where the result goes, as in a network that needs it no more.
     let then = Some(Unary::Tanh);
     let convolution =
-        Convolution { weights: packed, taps: 0..2, add: Some(2), to: 2, then, onto: Some(3), passed_on: false };
-    run(kernels, &[chain(&[convolution])], &[taps[0], taps[1], to, onto], &mut signals, frames);
+        Convolution { weights: packed, taps: taps(0..2), add: Some(2), to: 2, then, onto: Some(3), passed_on: false };
+    run(kernels, &[chain(&[convolution])], &[parts[0], parts[1], to, onto], &mut signals, frames);
     let mut found = Vec::new();
     let mut expected = Vec::new();
     for output in 0..outputs {
@@ -85,14 +93,22 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
         let both = [
             Convolution {
                 weights: first,
-                taps: 0..1,
+                taps: taps(0..1),
                 add: None,
                 to: 1,
                 then: Some(Unary::Tanh),
                 onto: None,
                 passed_on: false,
             },
-            Convolution { weights: second, taps: 1..2, add: Some(0), to: 2, then: None, onto: None, passed_on: false },
+            Convolution {
+                weights: second,
+                taps: taps(1..2),
+                add: Some(0),
+                to: 2,
+                then: None,
+                onto: None,
+                passed_on: false,
+            },
         ];
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
@@ -122,9 +138,16 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
         let signals = noise.vec(5 * channels * stride, 1.0);
         let rows = [past, x, z, head, y];
         let plain =
-            Convolution { weights: wide, taps: 0..2, add: None, to: 2, then: None, onto: None, passed_on: false };
-        let out =
-            Convolution { weights: narrow, taps: 2..3, add: Some(1), to: 4, then: None, onto: None, passed_on: false };
+            Convolution { weights: wide, taps: taps(0..2), add: None, to: 2, then: None, onto: None, passed_on: false };
+        let out = Convolution {
+            weights: narrow,
+            taps: taps(2..3),
+            add: Some(1),
+            to: 4,
+            then: None,
+            onto: None,
+            passed_on: false,
+        };
         for kernels in Kernels::available() {
             let (mut together, mut apart) = (signals.clone(), signals.clone());
             let layer = [Convolution { then: Some(then), onto: Some(3), ..plain.clone() }, out.clone()];
@@ -136,7 +159,7 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
                 chain(&layer[1..]),
             ];
             run(kernels, &steps, &rows, &mut apart, frames);
-            let of = |rows: std::ops::Range<usize>| rows.map(|row| row * stride..row * stride + frames);
+            let of = |rows: Range<usize>| rows.map(|row| row * stride..row * stride + frames);
             for row in of(2 * channels..5 * channels) {
                 assert_same_bits(&together[row.clone()], &apart[row]);
             }
@@ -149,7 +172,8 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
                 assert_same_bits(&alone[row.clone()], &again[row]);
             }
             let layer = [passed, second];
-            let next = [Convolution { taps: 3..5, ..layer[0].clone() }, Convolution { to: 1, ..layer[1].clone() }];
+            let next =
+                [Convolution { taps: taps(3..5), ..layer[0].clone() }, Convolution { to: 1, ..layer[1].clone() }];
             let mut both = signals.clone();
             run(kernels, &[chain(&layer), chain(&next)], &rows, &mut both, frames);
             run(kernels, &[chain(&next)], &rows, &mut again, frames);
@@ -210,7 +234,8 @@ fn operations_at_each_frame_are_those_of_slices() {
 fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
-    let convolution = Convolution { weights, taps: 0..1, add: None, to: 1, then: None, onto: None, passed_on: false };
+    let convolution =
+        Convolution { weights, taps: taps(0..1), add: None, to: 1, then: None, onto: None, passed_on: false };
     let rows = [Rows { start: 1, ..to }, to];
     run(Kernels::detect(), &[chain(&[convolution])], &rows, &mut [0.0; 16], 16);
 }
@@ -221,8 +246,16 @@ fn rows_of_a_layer_beyond_the_slice() {
     let weights = || TapWeights::new(3, &[0.0; 3], |_, _| 1.0);
     let then = Some(Unary::Tanh);
     let layer = [
-        Convolution { weights: weights(), taps: 0..1, add: None, to: 1, then, onto: None, passed_on: true },
-        Convolution { weights: weights(), taps: 1..2, add: None, to: 1, then: None, onto: None, passed_on: false },
+        Convolution { weights: weights(), taps: taps(0..1), add: None, to: 1, then, onto: None, passed_on: true },
+        Convolution {
+            weights: weights(),
+            taps: taps(1..2),
+            add: None,
+            to: 1,
+            then: None,
+            onto: None,
+            passed_on: false,
+        },
     ];
     let rows = [Rows { start: 0, stride: usize::MAX / 2, channels: 3 }, Rows { start: 0, stride: 16, channels: 3 }];
     run(Kernels::detect(), &[chain(&layer)], &rows, &mut [0.0; 48], 16);
@@ -231,11 +264,10 @@ fn rows_of_a_layer_beyond_the_slice() {
 #[test]
 fn what_is_late_comes_round() {
     let rows = Rows { start: 100, stride: 10, channels: 1 };
-    let ring = |delay| Place { rows, signal: 1, delay, round: 8 };
-    let start = |place: Place, now: usize| place.rows(&[77, now]).start;
-    assert_eq!([0, 3, 5].map(|delay| start(ring(delay), 5)), [105, 102, 100]);
-    assert_eq!([6, 8].map(|delay| start(ring(delay), 5)), [107, 105]);
-    assert_eq!(start(Place { round: 0, ..ring(2) }, 5), 103);
+    let ring = Place { rows, signal: 0, round: 8 };
+    let start = |place: Place, delay: usize| place.before(5, delay).start;
+    assert_eq!([0, 3, 5, 6, 8].map(|delay| start(ring, delay)), [105, 102, 100, 107, 105]);
+    assert_eq!(start(Place { round: 0, ..ring }, 2), 103);
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

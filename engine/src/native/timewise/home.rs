@@ -19,14 +19,15 @@ pub struct Home {
     pub stride: usize,
 }
 
-/// Chunks before a short past is moved to the front.
+/// Chunks before a short past is moved to the front; and chunks that a ring has beside its past, since its seam costs as much
+/// each time round.
 const CHUNKS: usize = 4;
 
 impl Home {
     pub fn new(start: usize, channels: usize, reach: usize) -> Self {
         let line = FRAMES_OF_A_VECTOR;
         // A past is moved as a whole, all at one time: that must not be long.
-        let round = if reach > CHUNK { (reach + CHUNK).next_multiple_of(CHUNK) } else { 0 };
+        let round = if reach > CHUNK { (reach + CHUNKS * CHUNK).next_multiple_of(CHUNK) } else { 0 };
         let chunks = if reach == 0 { 1 } else { CHUNKS };
         let frames = if round > 0 { round + CHUNK } else { first(reach) + chunks * CHUNK };
         // An odd number of cache lines: equal frames of all channels must not fall into one set of the cache.

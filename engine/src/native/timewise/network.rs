@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Binary, Convolution, Place, Step, TapWeights, Unary};
+use ondes_kernels::{Binary, Convolution, Place, Step, TapWeights, Taps, Unary};
 
 use super::home::Home;
-use super::place::{List, Tap, View};
+use super::place::{List, Looked, View};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
 
@@ -17,7 +17,7 @@ use crate::model::{Method, Op, Weights};
 struct Convolve {
     weights: TapWeights,
     /// What is read, in the order of the weights.
-    taps: Vec<Tap>,
+    taps: Vec<Looked>,
     add: Option<View>,
     to: View,
     /// An activation of what comes out.
@@ -36,16 +36,16 @@ impl Convolve {
 
     /// Whether it reads nothing that the other one changes but at the same frame.
     fn reads_along(&self, other: &Self) -> bool {
-        let changed = |tap: &Tap| other.targets().any(|view| view.home == tap.view.home);
-        self.taps.iter().all(|tap| tap.delay == 0 || !changed(tap))
+        let changed = |looked: &Looked| other.targets().any(|view| view.home == looked.view.home);
+        self.taps.iter().all(|looked| looked.delays == [0] || !changed(looked))
     }
 
     fn find(self, list: &mut List) -> Convolution {
         let Self { weights, taps, add, to, then, onto, passed_on } = self;
-        let first = list.find(&taps);
-        let mut here = |view| list.find_here(view);
-        let (to, add, onto) = (here(to), add.map(&mut here), onto.map(&mut here));
-        Convolution { weights, taps: first..first + taps.len(), add, to, then, onto, passed_on }
+        let mut find = |view| list.find(view);
+        let taps = taps.into_iter().map(|Looked { view, delays }| Taps { place: find(view), delays }).collect();
+        let (to, add, onto) = (find(to), add.map(&mut find), onto.map(&mut find));
+        Convolution { weights, taps, add, to, then, onto, passed_on }
     }
 }
 
@@ -90,7 +90,7 @@ impl Pass {
     fn reads(&self, home: usize) -> bool {
         let convolved = self.convolutions().flat_map(|convolve| {
             let Convolve { taps, add, onto, .. } = convolve;
-            taps.iter().map(|tap| tap.view).chain(*add).chain(*onto)
+            taps.iter().map(|looked| looked.view).chain(*add).chain(*onto)
         });
         let others = match *self {
             Self::Unary { at, .. } => [Some(at), None],
@@ -111,9 +111,9 @@ impl Pass {
             Self::Convolve { first, second } => {
                 Step::convolve([Some(first), second].into_iter().flatten().map(|one| one.find(list)).collect())
             }
-            Self::Unary { operation, at } => Step::Unary { operation, at: list.find_here(at) },
+            Self::Unary { operation, at } => Step::Unary { operation, at: list.find(at) },
             Self::Binary { operation, x, at } => {
-                Step::Binary { operation, x: list.find_here(x), at: list.find_here(at) }
+                Step::Binary { operation, x: list.find(x), at: list.find(at) }
             }
         }
     }
@@ -450,7 +450,7 @@ fn join(before: &mut [Pass], pass: Pass) -> Option<Pass> {
             if let Some(Pass::Convolve { first, second: None }) = made
                 && let Convolve { to, onto: onto @ None, taps, .. } = &mut **first
                 && *to == x
-                && taps.iter().all(|tap| tap.view.home != at.home)
+                && taps.iter().all(|looked| looked.view.home != at.home)
             {
                 *onto = Some(at);
                 return None;
@@ -502,8 +502,8 @@ fn convolution(parts: &[Convolved<'_>], add: Option<View>, to: View, view: &impl
     let mut inputs = Vec::new();
     for part in parts {
         let view = view(part.value);
+        taps.push(Looked { view, delays: (0..part.kernel).rev().map(|tap| tap * part.dilation).collect() });
         for tap in 0..part.kernel {
-            taps.push(Tap { view, delay: (part.kernel - 1 - tap) * part.dilation });
             inputs.extend((0..part.inputs).map(|channel| (part, tap, channel)));
         }
     }

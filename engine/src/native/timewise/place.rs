@@ -26,52 +26,36 @@ impl View {
     }
 }
 
-/// What is read so many frames late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tap {
+/// A signal that is looked at, at some delays in frames.
+#[derive(Clone, Debug)]
+pub struct Looked {
     pub view: View,
-    pub delay: usize,
-}
-
-impl Tap {
-    /// Where it lies from chunk to chunk.
-    fn place(self, homes: &[Home]) -> Place {
-        let Self { view, delay } = self;
-        let home = &homes[view.home];
-        Place { rows: view.rows_at(home, 0), signal: view.home, delay, round: home.round }
-    }
+    pub delays: Vec<usize>,
 }
 
 /// What steps read and write, in one list.
 #[derive(Default)]
 pub struct List {
-    taps: Vec<Tap>,
-    /// Where each of them lies first.
-    first: HashMap<Tap, usize>,
+    views: Vec<View>,
+    /// Where each of them lies in it.
+    found: HashMap<View, usize>,
 }
 
 impl List {
-    /// Where these lie in the list, one after another.
-    pub fn find(&mut self, taps: &[Tap]) -> usize {
-        let known = taps.first().and_then(|tap| self.first.get(tap)).copied();
-        if let Some(first) = known.filter(|&first| self.taps[first..].starts_with(taps)) {
-            return first;
-        }
-        let first = self.taps.len();
-        self.taps.extend_from_slice(taps);
-        for (index, &tap) in taps.iter().enumerate() {
-            self.first.entry(tap).or_insert(first + index);
-        }
-        first
-    }
-
-    /// Where that lies in it, as it is in the chunk at hand.
-    pub fn find_here(&mut self, view: View) -> usize {
-        self.find(&[Tap { view, delay: 0 }])
+    /// Where that lies in the list.
+    pub fn find(&mut self, view: View) -> usize {
+        *self.found.entry(view).or_insert_with(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        })
     }
 
     /// Where all of it lies from chunk to chunk.
     pub fn places(&self, homes: &[Home]) -> Vec<Place> {
-        self.taps.iter().map(|tap| tap.place(homes)).collect()
+        let place = |view: &View| {
+            let home = &homes[view.home];
+            Place { rows: view.rows_at(home, 0), signal: view.home, round: home.round }
+        };
+        self.views.iter().map(place).collect()
     }
 }
