@@ -107,8 +107,7 @@ pub struct Convolution {
     pub passed_on: bool,
 }
 
-/// Convolutions for a few frames at a time, one after the other: what one of them makes, a later one may read at the same
-/// frame, but not later, and none may change what one before it reads at another frame.
+/// The convolutions of a step: [`Step::convolve`](super::Step::convolve).
 #[derive(Clone, Debug)]
 pub struct Chain {
     pub(super) convolutions: Vec<Convolution>,
@@ -118,7 +117,7 @@ pub struct Chain {
 
 impl Chain {
     /// These, in their order.
-    pub fn new(convolutions: Vec<Convolution>) -> Self {
+    pub(super) fn new(convolutions: Vec<Convolution>) -> Self {
         let widest = convolutions.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
         Self { convolutions, widest }
     }

@@ -1,5 +1,5 @@
-//! Rows that are looked at once more for each weight, but only once to see that they are there: where channels are few, looking
-//! each time would take longer than the sums do.
+//! Rows of which it is seen once that they lie in the slice: where channels are few, seeing to it for each weight would take longer
+//! than the sums do.
 
 use super::places::Rows;
 use crate::simd::{Array, LANES, Simd};

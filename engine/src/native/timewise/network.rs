@@ -112,9 +112,7 @@ impl Pass {
                 Step::convolve([Some(first), second].into_iter().flatten().map(|one| one.find(list)).collect())
             }
             Self::Unary { operation, at } => Step::Unary { operation, at: list.find(at) },
-            Self::Binary { operation, x, at } => {
-                Step::Binary { operation, x: list.find(x), at: list.find(at) }
-            }
+            Self::Binary { operation, x, at } => Step::Binary { operation, x: list.find(x), at: list.find(at) },
         }
     }
 }
