@@ -175,14 +175,18 @@ fn main() {
         ("lstm 1x40", || lstm(40)),
         ("conv stack", stack),
     ];
-    // Names, or parts of them, pick models.
-    let picked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    // Names, or parts of them, pick models; numbers pick blocks.
+    let arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let (numbers, picked): (Vec<String>, Vec<String>) =
+        arguments.partition(|argument| argument.parse::<usize>().is_ok());
+    let blocks: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
+    let blocks = if blocks.is_empty() { vec![32, 64, 128, 512] } else { blocks };
     for (name, make) in
         models.into_iter().filter(|(name, _)| picked.is_empty() || picked.iter().any(|p| name.contains(p)))
     {
         let model = make();
         let work = model.method("forward").expect("it has one").multiply_adds_per_second(1);
-        for block in [32, 64, 128, 512] {
+        for &block in &blocks {
             let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, block).expect("it fits");
             let mut times = Vec::new();
             let mut phase = 0.0_f32;

@@ -58,9 +58,7 @@ pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
-pub use timewise::{
-    Binary, Chain, Convolution, FRAMES_OF_A_VECTOR, Layer, Place, Places, Rows, Step, TapWeights, Taps, Unary,
-};
+pub use timewise::{Binary, Convolution, FRAMES_OF_A_VECTOR, Place, Rows, Step, Steps, TapWeights, Taps, Unary};
 
 use simd::bytes::{ByteKernel, ByteLevel};
 use simd::{Kernel, Level};

@@ -1,13 +1,16 @@
 //! The convolution: a product of weights with taps, in tiles.
 
 use super::each::{self, Unary};
-use super::places::{Places, Rows};
-use super::window::Room;
+use super::places::Places;
+use super::window::{Past, Signals, Window};
 use crate::arithmetic::Add;
 use crate::simd::{LANES, Simd};
 
 /// Most outputs of a tile: their weights for one input lie side by side.
 const WIDTH: usize = 8;
+
+/// Sums of which a single output is made.
+const CHAINS: usize = 4;
 
 /// Weights of a [`Convolution`], packed once and then only read.
 #[derive(Clone, Debug)]
@@ -107,18 +110,22 @@ pub struct Convolution {
     pub passed_on: bool,
 }
 
-/// The convolutions of a step: [`Step::convolve`](super::Step::convolve).
+/// The convolutions of a step: [`Step::Convolve`](super::Step::Convolve).
 #[derive(Clone, Debug)]
-pub struct Chain {
-    pub(super) convolutions: Vec<Convolution>,
-    /// Outputs of the widest group of all.
+pub(super) struct Chain {
+    convolutions: Vec<Convolution>,
+    /// Sums of the widest group of all.
     widest: usize,
 }
 
 impl Chain {
     /// These, in their order.
-    pub(super) fn new(convolutions: Vec<Convolution>) -> Self {
-        let widest = convolutions.iter().map(|convolution| convolution.weights.widest).max().unwrap_or(WIDTH);
+    pub fn new(convolutions: Vec<Convolution>) -> Self {
+        let sums = |convolution: &Convolution| match convolution.weights.widest {
+            1 => CHAINS,
+            widest => widest,
+        };
+        let widest = convolutions.iter().map(sums).max().unwrap_or(WIDTH);
         Self { convolutions, widest }
     }
 
@@ -129,7 +136,7 @@ impl Chain {
 
     /// Computes so many frames.
     #[inline(always)]
-    pub(super) fn run<S: Simd>(&self, s: S, places: Places<'_>, signals: &mut [f32], frames: usize) {
+    pub fn run<S: Simd>(&self, s: S, places: Places<'_>, signals: &mut [f32], frames: usize) {
         // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
         // given, nothing outside the slices is read.
         debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, to, .. }| {
@@ -149,6 +156,12 @@ impl Chain {
             at += vectors * LANES;
             left -= vectors;
         }
+        for Convolution { to, onto, .. } in &self.convolutions {
+            places.close(*to, signals, frames);
+            if let Some(onto) = *onto {
+                places.close(onto, signals, frames);
+            }
+        }
     }
 
     /// All of them, F vectors from frame `at` on.
@@ -160,7 +173,7 @@ impl Chain {
             for &Group { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let mut group = Tile { convolution, places, signals, at, first, weights };
+                let group = Tile { convolution, places, signals: Signals::of(signals), at, first, weights };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -185,7 +198,7 @@ impl Chain {
                     (4, _) => group.sum::<S, 4, 4, F>(s, 0),
                     (3, _) => group.sum::<S, 3, 3, F>(s, 0),
                     (2, _) => group.sum::<S, 2, 2, F>(s, 0),
-                    _ => group.sum::<S, 1, 1, F>(s, 0),
+                    _ => group.sum_one::<S, F>(s),
                 }
             }
             let here = |place: usize| places.rows(place).skip(at);
@@ -200,88 +213,126 @@ impl Chain {
 }
 
 /// Some frames of a group of outputs.
-pub(super) struct Tile<'a> {
-    pub convolution: &'a Convolution,
-    pub places: Places<'a>,
-    pub signals: &'a mut [f32],
-    pub at: usize,
+struct Tile<'a> {
+    convolution: &'a Convolution,
+    places: Places<'a>,
+    signals: Signals<'a>,
+    at: usize,
     /// The first output.
-    pub first: usize,
+    first: usize,
     /// Those of the group.
-    pub weights: &'a [f32],
+    weights: &'a [f32],
 }
 
-impl Tile<'_> {
-    /// Outputs `skip..skip + O` of a group of `W`, F vectors.
+impl<'a> Tile<'a> {
+    /// Channels of a place from one on.
     #[inline(always)]
-    fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&mut self, s: S, skip: usize) {
-        // More are never asked for, so there need not be code for them.
-        if O * F <= sums_at_once::<S>() {
-            let sums = self.sums::<S, W, O, F>(s, skip);
-            let to = self.places.rows(self.convolution.to).skip(self.at);
-            for o in 0..O {
-                store(s, sums[o], self.signals, to, self.first + skip + o);
-            }
-        }
+    fn window<const O: usize, const F: usize>(&self, place: usize, channel: usize) -> Window<'a, O, F> {
+        let (place, now) = self.places.get(place);
+        self.signals.window(place, channel, now, self.at)
     }
 
-    /// What is to be stored, but for the activation.
+    /// Outputs `skip..skip + O` of a group of `W`, F vectors.
     #[inline(always)]
-    pub fn sums<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) -> [[S::V; F]; O] {
-        let Self { convolution: Convolution { weights: all, taps, add, .. }, places, signals, at, first, weights } =
-            self;
-        let first = *first + skip;
+    fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) {
+        // More are never asked for, so there need not be code for them.
+        if O * F > sums_at_once::<S>() {
+            return;
+        }
+        let Self { convolution: Convolution { weights: all, taps, .. }, places, signals, at, first, weights } = *self;
+        let first = first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
             sums[o] = [s.splat(all.bias[first + o]); F];
         }
-        let room = Room::<F>::of(signals);
         let mut left = weights.as_chunks::<W>().0;
         for Taps { place, delays } in taps {
-            let place = &places.list[*place];
-            let (now, channels) = (places.now[place.signal], place.rows.channels);
+            let (place, now) = places.get(*place);
+            let channels = place.rows.channels;
+            let (here, rest) = left.split_at(delays.len() * channels);
+            left = rest;
             // Most signals have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
             if channels == W {
-                let (here, rest) = left.split_at(delays.len() * W);
-                for (&delay, together) in delays.iter().zip(here.as_chunks::<W>().0) {
-                    let window = room.window::<W>(place.before(now, delay).skip(*at));
-                    for k in 0..W {
-                        multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
-                    }
-                }
-                left = rest;
+                sums = add_taps(s, signals.past(place, 0, now, at), delays, here, skip, sums);
                 continue;
             }
-            for &delay in delays {
-                let (mut single, rest) = left.split_at(channels);
-                let mut row = place.before(now, delay).skip(*at);
+            for (&delay, mut single) in delays.iter().zip(here.chunks_exact(channels.max(1))) {
+                let mut channel = 0;
                 // Others have twice as many: a loop that is none.
                 while let Some((together, rest)) = single.split_first_chunk::<W>() {
-                    let window = room.window::<W>(row);
+                    let window = signals.past::<W, F>(place, channel, now, at).before(delay);
                     for k in 0..W {
-                        multiply_add(s, window.load(s, signals, k), &together[k], skip, &mut sums);
+                        sums = multiply_add(s, window.load(s, k), &together[k], skip, sums);
                     }
-                    row.start += W * row.stride;
+                    channel += W;
                     single = rest;
                 }
                 for weight in single {
-                    let x = room.window::<1>(row).load(s, signals, 0);
-                    multiply_add(s, x, weight, skip, &mut sums);
-                    row.start += row.stride;
+                    let window = signals.past::<1, F>(place, channel, now, at).before(delay);
+                    sums = multiply_add(s, window.load(s, 0), weight, skip, sums);
+                    channel += 1;
                 }
-                left = rest;
             }
         }
-        if let Some(add) = *add {
-            let add = places.rows(add).skip(*at);
+        self.finish(s, sums, first);
+    }
+
+    /// The only output of a group, F vectors: in several chains of sums, of which one alone would be waited for at each step.
+    #[inline(always)]
+    fn sum_one<S: Simd, const F: usize>(&self, s: S) {
+        let Self { convolution: Convolution { weights: all, taps, .. }, places, signals, at, first, weights } = *self;
+        let mut chains = [[s.splat(0.0); F]; CHAINS];
+        chains[0] = [s.splat(all.bias[first]); F];
+        let mut left = weights;
+        for Taps { place, delays } in taps {
+            let (place, now) = places.get(*place);
+            let channels = place.rows.channels;
+            let (here, rest) = left.split_at(delays.len() * channels);
+            left = rest;
+            let (together, single) = delays.as_chunks::<CHAINS>();
+            for channel in 0..channels {
+                let past = signals.past::<1, F>(place, channel, now, at);
+                let mut weights = here[channel..].iter().step_by(channels);
+                for delays in together {
+                    for c in 0..CHAINS {
+                        let weight = s.splat(*weights.next().expect("a weight for each tap"));
+                        let x = past.before(delays[c]).load(s, 0);
+                        for f in 0..F {
+                            chains[c][f] = s.fma(weight, x[f], chains[c][f]);
+                        }
+                    }
+                }
+                for (&delay, &weight) in single.iter().zip(weights) {
+                    let x = past.before(delay).load(s, 0);
+                    for f in 0..F {
+                        chains[0][f] = s.fma(s.splat(weight), x[f], chains[0][f]);
+                    }
+                }
+            }
+        }
+        let mut sums = [[s.splat(0.0); F]; 1];
+        for f in 0..F {
+            sums[0][f] = s.add(s.add(chains[0][f], chains[1][f]), s.add(chains[2][f], chains[3][f]));
+        }
+        self.finish(s, sums, first);
+    }
+
+    /// Adds the residual and stores what comes out.
+    #[inline(always)]
+    fn finish<S: Simd, const O: usize, const F: usize>(&self, s: S, mut sums: [[S::V; F]; O], first: usize) {
+        if let Some(add) = self.convolution.add {
+            let add = self.window::<O, F>(add, first);
             for o in 0..O {
-                let residual: [S::V; F] = load(s, signals, add, first + o);
+                let residual = add.load(s, o);
                 for f in 0..F {
                     sums[o][f] = s.add(residual[f], sums[o][f]);
                 }
             }
         }
-        sums
+        let to = self.window::<O, F>(self.convolution.to, first);
+        for o in 0..O {
+            to.store(s, sums[o], o);
+        }
     }
 }
 
@@ -290,41 +341,39 @@ pub(super) fn sums_at_once<S: Simd>() -> usize {
     if S::MANY_REGISTERS { 16 } else { 4 }
 }
 
-/// F vectors of one row.
+/// Adds all channels of a signal at some delays to all sums of a tile, each with its weight from the one at `skip` on.
 #[inline(always)]
-fn load<S: Simd, const F: usize>(s: S, signals: &[f32], rows: Rows, channel: usize) -> [S::V; F] {
-    let start = rows.start + channel * rows.stride;
-    let x = signals[start..start + F * LANES].as_chunks().0;
-    let mut values = [s.splat(0.0); F];
-    for f in 0..F {
-        values[f] = s.load(&x[f]);
+pub(super) fn add_taps<S: Simd, const W: usize, const O: usize, const F: usize>(
+    s: S,
+    past: Past<'_, W, F>,
+    delays: &[usize],
+    weights: &[[f32; W]],
+    skip: usize,
+    mut sums: [[S::V; F]; O],
+) -> [[S::V; F]; O] {
+    for (&delay, together) in delays.iter().zip(weights.as_chunks::<W>().0) {
+        let window = past.before(delay);
+        for k in 0..W {
+            sums = multiply_add(s, window.load(s, k), &together[k], skip, sums);
+        }
     }
-    values
+    sums
 }
 
-/// Stores what [`load`] loads.
+/// Adds one input to all sums of a tile.
 #[inline(always)]
-fn store<S: Simd, const F: usize>(s: S, values: [S::V; F], signals: &mut [f32], rows: Rows, channel: usize) {
-    let start = rows.start + channel * rows.stride;
-    let y = signals[start..start + F * LANES].as_chunks_mut().0;
-    for f in 0..F {
-        s.store(values[f], &mut y[f]);
-    }
-}
-
-/// Adds one input to all sums of a tile, each with its weight from the one at `skip` on.
-#[inline(always)]
-fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
+pub(super) fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
     s: S,
     x: [S::V; F],
     weights: &[f32; W],
     skip: usize,
-    sums: &mut [[S::V; F]; O],
-) {
+    mut sums: [[S::V; F]; O],
+) -> [[S::V; F]; O] {
     for o in 0..O {
         let weight = s.splat(weights[skip + o]);
         for f in 0..F {
             sums[o][f] = s.fma(weight, x[f], sums[o][f]);
         }
     }
+    sums
 }

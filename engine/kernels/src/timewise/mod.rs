@@ -18,11 +18,10 @@ mod step;
 #[allow(unsafe_code)]
 mod window;
 
-pub use convolve::{Chain, Convolution, TapWeights, Taps};
+pub use convolve::{Convolution, TapWeights, Taps};
 pub use each::{Binary, Unary};
-pub use layer::Layer;
-pub use places::{Place, Places, Rows};
-pub use step::Step;
+pub use places::{Place, Rows};
+pub use step::{Step, Steps};
 
 use crate::simd::LANES;
 

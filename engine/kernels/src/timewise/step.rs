@@ -2,18 +2,17 @@
 
 use super::convolve::{Chain, Convolution};
 use super::each::{self, Binary, Unary};
-use super::layer::{self, Layer};
-use super::places::Places;
+use super::layer::Layers;
+use super::places::{Place, Places};
 use crate::Kernels;
 use crate::simd::{Kernel, Simd};
 
 /// A pass over some frames. What it reads and writes are places in a list.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Convolutions, with all that happens in their pass.
-    Convolve(Chain),
-    /// Two of them where channels are few.
-    Layer(Layer),
+    /// Convolutions for a few frames at a time, one after the other: what one of them makes, a later one may read at the same
+    /// frame, but not later, and none may change what one before it reads at another frame.
+    Convolve(Vec<Convolution>),
     /// `at[c][t] = operation(at[c][t])`
     Unary {
         /// What is done.
@@ -32,24 +31,61 @@ pub enum Step {
     },
 }
 
-impl Step {
-    /// Convolutions for a few frames at a time, one after the other: what one of them makes, a later one may read at the same
-    /// frame, but not later, and none may change what one before it reads at another frame.
-    pub fn convolve(convolutions: Vec<Convolution>) -> Self {
-        Layer::new(Chain::new(convolutions)).map_or_else(Self::Convolve, Self::Layer)
+/// Steps in the order in which they are run.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    places: Vec<Place>,
+    passes: Vec<Pass>,
+}
+
+/// Steps as they are run.
+#[derive(Clone, Debug)]
+enum Pass {
+    Convolve(Chain),
+    Layers(Layers),
+    Unary { operation: Unary, at: usize },
+    Binary { operation: Binary, x: usize, at: usize },
+}
+
+impl Steps {
+    /// These steps, on the places of this list.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn new(places: Vec<Place>, steps: impl IntoIterator<Item = Step>) -> Self {
+        let mut passes: Vec<Pass> = Vec::new();
+        for step in steps {
+            let pass = match step {
+                Step::Convolve(convolutions) => match Layers::new(&places, &convolutions) {
+                    Some(layers) => Pass::Layers(layers),
+                    None => Pass::Convolve(Chain::new(convolutions)),
+                },
+                Step::Unary { operation, at } => Pass::Unary { operation, at },
+                Step::Binary { operation, x, at } => Pass::Binary { operation, x, at },
+            };
+            match (passes.last_mut(), pass) {
+                (Some(Pass::Layers(layers)), Pass::Layers(next)) if layers.width() == next.width() => {
+                    layers.append(next);
+                }
+                (_, pass) => passes.push(pass),
+            }
+        }
+        Self { places, passes }
     }
 
-    /// Memory that its weights take.
+    /// Memory that their weights take.
     pub fn bytes(&self) -> usize {
-        match self {
-            Self::Convolve(chain) | Self::Layer(Layer { chain, .. }) => chain.bytes(),
-            Self::Unary { .. } | Self::Binary { .. } => 0,
-        }
+        let bytes = |pass: &Pass| match pass {
+            Pass::Convolve(chain) => chain.bytes(),
+            Pass::Layers(layers) => layers.bytes(),
+            Pass::Unary { .. } | Pass::Binary { .. } => 0,
+        };
+        self.passes.iter().map(bytes).sum()
     }
 }
 
 struct Run<'a> {
-    steps: &'a [Step],
+    passes: &'a [Pass],
     places: Places<'a>,
     signals: &'a mut [f32],
     frames: usize,
@@ -58,35 +94,33 @@ struct Run<'a> {
 impl Kernel for Run<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { mut steps, places, signals, frames } = self;
-        while let [step, rest @ ..] = steps {
-            let mut rest = rest;
-            match *step {
-                Step::Layer(ref layer) if layer.fits::<S>() => {
-                    let (layers, others) = steps.split_at(1 + layer.alike(rest));
-                    layer::run(s, layers, places, signals, frames);
-                    rest = others;
+        let Self { passes, places, signals, frames } = self;
+        for pass in passes {
+            match *pass {
+                Pass::Convolve(ref chain) => chain.run(s, places, signals, frames),
+                Pass::Layers(ref layers) => layers.run(s, places.now, signals, frames),
+                Pass::Unary { operation, at } => {
+                    each::then(s, operation, signals, places.rows(at), None, frames);
+                    places.close(at, signals, frames);
                 }
-                Step::Convolve(ref chain) | Step::Layer(Layer { ref chain, .. }) => {
-                    chain.run(s, places, signals, frames);
-                }
-                Step::Unary { operation, at } => each::then(s, operation, signals, places.rows(at), None, frames),
-                Step::Binary { operation, x, at } => {
+                Pass::Binary { operation, x, at } => {
                     each::with(s, operation, signals, places.rows(x), places.rows(at), frames);
+                    places.close(at, signals, frames);
                 }
             }
-            steps = rest;
         }
     }
 }
 
 impl Kernels {
-    /// Runs steps over `frames` frames of `signals`, one after the other.
+    /// Runs steps over `frames` frames of `signals`, one after the other, where each signal stands `now`. Of what lies in a ring, no
+    /// more frames than lie behind its end as well.
     ///
     /// # Panics
-    /// When there is no such place or no such signal, taps have more channels than there are weights for, or whole vectors of
-    /// `frames` frames of a row lie outside the slice.
-    pub fn run_steps(self, steps: &[Step], places: Places<'_>, signals: &mut [f32], frames: usize) {
-        self.run(Run { steps, places, signals, frames });
+    /// When there is no such signal, taps have more channels than there are weights for, or whole vectors of `frames` frames of a
+    /// row lie outside the slice.
+    pub fn run_steps(self, steps: &Steps, now: &[usize], signals: &mut [f32], frames: usize) {
+        let Steps { places, passes } = steps;
+        self.run(Run { passes, places: Places { list: places, now }, signals, frames });
     }
 }

@@ -1,74 +1,124 @@
 //! Rows of which it is seen once that they lie in the slice: where channels are few, seeing to it for each weight would take longer
 //! than the sums do.
 
-use super::places::Rows;
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use super::places::Place;
 use crate::simd::{Array, LANES, Simd};
 
-/// Where F vectors still fit into a slice.
+/// The slice of all signals, of which several windows may show the same.
 #[derive(Clone, Copy)]
-pub(super) struct Room<const F: usize> {
+pub(super) struct Signals<'a> {
+    start: *mut f32,
     length: usize,
-    /// The last place.
-    last: usize,
+    slice: PhantomData<&'a Cell<f32>>,
 }
 
-/// F vectors of each of W rows, which all lie in a slice of the length that it was made for.
+/// F vectors of each of W rows. All of them lie in the slice.
 #[derive(Clone, Copy)]
-pub(super) struct Window<const W: usize, const F: usize> {
-    start: usize,
+pub(super) struct Window<'a, const W: usize, const F: usize> {
+    start: *mut f32,
     stride: usize,
-    length: usize,
+    slice: PhantomData<&'a Cell<f32>>,
 }
 
-impl<const F: usize> Room<F> {
-    /// # Panics
-    /// Where there is none.
+/// W rows of a signal, at any delay.
+#[derive(Clone, Copy)]
+pub(super) struct Past<'a, const W: usize, const F: usize> {
+    /// What is seen where the signal stands at frame 0. That window and each to the right of it, up to `last`, lies in the slice.
+    first: Window<'a, W, F>,
+    last: usize,
+    now: usize,
+    round: usize,
+}
+
+impl<'a> Signals<'a> {
+    /// Those of a slice.
     #[inline(always)]
-    pub fn of(signals: &[f32]) -> Self {
-        let length = signals.len();
-        Self { length, last: length.checked_sub(F * LANES).expect("whole vectors in the slice") }
+    pub fn of(slice: &'a mut [f32]) -> Self {
+        Self { start: slice.as_mut_ptr(), length: slice.len(), slice: PhantomData }
     }
 
-    /// A window on the first frames of some rows.
+    /// A window on the rows of a place from a channel on, where its signal stands `now`, from frame `at` of the chunk on.
     ///
     /// # Panics
-    /// Where the slice ends before.
+    /// Where these rows or the slice end before.
     #[inline(always)]
-    pub fn window<const W: usize>(self, Rows { start, stride, .. }: Rows) -> Window<W, F> {
-        let fits = start <= self.last && (W == 1 || stride <= (self.last - start) / (W - 1));
-        assert!(fits, "range end index beyond the slice");
-        Window { start, stride, length: self.length }
+    pub fn window<const W: usize, const F: usize>(
+        self,
+        place: &Place,
+        channel: usize,
+        now: usize,
+        at: usize,
+    ) -> Window<'a, W, F> {
+        self.past(place, channel, now, at).before(0)
+    }
+
+    /// The rows of a place from a channel on at any delay, where its signal stands `now`, from frame `at` of the chunk on.
+    ///
+    /// # Panics
+    /// Where these rows or the slice end before.
+    #[inline(always)]
+    pub fn past<const W: usize, const F: usize>(
+        self,
+        place: &Place,
+        channel: usize,
+        now: usize,
+        at: usize,
+    ) -> Past<'a, W, F> {
+        let rows = place.rows;
+        let skip = at + F * LANES;
+        let fits = place.end() <= self.length && W <= rows.channels && channel <= rows.channels - W;
+        assert!(fits && skip <= rows.stride, "rows beyond the slice");
+        let start = self.start.wrapping_add(rows.start + channel * rows.stride + at);
+        let first = Window { start, stride: rows.stride, slice: PhantomData };
+        Past { first, last: rows.stride - skip, now, round: place.round }
     }
 }
 
-impl<const W: usize, const F: usize> Window<W, F> {
+impl<'a, const W: usize, const F: usize> Past<'a, W, F> {
+    /// What is seen so many frames before.
+    ///
+    /// # Panics
+    /// Where that lies outside the rows.
+    #[inline(always)]
+    pub fn before(&self, delay: usize) -> Window<'a, W, F> {
+        // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
+        // at each tap at another time.
+        let frame = self.now.wrapping_sub(delay);
+        let frame = frame.wrapping_add(self.round & ((frame as isize >> (isize::BITS - 1)) as usize));
+        assert!(frame <= self.last, "a frame beyond the rows");
+        Window { start: self.first.start.wrapping_add(frame), ..self.first }
+    }
+}
+
+impl<const W: usize, const F: usize> Window<'_, W, F> {
     /// Where a vector of a row lies.
     #[inline(always)]
-    fn place(self, signals: &[f32], row: usize, vector: usize) -> usize {
-        assert!(row < W && vector < F && signals.len() == self.length, "beyond the window");
-        self.start + row * self.stride + vector * LANES
+    fn place(self, row: usize, vector: usize) -> *mut Array {
+        assert!(row < W && vector < F, "beyond the window");
+        self.start.wrapping_add(row * self.stride + vector * LANES).cast()
     }
 
     /// One row.
     #[inline(always)]
-    pub fn load<S: Simd>(self, s: S, signals: &[f32], row: usize) -> [S::V; F] {
+    pub fn load<S: Simd>(self, s: S, row: usize) -> [S::V; F] {
         let mut values = [s.splat(0.0); F];
         for f in 0..F {
-            let from = signals.as_ptr().wrapping_add(self.place(signals, row, f)).cast::<Array>();
-            // SAFETY: all vectors of all rows lie in a slice of this length, as was seen when the window was made.
-            values[f] = s.load(unsafe { &*from });
+            // SAFETY: all vectors of all rows lie in the slice; nothing but windows looks at it while there are any, and none of
+            // them keeps a reference.
+            values[f] = s.load(unsafe { &*self.place(row, f) });
         }
         values
     }
 
-    /// What is loaded from then on.
+    /// What is loaded from then on, by whatever window.
     #[inline(always)]
-    pub fn store<S: Simd>(self, s: S, values: [S::V; F], signals: &mut [f32], row: usize) {
+    pub fn store<S: Simd>(self, s: S, values: [S::V; F], row: usize) {
         for f in 0..F {
-            let place = self.place(signals, row, f);
-            let to = signals.as_mut_ptr().wrapping_add(place).cast::<Array>();
-            // SAFETY: all vectors of all rows lie in a slice of this length, as was seen when the window was made.
-            s.store(values[f], unsafe { &mut *to });
+            // SAFETY: as above.
+            s.store(values[f], unsafe { &mut *self.place(row, f) });
         }
     }
 }

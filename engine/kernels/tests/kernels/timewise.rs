@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ondes_kernels::{
-    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Places, Rows, Step, TapWeights, Taps,
+    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Rows, Step, Steps, TapWeights, Taps,
     Unary,
 };
 
@@ -15,7 +15,7 @@ fn room(frames: usize) -> usize {
 }
 
 fn chain(convolutions: &[Convolution]) -> Step {
-    Step::convolve(convolutions.to_vec())
+    Step::Convolve(convolutions.to_vec())
 }
 
 /// What is read at no delay.
@@ -25,8 +25,8 @@ fn taps(places: Range<usize>) -> Vec<Taps> {
 
 /// Runs steps on rows that stay where they are.
 fn run(kernels: Kernels, steps: &[Step], rows: &[Rows], signals: &mut [f32], frames: usize) {
-    let places: Vec<Place> = rows.iter().map(|&rows| Place { rows, signal: 0, round: 0 }).collect();
-    kernels.run_steps(steps, Places { list: &places, now: &[0] }, signals, frames);
+    let places = rows.iter().map(|&rows| Place::new(rows, 0)).collect();
+    kernels.run_steps(&Steps::new(places, steps.iter().cloned()), &[0], signals, frames);
 }
 
 /// A convolution of `inputs` rows, with a residual, an activation and a sum that it is added to.
@@ -230,7 +230,7 @@ fn operations_at_each_frame_are_those_of_slices() {
 }
 
 #[test]
-#[should_panic = "range end index"]
+#[should_panic = "rows beyond the slice"]
 fn rows_beyond_the_slice() {
     let weights = TapWeights::new(1, &[0.0], |_, _| 1.0);
     let to = Rows { start: 0, stride: 16, channels: 1 };
@@ -241,7 +241,7 @@ fn rows_beyond_the_slice() {
 }
 
 #[test]
-#[should_panic = "range end index"]
+#[should_panic = "rows beyond the slice"]
 fn rows_of_a_layer_beyond_the_slice() {
     let weights = || TapWeights::new(3, &[0.0; 3], |_, _| 1.0);
     let then = Some(Unary::Tanh);
@@ -261,13 +261,80 @@ fn rows_of_a_layer_beyond_the_slice() {
     run(Kernels::detect(), &[chain(&layer)], &rows, &mut [0.0; 48], 16);
 }
 
+/// Signals in rings: what comes from one at some delays, for channels of `width`, in blocks of these frames.
+fn in_rings(kernels: Kernels, width: usize, delays: &[usize], blocks: &[usize]) -> (Vec<f32>, Vec<f32>) {
+    let (round, overlap) = (256, 64);
+    let stride = round + overlap + FRAMES_OF_A_VECTOR;
+    let rows = |index: usize| Rows { start: index * width * stride, stride, channels: width };
+    // The input, what is passed on from layer to layer, and what is heard of that.
+    let places = [0, 1, 2].map(|index| Place::new(rows(index), index).in_ring(round, overlap));
+    let here = Place::new(rows(3), 3);
+    let weights = |inputs: usize| {
+        let weights = Noise::new(inputs as u64).vec(inputs * width * width, 0.3);
+        TapWeights::new(inputs * width, &vec![0.1; width], |output, input| weights[input * width + output])
+    };
+    let looks = |place| vec![Taps { place, delays: delays.to_vec() }];
+    let first = Convolution {
+        weights: weights(delays.len()),
+        taps: looks(0),
+        add: None,
+        to: 3,
+        then: Some(Unary::Tanh),
+        onto: None,
+        passed_on: true,
+    };
+    let second =
+        Convolution { weights: weights(1), taps: taps(3..4), to: 1, then: None, passed_on: false, ..first.clone() };
+    let heard = Convolution { taps: looks(1), to: 2, passed_on: false, ..first.clone() };
+    let steps = Steps::new([&places[..], &[here]].concat(), [chain(&[first, second]), chain(&[heard])]);
+    let mut signals = vec![0.0; 4 * width * stride];
+    let mut now = [round - 7, 40, 0, 0];
+    let mut noise = Noise::new(5);
+    let (mut passed, mut found) = (Vec::new(), Vec::new());
+    for &frames in blocks {
+        for frame in 0..frames {
+            for channel in 0..width {
+                signals[rows(0).start + channel * stride + now[0] + frame] = noise.vec(1, 1.0)[0];
+            }
+        }
+        places[0].close(&now, &mut signals, frames);
+        kernels.run_steps(&steps, &now, &mut signals, frames);
+        for frame in 0..frames {
+            for (place, to) in [(1, &mut passed), (2, &mut found)] {
+                to.extend((0..width).map(|channel| signals[rows(place).start + channel * stride + now[place] + frame]));
+            }
+        }
+        now[..3].iter_mut().for_each(|now| *now = (*now + frames) % round);
+    }
+    (passed, found)
+}
+
 #[test]
 fn what_is_late_comes_round() {
-    let rows = Rows { start: 100, stride: 10, channels: 1 };
-    let ring = Place { rows, signal: 0, round: 8 };
-    let start = |place: Place, delay: usize| place.before(5, delay).start;
-    assert_eq!([0, 3, 5, 6, 8].map(|delay| start(ring, delay)), [105, 102, 100, 107, 105]);
-    assert_eq!(start(Place { round: 0, ..ring }, 2), 103);
+    let delays = [191, 64, 17, 5, 1, 0];
+    let odd: Vec<usize> = [7, 64, 1, 40, 33, 16].into_iter().cycle().take(40).collect();
+    let frames: usize = odd.iter().sum();
+    for width in [1, 3, 5, 8] {
+        let (passed, found) = in_rings(Kernels::scalar(), width, &delays, &vec![1; frames]);
+        let weights = Noise::new(delays.len() as u64).vec(delays.len() * width * width, 0.3);
+        let mut expected = vec![0.0; found.len()];
+        for frame in 0..frames {
+            for output in 0..width {
+                let mut sum = f64::from(0.1_f32);
+                for (tap, &delay) in delays.iter().enumerate().filter(|&(_, &delay)| delay <= frame) {
+                    for channel in 0..width {
+                        let weight = weights[(tap * width + channel) * width + output];
+                        sum += f64::from(weight) * f64::from(passed[(frame - delay) * width + channel]);
+                    }
+                }
+                expected[frame * width + output] = sum.tanh();
+            }
+        }
+        assert_close(&found, &expected, 1e-5, 1e-5);
+        for kernels in Kernels::available() {
+            assert_same_bits(&in_rings(kernels, width, &delays, &odd).1, &found);
+        }
+    }
 }
 
 /// A layer of cells: its weights as PyTorch has them, for four gates.

@@ -55,28 +55,6 @@ impl Home {
         self.start + channel * self.stride
     }
 
-    /// Whether `frames` frames that were written at `now` lie on both sides of the seam of a ring.
-    #[inline]
-    pub fn is_open(&self, now: usize, frames: usize) -> bool {
-        self.round > 0 && (now < CHUNK || now + frames > self.round)
-    }
-
-    /// Makes whole what lies on both sides of the seam of a ring, after `frames` frames were written at `now`.
-    pub fn close(&self, signals: &mut [f32], now: usize, frames: usize) {
-        if !self.is_open(now, frames) {
-            return;
-        }
-        let end = now + frames;
-        for row in signals[self.start..][..self.length()].chunks_exact_mut(self.stride) {
-            if now < CHUNK {
-                row.copy_within(now..end.min(CHUNK), self.round + now);
-            }
-            if end > self.round {
-                row.copy_within(self.round..end, 0);
-            }
-        }
-    }
-
     /// Makes room for the next chunk after one of so many frames. Returns where that begins.
     pub fn advance(&self, signals: &mut [f32], now: usize, frames: usize) -> usize {
         if self.round > 0 {

@@ -10,8 +10,7 @@ mod place;
 
 use home::CHUNK;
 use network::Network;
-use ondes_kernels::{Kernels, Places};
-use place::View;
+use ondes_kernels::Kernels;
 
 use super::layers::{Io, Layer};
 use crate::model::graph::Shapes;
@@ -61,20 +60,8 @@ impl Stream {
     /// Computes up to [`CHUNK`] frames of what was written to the inputs.
     fn run(&mut self, kernels: Kernels, network: &Network, frames: usize) {
         let signals = &mut self.signals[self.start..];
-        for View { home, .. } in &network.inputs {
-            network.homes[*home].close(signals, self.now[*home], frames);
-        }
-        let places = Places { list: &network.places, now: &self.now };
-        let mut done = 0;
-        for &(step, home) in &network.seams {
-            let (now, home) = (self.now[home], &network.homes[home]);
-            if home.is_open(now, frames) {
-                kernels.run_steps(&network.steps[done..=step], places, signals, frames);
-                home.close(signals, now, frames);
-                done = step + 1;
-            }
-        }
-        kernels.run_steps(&network.steps[done..], places, signals, frames);
+        network.inputs.iter().for_each(|input| input.close(&self.now, signals, frames));
+        kernels.run_steps(&network.steps, &self.now, signals, frames);
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
@@ -97,36 +84,36 @@ impl Timewise {
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
         let Self { network, streams, .. } = self;
-        let output = network.output;
-        let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * output.channels);
+        let channels = network.output.channels();
+        let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
             let stream = &mut streams[stream];
-            for (chunk, out) in out.chunks_mut(CHUNK * output.channels).enumerate() {
-                let frames = out.len() / output.channels;
-                for (port, view) in network.inputs.iter().enumerate() {
-                    let first = (row * io.frames + chunk * CHUNK) * view.channels;
-                    let to = view.rows(&network.homes, &stream.now);
-                    let input = &io.input(port)[first..first + frames * view.channels];
-                    for channel in 0..view.channels {
-                        let to = &mut stream.signals[stream.start + to.start + channel * to.stride..][..frames];
-                        if view.channels == 1 {
-                            to.copy_from_slice(input);
+            for (chunk, out) in out.chunks_mut(CHUNK * channels).enumerate() {
+                let frames = out.len() / channels;
+                for (port, place) in network.inputs.iter().enumerate() {
+                    let to = place.rows(&stream.now);
+                    let first = (row * io.frames + chunk * CHUNK) * to.channels;
+                    let input = &io.input(port)[first..first + frames * to.channels];
+                    for channel in 0..to.channels {
+                        let row = &mut stream.signals[stream.start + to.start + channel * to.stride..][..frames];
+                        if to.channels == 1 {
+                            row.copy_from_slice(input);
                             continue;
                         }
-                        let frames = input.iter().skip(channel).step_by(view.channels);
-                        to.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
+                        let frames = input.iter().skip(channel).step_by(to.channels);
+                        row.iter_mut().zip(frames).for_each(|(to, &value)| *to = value);
                     }
                 }
                 stream.run(kernels, network, frames);
-                let from = output.rows(&network.homes, &stream.now);
-                for channel in 0..output.channels {
-                    let from = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];
-                    if output.channels == 1 {
-                        out.copy_from_slice(from);
+                let from = network.output.rows(&stream.now);
+                for channel in 0..channels {
+                    let row = &stream.signals[stream.start + from.start + channel * from.stride..][..frames];
+                    if channels == 1 {
+                        out.copy_from_slice(row);
                         continue;
                     }
-                    let frames = out.iter_mut().skip(channel).step_by(output.channels);
-                    frames.zip(from).for_each(|(out, &value)| *out = value);
+                    let frames = out.iter_mut().skip(channel).step_by(channels);
+                    frames.zip(row).for_each(|(out, &value)| *out = value);
                 }
                 stream.advance(network, frames);
             }
@@ -150,6 +137,6 @@ impl Layer for Timewise {
     fn bytes(&self) -> usize {
         let states: usize =
             self.streams.iter().chain(&self.settled).map(|stream| size_of_val(stream.signals.as_slice())).sum();
-        states + self.network.bytes()
+        states + self.network.steps.bytes()
     }
 }

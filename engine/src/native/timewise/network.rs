@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Binary, Convolution, Place, Step, TapWeights, Taps, Unary};
+use ondes_kernels::{Binary, Convolution, Place, Step, Steps, TapWeights, Taps, Unary};
 
 use super::home::Home;
 use super::place::{List, Looked, View};
@@ -109,7 +109,7 @@ impl Pass {
     fn find(self, list: &mut List) -> Step {
         match self {
             Self::Convolve { first, second } => {
-                Step::convolve([Some(first), second].into_iter().flatten().map(|one| one.find(list)).collect())
+                Step::Convolve([Some(first), second].into_iter().flatten().map(|one| one.find(list)).collect())
             }
             Self::Unary { operation, at } => Step::Unary { operation, at: list.find(at) },
             Self::Binary { operation, x, at } => Step::Binary { operation, x: list.find(x), at: list.find(at) },
@@ -119,16 +119,11 @@ impl Pass {
 
 /// A method as steps.
 pub struct Network {
-    /// What they read and write is said by [`Network::places`].
-    pub steps: Vec<Step>,
-    /// The homes with a seam, each after a step that changes it, in the order of the steps.
-    pub seams: Vec<(usize, usize)>,
-    /// Where all steps find what they read and write.
-    pub places: Vec<Place>,
+    pub steps: Steps,
     pub homes: Vec<Home>,
     /// For each input port.
-    pub inputs: Vec<View>,
-    pub output: View,
+    pub inputs: Vec<Place>,
+    pub output: Place,
     /// Values of all homes.
     pub length: usize,
 }
@@ -213,11 +208,6 @@ impl Network {
         }
         let works = lower(method, shapes, weights)?;
         Some(place(works, &parts(method, shapes), method.inputs.len(), shapes))
-    }
-
-    /// Bytes of the weights.
-    pub fn bytes(&self) -> usize {
-        self.steps.iter().map(Step::bytes).sum()
     }
 }
 
@@ -418,14 +408,12 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
     }
     let mut passes = gather(gather(passes, join), pair);
     pass_on(&mut passes, &homes, view(shapes.shown[0]));
-    let inputs = (0..ports).map(view).collect();
-    let ring = |view: View| (homes[view.home].round > 0).then_some(view.home);
-    let changed = passes.iter().enumerate().flat_map(|(step, pass)| pass.targets().map(move |view| (step, view)));
-    let seams = changed.filter_map(|(step, view)| Some((step, ring(view)?))).collect();
     let mut list = List::default();
-    let steps = passes.into_iter().map(|pass| pass.find(&mut list)).collect();
-    let places = list.places(&homes);
-    Network { steps, seams, places, inputs, output: view(shapes.shown[0]), length, homes }
+    let steps: Vec<Step> = passes.into_iter().map(|pass| pass.find(&mut list)).collect();
+    let steps = Steps::new(list.places(&homes), steps);
+    let inputs = (0..ports).map(|port| view(port).place(&homes)).collect();
+    let output = view(shapes.shown[0]).place(&homes);
+    Network { steps, inputs, output, length, homes }
 }
 
 /// Makes a pass part of one before it, if nothing between them is in the way; else gives it back.

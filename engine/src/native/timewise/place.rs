@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ondes_kernels::{Place, Rows};
 
-use super::home::Home;
+use super::home::{CHUNK, Home};
 
 /// Part of a home: all of its channels, or some from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,14 +15,12 @@ pub struct View {
 }
 
 impl View {
-    /// Where it lies in the chunk at hand.
-    pub fn rows(self, homes: &[Home], now: &[usize]) -> Rows {
-        self.rows_at(&homes[self.home], now[self.home])
-    }
-
-    /// Where it lies at a frame of its home.
-    pub fn rows_at(self, home: &Home, frame: usize) -> Rows {
-        Rows { start: home.row(self.first) + frame, stride: home.stride, channels: self.channels }
+    /// Where it lies from chunk to chunk.
+    pub fn place(self, homes: &[Home]) -> Place {
+        let home = &homes[self.home];
+        let rows = Rows { start: home.row(self.first), stride: home.stride, channels: self.channels };
+        let place = Place::new(rows, self.home);
+        if home.round > 0 { place.in_ring(home.round, CHUNK) } else { place }
     }
 }
 
@@ -52,10 +50,6 @@ impl List {
 
     /// Where all of it lies from chunk to chunk.
     pub fn places(&self, homes: &[Home]) -> Vec<Place> {
-        let place = |view: &View| {
-            let home = &homes[view.home];
-            Place { rows: view.rows_at(home, 0), signal: view.home, round: home.round }
-        };
-        self.views.iter().map(place).collect()
+        self.views.iter().map(|view| view.place(homes)).collect()
     }
 }
