@@ -503,3 +503,6 @@ fn convolution(parts: &[Convolved<'_>], add: Option<View>, to: View, view: &impl
     });
     Convolve { weights, taps, add, to, then: None, onto: None, passed_on: false }
 }
+
+#[cfg(test)]
+mod tests;
