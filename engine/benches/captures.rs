@@ -144,8 +144,7 @@ fn lstm(hidden: usize) -> Model {
 }
 
 /// Multiply-adds per nanosecond of 24 chains in vectors: what this core can do at most.
-fn peak() -> f64 {
-    let kernels = Kernels::detect();
+fn peak(kernels: Kernels) -> f64 {
     let runs = 200_000;
     let mut best = f64::MAX;
     for _ in 0..20 {
@@ -157,8 +156,17 @@ fn peak() -> f64 {
 }
 
 fn main() {
-    let peak = peak();
-    println!("one core: {:.0} GFLOPS of multiply-adds, kernels {}", 2.0 * peak, Kernels::detect().name());
+    // Numbers pick blocks, a variant of the kernels is taken by its name, and names of models or parts of them pick these.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let is_number = |argument: &&String| argument.parse::<usize>().is_ok();
+    let (numbers, names): (Vec<&String>, Vec<&String>) = arguments.iter().partition(is_number);
+    let blocks: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
+    let blocks = if blocks.is_empty() { vec![32, 64, 128, 512] } else { blocks };
+    let named = Kernels::available().into_iter().find(|kernels| names.iter().any(|&name| name == kernels.name()));
+    let kernels = named.unwrap_or(Kernels::detect());
+    let picked: Vec<&String> = names.into_iter().filter(|&name| name != kernels.name()).collect();
+    let peak = peak(kernels);
+    println!("one core: {:.0} GFLOPS of multiply-adds, kernels {}", 2.0 * peak, kernels.name());
     println!(
         "{:>12} {:>8} {:>6} {:>9} {:>9} {:>9} {:>7}",
         "model", "weights", "block", "ns/sample", "worst", "x real", "peak"
@@ -175,19 +183,13 @@ fn main() {
         ("lstm 1x40", || lstm(40)),
         ("conv stack", stack),
     ];
-    // Names, or parts of them, pick models; numbers pick blocks.
-    let arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
-    let (numbers, picked): (Vec<String>, Vec<String>) =
-        arguments.partition(|argument| argument.parse::<usize>().is_ok());
-    let blocks: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
-    let blocks = if blocks.is_empty() { vec![32, 64, 128, 512] } else { blocks };
     for (name, make) in
-        models.into_iter().filter(|(name, _)| picked.is_empty() || picked.iter().any(|p| name.contains(p)))
+        models.into_iter().filter(|(name, _)| picked.is_empty() || picked.iter().any(|&part| name.contains(part)))
     {
         let model = make();
         let work = model.method("forward").expect("it has one").multiply_adds_per_second(1);
         for &block in &blocks {
-            let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, block).expect("it fits");
+            let mut executor = Executor::new(&model, "forward", kernels, 1, block).expect("it fits");
             let mut times = Vec::new();
             let mut phase = 0.0_f32;
             for _ in 0..48_000 * 4 / block {

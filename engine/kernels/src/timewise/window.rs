@@ -52,7 +52,7 @@ impl<'a> Signals<'a> {
         now: usize,
         at: usize,
     ) -> Window<'a, W, F> {
-        self.past(place, channel, now, at).before(0)
+        self.past(place, channel, now, at).at(now)
     }
 
     /// The rows of a place from a channel on at any delay, where its signal stands `now`, from frame `at` of the chunk on.
@@ -87,7 +87,12 @@ impl<'a, const W: usize, const F: usize> Past<'a, W, F> {
         // Where the delay is longer than the way from the beginning, it comes round. No branch: it would be taken now and then,
         // at each tap at another time.
         let frame = self.now.wrapping_sub(delay);
-        let frame = frame.wrapping_add(self.round & ((frame as isize >> (isize::BITS - 1)) as usize));
+        self.at(frame.wrapping_add(self.round & ((frame as isize >> (isize::BITS - 1)) as usize)))
+    }
+
+    /// What is seen where the signal stands at that frame.
+    #[inline(always)]
+    fn at(&self, frame: usize) -> Window<'a, W, F> {
         assert!(frame <= self.last, "a frame beyond the rows");
         Window { start: self.first.start.wrapping_add(frame), ..self.first }
     }
