@@ -58,11 +58,20 @@ impl Layers {
     pub fn new(places: &[Place], convolutions: &[Convolution]) -> Option<Self> {
         let [first, second] = convolutions else { return None };
         let (from, before) = first.taps.split_last()?;
+        let rows = before.iter().flat_map(|taps| {
+            let place = places[taps.place];
+            let channels = 0..place.channels();
+            let row = move |delay| channels.clone().map(move |channel| Row { place, channel, delay });
+            taps.delays.iter().flat_map(move |&delay| row(delay))
+        });
+        let rows: Vec<Row> = rows.collect();
         let width = first.weights.outputs();
         let follows = matches!(width, 2 | 3 | 4 | 6 | 8)
             && [first, second].iter().all(|one| one.weights.widest == width && one.weights.outputs() == width)
-            && places[from.place].rows.channels == width
+            && places[from.place].channels() == width
+            && first.weights.inputs() == rows.len() + from.delays.len() * width
             && second.taps == [Taps::now(first.to)]
+            && second.weights.inputs() == width
             && first.onto != Some(first.to)
             && first.add.is_none()
             && second.then.is_none()
@@ -72,14 +81,6 @@ impl Layers {
             Some(Unary::LeakyRelu { slope }) => Some(slope),
             _ => return None,
         };
-        let rows = before.iter().flat_map(|taps| {
-            let place = places[taps.place];
-            let channels = 0..place.rows.channels;
-            taps.delays
-                .iter()
-                .flat_map(move |&delay| channels.clone().map(move |channel| Row { place, channel, delay }))
-        });
-        let rows: Vec<Row> = rows.collect();
         let layer = Layer {
             rows: rows.len(),
             from: places[from.place],
@@ -152,15 +153,8 @@ impl<const W: usize, const O: usize> Kernel for Run<'_, W, O> {
             (own_rows, rows) = rows.split_at(layer.rows);
             (own_delays, delays) = delays.split_at(layer.delays);
             (own_weights, weights) = weights.split_at(1 + layer.rows + layer.delays * W + 1 + W);
-            let signals_now = Signals::of(signals);
-            let pass = Pass::<W, O> {
-                layer,
-                rows: own_rows,
-                delays: own_delays,
-                weights: own_weights,
-                now,
-                signals: signals_now,
-            };
+            let (rows, delays, weights) = (own_rows, own_delays, own_weights);
+            let pass = Pass::<W, O> { layer, rows, delays, weights, now, signals: Signals::of(signals) };
             let mut at = 0;
             while at < frames {
                 let left = frames - at;
@@ -234,16 +228,11 @@ impl<'a, const W: usize, const O: usize> Pass<'a, W, O> {
         if O * F > sums_at_once::<S>() {
             return;
         }
+        let low = self.sums::<S, F>(s, at, 0);
+        let high = if O < W { self.sums::<S, F>(s, at, O) } else { low };
         let mut z = [[s.splat(0.0); F]; W];
-        let sums = self.sums::<S, F>(s, at, 0);
-        for o in 0..O {
-            z[o] = sums[o];
-        }
-        if O < W {
-            let sums = self.sums::<S, F>(s, at, O);
-            for o in 0..O {
-                z[O + o] = sums[o];
-            }
+        for k in 0..W {
+            z[k] = if k < O { low[k] } else { high[k - O] };
         }
         let Self { layer, rows, delays, weights, .. } = *self;
         if let Some(between) = &layer.between {
@@ -254,6 +243,7 @@ impl<'a, const W: usize, const O: usize> Pass<'a, W, O> {
         }
         // What the next layer waits for comes first.
         let to = self.window::<F>(&layer.to, at);
+        #[expect(clippy::manual_map, reason = "a closure would be a function of its own, without the CPU's features")]
         let add = match &layer.add {
             Some(add) => Some(self.window::<F>(add, at)),
             None => None,

@@ -45,7 +45,8 @@ impl Place {
     }
 
     /// The same in a ring that comes round after so many frames. So that whatever is looked at lies in one piece, some frames of
-    /// its beginning lie behind its end as well: at least as many as are computed at a time, in whole vectors.
+    /// its beginning lie behind its end as well: at least as many as are computed at a time. Both are whole vectors, and a row has
+    /// room for one more.
     #[must_use]
     pub fn in_ring(self, round: usize, overlap: usize) -> Self {
         Self { round, overlap, ..self }
