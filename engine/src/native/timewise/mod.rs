@@ -40,14 +40,12 @@ impl Stream {
     fn new(network: &Network) -> Self {
         let signals = vec![0.0; network.length + LINE];
         let start = signals.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        let mut stream = Self { signals, start, now: vec![0; network.homes.len()] };
-        stream.reset(network);
-        stream
+        Self { signals, start, now: vec![0; network.homes.len()] }
     }
 
-    fn reset(&mut self, network: &Network) {
+    fn reset(&mut self) {
         self.signals.fill(0.0);
-        self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.first());
+        self.now.fill(0);
     }
 
     /// Stands where another one stands.
@@ -65,10 +63,7 @@ impl Stream {
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
-        let signals = &mut self.signals[self.start..];
-        for (now, home) in self.now.iter_mut().zip(&network.homes) {
-            *now = home.advance(signals, *now, frames);
-        }
+        self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.after(*now, frames));
     }
 }
 
@@ -123,7 +118,7 @@ impl Layer for Timewise {
     fn reset(&mut self, stream: usize) {
         match &self.settled {
             Some(settled) => self.streams[stream].follow(settled),
-            None => self.streams[stream].reset(&self.network),
+            None => self.streams[stream].reset(),
         }
     }
 
