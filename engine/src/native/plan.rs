@@ -62,7 +62,7 @@ impl Plan {
         };
         let (input_shapes, node_shapes) = shapes.values.split_at(method.inputs.len());
         places.extend(input_shapes.iter().map(|&shape| place(shape)));
-        if let Some(network) = Timewise::new(method, &shapes, model.weights(), streams) {
+        if let Some(network) = Timewise::new(method, &shapes, model.weights(), streams, method.block * blocks) {
             let makes = place(shapes.values[shapes.shown[0]]);
             let name = method.name.clone();
             let steps = vec![Step { layer: Box::new(network), reads: places.clone(), makes, copies: false, name }];

@@ -8,7 +8,7 @@ mod home;
 mod network;
 mod place;
 
-use home::CHUNK;
+use home::{CHUNK, Home};
 use network::Network;
 use ondes_kernels::Kernels;
 
@@ -19,6 +19,8 @@ use crate::model::{Method, Weights};
 /// A method at work, with a state for each stream.
 pub struct Timewise {
     network: Network,
+    /// Frames computed at a time at most.
+    chunk: usize,
     streams: Vec<Stream>,
     /// All that a stream that begins has heard; none for silence of all time.
     settled: Option<Stream>,
@@ -40,12 +42,12 @@ impl Stream {
     fn new(network: &Network) -> Self {
         let signals = vec![0.0; network.length + LINE];
         let start = signals.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        Self { signals, start, now: vec![0; network.homes.len()] }
+        Self { signals, start, now: network.homes.iter().map(Home::first).collect() }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, network: &Network) {
         self.signals.fill(0.0);
-        self.now.fill(0);
+        self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.first());
     }
 
     /// Stands where another one stands.
@@ -55,7 +57,7 @@ impl Stream {
         self.now.copy_from_slice(&other.now);
     }
 
-    /// Computes up to [`CHUNK`] frames of what was written to the inputs.
+    /// Computes a chunk of what was written to the inputs.
     fn run(&mut self, kernels: Kernels, network: &Network, frames: usize) {
         let signals = &mut self.signals[self.start..];
         network.inputs.iter().for_each(|input| input.close(&self.now, signals, frames));
@@ -63,31 +65,36 @@ impl Stream {
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
-        self.now.iter_mut().zip(&network.homes).for_each(|(now, home)| *now = home.after(*now, frames));
+        let signals = &mut self.signals[self.start..];
+        for (now, home) in self.now.iter_mut().zip(&network.homes) {
+            *now = home.advance(signals, *now, frames);
+        }
     }
 }
 
 impl Timewise {
-    /// None where some of the method is not at the rate of sound, or has ops that are not made for this.
-    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize) -> Option<Self> {
-        let network = Network::new(method, shapes, weights)?;
+    /// For up to `frames` frames at a time. None where some of the method is not at the rate of sound, or has ops that are not made
+    /// for this.
+    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize, frames: usize) -> Option<Self> {
+        let chunk = frames.min(CHUNK);
+        let network = Network::new(method, shapes, weights, chunk)?;
         let streams = (0..streams).map(|_| Stream::new(&network)).collect();
-        Some(Self { network, streams, settled: None })
+        Some(Self { network, chunk, streams, settled: None })
     }
 }
 
 impl Layer for Timewise {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let Self { network, streams, .. } = self;
+        let &mut Self { ref network, chunk: most, ref mut streams, .. } = self;
         let channels = network.output.channels();
         let rows = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * channels);
         for ((row, out), &stream) in rows.enumerate().zip(io.streams) {
             let stream = &mut streams[stream];
-            for (chunk, out) in out.chunks_mut(CHUNK * channels).enumerate() {
+            for (chunk, out) in out.chunks_mut(most * channels).enumerate() {
                 let frames = out.len() / channels;
                 for (port, place) in network.inputs.iter().enumerate() {
                     let to = place.rows(&stream.now);
-                    let first = (row * io.frames + chunk * CHUNK) * to.channels;
+                    let first = (row * io.frames + chunk * most) * to.channels;
                     let input = &io.input(port)[first..first + frames * to.channels];
                     for channel in 0..to.channels {
                         let row = &mut stream.signals[stream.start + to.start + channel * to.stride..][..frames];
@@ -118,7 +125,7 @@ impl Layer for Timewise {
     fn reset(&mut self, stream: usize) {
         match &self.settled {
             Some(settled) => self.streams[stream].follow(settled),
-            None => self.streams[stream].reset(),
+            None => self.streams[stream].reset(&self.network),
         }
     }
 

@@ -201,13 +201,14 @@ fn unary(op: &Op) -> Option<Unary> {
 }
 
 impl Network {
-    /// The passes of a method, where all of it is at the rate of sound and made of ops that have one.
-    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights) -> Option<Self> {
+    /// The passes of a method, where all of it is at the rate of sound and made of ops that have one, for chunks of so many frames at
+    /// most.
+    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, chunk: usize) -> Option<Self> {
         if method.outputs.len() != 1 || method.nodes.is_empty() || shapes.values.iter().any(|shape| shape.ratio != 1) {
             return None;
         }
         let works = lower(method, shapes, weights)?;
-        Some(place(works, &parts(method, shapes), method.inputs.len(), shapes))
+        Some(place(works, &parts(method, shapes), method.inputs.len(), shapes, chunk))
     }
 }
 
@@ -286,7 +287,13 @@ fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Optio
 }
 
 /// Gives each value a home and turns works into passes.
-fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize, shapes: &Shapes) -> Network {
+fn place(
+    works: Vec<Work<'_>>,
+    parts_of: &[Option<(usize, usize)>],
+    ports: usize,
+    shapes: &Shapes,
+    chunk: usize,
+) -> Network {
     let count = shapes.values.len();
     // A part lies where its whole lies.
     let whole = |mut value: usize| {
@@ -363,7 +370,7 @@ fn place(works: Vec<Work<'_>>, parts_of: &[Option<(usize, usize)>], ports: usize
             .flatten()
             .map(|position| idle.remove(position));
         let home = reused.unwrap_or_else(|| {
-            let home = Home::new(length, channels, reach[owner]);
+            let home = Home::new(length, channels, reach[owner], chunk);
             length += home.length();
             homes.push(home);
             homes.len() - 1

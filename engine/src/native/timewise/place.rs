@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ondes_kernels::{Place, Rows};
 
-use super::home::{CHUNK, Home};
+use super::home::Home;
 
 /// Part of a home: all of its channels, or some from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ impl View {
         let home = &homes[self.home];
         let rows = Rows { start: home.row(self.first), stride: home.stride, channels: self.channels };
         let place = Place::new(rows, self.home);
-        if home.round > 0 { place.in_ring(home.round, CHUNK) } else { place }
+        if home.round > 0 { place.in_ring(home.round, home.chunk) } else { place }
     }
 }
 

@@ -19,7 +19,7 @@ fn pass(first: Convolve, second: Option<Convolve>) -> Pass {
 
 /// Whether what goes from home 0 by way of home 1 to home 2 is stored in home 1, when these passes follow.
 fn is_stored(second: Convolve, later: Vec<Pass>, reach: usize, output: usize) -> bool {
-    let homes = [0, reach, 0, 0].map(|reach| Home::new(0, 1, reach));
+    let homes = [0, reach, 0, 0].map(|reach| Home::new(0, 1, reach, 64));
     let mut passes = vec![pass(convolve(0, 1), Some(second))];
     passes.extend(later);
     pass_on(&mut passes, &homes, view(output));
