@@ -140,8 +140,8 @@ impl Chain {
         // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
         // given, nothing outside the slices is read.
         debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, to, .. }| {
-            let inputs: usize = taps.iter().map(|taps| places.list[taps.place].rows.channels * taps.delays.len()).sum();
-            inputs == weights.inputs && places.rows(*to).channels == weights.outputs()
+            let inputs: usize = taps.iter().map(|taps| places.list[taps.place].channels() * taps.delays.len()).sum();
+            inputs == weights.inputs && places.list[*to].channels() == weights.outputs()
         }));
         // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
         let most = [4, 2].into_iter().find(|vectors| vectors * self.widest <= sums_at_once::<S>()).unwrap_or(1);
@@ -248,7 +248,7 @@ impl<'a> Tile<'a> {
         let mut left = weights.as_chunks::<W>().0;
         for Taps { place, delays } in taps {
             let (place, now) = places.get(*place);
-            let channels = place.rows.channels;
+            let channels = place.channels();
             let (here, rest) = left.split_at(delays.len() * channels);
             left = rest;
             // Most signals have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
@@ -286,7 +286,7 @@ impl<'a> Tile<'a> {
         let mut left = weights;
         for Taps { place, delays } in taps {
             let (place, now) = places.get(*place);
-            let channels = place.rows.channels;
+            let channels = place.channels();
             let (here, rest) = left.split_at(delays.len() * channels);
             left = rest;
             let (together, single) = delays.as_chunks::<CHAINS>();

@@ -33,7 +33,7 @@ pub struct Place {
     pub(super) round: usize,
     /// Frames at the beginning of a ring that lie behind its end as well.
     overlap: usize,
-    /// Where the last row ends.
+    /// Where the last row ends: unsafe code relies on it, so it is made by [`Place::new`] alone, and the rows stay as they are.
     end: usize,
 }
 

@@ -68,7 +68,8 @@ impl<'a> Signals<'a> {
         at: usize,
     ) -> Past<'a, W, F> {
         let rows = place.rows;
-        let skip = at + F * LANES;
+        // Where that is too much for a number it is too much for the rows.
+        let skip = at.saturating_add(F * LANES);
         let fits = place.end() <= self.length && W <= rows.channels && channel <= rows.channels - W;
         assert!(fits && skip <= rows.stride, "rows beyond the slice");
         let start = self.start.wrapping_add(rows.start + channel * rows.stride + at);
