@@ -51,7 +51,7 @@ impl Steps {
     /// These steps, on the places of this list.
     ///
     /// # Panics
-    /// When there is no such place.
+    /// When there is no such place, if not here, when they are run.
     pub fn new(places: Vec<Place>, steps: impl IntoIterator<Item = Step>) -> Self {
         let mut passes: Vec<Pass> = Vec::new();
         for step in steps {
