@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;

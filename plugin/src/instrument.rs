@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
-use ondes_instance::board::Board;
-use ondes_instance::player::Player;
-use ondes_instance::preset::Product;
+use ondes_processor::board::Board;
+use ondes_processor::player::Player;
+use ondes_processor::preset::Product;
 
 use crate::clap::shell::Introduce;
 use crate::editor::Editor;

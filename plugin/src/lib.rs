@@ -1,6 +1,6 @@
 //! Ondes in a DAW: two plugins in one shared object, as CLAP and, through a wrapper, as VST3.
 //!
-//! What is played, and what a window shows of it, is [`ondes_instance`]; here it meets the framework and the hosts.
+//! What is played, and what a window shows of it, is [`ondes_processor`]; here it meets the framework and the hosts.
 //!
 //! In reading order: [`instrument`] and [`effect`] are what a host sees; both are a [`rig`] around one player.
 //! [`parameters`] is what can be automated, [`places`] the same by number, and [`notes`] how a host's events become the

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use nice_plug::params::persist::PersistentField;
 use nice_plug::prelude::*;
-use ondes_instance::board::Board;
-use ondes_instance::choice::of_source;
-use ondes_instance::macros::MACROS;
-use ondes_instance::parameter::{
+use ondes_processor::board::Board;
+use ondes_processor::choice::of_source;
+use ondes_processor::macros::MACROS;
+use ondes_processor::parameter::{
     BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, Kind, MIX, MODE,
     OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, QUALITY, SIZE, TONE, TONE_GAINS,
     TRANSPOSE, TUNE, VOICES,
 };
-use ondes_instance::player::Knobs;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
-use ondes_instance::state::Saved;
+use ondes_processor::player::Knobs;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
+use ondes_processor::state::Saved;
 use ondes_ui::KnobId;
 
 use crate::places::Place;
@@ -252,7 +252,7 @@ fn a_macro(shared: &Arc<Shared>, index: u32) -> FloatParam {
 
 #[cfg(test)]
 mod tests {
-    use ondes_instance::parameter::all;
+    use ondes_processor::parameter::all;
 
     use super::*;
     use crate::places::with;

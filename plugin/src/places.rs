@@ -1,7 +1,7 @@
 //! The framework's parameters by number, whatever their types.
 
 use nice_plug::prelude::*;
-use ondes_instance::parameter::{
+use ondes_processor::parameter::{
     BLOCK_DC, BYPASS, CABINET, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
     OVERSAMPLING, PANIC, PLAYED_BY, QUALITY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };

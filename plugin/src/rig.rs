@@ -6,10 +6,10 @@ use std::time::Duration;
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::{Driven, Driver, Setup};
-use ondes_instance::board::Board;
-use ondes_instance::player::Player;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
+use ondes_processor::board::Board;
+use ondes_processor::player::Player;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
 
 use crate::editor::wake::Wake;
 use crate::notes::Notes;

@@ -10,9 +10,9 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source, TRANSPOSE};
 use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status};
-use ondes_instance::library::BUNDLED;
-use ondes_instance::macros::Travel;
-use ondes_instance::preset::Product;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::macros::Travel;
+use ondes_processor::preset::Product;
 
 /// The engine's own session, played as the plugin plays it.
 fn session(source: Source, sample_rate: u32, max_block: usize) -> (Remote, Session) {
@@ -292,7 +292,7 @@ fn a_missing_model_is_named_kept_and_found_again() {
 
     // The same, as a window sees it.
     std::fs::remove_file(&path).unwrap();
-    let shared = ondes_instance::shared::Shared::new(Product::Instrument, || ());
+    let shared = ondes_processor::shared::Shared::new(Product::Instrument, || ());
     shared.restore(serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap());
     let missing = shared.missing().map(|missing| missing.to_string()).unwrap_or_default();
     assert!(missing.contains("Mine") && missing.contains("mine.ondes"), "{missing}");
@@ -311,7 +311,7 @@ fn a_model_travels_with_the_project() {
         selection["model"] = serde_json::json!({
             "hash": model.whole_hash(),
             "name": "Traveller",
-            "embedded": ondes_instance::library::pack(&model).unwrap(),
+            "embedded": ondes_processor::library::pack(&model).unwrap(),
         });
         selection["embed"] = true.into();
     });
@@ -387,7 +387,7 @@ fn a_bundled_model_of_an_older_training_is_followed_by_its_successor() {
     assert_eq!(again["macros"][0], "room", "what macros turn stays");
 
     // The same, as a window sees it.
-    let shared = ondes_instance::shared::Shared::new(Product::Instrument, || ());
+    let shared = ondes_processor::shared::Shared::new(Product::Instrument, || ());
     let selection = || serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
     shared.restore(selection());
     assert!(shared.missing().is_none());

@@ -3,7 +3,7 @@
 mod host;
 
 /// A small codec.
-#[path = "../../instance/src/tests.rs"]
+#[path = "../../processor/src/tests.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod small;
 
@@ -14,8 +14,8 @@ use host::{Do, EFFECT, Host, INSTRUMENT, energy, json, state, with_selection};
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, Source};
 use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Setup, Status};
-use ondes_instance::controls::Controls;
-use ondes_instance::macros::Travel;
+use ondes_processor::controls::Controls;
+use ondes_processor::macros::Travel;
 
 const FRAMES: usize = 48_000;
 const BLOCK: usize = 480;

@@ -4,9 +4,9 @@ mod host;
 
 use clack_host::events::event_types::NoteExpressionType;
 use host::{Do, EFFECT, Host, INSTRUMENT, energy, with_selection};
-use ondes_instance::library::BUNDLED;
-use ondes_instance::preset::Product;
-use ondes_instance::preset::factory::FACTORY;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::preset::Product;
+use ondes_processor::preset::factory::FACTORY;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

@@ -8,7 +8,7 @@ use clack_host::events::event_types::NoteExpressionType;
 use host::{Do, EFFECT, Host, INSTRUMENT, energy, json, state};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, Cue, Ensemble, GLIDE, PLAY_MODE, PipelineOptions, Playable, Turn};
-use ondes_instance::library::BUNDLED;
+use ondes_processor::library::BUNDLED;
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 512;

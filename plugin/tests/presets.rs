@@ -3,8 +3,8 @@
 mod host;
 
 use host::{Do, EFFECT, Host, INSTRUMENT, energy};
-use ondes_instance::preset::Product;
-use ondes_instance::preset::factory::FACTORY;
+use ondes_processor::preset::Product;
+use ondes_processor::preset::factory::FACTORY;
 use ondes_plugin::preset::state;
 
 const RATE: f64 = 48_000.0;

@@ -4,7 +4,7 @@ mod host;
 
 use clack_host::process::ProcessStatus;
 use host::{Do, EFFECT, Host, INSTRUMENT, energy, json, state, with_selection};
-use ondes_instance::library::BUNDLED;
+use ondes_processor::library::BUNDLED;
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 480;

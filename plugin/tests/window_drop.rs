@@ -12,9 +12,9 @@ use clack_extensions::gui::{GuiApiType, GuiConfiguration, PluginGui, Window};
 use frame::{Frame, display};
 use host::{Host, INSTRUMENT, content};
 use ondes_engine::model::{Model, file};
-use ondes_instance::library::BUNDLED;
-use ondes_instance::preset::factory::Factory;
-use ondes_instance::preset::store;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::preset::factory::Factory;
+use ondes_processor::preset::store;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{

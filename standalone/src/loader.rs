@@ -201,7 +201,7 @@ mod tests {
     use std::time::Instant;
 
     use ondes_engine::realtime::Setup;
-    use ondes_instance::preset::Product;
+    use ondes_processor::preset::Product;
 
     use super::*;
 

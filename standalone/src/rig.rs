@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ondes_engine::realtime::Setup;
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use crate::devices::audio::Factory;
 use crate::devices::{Audio, AudioChoice, Callback, Midi, MidiChoice, MidiStatus, Opened, Status};

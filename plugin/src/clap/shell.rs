@@ -25,7 +25,7 @@ use clap_sys::process::{
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
-use ondes_instance::shared::Shared;
+use ondes_processor::shared::Shared;
 
 use super::reticence::Reticence;
 use super::turns::{Parameter, Turns};

@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 use clack_host::entry::PluginEntry;
 use clack_host::process::ProcessStatus;
 use ondes_engine::instrument::EventKind;
-use ondes_instance::library::BUNDLED;
-use ondes_instance::shared::Shared;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::shared::Shared;
 use ondes_ui::Midi;
 
 use self::host::{Do, EFFECT, Host, INSTRUMENT, content, energy};

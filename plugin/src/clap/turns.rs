@@ -10,7 +10,7 @@ use clap_sys::events::{
     clap_event_header, clap_event_midi, clap_event_param_value, clap_input_events, clap_output_events,
 };
 use clap_sys::id::clap_id;
-use ondes_instance::controllers::Controllers;
+use ondes_processor::controllers::Controllers;
 
 /// Turns of one block that are kept apart. Beyond that a parameter goes to its last value where it had its last turn, or stays
 /// where it had none.

@@ -23,10 +23,10 @@ use nice_plug::context::gui::GuiContext;
 use nice_plug::editor::dpi::{LogicalSize, NativeSize};
 use nice_plug::editor::{HostMethods, ParentWindowHandle, ResizeHint, SpawnedEditor};
 use nice_plug::prelude::Param;
-use ondes_instance::board::Setter;
-use ondes_instance::desk::entries::{Entries, marks_file};
-use ondes_instance::desk::{self, Desk};
-use ondes_instance::shared::Shared;
+use ondes_processor::board::Setter;
+use ondes_processor::desk::entries::{Entries, marks_file};
+use ondes_processor::desk::{self, Desk};
+use ondes_processor::shared::Shared;
 use ondes_ui::{KnobId, SCALES, SIZE, Window, clamp_scale};
 
 use self::handle::{Handle, host};

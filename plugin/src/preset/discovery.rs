@@ -16,10 +16,10 @@ use clap_sys::factory::preset_discovery::{
 use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
-use ondes_instance::preset::factory::FACTORY;
-use ondes_instance::preset::file::Refused;
-use ondes_instance::preset::list::Origin;
-use ondes_instance::preset::{Preset, store};
+use ondes_processor::preset::factory::FACTORY;
+use ondes_processor::preset::file::Refused;
+use ondes_processor::preset::list::Origin;
+use ondes_processor::preset::{Preset, store};
 
 use super::{c_string, guarded};
 
@@ -223,7 +223,7 @@ fn modified_s(path: &Path) -> u64 {
 mod tests {
     use std::cell::RefCell;
 
-    use ondes_instance::preset::file::EXTENSION;
+    use ondes_processor::preset::file::EXTENSION;
 
     use super::*;
 

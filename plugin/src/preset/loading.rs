@@ -12,9 +12,9 @@ use clap_sys::factory::preset_discovery::{
 };
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
-use ondes_instance::preset::Preset;
-use ondes_instance::preset::file::Fault;
-use ondes_instance::preset::list::Origin;
+use ondes_processor::preset::Preset;
+use ondes_processor::preset::file::Fault;
+use ondes_processor::preset::list::Origin;
 
 use super::{c_string, guarded, restoring, state, streams};
 use crate::clap::shell::Shell;
@@ -157,7 +157,7 @@ mod tests {
     use clap_sys::ext::state::CLAP_EXT_STATE;
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
     use clap_sys::version::CLAP_VERSION;
-    use ondes_instance::preset::{Product, file, store};
+    use ondes_processor::preset::{Product, file, store};
 
     use super::*;
 

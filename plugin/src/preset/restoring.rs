@@ -7,7 +7,7 @@ use std::ptr;
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
-use ondes_instance::preset::file;
+use ondes_processor::preset::file;
 
 use super::{guarded, loading, streams};
 use crate::clap::shell::Shell;

@@ -1,10 +1,10 @@
 //! What the plugin saves for a host: made fit to be loaded, and with a preset put into it.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-use ondes_instance::parameter::{Kind, Parameter};
-use ondes_instance::preset::Preset;
-use ondes_instance::preset::values::{Value, parts};
-use ondes_instance::state::Saved;
+use ondes_processor::parameter::{Kind, Parameter};
+use ondes_processor::preset::Preset;
+use ondes_processor::preset::values::{Value, parts};
+use ondes_processor::state::Saved;
 
 /// Bytes before the state's JSON: its length, little-endian.
 const HEAD: usize = 8;
@@ -61,8 +61,8 @@ pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error>
 mod tests {
     use ondes_engine::executor::Backend;
     use ondes_engine::wish::Wish;
-    use ondes_instance::preset::factory::Factory;
-    use ondes_instance::state::{Look, Theme};
+    use ondes_processor::preset::factory::Factory;
+    use ondes_processor::state::{Look, Theme};
 
     use super::*;
 

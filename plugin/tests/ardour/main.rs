@@ -12,10 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
-use ondes_instance::library::BUNDLED;
-use ondes_instance::preset::list::Origin;
-use ondes_instance::preset::values::Value;
-use ondes_instance::preset::{Preset, file};
+use ondes_processor::library::BUNDLED;
+use ondes_processor::preset::list::Origin;
+use ondes_processor::preset::values::Value;
+use ondes_processor::preset::{Preset, file};
 
 /// Where Debian has what Ardour's own scripts start.
 const ARDOUR: &str = "/usr/lib/ardour7";

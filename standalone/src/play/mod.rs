@@ -14,12 +14,12 @@ use ondes_engine::model::Model;
 use ondes_engine::pipeline::{PipelineOptions, Source};
 use ondes_engine::realtime::{self, Patch};
 use ondes_engine::wish::Wish;
-use ondes_instance::board::Board;
-use ondes_instance::choice;
-use ondes_instance::library::{BUNDLED, Found};
-use ondes_instance::macros::MACROS;
-use ondes_instance::parameter::{DRIVER, Parameter, TRANSPOSE};
-use ondes_instance::preset::Product;
+use ondes_processor::board::Board;
+use ondes_processor::choice;
+use ondes_processor::library::{BUNDLED, Found};
+use ondes_processor::macros::MACROS;
+use ondes_processor::parameter::{DRIVER, Parameter, TRANSPOSE};
+use ondes_processor::preset::Product;
 use ondes_ui::KnobId;
 
 use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Opened, Status};

@@ -11,8 +11,8 @@ use arrayvec::ArrayVec;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
 use ondes_engine::realtime::Setup;
-use ondes_instance::library::Reference;
-use ondes_instance::preset::Product;
+use ondes_processor::library::Reference;
+use ondes_processor::preset::Product;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
@@ -444,7 +444,7 @@ impl Drop for Console {
 #[cfg(test)]
 mod tests {
     use ondes_engine::realtime::Status;
-    use ondes_instance::parameter::DRIVER;
+    use ondes_processor::parameter::DRIVER;
 
     use super::*;
     use crate::devices::{Callback, MidiMessage};

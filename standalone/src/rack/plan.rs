@@ -14,10 +14,10 @@ use anyhow::{Context, bail};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::{Driver, Setup, Status};
-use ondes_instance::board::Board;
-use ondes_instance::panel::Panel;
-use ondes_instance::player::{Dry, Player};
-use ondes_instance::shared::Shared;
+use ondes_processor::board::Board;
+use ondes_processor::panel::Panel;
+use ondes_processor::player::{Dry, Player};
+use ondes_processor::shared::Shared;
 
 use super::clip::Clip;
 use super::mix::Mix;

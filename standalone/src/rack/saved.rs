@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use ondes_instance::library::Reference;
-use ondes_instance::preset::Product;
-use ondes_instance::preset::values::Values;
-use ondes_instance::state::Saved;
+use ondes_processor::library::Reference;
+use ondes_processor::preset::Product;
+use ondes_processor::preset::values::Values;
+use ondes_processor::state::Saved;
 use serde::{Deserialize, Serialize};
 
 use super::mix::Settings;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
 use ondes_engine::pipeline::{Source, Transport};
-use ondes_instance::board::Board;
-use ondes_instance::panel::Panel;
-use ondes_instance::player::{Dry, Player};
-use ondes_instance::shared::Shared;
+use ondes_processor::board::Board;
+use ondes_processor::panel::Panel;
+use ondes_processor::player::{Dry, Player};
+use ondes_processor::shared::Shared;
 
 use super::clip::Clip;
 use super::mix::{Mix, ramp};

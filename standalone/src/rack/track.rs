@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::Status;
-use ondes_instance::panel::Panel;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
+use ondes_processor::panel::Panel;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
 
 use super::clip::Clip;
 use super::mix::Mix;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{anyhow, bail, ensure};
 use ondes_engine::pipeline::Source;
 use ondes_engine::realtime::Setup;
-use ondes_instance::board::Board;
+use ondes_processor::board::Board;
 use serde::Serialize;
 
 use super::arguments::RenderArguments;

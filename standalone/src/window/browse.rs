@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ondes_instance::dialog::{Answer, Dialog, Request, UNAVAILABLE, Wanted};
+use ondes_processor::dialog::{Answer, Dialog, Request, UNAVAILABLE, Wanted};
 
 use super::takes::Takes;
 use crate::rack::{clip, saved};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ondes_instance::desk::setting::Setting;
-use ondes_instance::preset::{Preset, file};
-use ondes_instance::shared::{Kept, Shared};
+use ondes_processor::desk::setting::Setting;
+use ondes_processor::preset::{Preset, file};
+use ondes_processor::shared::{Kept, Shared};
 
 use crate::rack::{clip, saved};
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use ondes_instance::state::Look;
+use ondes_processor::state::Look;
 use serde::{Deserialize, Serialize};
 
 use super::takes::Takes;

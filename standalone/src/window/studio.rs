@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ondes_engine::realtime::Status as ModelStatus;
-use ondes_instance::desk::entries::{Entries, marks_file};
-use ondes_instance::desk::setting::recall;
-use ondes_instance::desk::{self, Desk};
-use ondes_instance::dialog;
-use ondes_instance::library::Reference;
-use ondes_instance::panel::Panel;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
-use ondes_instance::state::Look;
+use ondes_processor::desk::entries::{Entries, marks_file};
+use ondes_processor::desk::setting::recall;
+use ondes_processor::desk::{self, Desk};
+use ondes_processor::dialog;
+use ondes_processor::library::Reference;
+use ondes_processor::panel::Panel;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
+use ondes_processor::state::Look;
 use ondes_ui::{Level, Owner};
 
 use super::browse::{Browse, Browser};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use egui::{Align, Button, ComboBox, Label, Layout, Rect, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2};
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use super::browse::Browse;
 use super::fader::{self, named, sign, toggle};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use super::browse::Browse;
 use super::inventory::Inventory;

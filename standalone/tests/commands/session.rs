@@ -1,7 +1,7 @@
 //! Sessions that cannot be rendered, and how others end.
 
 use ondes_engine::model::file;
-use ondes_instance::library::Reference;
+use ondes_processor::library::Reference;
 use serde_json::{Value, json};
 
 use crate::common::{Folder, two_tracks};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use ondes_instance::library::{BUNDLED, Reference};
+use ondes_processor::library::{BUNDLED, Reference};
 use ondes_tests::torchscript::models::{attributes, codec, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use crate::rack::{Hands, message};
 

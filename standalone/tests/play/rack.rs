@@ -12,10 +12,10 @@ use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
-use ondes_instance::board::Board;
-use ondes_instance::library::{BUNDLED, Reference};
-use ondes_instance::parameter::{BYPASS, DRIVER, Parameter, TRANSPOSE};
-use ondes_instance::preset::Product;
+use ondes_processor::board::Board;
+use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, TRANSPOSE};
+use ondes_processor::preset::Product;
 
 use crate::program::tone;
 use crate::server::{RATE, wait_until};

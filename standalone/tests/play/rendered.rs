@@ -8,10 +8,10 @@ use ondes::rack::mix::Settings;
 use ondes::rack::saved::Input;
 use ondes::rack::{Console, Rack, SessionFile};
 use ondes_engine::realtime::Setup;
-use ondes_instance::board::{Board, Setter};
-use ondes_instance::library::{BUNDLED, Reference};
-use ondes_instance::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
-use ondes_instance::preset::Product;
+use ondes_processor::board::{Board, Setter};
+use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
+use ondes_processor::preset::Product;
 use ondes_ui::KnobId;
 use serde_json::Value;
 
@@ -192,7 +192,7 @@ fn the_knobs_of_a_track_are_heard() {
     deaf.write(&path).unwrap();
     assert!(peak(0).is_none_or(|peak| peak < -80.0));
     // As the window would have turned it.
-    let panel = ondes_instance::panel::Panel::new(Product::Instrument);
+    let panel = ondes_processor::panel::Panel::new(Product::Instrument);
     panel.restore(&session.tracks[0].parameters);
     assert_eq!(panel.value(TRANSPOSE), Some(2.0));
     panel.set(TRANSPOSE, 0.0);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ondes::rack::Console;
-use ondes_instance::library::{BUNDLED, Reference};
-use ondes_instance::preset::Product;
+use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::preset::Product;
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, decode};

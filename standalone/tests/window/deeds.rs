@@ -13,7 +13,7 @@ use ondes::record::{self, Format};
 use ondes::window::takes::Takes;
 use ondes::window::view::{ClipView, Question};
 use ondes::window::{Browse, Command, View};
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use super::fake::{choose, click, drop_file, open, playing, sees, told, type_in};
 

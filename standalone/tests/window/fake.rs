@@ -17,7 +17,7 @@ use ondes::window::inventory::Inventory;
 use ondes::window::takes::Takes;
 use ondes::window::view::TrackView;
 use ondes::window::{Command, View, Window};
-use ondes_instance::preset::Product;
+use ondes_processor::preset::Product;
 
 use super::raster::Raster;
 

@@ -8,10 +8,10 @@ use egui_kittest::kittest::Queryable;
 use ondes::devices::{Callback, MidiMessage};
 use ondes::rack::Console;
 use ondes_engine::realtime::Setup;
-use ondes_instance::board::Board;
-use ondes_instance::desk::entries::Entries;
-use ondes_instance::desk::{self, Desk};
-use ondes_instance::preset::Product;
+use ondes_processor::board::Board;
+use ondes_processor::desk::entries::Entries;
+use ondes_processor::desk::{self, Desk};
+use ondes_processor::preset::Product;
 use ondes_ui::KnobId;
 
 #[test]

@@ -4,5 +4,5 @@ mod deeds;
 mod fake;
 mod learn;
 mod pictures;
-#[path = "../../../plugin/ui/tests/window/raster.rs"]
+#[path = "../../../ui/tests/window/raster.rs"]
 mod raster;

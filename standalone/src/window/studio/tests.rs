@@ -1,10 +1,10 @@
-use ondes_instance::board::Board;
-use ondes_instance::desk::setting::setting;
-use ondes_instance::library::BUNDLED;
-use ondes_instance::parameter::TRANSPOSE;
-use ondes_instance::preset::values::complete;
-use ondes_instance::preset::{Preset, file};
-use ondes_instance::state::Sound;
+use ondes_processor::board::Board;
+use ondes_processor::desk::setting::setting;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::parameter::TRANSPOSE;
+use ondes_processor::preset::values::complete;
+use ondes_processor::preset::{Preset, file};
+use ondes_processor::state::Sound;
 
 use super::*;
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::{Driver, Setup, Status};
-use ondes_instance::board::{Board, Setter};
-use ondes_instance::desk::commands::obey;
-use ondes_instance::desk::entries::Entries;
-use ondes_instance::desk::{self, Desk};
-use ondes_instance::library::BUNDLED;
-use ondes_instance::panel::Panel;
-use ondes_instance::parameter::{OUTPUT_GAIN, PANIC, TRANSPOSE};
-use ondes_instance::player::Player;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
-use ondes_instance::state::Sound;
+use ondes_processor::board::{Board, Setter};
+use ondes_processor::desk::commands::obey;
+use ondes_processor::desk::entries::Entries;
+use ondes_processor::desk::{self, Desk};
+use ondes_processor::library::BUNDLED;
+use ondes_processor::panel::Panel;
+use ondes_processor::parameter::{OUTPUT_GAIN, PANIC, TRANSPOSE};
+use ondes_processor::player::Player;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
+use ondes_processor::state::Sound;
 use ondes_ui::{Command, Owner, SIZE, Window};
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -9,11 +9,11 @@ use crossbeam_queue::ArrayQueue;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, Cue, CueFull, Playable, Start, Transport, Turn};
 use ondes_engine::realtime::{Driven, Driver, Maker, Remote, Setup, Status};
-use ondes_instance::board::Board;
-use ondes_instance::panel::Panel;
-use ondes_instance::player::{Dry, Knobs, Player};
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
+use ondes_processor::board::Board;
+use ondes_processor::panel::Panel;
+use ondes_processor::player::{Dry, Knobs, Player};
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
 
 const RATE: u32 = 48_000;
 const BLOCK: usize = 480;

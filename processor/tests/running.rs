@@ -8,16 +8,16 @@ use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, P
 use ondes_engine::realtime::{Driver, Setup, Status};
 use ondes_engine::torch::Library;
 use ondes_engine::wish::Wish;
-use ondes_instance::board::Board;
-use ondes_instance::desk::Desk;
-use ondes_instance::desk::commands::obey;
-use ondes_instance::desk::entries::Entries;
-use ondes_instance::library::BUNDLED;
-use ondes_instance::panel::Panel;
-use ondes_instance::player::Player;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
-use ondes_instance::state::Saved;
+use ondes_processor::board::Board;
+use ondes_processor::desk::Desk;
+use ondes_processor::desk::commands::obey;
+use ondes_processor::desk::entries::Entries;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::panel::Panel;
+use ondes_processor::player::Player;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
+use ondes_processor::state::Saved;
 use ondes_ui::{Command, Devices, Owner, Slot};
 
 const PATIENCE: Duration = Duration::from_secs(60);

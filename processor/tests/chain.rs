@@ -8,18 +8,18 @@ use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
 use ondes_engine::realtime::{Driver, Quality, Setup, Status};
-use ondes_instance::board::Board;
-use ondes_instance::desk::commands::obey;
-use ondes_instance::desk::entries::Entries;
-use ondes_instance::desk::{self, Desk};
-use ondes_instance::panel::Panel;
-use ondes_instance::parameter::{
+use ondes_processor::board::Board;
+use ondes_processor::desk::commands::obey;
+use ondes_processor::desk::entries::Entries;
+use ondes_processor::desk::{self, Desk};
+use ondes_processor::panel::Panel;
+use ondes_processor::parameter::{
     CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, QUALITY, SIZE, TONE, TONE_GAINS,
 };
-use ondes_instance::player::Player;
-use ondes_instance::preset::Product;
-use ondes_instance::shared::Shared;
-use ondes_instance::state::Sound;
+use ondes_processor::player::Player;
+use ondes_processor::preset::Product;
+use ondes_processor::shared::Shared;
+use ondes_processor::state::Sound;
 use ondes_ui::{Command, KnobId, Owner, Window};
 
 const PATIENCE: Duration = Duration::from_secs(20);
