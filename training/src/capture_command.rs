@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use ondes_corpus::circuits;
 use ondes_engine::media::{WavBits, WavWriter, read_mono};
 use ondes_engine::model::{Gear, Levels, Model, file};
 use ondes_training::capture::architecture::{Architecture, names};
@@ -13,7 +14,7 @@ use ondes_training::capture::network::Network;
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::trainer::{Length, Options, Trainer};
 use ondes_training::capture::{nam, signal};
-use ondes_training::{circuits, variants};
+use ondes_training::variants;
 
 use crate::number;
 

@@ -18,7 +18,6 @@ use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
-use ondes_training::corpus;
 use ondes_training::dataset::hear;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::trainer::Trainer;
@@ -37,7 +36,7 @@ enum Command {
     /// Makes a training corpus with a physical model.
     Corpus {
         /// Which instrument to model.
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(corpus::names()))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(ondes_corpus::names()))]
         name: String,
         /// Folder to write to.
         #[arg(long)]
@@ -144,8 +143,8 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Result<()> {
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:32} {pos}/{len} phrases {elapsed}")?);
-    let options = corpus::Options { name, minutes, seed };
-    let summary = corpus::generate(&options, out, |done, all| {
+    let options = ondes_corpus::Options { name, minutes, seed };
+    let summary = ondes_corpus::generate(&options, out, |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;

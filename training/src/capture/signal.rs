@@ -2,7 +2,7 @@
 //!
 //! In order: two blips in silence, from which the delay and the noise floor are read; sweeps and bursts of noise, for what only
 //! shows at the edges of the spectrum; plucked strings at many levels, single and in chords; and a part to judge by, which is
-//! played like music and never trained on. The strings are those of [`crate::corpus::plucked`], without a room: what comes out
+//! played like music and never trained on. The strings are those of [`ondes_corpus::plucked`], without a room: what comes out
 //! of a guitar's cable has none. The same length gives the same samples.
 
 use std::f64::consts::TAU;
@@ -11,10 +11,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 
-use crate::corpus::Instrument;
-use crate::corpus::filter::OnePole;
-use crate::corpus::performance::{Note, Score, ease};
-use crate::corpus::plucked::Plucked;
+use ondes_corpus::Instrument;
+use ondes_corpus::filter::OnePole;
+use ondes_corpus::performance::{Note, Score, ease};
+use ondes_corpus::plucked::Plucked;
 
 /// Rate, Hz.
 pub const RATE: u32 = 48_000;

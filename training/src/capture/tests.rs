@@ -11,7 +11,7 @@ use super::nam;
 use super::pair::Pair;
 use super::signal::{self, signal};
 use super::trainer::{Length, Options, Trainer};
-use crate::circuits::circuit;
+use ondes_corpus::circuits::circuit;
 
 const RATE: u32 = 48_000;
 

@@ -107,7 +107,7 @@ pub fn midi_to_hz(midi: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::performance::{Join, Note, Score};
+    use crate::performance::{Join, Note, Score};
     use super::{Curves, midi_to_hz};
 
     #[test]

@@ -6,7 +6,7 @@
 //! from the last sample's voltages.
 
 use anyhow::{Context, ensure};
-use realfft::num_complex::Complex;
+use num_complex::Complex;
 
 use super::device::{Device, PORTS, Slopes};
 use super::matrix::{FEW, inverse, solve};

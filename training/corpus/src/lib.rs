@@ -6,6 +6,8 @@
 //! heard through a [`body`] and a [`room`]; [`write`](mod@write) puts the result on disk. Each file has its own seed, so a
 //! corpus does not depend on how many threads made it.
 
+#![forbid(unsafe_code)]
+
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -13,6 +15,7 @@ use rand::{Rng, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 pub mod body;
 pub mod bowed;
+pub mod circuits;
 pub mod curves;
 pub mod delay;
 pub mod filter;

@@ -109,7 +109,7 @@ pub fn error_cents(tone: &[f32], hz: f64, rate_hz: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::curves::midi_to_hz;
+    use crate::curves::midi_to_hz;
     use super::{TAU, Tuning, error_cents};
 
     fn tone(hz: f64) -> Vec<f32> {

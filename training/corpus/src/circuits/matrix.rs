@@ -1,6 +1,6 @@
 //! Linear equations: large ones while a circuit is set up, tiny ones at every step.
 
-use realfft::num_complex::Complex;
+use num_complex::Complex;
 
 /// A square matrix of complex numbers, by rows.
 pub type Matrix = Vec<Vec<Complex<f64>>>;

@@ -3,7 +3,7 @@
 //! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network analysis", IEEE Trans. Circuits and
 //! Systems 22(6), 1975): the unknowns are the voltages of all nodes and the currents of sources and op-amps.
 
-use realfft::num_complex::Complex;
+use num_complex::Complex;
 
 use super::device::Device;
 use super::matrix::{Matrix, zeros};
