@@ -12,7 +12,7 @@ pub use impulse_file::{ImpulseError, ImpulseFile};
 
 use ondes_kernels::FlushToZero;
 
-use crate::dsp::cabinet::Place;
+use crate::dsp::cabinet::CabinetSlot;
 use crate::dsp::dc_blocker::DcBlocker;
 use crate::dsp::noise_gate::NoiseGate;
 use crate::dsp::ramp::Ramp;
@@ -20,13 +20,13 @@ use crate::dsp::tone::Tone;
 
 /// Where all knobs of a chain stand. By default nothing changes anything, but for a cabinet where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct ChainSettings {
     /// Peaks of the input above this open the gate, dB of full scale; without it the gate is open.
     pub gate_db: Option<f32>,
     /// Bass, middle and treble, dB.
     pub tone: [f32; 3],
     /// Where the tone control stands.
-    pub placement: Placement,
+    pub placement: TonePosition,
     /// Whether what the model adds to all samples alike is taken away.
     pub block_dc: bool,
     /// Share of the cabinet's sound, 0 … 1.
@@ -37,7 +37,7 @@ pub struct Settings {
 
 /// Where a tone control stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
+pub enum TonePosition {
     /// Before the model: it changes what is driven.
     Before,
     /// After the model: it changes what is heard.
@@ -45,12 +45,12 @@ pub enum Placement {
     After,
 }
 
-impl Default for Settings {
+impl Default for ChainSettings {
     fn default() -> Self {
         Self {
             gate_db: None,
             tone: [0.0; 3],
-            placement: Placement::default(),
+            placement: TonePosition::default(),
             block_dc: false,
             cabinet: 1.0,
             gains_db: [0.0; 2],
@@ -58,12 +58,12 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl ChainSettings {
     /// Gains of the tone controls before and after the model, dB.
     fn tones(&self) -> [[f32; 3]; 2] {
         match self.placement {
-            Placement::Before => [self.tone, [0.0; 3]],
-            Placement::After => [[0.0; 3], self.tone],
+            TonePosition::Before => [self.tone, [0.0; 3]],
+            TonePosition::After => [[0.0; 3], self.tone],
         }
     }
 }
@@ -77,7 +77,7 @@ pub struct Chain {
     gains: [Ramp; 2],
     dc_blocker: DcBlocker,
     after: Tone,
-    cabinet: Place,
+    cabinet: CabinetSlot,
     /// Samples that stages ring on, but for the cabinet.
     ring: usize,
 }
@@ -98,13 +98,13 @@ impl Chain {
             gains: [Ramp::new(1.0, RAMP_S, sample_rate); 2],
             dc_blocker: DcBlocker::new(sample_rate),
             after: tone,
-            cabinet: Place::new(sample_rate, max_block),
+            cabinet: CabinetSlot::new(sample_rate, max_block),
             ring: (RING_S * f64::from(sample_rate)) as usize,
         }
     }
 
     /// Sends all knobs to where they shall stand.
-    pub fn set(&mut self, settings: &Settings) {
+    pub fn set(&mut self, settings: &ChainSettings) {
         let [before, after] = settings.tones();
         self.gate.set(settings.gate_db);
         self.before.iter_mut().for_each(|tone| tone.set(before));
@@ -127,7 +127,7 @@ impl Chain {
     }
 
     /// Where the cabinet stands.
-    pub fn cabinet(&mut self) -> &mut Place {
+    pub fn cabinet(&mut self) -> &mut CabinetSlot {
         &mut self.cabinet
     }
 
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn by_default_samples_pass_as_they_are() {
         let mut chain = Chain::new(RATE, 512);
-        chain.set(&Settings::default());
+        chain.set(&ChainSettings::default());
         let sound = tone(5_000);
         let driven: Vec<f32> = sound.iter().map(|sample| (5.0 * sample).tanh()).collect();
         assert_eq!(through(&mut chain, &sound, 100), [driven.clone(), driven]);
@@ -219,12 +219,12 @@ mod tests {
     #[test]
     fn what_is_no_number_is_forgotten() {
         let mut chain = Chain::new(RATE, 512);
-        let settings = Settings { gate_db: Some(-40.0), tone: [3.0; 3], block_dc: true, ..Settings::default() };
+        let settings = ChainSettings { gate_db: Some(-40.0), tone: [3.0; 3], block_dc: true, ..ChainSettings::default() };
         let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp()).collect();
         let response = Response::new(vec![taps], RATE).unwrap();
-        chain.cabinet().change(Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())).ok().unwrap();
-        for placement in [Placement::Before, Placement::After] {
-            chain.set(&Settings { placement, ..settings });
+        chain.cabinet().replace(Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())).ok().unwrap();
+        for placement in [TonePosition::Before, TonePosition::After] {
+            chain.set(&ChainSettings { placement, ..settings });
             let mut hostile = tone(2_000);
             (hostile[700], hostile[701], hostile[702]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
             through(&mut chain, &hostile, 100);
@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn everything_in_use_sounds_alike_in_any_blocks() {
-        let settings = Settings {
+        let settings = ChainSettings {
             gate_db: Some(-40.0),
             tone: [3.0, -6.0, 9.0],
-            placement: Placement::Before,
+            placement: TonePosition::Before,
             block_dc: true,
             cabinet: 0.7,
             gains_db: [4.0, -3.0],
@@ -249,9 +249,9 @@ mod tests {
             let mut chain = Chain::new(RATE, 512);
             chain.set(&settings);
             let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
-            chain.cabinet().change(Box::new(cabinet)).ok().unwrap();
+            chain.cabinet().replace(Box::new(cabinet)).ok().unwrap();
             let mut heard = through(&mut chain, &tone(3_000), block);
-            chain.set(&Settings { placement: Placement::After, ..settings });
+            chain.set(&ChainSettings { placement: TonePosition::After, ..settings });
             for (heard, more) in heard.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
                 heard.extend(more);
             }
@@ -270,19 +270,19 @@ mod tests {
         let mut chain = Chain::new(RATE, 512);
         let sound = vec![0.1; 4_800];
         let driven = |gain_db: f32| (5.0 * 0.1 * 10.0_f32.powf(gain_db / 20.0)).tanh();
-        chain.set(&Settings { gains_db: [6.0, -12.0], ..Settings::default() });
+        chain.set(&ChainSettings { gains_db: [6.0, -12.0], ..ChainSettings::default() });
         let heard = through(&mut chain, &sound, 100);
         let wanted = driven(6.0) * 10.0_f32.powf(-12.0 / 20.0);
         assert!((heard[0][4_799] - wanted).abs() < 1e-6 && heard[0] == heard[1], "{} for {wanted}", heard[0][4_799]);
         let step = |heard: &[f32]| heard.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
         assert!(step(&heard[0]) < 1e-3 && (heard[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&heard[0]));
         assert_eq!(chain.tail_samples(), 0);
-        chain.set(&Settings::default());
+        chain.set(&ChainSettings::default());
         let back = through(&mut chain, &sound, 100);
         assert!(step(&back[0]) < 1e-3);
         assert_eq!(back[0][2_000..], vec![driven(0.0); 2_800]);
         // Set before anything is heard they are there at once.
-        chain.set(&Settings { gains_db: [6.0, 0.0], ..Settings::default() });
+        chain.set(&ChainSettings { gains_db: [6.0, 0.0], ..ChainSettings::default() });
         chain.reset();
         assert_eq!(through(&mut chain, &sound, 100)[0][0], driven(6.0));
     }
@@ -291,10 +291,10 @@ mod tests {
     fn where_the_tone_stands_counts() {
         let heard = |placement| {
             let mut chain = Chain::new(RATE, 512);
-            chain.set(&Settings { tone: [12.0; 3], placement, ..Settings::default() });
+            chain.set(&ChainSettings { tone: [12.0; 3], placement, ..ChainSettings::default() });
             chain.reset();
             through(&mut chain, &tone(5_000), 500)[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()))
         };
-        assert!(heard(Placement::Before) <= 1.0 && heard(Placement::After) > 2.0);
+        assert!(heard(TonePosition::Before) <= 1.0 && heard(TonePosition::After) > 2.0);
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::dsp::cabinet::{LONGEST_S, Response, ResponseError};
+use crate::dsp::cabinet::{MAX_RESPONSE_S, Response, ResponseError};
 use crate::media::{Decoder, MediaError, display_name};
 
 /// The largest file, bytes: more than 10 s of two channels at any usual rate.
@@ -65,9 +65,9 @@ impl ImpulseFile {
             return Err(MediaError::Limit { file: file(), what, found, supported: format!("0 to {LARGEST}") }.into());
         }
         let hash = blake3::hash(&bytes).to_hex().to_string();
-        let mut decoder = Decoder::of_bytes(name, bytes.clone())?;
+        let mut decoder = Decoder::from_bytes(name, bytes.clone())?;
         let rate = decoder.sample_rate();
-        let most = LONGEST_S as usize * rate as usize;
+        let most = MAX_RESPONSE_S as usize * rate as usize;
         let mut channels = vec![Vec::new(); decoder.channels()];
         let mut block = Vec::new();
         // One that is too long need not be read to its end.

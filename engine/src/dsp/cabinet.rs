@@ -1,15 +1,15 @@
 //! The loudspeaker, its box and the microphone in front of it, as an impulse response.
 //!
-//! A [`Response`] is what was recorded. A [`Cabinet`] is that made ready for a host's rate, which takes its time; a [`Place`] is
+//! A [`Response`] is what was recorded. A [`Cabinet`] is that made ready for a host's rate, which takes its time; a [`CabinetSlot`] is
 //! where one stands in a chain, and where another may take over while sound goes through, without a click.
 
 mod response;
 
 use ondes_kernels::Kernels;
 
-pub use response::{LONGEST_S, Response, ResponseError};
+pub use response::{MAX_RESPONSE_S, Response, ResponseError};
 
-use super::convolution::Immediate;
+use super::convolution::ZeroLatencyConvolver;
 use super::ramp::Ramp;
 
 /// Time in which one takes over from another, and in which it comes in and goes out, s.
@@ -19,7 +19,7 @@ const FADE_S: f64 = 0.020;
 #[derive(Default)]
 pub struct Cabinet {
     /// None, one for both, or one for each.
-    sides: Vec<Immediate>,
+    sides: Vec<ZeroLatencyConvolver>,
     taps: usize,
 }
 
@@ -31,7 +31,7 @@ impl Cabinet {
     pub fn new(response: &Response, sample_rate: u32, kernels: Kernels) -> Result<Self, ResponseError> {
         let taps = response.taps(sample_rate)?;
         let length = taps.iter().map(Vec::len).max().unwrap_or(0);
-        Ok(Self { sides: taps.iter().map(|taps| Immediate::new(taps, kernels)).collect(), taps: length })
+        Ok(Self { sides: taps.iter().map(|taps| ZeroLatencyConvolver::new(taps, kernels)).collect(), taps: length })
     }
 
     /// Samples that it rings on.
@@ -42,13 +42,13 @@ impl Cabinet {
 
     /// Whether it is nothing.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.sides.is_empty()
     }
 
     /// Forgets all that it has heard.
     pub fn reset(&mut self) {
-        self.sides.iter_mut().for_each(Immediate::reset);
+        self.sides.iter_mut().for_each(ZeroLatencyConvolver::reset);
     }
 
     /// Fills both sides with what it makes of the next samples.
@@ -74,7 +74,7 @@ impl Cabinet {
 }
 
 /// Where a cabinet stands; in the beginning it is nothing.
-pub struct Place {
+pub struct CabinetSlot {
     now: Box<Cabinet>,
     /// The one that takes over, and for how many samples it has.
     next: Option<(Box<Cabinet>, usize)>,
@@ -90,7 +90,7 @@ pub struct Place {
     arriving: [Vec<f32>; 2],
 }
 
-impl Place {
+impl CabinetSlot {
     /// A place in a host that has a rate in Hz and blocks of up to so many samples.
     #[must_use]
     pub fn new(sample_rate: u32, max_block: usize) -> Self {
@@ -109,19 +109,19 @@ impl Place {
         }
     }
 
-    /// Whether [`Place::change`] would take another one: not while one takes over, nor before [`Place::leave`] has given back the
+    /// Whether [`CabinetSlot::replace`] would take another one: not while one takes over, nor before [`CabinetSlot::take_retired`] has given back the
     /// one before.
     #[must_use]
-    pub fn is_free(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.next.is_none() && self.left.is_none()
     }
 
     /// Lets another one take over.
     ///
     /// # Errors
-    /// Gives it back while the place [is not free](Place::is_free).
-    pub fn change(&mut self, cabinet: Box<Cabinet>) -> Result<(), Box<Cabinet>> {
-        if !self.is_free() {
+    /// Gives it back while the place [is not free](CabinetSlot::is_ready).
+    pub fn replace(&mut self, cabinet: Box<Cabinet>) -> Result<(), Box<Cabinet>> {
+        if !self.is_ready() {
             return Err(cabinet);
         }
         self.next = Some((cabinet, 0));
@@ -129,7 +129,7 @@ impl Place {
     }
 
     /// Gives one that has left, to be dropped where there is time for that.
-    pub fn leave(&mut self) -> Option<Box<Cabinet>> {
+    pub fn take_retired(&mut self) -> Option<Box<Cabinet>> {
         self.left.take()
     }
 
@@ -158,7 +158,7 @@ impl Place {
     /// Whether samples pass as they are until somebody changes something.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
-        self.next.is_none() && (self.now.is_nothing() || self.amount.rest() == Some(0.0))
+        self.next.is_none() && (self.now.is_empty() || self.amount.rest() == Some(0.0))
     }
 
     /// Takes the next samples from `left`, at most a block, and fills both sides with what is made of them.
@@ -223,10 +223,10 @@ mod tests {
         (0..frames).map(|n| 0.3 * (n as f32 * 0.05).sin()).collect()
     }
 
-    fn through(place: &mut Place, sound: &[f32], block: usize) -> [Vec<f32>; 2] {
+    fn through(slot: &mut CabinetSlot, sound: &[f32], block: usize) -> [Vec<f32>; 2] {
         let (mut left, mut right) = (sound.to_vec(), vec![0.0; sound.len()]);
         for (left, right) in left.chunks_mut(block).zip(right.chunks_mut(block)) {
-            place.process(left, right);
+            slot.process(left, right);
         }
         [left, right]
     }
@@ -234,35 +234,35 @@ mod tests {
     #[test]
     fn an_empty_place_and_one_that_is_switched_off_change_nothing() {
         let sound = tone(4_000);
-        let mut place = Place::new(RATE, 512);
-        assert_eq!(through(&mut place, &sound, 100), [sound.clone(), sound.clone()]);
-        place.change(boxed(vec![ringing(0, 900)])).ok().unwrap();
-        place.set(0.0);
-        place.reset();
-        assert!(place.is_neutral());
-        assert_eq!(through(&mut place, &sound, 100), [sound.clone(), sound]);
+        let mut slot = CabinetSlot::new(RATE, 512);
+        assert_eq!(through(&mut slot, &sound, 100), [sound.clone(), sound.clone()]);
+        slot.replace(boxed(vec![ringing(0, 900)])).ok().unwrap();
+        slot.set(0.0);
+        slot.reset();
+        assert!(slot.is_neutral());
+        assert_eq!(through(&mut slot, &sound, 100), [sound.clone(), sound]);
     }
 
     #[test]
     fn there_is_no_latency() {
-        let mut place = Place::new(RATE, 64);
-        place.change(boxed(vec![ringing(0, 2_000)])).ok().unwrap();
-        place.reset();
+        let mut slot = CabinetSlot::new(RATE, 64);
+        slot.replace(boxed(vec![ringing(0, 2_000)])).ok().unwrap();
+        slot.reset();
         let mut click = vec![0.0; 4_000];
         click[777] = 1.0;
-        let [left, right] = through(&mut place, &click, 64);
+        let [left, right] = through(&mut slot, &click, 64);
         let top = (0..4_000).max_by(|&a, &b| left[a].abs().total_cmp(&left[b].abs()));
         assert_eq!(top, Some(777));
         assert_eq!(left, right);
-        assert_eq!(place.tail_samples(), 1_999);
+        assert_eq!(slot.tail_samples(), 1_999);
     }
 
     #[test]
     fn sides_differ_where_they_were_recorded_so() {
-        let mut place = Place::new(RATE, 64);
-        place.change(boxed(vec![[ringing(0, 500), vec![0.0; 40]].concat(), ringing(40, 500)])).ok().unwrap();
-        place.reset();
-        let [left, right] = through(&mut place, &tone(3_000), 64);
+        let mut slot = CabinetSlot::new(RATE, 64);
+        slot.replace(boxed(vec![[ringing(0, 500), vec![0.0; 40]].concat(), ringing(40, 500)])).ok().unwrap();
+        slot.reset();
+        let [left, right] = through(&mut slot, &tone(3_000), 64);
         for n in 40..3_000 {
             assert!((right[n] - left[n - 40]).abs() < 1e-4, "{n}");
         }
@@ -272,17 +272,17 @@ mod tests {
     fn one_takes_over_from_another_without_a_click_in_any_blocks() {
         let sound = tone(12_000);
         let play = |block: usize| {
-            let mut place = Place::new(RATE, 512);
-            place.change(boxed(vec![ringing(0, 700)])).ok().unwrap();
-            place.reset();
-            drop(place.leave());
-            let mut heard = through(&mut place, &sound[..4_000], block)[0].clone();
-            place.change(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)])).ok().unwrap();
-            assert!(place.change(Box::default()).is_err(), "one at a time");
-            heard.extend(&through(&mut place, &sound[4_000..8_000], block)[0]);
-            assert!(!place.is_free() && place.leave().is_some() && place.is_free(), "what has left is to be fetched");
-            place.change(Box::default()).ok().unwrap();
-            heard.extend(&through(&mut place, &sound[8_000..], block)[0]);
+            let mut slot = CabinetSlot::new(RATE, 512);
+            slot.replace(boxed(vec![ringing(0, 700)])).ok().unwrap();
+            slot.reset();
+            drop(slot.take_retired());
+            let mut heard = through(&mut slot, &sound[..4_000], block)[0].clone();
+            slot.replace(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)])).ok().unwrap();
+            assert!(slot.replace(Box::default()).is_err(), "one at a time");
+            heard.extend(&through(&mut slot, &sound[4_000..8_000], block)[0]);
+            assert!(!slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(), "what has left is to be fetched");
+            slot.replace(Box::default()).ok().unwrap();
+            heard.extend(&through(&mut slot, &sound[8_000..], block)[0]);
             heard
         };
         let whole = play(500);
@@ -298,16 +298,16 @@ mod tests {
 
     #[test]
     fn it_comes_and_goes_without_a_click_and_without_what_it_heard_before() {
-        let mut place = Place::new(RATE, 512);
-        place.change(boxed(vec![ringing(0, 4_000)])).ok().unwrap();
-        place.reset();
+        let mut slot = CabinetSlot::new(RATE, 512);
+        slot.replace(boxed(vec![ringing(0, 4_000)])).ok().unwrap();
+        slot.reset();
         let sound = tone(4_000);
-        let mut heard = through(&mut place, &sound, 100)[0].clone();
-        place.set(0.0);
-        heard.extend(&through(&mut place, &sound, 100)[0]);
+        let mut heard = through(&mut slot, &sound, 100)[0].clone();
+        slot.set(0.0);
+        heard.extend(&through(&mut slot, &sound, 100)[0]);
         assert_eq!(heard[6_000..], sound[2_000..]);
-        place.set(0.5);
-        let silent = through(&mut place, &[0.0; 4_000], 100);
+        slot.set(0.5);
+        let silent = through(&mut slot, &[0.0; 4_000], 100);
         assert!(silent[0].iter().all(|sample| *sample == 0.0));
         for pair in heard[..4_000].windows(2).chain(heard[4_000..].windows(2)) {
             assert!((pair[0] - pair[1]).abs() < 0.06, "{pair:?}");

@@ -5,15 +5,15 @@
 //! and since its sound begins two long blocks after its input, its work is spread evenly over the blocks in between (W. G.
 //! Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995; the even load is that of his section 3).
 //!
-//! [`Immediate`] takes blocks of any length.
+//! [`ZeroLatencyConvolver`] takes blocks of any length.
 
-mod immediate;
-mod uniform;
+mod zero_latency;
+mod partitioned;
 
-pub use immediate::Immediate;
+pub use zero_latency::ZeroLatencyConvolver;
 
 use ondes_kernels::Kernels;
-use uniform::Uniform;
+use partitioned::PartitionedConvolver;
 
 /// Blocks of a long partition: one for the transform, one for the inverse, the others for the products.
 const SPAN: usize = 8;
@@ -24,14 +24,14 @@ const LONG_SPAN: usize = SPAN * SPAN;
 #[derive(Clone)]
 pub struct Convolver {
     partition: usize,
-    head: Uniform,
-    tails: Vec<Tail>,
+    head: PartitionedConvolver,
+    tails: Vec<LongTail>,
 }
 
 /// The response from `2 · span` blocks on, up to the next tail.
 #[derive(Clone)]
-struct Tail {
-    uniform: Uniform,
+struct LongTail {
+    partitioned: PartitionedConvolver,
     /// Blocks of a partition.
     span: usize,
     /// A long block of input in the making, the one that is worked on, and the output that sounds now, `span` blocks each.
@@ -70,9 +70,9 @@ impl Convolver {
         let begin = |level: usize| spans.get(level).map_or(usize::MAX, |span| 2 * span * partition).min(impulse.len());
         let tails = spans.iter().enumerate().filter_map(|(level, &span)| {
             let part = &impulse[begin(level)..begin(level + 1)];
-            (!part.is_empty()).then(|| Tail::new(part, span, level * SPAN / 2, partition, kernels))
+            (!part.is_empty()).then(|| LongTail::new(part, span, level * SPAN / 2, partition, kernels))
         });
-        Self { partition, head: Uniform::new(&impulse[..begin(0)], partition, kernels), tails: tails.collect() }
+        Self { partition, head: PartitionedConvolver::new(&impulse[..begin(0)], partition, kernels), tails: tails.collect() }
     }
 
     /// Samples per block.
@@ -90,9 +90,9 @@ impl Convolver {
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         assert_eq!(input.len(), self.partition, "input is one block");
         assert_eq!(output.len(), self.partition, "output is one block");
-        self.head.take(input);
+        self.head.push_block(input);
         self.head.multiply(0..self.head.partitions());
-        self.head.give(output);
+        self.head.output_block(output);
         for tail in &mut self.tails {
             tail.process(input, output);
         }
@@ -102,7 +102,7 @@ impl Convolver {
     pub fn reset(&mut self) {
         self.head.reset();
         for tail in &mut self.tails {
-            tail.uniform.reset();
+            tail.partitioned.reset();
             for samples in [&mut tail.gathered, &mut tail.complete, &mut tail.sounding] {
                 samples.fill(0.0);
             }
@@ -111,11 +111,11 @@ impl Convolver {
     }
 }
 
-impl Tail {
+impl LongTail {
     fn new(impulse: &[f32], span: usize, first_turn: usize, partition: usize, kernels: Kernels) -> Self {
         let block = || vec![0.0; span * partition];
         Self {
-            uniform: Uniform::new(impulse, span * partition, kernels),
+            partitioned: PartitionedConvolver::new(impulse, span * partition, kernels),
             span,
             gathered: block(),
             complete: block(),
@@ -132,16 +132,16 @@ impl Tail {
             *out += sample;
         }
         self.gathered[place..][..input.len()].copy_from_slice(input);
-        let partitions = self.uniform.partitions();
+        let partitions = self.partitioned.partitions();
         let share = |turn: usize| (turn - 1) * partitions / (self.span - 2);
         match self.turn {
-            0 => self.uniform.take(&self.complete),
+            0 => self.partitioned.take(&self.complete),
             turn if turn == self.span - 1 => {
                 // The last sample of this long block has been heard: its successor may take its place.
-                self.uniform.give(&mut self.sounding);
+                self.partitioned.output_block(&mut self.sounding);
                 std::mem::swap(&mut self.gathered, &mut self.complete);
             }
-            turn => self.uniform.multiply(share(turn)..share(turn + 1)),
+            turn => self.partitioned.multiply(share(turn)..share(turn + 1)),
         }
         self.turn = (self.turn + 1) % self.span;
     }

@@ -30,7 +30,7 @@ pub struct Loudness {
     latency: usize,
     /// Samples still to come before the next frame.
     until_frame: usize,
-    sections: [Section; 6],
+    sections: [Biquad; 6],
     gain: f64,
     /// Squares of the last weighted samples, oldest at `position`.
     squares: Vec<f64>,
@@ -110,14 +110,14 @@ impl Loudness {
 
 /// A filter of first order, in transposed direct form.
 #[derive(Debug, Clone, Copy)]
-struct Section {
+struct Biquad {
     /// Numerator and denominator, the first of the denominator being 1.
     b: [f64; 2],
     a: f64,
     state: f64,
 }
 
-impl Section {
+impl Biquad {
     fn next(&mut self, input: f64) -> f64 {
         let output = self.b[0] * input + self.state;
         self.state = self.b[1] * input - self.a * output;
@@ -159,13 +159,13 @@ impl Section {
     }
 }
 
-fn a_weighting(sample_rate: f64) -> [Section; 6] {
-    let [first, second, third, fourth] = HIGH_PASSES_HZ.map(|corner| Section::high_pass(corner, sample_rate));
-    let low_pass = Section::low_pass(LOW_PASS_HZ, sample_rate);
+fn a_weighting(sample_rate: f64) -> [Biquad; 6] {
+    let [first, second, third, fourth] = HIGH_PASSES_HZ.map(|corner| Biquad::high_pass(corner, sample_rate));
+    let low_pass = Biquad::low_pass(LOW_PASS_HZ, sample_rate);
     [first, second, third, fourth, low_pass, low_pass]
 }
 
-fn response(sections: &[Section], omega: f64) -> f64 {
+fn response(sections: &[Biquad], omega: f64) -> f64 {
     sections.iter().map(|section| section.magnitude(omega)).product()
 }
 

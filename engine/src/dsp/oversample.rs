@@ -18,7 +18,7 @@ const BETA: f64 = 0.1102 * (100.0 - 8.7);
 /// Takes one channel to 2 or 4 times its rate and back. Nothing after [`Oversampler::new`] allocates.
 pub struct Oversampler {
     /// From the lowest rate up.
-    stages: Vec<Stage>,
+    stages: Vec<HalfBandStage>,
     latency: usize,
 }
 
@@ -30,7 +30,7 @@ impl Oversampler {
     #[must_use]
     pub fn new(factor: usize, longest: usize, kernels: Kernels) -> Self {
         assert!(factor == 2 || factor == 4, "2 or 4 times as many samples");
-        let stage = |place: usize| Stage::new(SIDES[place], place, longest << place, kernels);
+        let stage = |place: usize| HalfBandStage::new(SIDES[place], place, longest << place, kernels);
         // Both ways together a filter delays by an odd number of samples at its lower rate. Where that is the upper rate of another
         // one, it has to be even: one more.
         let (stages, latency) = match factor {
@@ -91,7 +91,7 @@ impl Oversampler {
 }
 
 /// One filter, on both ways.
-struct Stage {
+struct HalfBandStage {
     kernels: Kernels,
     /// Taps that are not 0, but for the middle, which is 1/2.
     taps: Vec<f32>,
@@ -99,16 +99,16 @@ struct Stage {
     /// Low samples by which what comes down is later than it must be.
     more: usize,
     /// Low samples on the way up, and those of both kinds on the way down.
-    upwards: Line,
-    even: Line,
-    odd: Line,
+    upwards: DelayLine,
+    even: DelayLine,
+    odd: DelayLine,
     /// The summed ones on the way up.
     scratch: Vec<f32>,
     /// At the higher rate.
     between: Vec<f32>,
 }
 
-impl Stage {
+impl HalfBandStage {
     /// What comes down is `more` low samples later than it must be.
     fn new(sides: usize, more: usize, longest: usize, kernels: Kernels) -> Self {
         let middle = 2 * sides as i32 - 1;
@@ -125,9 +125,9 @@ impl Stage {
             taps: taps.into_iter().map(|tap| (scale * tap) as f32).collect(),
             sides,
             more,
-            upwards: Line::new(2 * sides, longest),
-            even: Line::new(2 * sides + more, longest),
-            odd: Line::new(2 * sides + more, longest),
+            upwards: DelayLine::new(2 * sides, longest),
+            even: DelayLine::new(2 * sides + more, longest),
+            odd: DelayLine::new(2 * sides + more, longest),
             scratch: vec![0.0; longest],
             between: vec![0.0; 2 * longest],
         }
@@ -164,12 +164,12 @@ impl Stage {
 }
 
 /// Samples that come, behind as many earlier ones as may be asked for.
-struct Line {
+struct DelayLine {
     longest: usize,
     samples: Vec<f32>,
 }
 
-impl Line {
+impl DelayLine {
     fn new(longest: usize, block: usize) -> Self {
         Self { longest, samples: vec![0.0; longest + block] }
     }

@@ -34,13 +34,13 @@ pub struct StreamResampler {
     rate_in: u32,
     rate_out: u32,
     /// Nothing where the rates are equal.
-    stage: Option<Stage>,
+    block_resampler: Option<BlockResampler>,
     /// Samples pushed and emitted since the beginning.
     pushed: u64,
     emitted: u64,
 }
 
-struct Stage {
+struct BlockResampler {
     resampler: Fft<f32>,
     /// One block, of which `filled` samples have come.
     input: Vec<f32>,
@@ -62,38 +62,38 @@ impl StreamResampler {
         if !RATES_HZ.contains(&rate_in) || !RATES_HZ.contains(&rate_out) {
             return Err(error);
         }
-        let stage = if rate_in == rate_out { None } else { Some(Stage::new(rate_in, rate_out).ok_or(error)?) };
-        Ok(Self { rate_in, rate_out, stage, pushed: 0, emitted: 0 })
+        let block_resampler = if rate_in == rate_out { None } else { Some(BlockResampler::new(rate_in, rate_out).ok_or(error)?) };
+        Ok(Self { rate_in, rate_out, block_resampler, pushed: 0, emitted: 0 })
     }
 
     /// The delay in output samples; it is a whole number.
     pub fn latency(&self) -> usize {
         // The filter is symmetric about the middle of a block, which has an even number of samples on both sides.
-        self.stage.as_ref().map_or(0, |stage| stage.output.len() / 2)
+        self.block_resampler.as_ref().map_or(0, |block_resampler| block_resampler.output.len() / 2)
     }
 
     /// Samples taken at the input and given at the output at a time; (1, 1) where nothing is converted.
     pub fn blocks(&self) -> (usize, usize) {
-        self.stage.as_ref().map_or((1, 1), |stage| (stage.input.len(), stage.output.len()))
+        self.block_resampler.as_ref().map_or((1, 1), |block_resampler| (block_resampler.input.len(), block_resampler.output.len()))
     }
 
     /// Takes any number of samples and gives the output they complete, in order.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(&[f32])) {
         self.pushed += input.len() as u64;
-        let Some(stage) = &mut self.stage else {
+        let Some(block_resampler) = &mut self.block_resampler else {
             self.emitted += input.len() as u64;
             emit(input);
             return;
         };
         let mut rest = input;
         while !rest.is_empty() {
-            let (taken, after) = rest.split_at(rest.len().min(stage.input.len() - stage.filled));
-            stage.take(taken);
+            let (taken, after) = rest.split_at(rest.len().min(block_resampler.input.len() - block_resampler.filled));
+            block_resampler.take(taken);
             rest = after;
-            if stage.filled == stage.input.len() {
-                stage.convert();
-                self.emitted += stage.output.len() as u64;
-                emit(&stage.output);
+            if block_resampler.filled == block_resampler.input.len() {
+                block_resampler.convert();
+                self.emitted += block_resampler.output.len() as u64;
+                emit(&block_resampler.output);
             }
         }
     }
@@ -103,14 +103,14 @@ impl StreamResampler {
     /// `n` samples of input have then made `ceil(n * rate_out / rate_in) + latency` samples of output.
     pub fn finish(&mut self, mut emit: impl FnMut(&[f32])) {
         let target = self.output_frames(self.pushed) + self.latency() as u64;
-        if let Some(stage) = &mut self.stage {
+        if let Some(block_resampler) = &mut self.block_resampler {
             while self.emitted < target {
-                stage.input[stage.filled..].fill(0.0);
-                stage.convert();
+                block_resampler.input[block_resampler.filled..].fill(0.0);
+                block_resampler.convert();
                 let length = usize::try_from(target - self.emitted)
-                    .map_or(stage.output.len(), |left| left.min(stage.output.len()));
+                    .map_or(block_resampler.output.len(), |left| left.min(block_resampler.output.len()));
                 self.emitted += length as u64;
-                emit(&stage.output[..length]);
+                emit(&block_resampler.output[..length]);
             }
         }
         self.reset();
@@ -120,9 +120,9 @@ impl StreamResampler {
     pub fn reset(&mut self) {
         self.pushed = 0;
         self.emitted = 0;
-        if let Some(stage) = &mut self.stage {
-            stage.resampler.reset();
-            stage.filled = 0;
+        if let Some(block_resampler) = &mut self.block_resampler {
+            block_resampler.resampler.reset();
+            block_resampler.filled = 0;
         }
     }
 
@@ -133,7 +133,7 @@ impl StreamResampler {
     }
 }
 
-impl Stage {
+impl BlockResampler {
     fn new(rate_in: u32, rate_out: u32) -> Option<Self> {
         let divisor = greatest_common_divisor(rate_in, rate_out);
         let lower = rate_in.min(rate_out) / divisor;

@@ -9,7 +9,7 @@ const QUALITIES: [f64; 3] = [std::f64::consts::FRAC_1_SQRT_2, 0.7, std::f64::con
 /// No band lies above this share of the rate.
 const HIGHEST: f64 = 0.45;
 /// Most that a band is raised or lowered, dB.
-pub const MOST_DB: f32 = 12.0;
+pub const MAX_GAIN_DB: f32 = 12.0;
 /// Samples in which the filters go straight from one set of coefficients to the next.
 const STEP: u32 = 16;
 /// Time in which the bands go to where they are set, s.
@@ -39,7 +39,7 @@ pub struct Tone {
 /// One filter.
 #[derive(Clone, Copy)]
 struct Band {
-    shape: Shape,
+    kind: FilterKind,
     /// Of the corner or the centre.
     cos: f64,
     alpha: f64,
@@ -52,7 +52,7 @@ struct Band {
 }
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum FilterKind {
     Low,
     Peak,
     High,
@@ -63,9 +63,9 @@ impl Tone {
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
-        let band = |place: usize, shape| Band::new(shape, BANDS_HZ[place].min(HIGHEST * rate) / rate, QUALITIES[place]);
+        let band = |place: usize, kind| Band::new(kind, BANDS_HZ[place].min(HIGHEST * rate) / rate, QUALITIES[place]);
         Self {
-            bands: [band(0, Shape::Low), band(1, Shape::Peak), band(2, Shape::High)],
+            bands: [band(0, FilterKind::Low), band(1, FilterKind::Peak), band(2, FilterKind::High)],
             gains: [0.0; 3],
             targets: [0.0; 3],
             ramp: (RAMP_S * rate / f64::from(STEP)).ceil().max(1.0) as u32,
@@ -76,9 +76,9 @@ impl Tone {
         }
     }
 
-    /// Sends bass, middle and treble to gains in dB, within ±[`MOST_DB`].
+    /// Sends bass, middle and treble to gains in dB, within ±[`MAX_GAIN_DB`].
     pub fn set(&mut self, gains: [f32; 3]) {
-        let gains = gains.map(|db| if db.is_nan() { 0.0 } else { db.clamp(-MOST_DB, MOST_DB) });
+        let gains = gains.map(|db| if db.is_nan() { 0.0 } else { db.clamp(-MAX_GAIN_DB, MAX_GAIN_DB) });
         #[expect(clippy::float_cmp, reason = "a target is what somebody said")]
         if gains != self.targets {
             (self.targets, self.steps) = (gains, self.ramp);
@@ -146,10 +146,10 @@ impl Tone {
 
 impl Band {
     /// At 0 dB; `frequency` is a share of the rate.
-    fn new(shape: Shape, frequency: f64, quality: f64) -> Self {
+    fn new(kind: FilterKind, frequency: f64, quality: f64) -> Self {
         let (sin, cos) = (TAU * frequency).sin_cos();
         let mut band = Self {
-            shape,
+            kind,
             cos,
             alpha: sin / (2.0 * quality),
             coefficients: [0.0; 5],
@@ -172,11 +172,11 @@ impl Band {
                 [a * (more - less * cos + root), turn * 2.0 * a * (less - more * cos), a * (more - less * cos - root)];
             (b, [more + less * cos + root, turn * -2.0 * (less + more * cos), more + less * cos - root])
         };
-        let (b, [a0, a1, a2]) = match self.shape {
-            Shape::Low => shelf(cos, 1.0),
+        let (b, [a0, a1, a2]) = match self.kind {
+            FilterKind::Low => shelf(cos, 1.0),
             // The same turned over: the signs of its cosine and of what is odd.
-            Shape::High => shelf(-cos, -1.0),
-            Shape::Peak => {
+            FilterKind::High => shelf(-cos, -1.0),
+            FilterKind::Peak => {
                 ([1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a], [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a])
             }
         };

@@ -26,7 +26,7 @@ pub enum EventKind {
     /// A control change; [`controller`] names the numbers that instruments listen to.
     Controller { channel: u8, number: u8, value: f32 },
     /// Note expression: one sounding note is changed and its neighbours are not.
-    Note { channel: u8, key: u8, expression: NoteExpression },
+    NoteExpression { channel: u8, key: u8, expression: NoteExpression },
     /// An MPE zone: what its manager (channel 0 or 15) does counts for so many member channels next to it (1 … 15), each of
     /// which plays notes of its own. With 0 members there is no such zone. Channels whose place changes are let go and go
     /// to rest.
@@ -61,7 +61,7 @@ impl EventKind {
             | Self::Pressure { channel, .. }
             | Self::PolyPressure { channel, .. }
             | Self::Controller { channel, .. }
-            | Self::Note { channel, .. } => channel,
+            | Self::NoteExpression { channel, .. } => channel,
             Self::Zone { manager, .. } => manager,
         }
     }
@@ -90,7 +90,7 @@ impl EventKind {
                 let value = if number == controller::TIMBRE { timbre(value) } else { unit(value) };
                 Self::Controller { channel: channel & 15, number, value }
             }
-            Self::Note { channel, key, expression } => {
+            Self::NoteExpression { channel, key, expression } => {
                 let expression = match expression {
                     NoteExpression::Tuning(semitones) => NoteExpression::Tuning(finite(semitones)),
                     NoteExpression::Level(db) => NoteExpression::Level(finite(db)),
@@ -99,7 +99,7 @@ impl EventKind {
                     NoteExpression::Expression(position) if position.is_nan() => NoteExpression::Expression(1.0),
                     NoteExpression::Expression(position) => NoteExpression::Expression(position.clamp(0.0, 1.0)),
                 };
-                Self::Note { channel: channel & 15, key: key & 127, expression }
+                Self::NoteExpression { channel: channel & 15, key: key & 127, expression }
             }
             Self::Zone { manager, members } => Self::Zone { manager: manager & 15, members },
         }

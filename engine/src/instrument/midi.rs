@@ -1,7 +1,7 @@
 //! Raw MIDI messages become events.
 
 use super::event::{EventKind, controller};
-use super::zone::{Place, Zones};
+use super::zone::{ChannelRole, Zones};
 use midly::MidiMessage;
 use midly::live::LiveEvent;
 
@@ -43,10 +43,10 @@ const BEND_RANGE_RPN: (u8, u8) = (0, 0);
 const ZONE_RPN: (u8, u8) = (0, 6);
 
 impl BendRange {
-    fn at_first(place: Place) -> Self {
-        let semitones = match place {
-            Place::Member(_) => MEMBER_BEND_RANGE_SEMITONES,
-            Place::Manager | Place::Alone => DEFAULT_BEND_RANGE_SEMITONES,
+    fn default_for(role: ChannelRole) -> Self {
+        let semitones = match role {
+            ChannelRole::Member(_) => MEMBER_BEND_RANGE_SEMITONES,
+            ChannelRole::Manager | ChannelRole::Alone => DEFAULT_BEND_RANGE_SEMITONES,
         };
         Self { semitones: semitones as u8, cents: 0 }
     }
@@ -54,7 +54,7 @@ impl BendRange {
 
 impl Default for Wheel {
     fn default() -> Self {
-        Self { position: 0.0, range: BendRange::at_first(Place::Alone), rpn: NO_RPN }
+        Self { position: 0.0, range: BendRange::default_for(ChannelRole::Alone), rpn: NO_RPN }
     }
 }
 
@@ -125,7 +125,7 @@ impl MidiDecoder {
             }
             _ => {
                 if number == controller::RESET {
-                    for channel in self.zones.reach(channel).iter() {
+                    for channel in self.zones.affected(channel).iter() {
                         let wheel = &mut self.channels[usize::from(channel)];
                         wheel.position = 0.0;
                         wheel.rpn = NO_RPN;
@@ -152,8 +152,8 @@ impl MidiDecoder {
             if changed.contains(channel) {
                 wheel.position = 0.0;
             }
-            if changed.contains(channel) || self.zones.reach(manager).contains(channel) {
-                wheel.range = BendRange::at_first(self.zones.place(channel));
+            if changed.contains(channel) || self.zones.affected(manager).contains(channel) {
+                wheel.range = BendRange::default_for(self.zones.role(channel));
             }
         }
         Some(EventKind::Zone { manager, members })

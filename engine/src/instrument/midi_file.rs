@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// Limits on what a file may hold. Real files are far inside them; hostile ones must not take memory or time without end.
 const MOST_BYTES: u64 = 64 << 20;
-const MOST_EVENTS: usize = 4_000_000;
+const MAX_EVENTS: usize = 4_000_000;
 const MOST_HOURS: u32 = 24;
 const MOST_NAME_CHARS: usize = 128;
 
@@ -113,7 +113,7 @@ pub struct MidiFile {
 }
 
 /// An event before the tempo map turns its tick into a time.
-struct Ticked {
+struct TickEvent {
     tick: u64,
     track: u16,
     kind: EventKind,
@@ -121,8 +121,8 @@ struct Ticked {
 
 /// What is gathered while tracks are read.
 #[derive(Default)]
-struct Contents {
-    events: Vec<Ticked>,
+struct ParsedTrack {
+    events: Vec<TickEvent>,
     tempos: Vec<(u64, u32)>,
     tracks: Vec<MidiTrack>,
     end: u64,
@@ -146,9 +146,9 @@ impl MidiFile {
         if bytes.len() as u64 > MOST_BYTES {
             return Err(MidiError::TooLarge { what: "bytes", most: MOST_BYTES });
         }
-        let mut chunks = Chunks(unwrap_riff(bytes));
+        let mut chunks = ChunkReader(unwrap_riff(bytes));
         let division = read_header(chunks.next())?;
-        let mut contents = Contents::default();
+        let mut contents = ParsedTrack::default();
         for (id, data) in chunks {
             if id == *b"MTrk" {
                 contents.read_track(data)?;
@@ -189,14 +189,14 @@ impl MidiFile {
     }
 }
 
-impl Contents {
+impl ParsedTrack {
     fn read_track(&mut self, data: &[u8]) -> Result<(), MidiError> {
         let most = MidiError::TooLarge { what: "tracks", most: u64::from(u16::MAX) };
         let index = u16::try_from(self.tracks.len()).map_err(|_| most)?;
         let mut track = MidiTrack::default();
         // One for each track: files often have every instrument on the same channel.
         let mut decoder = MidiDecoder::new();
-        let mut down = Down::default();
+        let mut down = SoundingKeys::default();
         let mut tick = 0u64;
         for event in EventIter::new(data).map_while(Result::ok) {
             tick += u64::from(event.delta.as_int());
@@ -236,13 +236,13 @@ impl Contents {
     }
 
     fn push(&mut self, tick: u64, track: u16, kind: EventKind) -> Result<(), MidiError> {
-        self.events.push(Ticked { tick, track, kind });
+        self.events.push(TickEvent { tick, track, kind });
         self.check_count()
     }
 
     fn check_count(&self) -> Result<(), MidiError> {
-        if self.events.len() + self.tempos.len() > MOST_EVENTS {
-            return Err(MidiError::TooLarge { what: "events", most: MOST_EVENTS as u64 });
+        if self.events.len() + self.tempos.len() > MAX_EVENTS {
+            return Err(MidiError::TooLarge { what: "events", most: MAX_EVENTS as u64 });
         }
         Ok(())
     }
@@ -258,19 +258,19 @@ impl Contents {
         }
         self.events.sort_by_key(|event| event.tick);
         let timed =
-            |event: &Ticked| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
+            |event: &TickEvent| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
         Ok(MidiFile { events: self.events.iter().map(timed).collect(), tracks: self.tracks, duration_s })
     }
 }
 
 /// What is down in a track, so that it can be lifted where the track ends.
 #[derive(Default)]
-struct Down {
+struct SoundingKeys {
     keys: [u128; 16],
     pedals: [bool; 16],
 }
 
-impl Down {
+impl SoundingKeys {
     fn follow(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::NoteOn { channel, key, .. } => self.keys[usize::from(channel)] |= 1 << key,
@@ -297,9 +297,9 @@ impl Down {
 /// The chunks of a file. One that claims to be longer than the file ends with it.
 ///
 /// We walk them ourselves because midly 0.5.3 overflows on a header whose frame rate is −128.
-struct Chunks<'a>(&'a [u8]);
+struct ChunkReader<'a>(&'a [u8]);
 
-impl<'a> Iterator for Chunks<'a> {
+impl<'a> Iterator for ChunkReader<'a> {
     type Item = ([u8; 4], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

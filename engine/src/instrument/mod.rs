@@ -14,7 +14,7 @@
 //! - `channels`: all 16, with what a zone's manager adds to its members;
 //! - [`voice`](Voice): one note as continuous curves of time;
 //! - [`voices`](Voices): polyphony;
-//! - [`memory`](Memory): what is held and set now, for an instrument that takes over in the middle of playing.
+//! - [`performance_state`](PerformanceState): what is held and set now, for an instrument that takes over in the middle of playing.
 //!
 //! Curves are functions of continuous time, evaluated at frame instants: an onset between two frames shows in the value at
 //! the next one, and nothing depends on how a host cuts time into blocks.
@@ -23,7 +23,7 @@ mod channel;
 mod channels;
 mod curve;
 mod event;
-mod memory;
+mod performance_state;
 mod midi;
 mod midi_file;
 mod performance;
@@ -33,9 +33,9 @@ mod zone;
 
 pub use channel::ChannelValues;
 pub use event::{Event, EventKind, NoteExpression, controller};
-pub use memory::Memory;
+pub use performance_state::PerformanceState;
 pub use midi::{DEFAULT_BEND_RANGE_SEMITONES, MEMBER_BEND_RANGE_SEMITONES, MidiDecoder};
 pub use midi_file::{MidiError, MidiFile, MidiFileError, MidiSelection, MidiTrack, TimedEvent};
 pub use performance::{Performance, PerformanceError, PlayMode, Setting};
-pub use voice::{ControlFrame, Note, SILENCE_DB, TIMBRE_RANGE_DB, Voice};
+pub use voice::{ControlFrame, NoteStart, SILENCE_DB, TIMBRE_RANGE_DB, Voice};
 pub use voices::{QueueFull, VoiceFrame, Voices};

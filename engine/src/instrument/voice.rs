@@ -47,7 +47,7 @@ pub struct ControlFrame {
 
 /// A note to begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Note {
+pub struct NoteStart {
     /// When, in samples.
     pub at: u64,
     /// Its channel, 0 … 15.
@@ -141,8 +141,8 @@ struct Fade {
 
 impl Voice {
     /// A voice that begins a note, at `sample_rate` in Hz and with frames `hop` samples apart.
-    pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: Note) -> Self {
-        let Note { at, channel, key, velocity, seed } = note;
+    pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
+        let NoteStart { at, channel, key, velocity, seed } = note;
         let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
         let mut voice = Self {
             performance: *performance,

@@ -5,19 +5,19 @@ mod slot;
 use super::channel::Change;
 use super::channels::Channels;
 use super::event::{Event, EventKind, controller};
-use super::memory::Memory;
+use super::performance_state::PerformanceState;
 use super::performance::{Performance, PlayMode, Setting};
-use super::voice::{ControlFrame, Hold, Note, SILENCE_DB, Voice};
+use super::voice::{ControlFrame, Hold, NoteStart, SILENCE_DB, Voice};
 use super::zone::ChannelSet;
 use crate::dsp::noise::stream_seed;
-use slot::{Follows, Slot, SlotState, answering};
+use slot::{Follows, VoiceSlot, SlotState, answering};
 use std::collections::VecDeque;
 use thiserror::Error;
 
 /// How many events may wait for their frame. A dense second of MIDI over one cable has about a thousand; what a
-/// [`Memory`] tells at once may be over twice that.
+/// [`PerformanceState`] tells at once may be over twice that.
 const QUEUE_EVENTS: usize = 2560;
-const _: () = assert!(Memory::MOST_EVENTS < QUEUE_EVENTS);
+const _: () = assert!(PerformanceState::MAX_EVENTS < QUEUE_EVENTS);
 /// The most voices that may be asked for.
 const MOST_VOICES: usize = 64;
 /// A second of age weighs as much as this many dB when the voice to be stolen is chosen: of equal ones the oldest goes.
@@ -87,7 +87,7 @@ pub struct Voices {
     polyphony: usize,
     seed: u64,
     transposition_semitones: f32,
-    slots: Box<[Slot]>,
+    slots: Box<[VoiceSlot]>,
     channels: Channels,
     queue: VecDeque<(u64, Task)>,
     /// Time of the last event taken in; time does not run backwards.
@@ -100,13 +100,13 @@ impl Voices {
     /// `seed`.
     pub fn new(performance: &Performance, voices: usize, sample_rate: f64, hop: u32, seed: u64) -> Self {
         let polyphony = voices.clamp(1, MOST_VOICES);
-        let slot = Slot {
+        let slot = VoiceSlot {
             state: SlotState::Free,
             voice: Voice::new(
                 performance,
                 sample_rate,
                 hop,
-                Note { at: 0, channel: 0, key: 60, velocity: 0.0, seed: 0 },
+                NoteStart { at: 0, channel: 0, key: 60, velocity: 0.0, seed: 0 },
             ),
             follows: Follows::Channel,
             unheard: false,
@@ -251,7 +251,7 @@ impl Voices {
                     slot.voice.set_pressure(t, f64::from(value));
                 }
             }
-            EventKind::Note { channel, key, expression } => {
+            EventKind::NoteExpression { channel, key, expression } => {
                 for slot in self.answering(channel).filter(|slot| slot.voice.key == key) {
                     slot.voice.express(t, expression);
                 }
@@ -308,7 +308,7 @@ impl Voices {
         let Self { slots, channels, .. } = self;
         for channel in 0..16 {
             let last = channels[channel].held.last().map(|held| held.key);
-            let rank = |slot: &&mut Slot| (slot.voice.hold, Some(slot.voice.key) == last, slot.begun_at);
+            let rank = |slot: &&mut VoiceSlot| (slot.voice.hold, Some(slot.voice.key) == last, slot.begun_at);
             let stays = answering(slots, channel).max_by_key(rank).map(|slot| slot.voice.key);
             for slot in answering(slots, channel).filter(|slot| Some(slot.voice.key) != stays) {
                 slot.release(t, channels);
@@ -317,22 +317,22 @@ impl Voices {
     }
 
     fn controller(&mut self, t: u64, channel: u8, number: u8, value: f32) {
-        let reach = self.channels.zones().reach(channel);
+        let affected = self.channels.zones().affected(channel);
         match number {
             controller::SUSTAIN => {
                 self.channels[channel].pedal = value >= 0.5;
-                self.release_unheld(t, reach);
+                self.release_unheld(t, affected);
             }
             controller::ALL_SOUND_OFF => {
-                reach.iter().for_each(|channel| self.channels[channel].held.clear());
+                affected.iter().for_each(|channel| self.channels[channel].held.clear());
                 for slot in &mut self.slots {
-                    if slot.state == SlotState::Playing && reach.contains(slot.voice.channel) {
+                    if slot.state == SlotState::Playing && affected.contains(slot.voice.channel) {
                         slot.leave(t, &self.channels);
                     }
                 }
             }
             controller::ALL_NOTES_OFF.. => {
-                for channel in reach.iter() {
+                for channel in affected.iter() {
                     self.channels[channel].held.clear();
                     let Self { slots, channels, .. } = self;
                     for slot in answering(slots, channel).filter(|slot| slot.voice.hold == Hold::Key) {
@@ -341,7 +341,7 @@ impl Voices {
                 }
             }
             controller::RESET => {
-                for channel in reach.iter() {
+                for channel in affected.iter() {
                     let change = self.change(t, channel);
                     self.channels[channel].reset(change);
                     self.channels[channel].pedal = false;
@@ -349,7 +349,7 @@ impl Voices {
                         slot.voice.set_pressure(t, 0.0);
                     }
                 }
-                self.release_unheld(t, reach);
+                self.release_unheld(t, affected);
             }
             _ => {
                 let change = self.change(t, channel);
@@ -359,9 +359,9 @@ impl Voices {
     }
 
     /// Lets notes go that a pedal held which is up by now.
-    fn release_unheld(&mut self, t: u64, reach: ChannelSet) {
+    fn release_unheld(&mut self, t: u64, affected: ChannelSet) {
         let Self { slots, channels, .. } = self;
-        for channel in reach.iter().filter(|&channel| !channels.pedal(channel)) {
+        for channel in affected.iter().filter(|&channel| !channels.pedal(channel)) {
             for slot in answering(slots, channel).filter(|slot| slot.voice.hold == Hold::Pedal) {
                 slot.release(t, channels);
             }
@@ -407,7 +407,7 @@ impl Voices {
         let held = &mut channels[channel].held;
         held.lift(key);
         let below = held.last();
-        let this = |slot: &&mut Slot| slot.voice.key == key && slot.voice.hold == Hold::Key;
+        let this = |slot: &&mut VoiceSlot| slot.voice.key == key && slot.voice.hold == Hold::Key;
         let Some(slot) = answering(slots, channel).find(this) else {
             return;
         };
@@ -450,13 +450,13 @@ impl Voices {
         };
         // What is random about a note follows from the note: whoever takes over in the middle of it goes on alike.
         let seed = stream_seed(self.seed, t ^ u64::from(key) << 48 ^ u64::from(channel) << 56);
-        self.slots[place] = Slot {
+        self.slots[place] = VoiceSlot {
             state: SlotState::Playing,
             voice: Voice::new(
                 &self.performance,
                 self.sample_rate,
                 self.hop,
-                Note { at: t, channel, key, velocity, seed },
+                NoteStart { at: t, channel, key, velocity, seed },
             ),
             follows: Follows::Channel,
             unheard: true,
@@ -467,7 +467,7 @@ impl Voices {
     /// The slot that will be missed least: one that was let go, else one that only the pedal holds, else any; among those
     /// the quietest, and of equally quiet ones the oldest.
     fn victim(&self, t: u64) -> Option<usize> {
-        let missed = |slot: &Slot| {
+        let missed = |slot: &VoiceSlot| {
             let age_s = t.saturating_sub(slot.begun_at) as f64 / self.sample_rate;
             (slot.voice.hold, slot.voice.presence_db(t) - AGE_DB_PER_S * age_s)
         };
@@ -478,16 +478,16 @@ impl Voices {
             .map(|(i, _)| i)
     }
 
-    fn answering(&mut self, channel: u8) -> impl Iterator<Item = &mut Slot> {
+    fn answering(&mut self, channel: u8) -> impl Iterator<Item = &mut VoiceSlot> {
         answering(&mut self.slots, channel)
     }
 
     /// How a wheel of this channel moves: smoothly if anything sounds that follows it.
     fn change(&self, t: u64, channel: u8) -> Change {
-        let reach = self.channels.zones().reach(channel);
-        let moved = |slot: &Slot| match slot.follows {
-            Follows::Channel => reach.contains(slot.voice.channel),
-            Follows::Manager(_) => slot.voice.channel != channel && reach.contains(slot.voice.channel),
+        let affected = self.channels.zones().affected(channel);
+        let moved = |slot: &VoiceSlot| match slot.follows {
+            Follows::Channel => affected.contains(slot.voice.channel),
+            Follows::Manager(_) => slot.voice.channel != channel && affected.contains(slot.voice.channel),
             Follows::Nobody(_) => false,
         };
         if self.slots.iter().any(|slot| slot.state != SlotState::Free && moved(slot)) {

@@ -18,7 +18,7 @@ pub(super) struct Zones {
 
 /// What a channel is to the zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ChannelRole {
     /// In no zone.
     Alone,
     /// It speaks for its members.
@@ -44,7 +44,7 @@ impl Zones {
             UPPER => *self = Self { lower: self.lower.min(left), upper: members },
             _ => return None,
         }
-        Some(ChannelSet::of(|channel| before.place(channel) != self.place(channel)))
+        Some(ChannelSet::of(|channel| before.role(channel) != self.role(channel)))
     }
 
     /// How many members a manager has.
@@ -56,35 +56,35 @@ impl Zones {
         }
     }
 
-    pub fn place(&self, channel: u8) -> Place {
+    pub fn role(&self, channel: u8) -> ChannelRole {
         if (1..=self.lower).contains(&channel) {
-            Place::Member(LOWER)
+            ChannelRole::Member(LOWER)
         } else if (UPPER - self.upper..UPPER).contains(&channel) {
-            Place::Member(UPPER)
+            ChannelRole::Member(UPPER)
         } else if self.members(channel) > 0 {
-            Place::Manager
+            ChannelRole::Manager
         } else {
-            Place::Alone
+            ChannelRole::Alone
         }
     }
 
     /// The channel that speaks for this one besides itself.
     pub fn manager(&self, channel: u8) -> Option<u8> {
-        match self.place(channel) {
-            Place::Member(manager) => Some(manager),
+        match self.role(channel) {
+            ChannelRole::Member(manager) => Some(manager),
             _ => None,
         }
     }
 
     /// The channels for which something counts that happens on this one: itself, and its members if it is a manager.
-    pub fn reach(&self, channel: u8) -> ChannelSet {
+    pub fn affected(&self, channel: u8) -> ChannelSet {
         ChannelSet::of(|other| other == channel || self.manager(other) == Some(channel))
     }
 
     /// The channels that share the range of their pitch wheel with this one: all members of a zone.
     pub fn peers(&self, channel: u8) -> ChannelSet {
-        let place = self.place(channel);
-        ChannelSet::of(|other| other == channel || matches!(place, Place::Member(_)) && self.place(other) == place)
+        let role = self.role(channel);
+        ChannelSet::of(|other| other == channel || matches!(role, ChannelRole::Member(_)) && self.role(other) == role)
     }
 }
 
@@ -110,23 +110,23 @@ impl ChannelSet {
 mod tests {
     use super::*;
 
-    fn reach(zones: &Zones, channel: u8) -> Vec<u8> {
-        zones.reach(channel).iter().collect()
+    fn affected(zones: &Zones, channel: u8) -> Vec<u8> {
+        zones.affected(channel).iter().collect()
     }
 
     #[test]
     fn members_lie_next_to_their_manager() {
         let mut zones = Zones::default();
-        assert_eq!(reach(&zones, 0), [0]);
+        assert_eq!(affected(&zones, 0), [0]);
         let changed = zones.configure(0, 3).unwrap();
         assert_eq!(changed.iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
         let changed = zones.configure(15, 2).unwrap();
         assert_eq!(changed.iter().collect::<Vec<_>>(), [13, 14, 15]);
-        assert_eq!(reach(&zones, 0), [0, 1, 2, 3]);
-        assert_eq!(reach(&zones, 15), [13, 14, 15]);
-        assert_eq!(reach(&zones, 2), [2]);
+        assert_eq!(affected(&zones, 0), [0, 1, 2, 3]);
+        assert_eq!(affected(&zones, 15), [13, 14, 15]);
+        assert_eq!(affected(&zones, 2), [2]);
         assert_eq!((zones.manager(3), zones.manager(4), zones.manager(13)), (Some(0), None, Some(15)));
-        assert_eq!((zones.place(0), zones.place(15), zones.place(7)), (Place::Manager, Place::Manager, Place::Alone));
+        assert_eq!((zones.role(0), zones.role(15), zones.role(7)), (ChannelRole::Manager, ChannelRole::Manager, ChannelRole::Alone));
         assert_eq!(zones.peers(14).iter().collect::<Vec<_>>(), [13, 14]);
         assert_eq!(zones.peers(15).iter().collect::<Vec<_>>(), [15]);
         assert_eq!(zones.peers(7).iter().collect::<Vec<_>>(), [7]);
@@ -145,9 +145,9 @@ mod tests {
             zones.configure(0, members);
             assert_eq!((zones.members(0), zones.members(15)), (members, 0));
         }
-        assert_eq!(zones.place(15), Place::Member(0));
+        assert_eq!(zones.role(15), ChannelRole::Member(0));
         zones.configure(15, 15);
-        assert_eq!((zones.members(0), zones.place(0)), (0, Place::Member(15)));
+        assert_eq!((zones.members(0), zones.role(0)), (0, ChannelRole::Member(15)));
         zones.configure(15, 0);
         assert_eq!(zones, Zones::default());
     }

@@ -19,7 +19,7 @@ use super::{MediaError, check_limits, display_name};
 
 /// Endings of names, in small letters, that files have whose format [`Decoder`] reads. It looks at contents, not at names; this
 /// is for finding files in a folder.
-pub const FILE_ENDINGS: [&str; 23] = [
+pub const FILE_EXTENSIONS: [&str; 23] = [
     "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
     "oga", "ogg", "ogv", "ogx", "wav", "wave", "webm",
 ];
@@ -37,7 +37,7 @@ const GAP_S: f64 = 0.002;
 pub struct Decoder {
     file: String,
     format: Box<dyn FormatReader>,
-    track: Track,
+    track: AudioTrack,
     sample_rate: u32,
     channels: usize,
     /// The first block, decoded to see whether there is any.
@@ -51,7 +51,7 @@ pub struct Decoder {
 }
 
 /// What is read of a file.
-struct Track {
+struct AudioTrack {
     id: u32,
     codec: Box<dyn AudioDecoder>,
     /// Frames it says it has.
@@ -91,7 +91,7 @@ impl Decoder {
     /// # Errors
     ///
     /// Those of [`Decoder::open`].
-    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
         Self::begin(name.to_owned(), Box::new(io::Cursor::new(bytes)), &Hint::new())
     }
 
@@ -259,7 +259,7 @@ pub fn read_mono(path: impl AsRef<Path>) -> Result<(Vec<f32>, u32), MediaError> 
 }
 
 /// The default audio track, ready to be decoded.
-fn default_track(name: &str, format: &dyn FormatReader) -> Result<Track, MediaError> {
+fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, MediaError> {
     let refuse = |reason: &str| MediaError::NotAudio { file: name.to_owned(), reason: reason.to_owned() };
     let track = format.default_track(TrackType::Audio).ok_or_else(|| refuse("there is no audio track"))?;
     let parameters = track.codec_params.as_ref().and_then(|parameters| parameters.audio());
@@ -273,7 +273,7 @@ fn default_track(name: &str, format: &dyn FormatReader) -> Result<Track, MediaEr
         .map_err(|error| not_audio(name, error))?;
     let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    Ok(Track { id: track.id, codec, announced: track.num_frames, gap })
+    Ok(AudioTrack { id: track.id, codec, announced: track.num_frames, gap })
 }
 
 /// Calls Symphonia, and makes a panic of it an error.

@@ -4,15 +4,15 @@
 //! the reason.
 
 pub mod decode;
-mod quantise;
+mod quantize;
 pub mod wav;
 
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-pub use decode::{Decoder, FILE_ENDINGS, read_mono};
-pub use quantise::Quantiser;
+pub use decode::{Decoder, FILE_EXTENSIONS, read_mono};
+pub use quantize::Quantizer;
 pub use wav::{GrowingWav, WavBits, WavWriter, remove_abandoned};
 
 /// What went wrong with which file; displays as one line, "FILE: reason".

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use half::bf16;
 
-use super::{FORMAT, FORMAT_COMPRESSED, Fault, Model, Op, Storage, Tensor, Weights};
+use super::{FORMAT, FORMAT_COMPRESSED, ModelError, Model, Op, Storage, Tensor, Weights};
 
 /// How the weights of a node are to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scaling {
     /// How one is chosen.
-    pub fit: Fit,
+    pub fit: ScaleFit,
     /// A whole weight shares one, rather than what makes one output.
     pub per_tensor: bool,
     /// 0 may be any byte, so that weights that lie to one side of it use all of them. Products are computed in floats then.
@@ -38,7 +38,7 @@ pub struct Scaling {
 
 /// How the scale of some weights is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fit {
+pub enum ScaleFit {
     /// The largest becomes the largest byte.
     Peak,
     /// The squares of the errors are least, were it at the cost of the largest.
@@ -69,8 +69,8 @@ impl Model {
     /// The same model with the weights of its nodes stored as `choose` says.
     ///
     /// # Errors
-    /// [`Fault`] when a weight is so large or small that it has no scale.
-    pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> Precision) -> Result<Self, Fault> {
+    /// [`ModelError`] when a weight is so large or small that it has no scale.
+    pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> Precision) -> Result<Self, ModelError> {
         let mut weights = Weights::default();
         for (node, op) in self.layers() {
             let precision = choose(node);
@@ -79,7 +79,7 @@ impl Model {
             }
         }
         let mut header = self.header().clone();
-        header.format = if weights.are_plain() { FORMAT } else { FORMAT_COMPRESSED };
+        header.format = if weights.are_f32() { FORMAT } else { FORMAT_COMPRESSED };
         Self::new(header, weights)
     }
 }
@@ -99,17 +99,17 @@ pub(crate) fn output_axis(op: &Op) -> usize {
 
 fn stored(tensor: &Tensor, axis: usize, precision: Precision, scaling: Scaling) -> Tensor {
     let plain = || Tensor::new(tensor.shape(), tensor.floats().into_owned());
-    let halved = |storage| tensor.halved(storage).unwrap_or_else(|_| plain());
+    let to_16_bit = |storage| tensor.to_16_bit(storage).unwrap_or_else(|_| plain());
     match (precision, scale_shape(tensor.shape(), axis)) {
         (Precision::F32, _) => plain(),
-        (Precision::Bf16, _) => halved(Storage::Bf16),
-        (Precision::F16, _) | (_, None) => halved(Storage::F16),
+        (Precision::Bf16, _) => to_16_bit(Storage::Bf16),
+        (Precision::F16, _) | (_, None) => to_16_bit(Storage::F16),
         (_, Some(shape)) => {
             let shape = if scaling.per_tensor { vec![1; shape.len()] } else { shape };
             let (scales, zeros): (Vec<f32>, Vec<i8>) = grids(tensor, &shape, scaling).into_iter().unzip();
             let zeros = if scaling.asymmetric { zeros } else { Vec::new() };
             let products = precision == Precision::Computed8 && !scaling.asymmetric;
-            tensor.scaled_by(&shape, scales, zeros, products)
+            tensor.quantize(&shape, scales, zeros, products)
         }
     }
 }
@@ -157,8 +157,8 @@ fn grid(values: &[f32], scaling: Scaling) -> (f32, i8) {
     };
     let scale = |share: u8| at_least(f32::from(share) / 100.0 * half / 127.0);
     let scale = match scaling.fit {
-        Fit::Peak => scale(100),
-        Fit::LeastSquares => {
+        ScaleFit::Peak => scale(100),
+        ScaleFit::LeastSquares => {
             let tried = SHARES.map(|share| (scale(share), error(scale(share))));
             tried.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(scale(100), |(scale, _)| scale)
         }
@@ -191,7 +191,7 @@ mod tests {
     fn scales_hold_the_peak_or_err_least() {
         let scaling = |fit, asymmetric| Scaling { fit, per_tensor: false, asymmetric };
         let values: Vec<f32> = (0..200).map(|i| 0.01 * ((i * 7919) % 201) as f32 - 1.0).collect();
-        let (peak, zero) = grid(&values, scaling(Fit::Peak, false));
+        let (peak, zero) = grid(&values, scaling(ScaleFit::Peak, false));
         assert!((1.0..1.01).contains(&(peak * 127.0)) && zero == 0, "{peak}");
         assert_eq!(bf16::from_f32(peak).to_f32(), peak);
         // One value far beyond the others is worth less than all of them.
@@ -202,14 +202,14 @@ mod tests {
             let nearest = |value: f32| scale * (((value / scale).round() + zero).clamp(-127.0, 127.0) - zero);
             values.iter().map(|&value| (value - nearest(value)).powi(2)).sum()
         };
-        let [peak, least] = [Fit::Peak, Fit::LeastSquares].map(|fit| grid(&values, scaling(fit, false)));
+        let [peak, least] = [ScaleFit::Peak, ScaleFit::LeastSquares].map(|fit| grid(&values, scaling(fit, false)));
         assert!(least.0 < peak.0 && squares(least) < squares(peak), "{least:?} against {peak:?}");
-        let both = grid(&values, scaling(Fit::Peak, true));
+        let both = grid(&values, scaling(ScaleFit::Peak, true));
         assert!(both.1 < -40 && squares(both) < squares(peak), "{both:?}: from -2 to 5");
         assert_eq!(grid(&[0.0; 5], Scaling::default()), (1.0, 0));
         assert!(grid(&[1e-44; 5], Scaling::default()).0.is_normal());
         // All to one side.
-        let (scale, zero) = grid(&[1.0, 2.54, 0.3], scaling(Fit::Peak, true));
+        let (scale, zero) = grid(&[1.0, 2.54, 0.3], scaling(ScaleFit::Peak, true));
         assert!((0.01..0.0101).contains(&scale) && zero == -127 || zero == -126, "{scale} {zero}");
     }
 
@@ -218,10 +218,10 @@ mod tests {
         let values = (0..64).map(|i| if i < 32 { 1.0 } else { -0.01 * i as f32 }).collect();
         let weight = Tensor::new(&[2, 32], values);
         let of = |per_tensor, asymmetric| {
-            let scaling = Scaling { fit: Fit::Peak, per_tensor, asymmetric };
+            let scaling = Scaling { fit: ScaleFit::Peak, per_tensor, asymmetric };
             let stored = stored(&weight, 0, Precision::Computed8, scaling);
-            let scaled = stored.scaled().expect("it is in bytes");
-            (scaled.scale_shape.clone(), scaled.scales.len(), scaled.zeros.len(), scaled.products)
+            let quantized = stored.quantized().expect("it is in bytes");
+            (quantized.scale_shape.clone(), quantized.scales.len(), quantized.zero_points.len(), quantized.int8_products)
         };
         assert_eq!(of(false, false), (vec![2, 1], 2, 0, true));
         assert_eq!(of(true, false), (vec![1, 1], 1, 0, true));

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why a model cannot be used. Each message is one line without the file's name; [`ModelError`] adds that.
+/// Why a model cannot be used. Each message is one line without the file's name; [`ModelFileError`] adds that.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum ModelError {
     /// The system could not read or write the file.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -64,7 +64,7 @@ pub enum Fault {
     Method(String),
 }
 
-impl Fault {
+impl ModelError {
     pub(crate) fn weight(name: &str, reason: impl Into<String>) -> Self {
         Self::Weight { name: name.to_owned(), reason: reason.into() }
     }
@@ -78,18 +78,18 @@ impl Fault {
     }
 }
 
-/// A [`Fault`] and the file it is in: `PATH: reason`.
+/// A [`ModelError`] and the file it is in: `PATH: reason`.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {fault}", path.display())]
-pub struct ModelError {
+#[error("{}: {error}", path.display())]
+pub struct ModelFileError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub error: ModelError,
 }
 
-impl ModelError {
-    pub(crate) fn at(path: &Path) -> impl Fn(Fault) -> Self + '_ {
-        move |fault| Self { path: path.to_owned(), fault }
+impl ModelFileError {
+    pub(crate) fn at(path: &Path) -> impl Fn(ModelError) -> Self + '_ {
+        move |error| Self { path: path.to_owned(), error }
     }
 }

@@ -12,8 +12,8 @@ use memmap2::Mmap;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
-use super::import::{self, Imported};
-use super::{FORMAT, FORMAT_COMPRESSED, Fault, Header, Model, ModelError, Tensor, limits, tensors};
+use super::import::{self, ImportedModel};
+use super::{FORMAT, FORMAT_COMPRESSED, ModelError, Header, Model, ModelFileError, Tensor, limits, tensors};
 
 /// Key of the JSON header in the metadata.
 const HEADER_KEY: &str = "ondes";
@@ -28,50 +28,50 @@ pub const EXTENSIONS: [&str; 3] = ["ondes", "nam", "json"];
 /// Reads and checks a model file.
 ///
 /// # Errors
-/// [`ModelError`] names the file and what is wrong with it.
-pub fn read(path: &Path) -> Result<Model, ModelError> {
+/// [`ModelFileError`] names the file and what is wrong with it.
+pub fn read(path: &Path) -> Result<Model, ModelFileError> {
     Ok(open(path)?.model)
 }
 
 /// Reads and checks a model file; tells what was noticed while doing so, of a file in another format.
 ///
 /// # Errors
-/// [`ModelError`] names the file and what is wrong with it.
-pub fn open(path: &Path) -> Result<Imported, ModelError> {
-    let at = ModelError::at(path);
+/// [`ModelFileError`] names the file and what is wrong with it.
+pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
+    let at = ModelFileError::at(path);
     let bytes = bytes(path)?;
-    if is_program(&bytes) {
-        return Err(at(Fault::Program));
+    if is_torchscript(&bytes) {
+        return Err(at(ModelError::Program));
     }
     if !looks_foreign(&bytes) {
-        return Ok(Imported { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
+        return Ok(ImportedModel { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
     }
-    let Imported { model, notes } = import::parse(&bytes).map_err(&at)?;
-    Ok(Imported { model: named(model, path).map_err(at)?, notes })
+    let ImportedModel { model, notes } = import::parse(&bytes).map_err(&at)?;
+    Ok(ImportedModel { model: named(model, path).map_err(at)?, notes })
 }
 
 /// The bytes of a file that may be a model.
 ///
 /// # Errors
-/// [`ModelError`] names the file and why it cannot be one.
-pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelError> {
-    let at = ModelError::at(path);
+/// [`ModelFileError`] names the file and why it cannot be one.
+pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelFileError> {
+    let at = ModelFileError::at(path);
     let file = std::fs::File::open(path).map_err(|error| at(error.into()))?;
     let metadata = file.metadata().map_err(|error| at(error.into()))?;
     if !metadata.is_file() {
-        return Err(at(Fault::NotAModel("not a regular file".into())));
+        return Err(at(ModelError::NotAModel("not a regular file".into())));
     }
     let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    Fault::limit("the file's size", length, limits::FILE_BYTES).map_err(&at)?;
+    ModelError::limit("the file's size", length, limits::FILE_BYTES).map_err(&at)?;
     if length == 0 {
-        return Err(at(Fault::NotAModel("the file is empty".into())));
+        return Err(at(ModelError::NotAModel("the file is empty".into())));
     }
     map(&file).map_err(|error| at(error.into()))
 }
 
 /// Whether the bytes are those of a TorchScript program: a ZIP archive, which could never be the length that our files begin with.
 #[must_use]
-pub(crate) fn is_program(bytes: &[u8]) -> bool {
+pub(crate) fn is_torchscript(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
@@ -82,7 +82,7 @@ fn looks_foreign(bytes: &[u8]) -> bool {
 }
 
 /// The model under its file's name where it has none of its own.
-fn named(model: Model, path: &Path) -> Result<Model, Fault> {
+fn named(model: Model, path: &Path) -> Result<Model, ModelError> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     if !model.header().card.name.trim().is_empty() || stem.is_empty() {
         return Ok(model);
@@ -104,9 +104,9 @@ fn map(file: &std::fs::File) -> std::io::Result<Mmap> {
 /// Reads and checks a model from the bytes of a file.
 ///
 /// # Errors
-/// [`Fault`] says what is wrong.
-pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
-    let not_a_model = |reason: &dyn std::fmt::Display| Fault::NotAModel(reason.to_string());
+/// [`ModelError`] says what is wrong.
+pub fn parse(bytes: &[u8]) -> Result<Model, ModelError> {
+    let not_a_model = |reason: &dyn std::fmt::Display| ModelError::NotAModel(reason.to_string());
     let Some(prefix) = bytes.first_chunk::<8>() else {
         return Err(not_a_model(&"shorter than a header"));
     };
@@ -115,7 +115,7 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
         // Most files of other kinds look like this.
         return Err(not_a_model(&"it does not begin with a header"));
     }
-    Fault::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
+    ModelError::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(&error))?;
     let texts =
         metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
@@ -124,59 +124,59 @@ pub fn parse(bytes: &[u8]) -> Result<Model, Fault> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(&error))?;
     let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
     let products: BTreeSet<String> =
-        products.map_err(|error| Fault::Header(format!("the list of int8 products: {error}")))?.unwrap_or_default();
+        products.map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?.unwrap_or_default();
     let weights = tensors::read(&tensors, &products)?;
-    let header: Header = serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
+    let header: Header = serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
     match texts.get(CHECKSUM_KEY) {
         Some(checksum) if checksum == model.content_hash() => Ok(model),
-        _ => Err(Fault::Checksum),
+        _ => Err(ModelError::Checksum),
     }
 }
 
 /// The version comes first: another version's header may not even have our fields.
-fn check_version(json: &str) -> Result<(), Fault> {
+fn check_version(json: &str) -> Result<(), ModelError> {
     #[derive(serde::Deserialize)]
     struct Version {
         format: u64,
     }
     let Version { format } =
-        serde_json::from_str(json).map_err(|error| Fault::Header(format!("the header: {error}")))?;
+        serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     if (u64::from(FORMAT)..=u64::from(FORMAT_COMPRESSED)).contains(&format) {
         return Ok(());
     }
-    Err(Fault::Version { found: format, supported: FORMAT_COMPRESSED })
+    Err(ModelError::Version { found: format, supported: FORMAT_COMPRESSED })
 }
 
 /// The bytes of a model's file.
 ///
 /// # Errors
-/// [`Fault::Header`] when the weights cannot be laid out as safetensors, [`Fault::Program`] where there are none.
-pub fn serialize(model: &Model) -> Result<Vec<u8>, Fault> {
+/// [`ModelError::Header`] when the weights cannot be laid out as safetensors, [`ModelError::Program`] where there are none.
+pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     if model.program().is_some() {
-        return Err(Fault::Program);
+        return Err(ModelError::Program);
     }
     let json = encode_header(model.header())?;
     let written = tensors::write(model.weights());
-    let as_fault = |error: safetensors::SafeTensorError| Fault::Header(error.to_string());
+    let header_error = |error: safetensors::SafeTensorError| ModelError::Header(error.to_string());
     let views = written.iter().map(|one| Ok((&one.name, TensorView::new(one.dtype, one.shape.clone(), &one.bytes)?)));
-    let views: Vec<_> = views.collect::<Result<_, _>>().map_err(as_fault)?;
+    let views: Vec<_> = views.collect::<Result<_, _>>().map_err(header_error)?;
     let mut texts =
         HashMap::from([(CHECKSUM_KEY.to_owned(), model.content_hash().to_owned()), (HEADER_KEY.to_owned(), json)]);
     let products = tensors::products(model.weights());
     if !products.is_empty() {
-        let names = serde_json::to_string(&products).map_err(|error| Fault::Header(error.to_string()))?;
+        let names = serde_json::to_string(&products).map_err(|error| ModelError::Header(error.to_string()))?;
         texts.insert(PRODUCTS_KEY.to_owned(), names);
     }
-    safetensors::serialize(views, Some(texts)).map_err(as_fault)
+    safetensors::serialize(views, Some(texts)).map_err(header_error)
 }
 
 /// Writes a model file; a file of that name is replaced only by a whole one.
 ///
 /// # Errors
-/// [`ModelError`] names the file and why it could not be written.
-pub fn write(model: &Model, path: &Path) -> Result<(), ModelError> {
-    let at = ModelError::at(path);
+/// [`ModelFileError`] names the file and why it could not be written.
+pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
+    let at = ModelFileError::at(path);
     let bytes = serialize(model).map_err(&at)?;
     let part = path.with_extension("ondes.part");
     let written = std::fs::File::create(&part)
@@ -189,15 +189,15 @@ pub fn write(model: &Model, path: &Path) -> Result<(), ModelError> {
     })
 }
 
-fn encode_header(header: &Header) -> Result<String, Fault> {
-    serde_json::to_string(header).map_err(|error| Fault::Header(format!("the header: {error}")))
+fn encode_header(header: &Header) -> Result<String, ModelError> {
+    serde_json::to_string(header).map_err(|error| ModelError::Header(format!("the header: {error}")))
 }
 
 /// BLAKE3 over the header and over names, shapes and values of all weights as they are stored, in hexadecimal.
 pub(super) fn content_hash<'a>(
     header: &Header,
     weights: impl Iterator<Item = (&'a str, &'a Tensor)>,
-) -> Result<String, Fault> {
+) -> Result<String, ModelError> {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -213,12 +213,12 @@ pub(super) fn content_hash<'a>(
             part(tensor.values().storage().name().as_bytes());
         }
         part(&tensor.values().bytes());
-        if let Some(scaled) = tensor.scaled() {
-            part(&extents(&scaled.scale_shape));
-            part(&scaled.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<u8>>());
-            part(&[u8::from(scaled.products)]);
-            if !scaled.zeros.is_empty() {
-                part(&scaled.zeros.iter().map(|zero| zero.cast_unsigned()).collect::<Vec<_>>());
+        if let Some(quantized) = tensor.quantized() {
+            part(&extents(&quantized.scale_shape));
+            part(&quantized.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<u8>>());
+            part(&[u8::from(quantized.int8_products)]);
+            if !quantized.zero_points.is_empty() {
+                part(&quantized.zero_points.iter().map(|zero| zero.cast_unsigned()).collect::<Vec<_>>());
             }
         }
     }

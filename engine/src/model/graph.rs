@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Op};
+use super::{ModelError, Op};
 
 /// A named input or output of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Method {
     pub inputs: Vec<Port>,
     /// What comes out.
     pub outputs: Vec<Port>,
-    /// The network, each node after those it reads; none where the method is one of a program ([`Method::is_code`]).
+    /// The network, each node after those it reads; none where the method is one of a program ([`Method::is_program`]).
     pub nodes: Vec<Node>,
 }
 
@@ -86,7 +86,7 @@ impl Shapes {
 impl Method {
     /// Whether it is code and no graph: it has no nodes, and what it gives is none of its inputs.
     #[must_use]
-    pub fn is_code(&self) -> bool {
+    pub fn is_program(&self) -> bool {
         let passes = |port: &Port| self.inputs.iter().any(|input| input.name == port.name);
         self.nodes.is_empty() && !self.outputs.is_empty() && !self.outputs.iter().any(passes)
     }
@@ -94,52 +94,52 @@ impl Method {
     /// Follows the nodes and checks that each fits those it reads.
     ///
     /// # Errors
-    /// [`Fault::Node`] or [`Fault::Header`] with the first thing that does not fit.
-    pub fn infer(&self) -> Result<Shapes, Fault> {
-        let fault = |reason: String| Fault::Header(format!("method {:?}: {reason}", self.name));
+    /// [`ModelError::Node`] or [`ModelError::Header`] with the first thing that does not fit.
+    pub fn infer(&self) -> Result<Shapes, ModelError> {
+        let error = |reason: String| ModelError::Header(format!("method {:?}: {reason}", self.name));
         if self.block == 0 {
-            return Err(fault("block is 0".into()));
+            return Err(error("block is 0".into()));
         }
         let mut values = Vec::new();
         let mut by_name = HashMap::new();
         for port in &self.inputs {
             if port.channels == 0 || port.ratio == 0 || !self.block.is_multiple_of(port.ratio) {
-                return Err(fault(format!(
+                return Err(error(format!(
                     "input {:?} has {} channels at ratio {} in a block of {}",
                     port.name, port.channels, port.ratio, self.block
                 )));
             }
             if by_name.insert(port.name.as_str(), values.len()).is_some() {
-                return Err(fault(format!("two values are named {:?}", port.name)));
+                return Err(error(format!("two values are named {:?}", port.name)));
             }
             values.push(Shape { channels: port.channels, ratio: port.ratio });
         }
         let mut reads = Vec::new();
         for node in &self.nodes {
-            let fault = |reason: String| Fault::Node { method: self.name.clone(), node: node.name.clone(), reason };
+            let error = |reason: String| ModelError::Node { method: self.name.clone(), node: node.name.clone(), reason };
             let mut inputs = Vec::new();
             for name in &node.inputs {
                 match by_name.get(name.as_str()) {
                     Some(&value) => inputs.push(value),
-                    None => return Err(fault(format!("reads {name:?}, which no port or earlier node is named"))),
+                    None => return Err(error(format!("reads {name:?}, which no port or earlier node is named"))),
                 }
             }
             let shapes: Vec<Shape> = inputs.iter().map(|&value| values[value]).collect();
-            let shape = node.op.infer(&shapes, self.block).map_err(fault)?;
+            let shape = node.op.infer(&shapes, self.block).map_err(error)?;
             if !self.block.is_multiple_of(shape.ratio) {
-                return Err(fault(format!("its ratio {} does not divide the block of {}", shape.ratio, self.block)));
+                return Err(error(format!("its ratio {} does not divide the block of {}", shape.ratio, self.block)));
             }
             if by_name.insert(node.name.as_str(), values.len()).is_some() {
-                return Err(fault("another value has the same name".into()));
+                return Err(error("another value has the same name".into()));
             }
             values.push(shape);
             reads.push(inputs);
         }
         let mut shown = Vec::new();
-        if self.is_code() {
+        if self.is_program() {
             for port in &self.outputs {
                 if port.channels == 0 || port.ratio == 0 || !self.block.is_multiple_of(port.ratio) {
-                    return Err(fault(format!(
+                    return Err(error(format!(
                         "output {:?} has {} channels at ratio {} in a block of {}",
                         port.name, port.channels, port.ratio, self.block
                     )));
@@ -151,11 +151,11 @@ impl Method {
         }
         for port in &self.outputs {
             let Some(&value) = by_name.get(port.name.as_str()) else {
-                return Err(fault(format!("output {:?} names no node", port.name)));
+                return Err(error(format!("output {:?} names no node", port.name)));
             };
             let shape = values[value];
             if (shape.channels, shape.ratio) != (port.channels, port.ratio) {
-                return Err(fault(format!(
+                return Err(error(format!(
                     "output {:?} says {} channels at ratio {}, its node has {} at {}",
                     port.name, port.channels, port.ratio, shape.channels, shape.ratio
                 )));

@@ -1,6 +1,6 @@
 //! What a model file may ask of us. A file that asks for more is refused before anything of that size is made.
 
-use super::{Fault, Header, Method, Op, graph::Shapes};
+use super::{ModelError, Header, Method, Op, graph::Shapes};
 
 /// Largest file, bytes: far above any network that could be played in real time.
 pub const FILE_BYTES: usize = 2 << 30;
@@ -39,63 +39,63 @@ pub const EXECUTOR_VALUES: usize = 256 << 20;
 /// Sample rates, Hz.
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
 
-pub(super) fn check_header(header: &Header) -> Result<(), Fault> {
+pub(super) fn check_header(header: &Header) -> Result<(), ModelError> {
     if !(super::FORMAT..=super::FORMAT_COMPRESSED).contains(&header.format) {
-        return Err(Fault::Version { found: header.format.into(), supported: super::FORMAT_COMPRESSED });
+        return Err(ModelError::Version { found: header.format.into(), supported: super::FORMAT_COMPRESSED });
     }
     if !SAMPLE_RATES.contains(&header.sample_rate) {
-        return Err(Fault::Header(format!("a sample rate of {} Hz is out of range", header.sample_rate)));
+        return Err(ModelError::Header(format!("a sample rate of {} Hz is out of range", header.sample_rate)));
     }
-    Fault::limit("the number of methods", header.methods.len(), METHODS)?;
-    Fault::limit("the number of controls", header.controls.len(), CONTROLS)?;
-    Fault::limit("the length of the description", header.card.description.len(), TEXT_BYTES)?;
+    ModelError::limit("the number of methods", header.methods.len(), METHODS)?;
+    ModelError::limit("the number of controls", header.controls.len(), CONTROLS)?;
+    ModelError::limit("the length of the description", header.card.description.len(), TEXT_BYTES)?;
     // JSON has no words for them: a file that holds one could not be read again.
     let measured = header.card.quality.iter().flat_map(|measure| [Some(measure.value), measure.baseline]).flatten();
     let levels = header.card.levels.iter().flat_map(|levels| levels.values());
     let trained = header.card.training.iter().flat_map(|training| [training.corpus_seconds, training.validation_loss]);
     if !measured.chain(trained).chain(levels).all(f64::is_finite) {
-        return Err(Fault::Header("the card holds a NaN or an infinity".into()));
+        return Err(ModelError::Header("the card holds a NaN or an infinity".into()));
     }
     for (index, method) in header.methods.iter().enumerate() {
         if header.methods[..index].iter().any(|other| other.name == method.name) {
-            return Err(Fault::Header(format!("two methods are named {:?}", method.name)));
+            return Err(ModelError::Header(format!("two methods are named {:?}", method.name)));
         }
     }
     super::variant::check(header)?;
     for (index, control) in header.controls.iter().enumerate() {
-        Fault::limit("the length of a control's name", control.name.len(), NAME_BYTES)?;
+        ModelError::limit("the length of a control's name", control.name.len(), NAME_BYTES)?;
         if !control.is_sound() {
-            return Err(Fault::Header(format!("control {:?} has a range that makes no sense", control.name)));
+            return Err(ModelError::Header(format!("control {:?} has a range that makes no sense", control.name)));
         }
         if header.controls[..index].iter().any(|other| other.name == control.name) {
-            return Err(Fault::Header(format!("two controls are named {:?}", control.name)));
+            return Err(ModelError::Header(format!("two controls are named {:?}", control.name)));
         }
     }
     Ok(())
 }
 
-pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault> {
-    Fault::limit("the length of a method's name", method.name.len(), NAME_BYTES)?;
-    Fault::limit(format!("the number of nodes of method {:?}", method.name), method.nodes.len(), NODES)?;
-    Fault::limit(format!("the block of method {:?}", method.name), method.block, BLOCK)?;
+pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
+    ModelError::limit("the length of a method's name", method.name.len(), NAME_BYTES)?;
+    ModelError::limit(format!("the number of nodes of method {:?}", method.name), method.nodes.len(), NODES)?;
+    ModelError::limit(format!("the block of method {:?}", method.name), method.block, BLOCK)?;
     for shape in &shapes.values {
-        Fault::limit("the number of channels", shape.channels, CHANNELS)?;
+        ModelError::limit("the number of channels", shape.channels, CHANNELS)?;
     }
     for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
-        Fault::limit("the length of a node's name", node.name.len(), NAME_BYTES)?;
+        ModelError::limit("the length of a node's name", node.name.len(), NAME_BYTES)?;
         if let Op::Latency { samples } = node.op {
-            Fault::limit("the latency of a node", samples, LATENCY)?;
+            ModelError::limit("the latency of a node", samples, LATENCY)?;
         }
         if let Op::Convolve { taps } = node.op {
-            Fault::limit("the length of an impulse response", taps, TAPS)?;
+            ModelError::limit("the length of an impulse response", taps, TAPS)?;
         }
         for spec in node.op.weights(&inputs) {
             let values = spec.shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
             let what = format!("the size of weight {}.{}", node.name, spec.name);
-            Fault::limit(what, values.unwrap_or(usize::MAX), FILE_BYTES / size_of::<f32>())?;
+            ModelError::limit(what, values.unwrap_or(usize::MAX), FILE_BYTES / size_of::<f32>())?;
         }
     }
-    Fault::limit(
+    ModelError::limit(
         format!("what method {:?} holds per stream", method.name),
         stream_values(method, shapes),
         STREAM_VALUES,
@@ -103,20 +103,20 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Fault
     check_warm_up(method, shapes)
 }
 
-fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), Fault> {
+fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
     if method.warm_up == 0 {
         return Ok(());
     }
     let sounds = |op: &Op| matches!(op, Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } | Op::Convolve { .. });
     if let Some(node) = method.nodes.iter().find(|node| sounds(&node.op)) {
         let reason = "makes sound of its own or is a room, and such a method cannot warm up".into();
-        return Err(Fault::Node { method: method.name.clone(), node: node.name.clone(), reason });
+        return Err(ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason });
     }
     let nodes = method.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[method.inputs.len()..]);
     let per_sample: f64 = nodes.map(|((node, inputs), out)| node.op.multiply_adds_per_sample(&inputs, *out)).sum();
     let samples = method.warm_up.saturating_add(method.block) as f64;
     let what = format!("the number of multiply-adds of the warm-up of method {:?}", method.name);
-    Fault::limit(what, (samples * per_sample.max(1.0)) as usize, WARM_UP_MULTIPLY_ADDS)
+    ModelError::limit(what, (samples * per_sample.max(1.0)) as usize, WARM_UP_MULTIPLY_ADDS)
 }
 
 /// Values that one stream of a method holds when it is stepped block by block.

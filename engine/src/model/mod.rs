@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
-pub use error::{Fault, ModelError};
+pub use error::{ModelError, ModelFileError};
 pub use graph::{Method, Node, Port, Shape};
 pub use op::{Distribution, Op};
 pub use program::Program;
@@ -81,21 +81,21 @@ pub struct Model {
     weights: Weights,
     program: Option<Arc<Program>>,
     content_hash: String,
-    whole_hash: Option<String>,
+    base_hash: Option<String>,
 }
 
 impl Model {
     /// Checks that header and weights fit together.
     ///
     /// # Errors
-    /// [`Fault`] names the first node, weight or size that does not fit.
-    pub fn new(header: Header, weights: Weights) -> Result<Self, Fault> {
+    /// [`ModelError`] names the first node, weight or size that does not fit.
+    pub fn new(header: Header, weights: Weights) -> Result<Self, ModelError> {
         limits::check_header(&header)?;
         let mut expected = std::collections::BTreeMap::new();
         for method in &header.methods {
             let shapes = method.infer()?;
-            if method.is_code() {
-                return Err(Fault::Header(format!("method {:?} has no nodes", method.name)));
+            if method.is_program() {
+                return Err(ModelError::Header(format!("method {:?} has no nodes", method.name)));
             }
             limits::check_method(method, &shapes)?;
             for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
@@ -104,32 +104,32 @@ impl Model {
                     if let Some(other) = expected.insert(name.clone(), spec.shape.clone())
                         && other != spec.shape
                     {
-                        return Err(Fault::weight(&name, "is used with two different shapes"));
+                        return Err(ModelError::weight(&name, "is used with two different shapes"));
                     }
                 }
             }
         }
         weights.check(&expected)?;
-        if header.format == FORMAT && !weights.are_plain() {
+        if header.format == FORMAT && !weights.are_f32() {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
-            return Err(Fault::Header(reason));
+            return Err(ModelError::Header(reason));
         }
         let content_hash = file::content_hash(&header, weights.iter())?;
         let whole = (!header.variants.is_empty()).then(|| header.without_variants());
-        let whole_hash = whole.map(|whole| file::content_hash(&whole, weights.of(&whole.methods))).transpose()?;
-        Ok(Self { header, weights, program: None, content_hash, whole_hash })
+        let base_hash = whole.map(|whole| file::content_hash(&whole, weights.used_by(&whole.methods))).transpose()?;
+        Ok(Self { header, weights, program: None, content_hash, base_hash })
     }
 
     /// A model that is a program; its methods have ports and no nodes.
     ///
     /// # Errors
-    /// [`Fault`] names the first method or size that does not fit.
-    pub fn of_program(header: Header, program: Program) -> Result<Self, Fault> {
+    /// [`ModelError`] names the first method or size that does not fit.
+    pub fn from_program(header: Header, program: Program) -> Result<Self, ModelError> {
         limits::check_header(&header)?;
         for method in &header.methods {
             limits::check_method(method, &method.infer()?)?;
-            if !(method.is_code() && program.calls.contains_key(&method.name)) {
-                return Err(Fault::Header(format!("method {:?} is none of the program's", method.name)));
+            if !(method.is_program() && program.calls.contains_key(&method.name)) {
+                return Err(ModelError::Header(format!("method {:?} is none of the program's", method.name)));
             }
         }
         let content_hash = blake3::hash(&program.bytes).to_hex().to_string();
@@ -138,7 +138,7 @@ impl Model {
             weights: Weights::default(),
             program: Some(Arc::new(program)),
             content_hash,
-            whole_hash: None,
+            base_hash: None,
         })
     }
 
@@ -169,8 +169,8 @@ impl Model {
     /// The [content hash](Self::content_hash) that it has without its smaller sizes: equal for all that sounds equal at full
     /// size, whatever else a file holds.
     #[must_use]
-    pub fn whole_hash(&self) -> &str {
-        self.whole_hash.as_deref().unwrap_or(&self.content_hash)
+    pub fn base_hash(&self) -> &str {
+        self.base_hash.as_deref().unwrap_or(&self.content_hash)
     }
 
     /// Number of weights.
@@ -198,8 +198,8 @@ impl Model {
     /// The method of that name.
     ///
     /// # Errors
-    /// [`Fault::Method`] when the model has none.
-    pub fn method(&self, name: &str) -> Result<&Method, Fault> {
-        self.header.method(name).ok_or_else(|| Fault::Method(name.to_owned()))
+    /// [`ModelError::Method`] when the model has none.
+    pub fn method(&self, name: &str) -> Result<&Method, ModelError> {
+        self.header.method(name).ok_or_else(|| ModelError::Method(name.to_owned()))
     }
 }

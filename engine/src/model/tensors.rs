@@ -1,7 +1,7 @@
 //! Weights as the tensors of a safetensors file, and back.
 //!
 //! A weight that is stored in eight bits is two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
-//! extents divide those of the first ([`Scaled`]); multiplied with one another, blockwise, they are the weight. Where 0 is not
+//! extents divide those of the first ([`QuantizedValues`]); multiplied with one another, blockwise, they are the weight. Where 0 is not
 //! stored as 0 there is a third, `NODE.PARAMETER_zero`, I8, shaped as the scales, which is taken from the first before.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,8 @@ use half::{bf16, f16};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::storage::{Scaled, Storage, Values};
-use super::{Fault, Tensor, Weights, limits};
+use super::storage::{QuantizedValues, Storage, Values};
+use super::{ModelError, Tensor, Weights, limits};
 
 /// What the name of the scales has more than that of the weight.
 const SCALE: &str = "_scale";
@@ -19,15 +19,15 @@ const SCALE: &str = "_scale";
 const ZERO: &str = "_zero";
 
 /// Reads all weights; `products` names those whose products may be computed on bytes.
-pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Result<Weights, Fault> {
+pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Result<Weights, ModelError> {
     let views = tensors.iter();
     let (mut bytes, mut views): (BTreeMap<_, _>, BTreeMap<_, _>) =
         views.partition(|(_, view)| view.dtype() == Dtype::I8);
     for name in bytes.keys().chain(views.keys()) {
-        Fault::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
+        ModelError::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
     }
     if let Some(name) = products.iter().find(|name| !bytes.contains_key(name.as_str())) {
-        return Err(Fault::weight(name, "is to be multiplied in bytes, but is not stored in them"));
+        return Err(ModelError::weight(name, "is to be multiplied in bytes, but is not stored in them"));
     }
     let of_zeros = |name: &str| name.strip_suffix(ZERO).is_some_and(|weight| bytes.contains_key(weight));
     let names: Vec<&str> = bytes.keys().copied().filter(|name| of_zeros(name)).collect();
@@ -36,20 +36,20 @@ pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Re
     let mut weights = Weights::default();
     for (name, view) in bytes {
         let scale = format!("{name}{SCALE}");
-        let missing = || Fault::weight(name, format!("is I8, and {scale:?} of another type is missing"));
+        let missing = || ModelError::weight(name, format!("is I8, and {scale:?} of another type is missing"));
         let scales = views.remove(scale.as_str()).ok_or_else(missing)?;
         let zeros = zeros.get(format!("{name}{ZERO}").as_str());
         if zeros.is_some_and(|zeros| zeros.shape() != scales.shape()) {
-            return Err(Fault::weight(name, "has zeros of another shape than its scales"));
+            return Err(ModelError::weight(name, "has zeros of another shape than its scales"));
         }
-        let scaled = Scaled {
-            steps: signed(view.data()),
+        let quantized = QuantizedValues {
+            codes: signed(view.data()),
             scale_shape: scales.shape().to_vec(),
             scales: floats(&scale, &scales)?.floats(&[]).into_owned(),
-            zeros: zeros.map_or_else(Vec::new, |zeros| signed(zeros.data())),
-            products: products.contains(name),
+            zero_points: zeros.map_or_else(Vec::new, |zeros| signed(zeros.data())),
+            int8_products: products.contains(name),
         };
-        weights.insert(name, Tensor::stored(view.shape(), Values::I8(scaled)));
+        weights.insert(name, Tensor::stored(view.shape(), Values::I8(quantized)));
     }
     for (name, view) in views {
         weights.insert(name, Tensor::stored(view.shape(), floats(name, &view)?));
@@ -57,18 +57,18 @@ pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Re
     Ok(weights)
 }
 
-fn floats(name: &str, view: &TensorView<'_>) -> Result<Values, Fault> {
+fn floats(name: &str, view: &TensorView<'_>) -> Result<Values, ModelError> {
     let (pairs, fours) = (view.data().as_chunks().0, view.data().as_chunks().0);
     match view.dtype() {
         Dtype::F32 => Ok(Values::F32(fours.iter().map(|value| f32::from_le_bytes(*value)).collect())),
         Dtype::F16 => Ok(Values::F16(pairs.iter().map(|value| f16::from_le_bytes(*value)).collect())),
         Dtype::BF16 => Ok(Values::Bf16(pairs.iter().map(|value| bf16::from_le_bytes(*value)).collect())),
-        other => Err(Fault::weight(name, format!("is {other:?}; F32, F16, BF16 or I8 is needed"))),
+        other => Err(ModelError::weight(name, format!("is {other:?}; F32, F16, BF16 or I8 is needed"))),
     }
 }
 
 /// A tensor to be written.
-pub(super) struct Written {
+pub(super) struct EncodedTensor {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
@@ -76,7 +76,7 @@ pub(super) struct Written {
 }
 
 /// All tensors of the weights.
-pub(super) fn write(weights: &Weights) -> Vec<Written> {
+pub(super) fn write(weights: &Weights) -> Vec<EncodedTensor> {
     let mut written = Vec::new();
     for (name, tensor) in weights.iter() {
         let dtype = match tensor.values().storage() {
@@ -86,21 +86,21 @@ pub(super) fn write(weights: &Weights) -> Vec<Written> {
             Storage::I8 => Dtype::I8,
         };
         let (shape, bytes) = (tensor.shape().to_vec(), tensor.values().bytes());
-        written.push(Written { name: name.to_owned(), dtype, shape, bytes });
-        if let Some(scaled) = tensor.scaled() {
-            let halves: Vec<bf16> = scaled.scales.iter().map(|&scale| bf16::from_f32(scale)).collect();
+        written.push(EncodedTensor { name: name.to_owned(), dtype, shape, bytes });
+        if let Some(quantized) = tensor.quantized() {
+            let halves: Vec<bf16> = quantized.scales.iter().map(|&scale| bf16::from_f32(scale)).collect();
             // Nothing may change by being written.
-            let exact = halves.iter().zip(&scaled.scales).all(|(half, &scale)| half.to_f32() == scale);
+            let exact = halves.iter().zip(&quantized.scales).all(|(half, &scale)| half.to_f32() == scale);
             let (dtype, bytes) = if exact {
                 (Dtype::BF16, Values::Bf16(halves).bytes())
             } else {
-                (Dtype::F32, Values::F32(scaled.scales.clone()).bytes())
+                (Dtype::F32, Values::F32(quantized.scales.clone()).bytes())
             };
-            let shape = &scaled.scale_shape;
-            written.push(Written { name: format!("{name}{SCALE}"), dtype, shape: shape.clone(), bytes });
-            if !scaled.zeros.is_empty() {
-                let bytes = scaled.zeros.iter().map(|zero| zero.cast_unsigned()).collect();
-                written.push(Written { name: format!("{name}{ZERO}"), dtype: Dtype::I8, shape: shape.clone(), bytes });
+            let shape = &quantized.scale_shape;
+            written.push(EncodedTensor { name: format!("{name}{SCALE}"), dtype, shape: shape.clone(), bytes });
+            if !quantized.zero_points.is_empty() {
+                let bytes = quantized.zero_points.iter().map(|zero| zero.cast_unsigned()).collect();
+                written.push(EncodedTensor { name: format!("{name}{ZERO}"), dtype: Dtype::I8, shape: shape.clone(), bytes });
             }
         }
     }
@@ -109,6 +109,6 @@ pub(super) fn write(weights: &Weights) -> Vec<Written> {
 
 /// Names of the weights whose products may be computed on bytes.
 pub(super) fn products(weights: &Weights) -> BTreeSet<String> {
-    let in_bytes = |tensor: &Tensor| tensor.scaled().is_some_and(|scaled| scaled.products);
+    let in_bytes = |tensor: &Tensor| tensor.quantized().is_some_and(|quantized| quantized.int8_products);
     weights.iter().filter(|(_, tensor)| in_bytes(tensor)).map(|(name, _)| name.to_owned()).collect()
 }

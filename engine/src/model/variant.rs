@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Header, Kind, limits};
+use super::{ModelError, Header, Kind, limits};
 
 /// A method that can take the place of an effect's `forward` or an instrument's `synth`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Variant {
 impl Header {
     /// The method that variants take the place of; none where the kind knows no sizes.
     #[must_use]
-    pub fn whole(&self) -> Option<&'static str> {
+    pub fn base_method_name(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Effect => Some("forward"),
             Kind::Instrument => Some("synth"),
@@ -61,28 +61,28 @@ impl Header {
 }
 
 /// An error unless each variant has a method like the whole's, and they are in the order of their sizes.
-pub(super) fn check(header: &Header) -> Result<(), Fault> {
-    Fault::limit("the number of variants", header.variants.len(), limits::METHODS)?;
-    let fault = |variant: &Variant, reason: &str| Err(Fault::Header(format!("variant {:?} {reason}", variant.name)));
+pub(super) fn check(header: &Header) -> Result<(), ModelError> {
+    ModelError::limit("the number of variants", header.variants.len(), limits::METHODS)?;
+    let error = |variant: &Variant, reason: &str| Err(ModelError::Header(format!("variant {:?} {reason}", variant.name)));
     let mut above = f32::NEG_INFINITY;
     for variant in &header.variants {
-        Fault::limit("the length of a variant's name", variant.name.len(), limits::NAME_BYTES)?;
-        let whole = header.whole().and_then(|whole| header.method(whole));
+        ModelError::limit("the length of a variant's name", variant.name.len(), limits::NAME_BYTES)?;
+        let whole = header.base_method_name().and_then(|whole| header.method(whole));
         let Some((method, whole)) = header.method(&variant.method).zip(whole) else {
-            return fault(variant, "names a method that is not there, or there is no whole");
+            return error(variant, "names a method that is not there, or there is no whole");
         };
         if variant.room.as_ref().is_some_and(|room| header.method(room).is_none()) {
-            return fault(variant, "names a room that is not there");
+            return error(variant, "names a room that is not there");
         }
         if (&method.inputs, method.outputs.len()) != (&whole.inputs, whole.outputs.len()) {
-            return fault(variant, "has other ports than the whole");
+            return error(variant, "has other ports than the whole");
         }
         let pairs = method.outputs.iter().zip(&whole.outputs);
         if pairs.into_iter().any(|(a, b)| (a.channels, a.ratio) != (b.channels, b.ratio)) {
-            return fault(variant, "has other ports than the whole");
+            return error(variant, "has other ports than the whole");
         }
         if !(variant.up_to.is_finite() && variant.up_to > above) {
-            return fault(variant, "is not above the one before it");
+            return error(variant, "is not above the one before it");
         }
         above = variant.up_to;
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::storage::{Scaled, Storage, Values, halved};
-use super::{Fault, Method};
+use super::storage::{QuantizedValues, Storage, Values, to_16_bit};
+use super::{ModelError, Method};
 
 /// A dense tensor, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,9 +53,9 @@ impl Tensor {
 
     /// Bytes and scales, where it is stored as such.
     #[must_use]
-    pub fn scaled(&self) -> Option<&Scaled> {
+    pub fn quantized(&self) -> Option<&QuantizedValues> {
         match &self.values {
-            Values::I8(scaled) => Some(scaled),
+            Values::I8(quantized) => Some(quantized),
             _ => None,
         }
     }
@@ -64,25 +64,25 @@ impl Tensor {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.values.len() * self.values.storage().bytes()
-            + self.scaled().map_or(0, |scaled| size_of_val(scaled.scales.as_slice()) + scaled.zeros.len())
+            + self.quantized().map_or(0, |quantized| size_of_val(quantized.scales.as_slice()) + quantized.zero_points.len())
     }
 
     /// The same numbers in 16 bits, each the nearest; `storage` is [`Storage::F16`] or [`Storage::Bf16`].
     ///
     /// # Errors
-    /// [`Fault::Header`] when one is too large for that.
-    pub fn halved(&self, storage: Storage) -> Result<Self, Fault> {
-        Ok(Self { shape: self.shape.clone(), values: halved(&self.floats(), storage)? })
+    /// [`ModelError::Header`] when one is too large for that.
+    pub fn to_16_bit(&self, storage: Storage) -> Result<Self, ModelError> {
+        Ok(Self { shape: self.shape.clone(), values: to_16_bit(&self.floats(), storage)? })
     }
 
-    /// The same numbers in eight bits with those scales and zeros ([`Scaled`]), each the nearest.
+    /// The same numbers in eight bits with those scales and zeros ([`QuantizedValues`]), each the nearest.
     ///
     /// # Panics
     /// When the scales do not fit.
     #[must_use]
-    pub fn scaled_by(&self, scale_shape: &[usize], scales: Vec<f32>, zeros: Vec<i8>, products: bool) -> Self {
-        let scaled = Scaled::nearest(&self.floats(), &self.shape, scale_shape, scales, zeros, products);
-        Self { shape: self.shape.clone(), values: Values::I8(scaled) }
+    pub fn quantize(&self, scale_shape: &[usize], scales: Vec<f32>, zeros: Vec<i8>, products: bool) -> Self {
+        let quantized = QuantizedValues::quantize(&self.floats(), &self.shape, scale_shape, scales, zeros, products);
+        Self { shape: self.shape.clone(), values: Values::I8(quantized) }
     }
 }
 
@@ -117,7 +117,7 @@ impl Weights {
     }
 
     /// Those of the nodes of these methods, in the order of names.
-    pub fn of(&self, methods: &[Method]) -> impl Iterator<Item = (&str, &Tensor)> {
+    pub fn used_by(&self, methods: &[Method]) -> impl Iterator<Item = (&str, &Tensor)> {
         let nodes: BTreeSet<&str> =
             methods.iter().flat_map(|method| &method.nodes).map(|node| node.name.as_str()).collect();
         self.iter().filter(move |(name, _)| nodes.contains(name.rsplit_once('.').map_or(*name, |(node, _)| node)))
@@ -125,23 +125,23 @@ impl Weights {
 
     /// Whether all of them are stored as F32.
     #[must_use]
-    pub fn are_plain(&self) -> bool {
+    pub fn are_f32(&self) -> bool {
         self.0.values().all(|tensor| tensor.values.storage() == Storage::F32)
     }
 
     /// Whether these are exactly the expected weights, all finite.
-    pub(super) fn check(&self, expected: &BTreeMap<String, Vec<usize>>) -> Result<(), Fault> {
+    pub(super) fn check(&self, expected: &BTreeMap<String, Vec<usize>>) -> Result<(), ModelError> {
         for (name, shape) in expected {
-            let tensor = self.0.get(name).ok_or_else(|| Fault::weight(name, "is missing"))?;
+            let tensor = self.0.get(name).ok_or_else(|| ModelError::weight(name, "is missing"))?;
             if &tensor.shape != shape {
-                return Err(Fault::weight(name, format!("has shape {:?}, {shape:?} is needed", tensor.shape)));
+                return Err(ModelError::weight(name, format!("has shape {:?}, {shape:?} is needed", tensor.shape)));
             }
-            if let Some(fault) = tensor.values.fault(shape) {
-                return Err(Fault::weight(name, fault));
+            if let Some(reason) = tensor.values.invalid_reason(shape) {
+                return Err(ModelError::weight(name, reason));
             }
         }
         match self.0.keys().find(|name| !expected.contains_key(*name)) {
-            Some(name) => Err(Fault::weight(name, "belongs to no node")),
+            Some(name) => Err(ModelError::weight(name, "belongs to no node")),
             None => Ok(()),
         }
     }

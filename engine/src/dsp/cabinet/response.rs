@@ -6,7 +6,7 @@ use crate::dsp::fourier::RealFft;
 use crate::dsp::resample::{ResampleError, resample};
 
 /// The longest response, s.
-pub const LONGEST_S: u32 = 10;
+pub const MAX_RESPONSE_S: u32 = 10;
 /// Where music is loud, Hz: what counts for the level.
 const BAND_HZ: [f64; 2] = [80.0, 8_000.0];
 /// What is softer than this against the peak, and all that follows, is left out: −120 dB.
@@ -19,7 +19,7 @@ pub enum ResponseError {
     #[error("an impulse response has one channel or two, this one has {0}")]
     Channels(usize),
     /// It is too long.
-    #[error("an impulse response lasts at most {LONGEST_S} s, this one lasts {0:.1} s")]
+    #[error("an impulse response lasts at most {MAX_RESPONSE_S} s, this one lasts {0:.1} s")]
     Length(f64),
     /// There is nothing in it.
     #[error("the impulse response is silent")]
@@ -50,7 +50,7 @@ impl Response {
         if !(1..=2).contains(&channels.len()) {
             return Err(ResponseError::Channels(channels.len()));
         }
-        if frames > LONGEST_S as usize * sample_rate as usize {
+        if frames > MAX_RESPONSE_S as usize * sample_rate as usize {
             return Err(ResponseError::Length(frames as f64 / f64::from(sample_rate)));
         }
         let mut samples = channels.iter().flatten();

@@ -32,7 +32,7 @@ pub(super) struct Refiner {
 
 /// A period in samples and the variance it has from noise.
 #[derive(Debug, Clone, Copy)]
-struct Fit {
+struct PitchFit {
     period: f32,
     variance: f32,
 }
@@ -82,7 +82,7 @@ impl Refiner {
     }
 
     /// The period in the middle `length` samples, near `period`.
-    fn fit(&self, window: &[f32], period: f32, length: usize) -> Option<Fit> {
+    fn fit(&self, window: &[f32], period: f32, length: usize) -> Option<PitchFit> {
         // At half the stretch the pairs and their lag share it evenly, which blurs least.
         let multiple = (0.5 * length as f32 / period).round().max(1.0);
         // Only an odd stretch shares its middle with the window.
@@ -100,7 +100,7 @@ impl Refiner {
                 let noise = halves[0].solve()?.rest + halves[1].solve()?.rest;
                 let variance = noise / (end - start) as f32 * self.correlation * solution.shift_per_noise;
                 let period = (lag as f32 - solution.shift) / multiple;
-                return Some(Fit { period, variance: variance / (multiple * multiple) });
+                return Some(PitchFit { period, variance: variance / (multiple * multiple) });
             }
             let next = lag as f32 - solution.shift.clamp(-STRIDE, STRIDE).round();
             if !(0.25 * length as f32..=0.75 * length as f32).contains(&next) {
@@ -112,15 +112,15 @@ impl Refiner {
     }
 
     /// The sums over all pairs `lag` apart whose first sample is in `start..end`.
-    fn sums(&self, window: &[f32], start: usize, end: usize, lag: usize) -> Sums {
+    fn sums(&self, window: &[f32], start: usize, end: usize, lag: usize) -> NormalEquations {
         let (early, late) = (start..end, start + lag..end + lag);
-        Sums::over([&window[early.clone()], &window[late.clone()], &self.slopes[early], &self.slopes[late]])
+        NormalEquations::over([&window[early.clone()], &window[late.clone()], &self.slopes[early], &self.slopes[late]])
     }
 }
 
 /// What least squares need to know of the difference, the slope and the level of the pairs.
 #[derive(Debug, Clone, Copy)]
-struct Sums {
+struct NormalEquations {
     difference_squared: f32,
     difference_slope: f32,
     slope_squared: f32,
@@ -140,7 +140,7 @@ struct Solution {
     shift_per_noise: f32,
 }
 
-impl Sums {
+impl NormalEquations {
     /// Of runs of one length: earlier and later samples, earlier and later slopes.
     fn over(runs: [&[f32]; 4]) -> Self {
         let mut strands = [[0.0; STRANDS]; 6];
@@ -189,7 +189,7 @@ impl Sums {
     }
 }
 
-/// Adds the products that [`Sums`] names, in its order, with slope and level twice what they are.
+/// Adds the products that [`NormalEquations`] names, in its order, with slope and level twice what they are.
 fn accumulate(
     strands: &mut [[f32; STRANDS]; 6],
     early: &[f32; STRANDS],

@@ -114,7 +114,7 @@ fn errors_are_one_line_and_name_the_file() {
 fn size_and_count_are_limited() {
     let oversized = vec![0; MOST_BYTES as usize + 1];
     assert!(matches!(MidiFile::parse(&oversized), Err(MidiError::TooLarge { what: "bytes", .. })));
-    let dense = [&[0, 0x90][..], &[60, 1, 0].repeat(MOST_EVENTS + 1)].concat();
+    let dense = [&[0, 0x90][..], &[60, 1, 0].repeat(MAX_EVENTS + 1)].concat();
     assert!(matches!(MidiFile::parse(&file(0, PPQ, &[&dense])), Err(MidiError::TooLarge { what: "events", .. })));
 }
 

@@ -16,7 +16,7 @@ fn steady() -> Performance {
 }
 
 fn begin(performance: &Performance, at: u64, key: u8, velocity: f32, seed: u64) -> Voice {
-    Voice::new(performance, RATE, HOP, Note { at, channel: 0, key, velocity, seed })
+    Voice::new(performance, RATE, HOP, NoteStart { at, channel: 0, key, velocity, seed })
 }
 
 fn note(performance: &Performance, key: u8, velocity: f32) -> Voice {

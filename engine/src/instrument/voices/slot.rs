@@ -5,7 +5,7 @@ use super::super::channels::Channels;
 use super::super::voice::{Hold, Voice};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct VoiceSlot {
     pub(super) state: SlotState,
     pub(super) voice: Voice,
     pub(super) follows: Follows,
@@ -34,7 +34,7 @@ pub(super) enum Follows {
     Nobody(ChannelValues),
 }
 
-impl Slot {
+impl VoiceSlot {
     /// What moves the note at time `t`.
     pub(super) fn values(&self, t: u64, channels: &Channels) -> ChannelValues {
         match &self.follows {
@@ -83,7 +83,7 @@ impl Slot {
 }
 
 /// The notes of a channel that still answer to their keys.
-pub(super) fn answering(slots: &mut [Slot], channel: u8) -> impl Iterator<Item = &mut Slot> {
+pub(super) fn answering(slots: &mut [VoiceSlot], channel: u8) -> impl Iterator<Item = &mut VoiceSlot> {
     slots.iter_mut().filter(move |slot| {
         slot.state == SlotState::Playing
             && slot.voice.channel == channel

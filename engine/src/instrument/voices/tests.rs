@@ -161,7 +161,7 @@ fn mod_wheel_sets_the_depth_of_vibrato() {
 fn pressure_and_expression_change_loudness() {
     let poly = Event { at: 24_000, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } };
     let level =
-        Event { at: 24_000, kind: EventKind::Note { channel: 0, key: 67, expression: NoteExpression::Level(-6.0) } };
+        Event { at: 24_000, kind: EventKind::NoteExpression { channel: 0, key: 67, expression: NoteExpression::Level(-6.0) } };
     let frames = play(&mut voices(&steady(), 8), &[on(0, 60), on(0, 67), poly, level], 48_000);
     let (before, after) = (&frames[124], &frames[160]);
     assert!(after[0].loudness > before[0].loudness + 3.0);
@@ -402,7 +402,7 @@ fn a_restart_is_as_new() {
 fn timbre_changes_brightness_and_nothing_else() {
     let note = |value| Event {
         at: 24_000,
-        kind: EventKind::Note { channel: 0, key: 67, expression: NoteExpression::Timbre(value) },
+        kind: EventKind::NoteExpression { channel: 0, key: 67, expression: NoteExpression::Timbre(value) },
     };
     let events = [on(0, 60), on(0, 67)];
     let rest = play(&mut voices(&steady(), 8), &events, 48_000);

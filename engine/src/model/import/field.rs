@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::Fault;
+use crate::model::ModelError;
 
 /// A value of a JSON file and the way to it.
 #[derive(Clone)]
@@ -12,13 +12,13 @@ pub(super) struct Field<'a> {
 }
 
 /// A matrix of a JSON file, `[row][column]`.
-pub(super) struct Matrix {
+pub(super) struct JsonMatrix {
     pub rows: usize,
     pub columns: usize,
     pub values: Vec<f32>,
 }
 
-impl Matrix {
+impl JsonMatrix {
     /// `[column][row]`.
     pub fn transposed(&self) -> Vec<f32> {
         let value = |place: usize| self.values[place % self.rows * self.columns + place / self.rows];
@@ -32,11 +32,11 @@ impl<'a> Field<'a> {
     }
 
     /// What is wrong with this field.
-    pub fn fault(&self, reason: &str) -> Fault {
-        Fault::Header(if self.path.is_empty() { reason.to_owned() } else { format!("{}: {reason}", self.path) })
+    pub fn error(&self, reason: &str) -> ModelError {
+        ModelError::Header(if self.path.is_empty() { reason.to_owned() } else { format!("{}: {reason}", self.path) })
     }
 
-    fn expected(&self, what: &str) -> Fault {
+    fn expected(&self, what: &str) -> ModelError {
         let found = match self.value {
             Value::Null => "nothing",
             Value::Bool(_) => "true or false",
@@ -45,7 +45,7 @@ impl<'a> Field<'a> {
             Value::Array(_) => "a list",
             Value::Object(_) => "an object",
         };
-        self.fault(&format!("{what} is needed, {found} is there"))
+        self.error(&format!("{what} is needed, {found} is there"))
     }
 
     /// The field of that name; none counts as not there, and so does a null.
@@ -56,8 +56,8 @@ impl<'a> Field<'a> {
     }
 
     /// The field of that name.
-    pub fn need(&self, name: &str) -> Result<Self, Fault> {
-        self.find(name).ok_or_else(|| self.fault(&format!("{name:?} is missing")))
+    pub fn need(&self, name: &str) -> Result<Self, ModelError> {
+        self.find(name).ok_or_else(|| self.error(&format!("{name:?} is missing")))
     }
 
     /// The same unless it is a null.
@@ -66,11 +66,11 @@ impl<'a> Field<'a> {
     }
 
     /// An error where an object has a field that is none of those, unless it says nothing.
-    pub fn only(&self, known: &[&str]) -> Result<(), Fault> {
+    pub fn only(&self, known: &[&str]) -> Result<(), ModelError> {
         let nothing = [Value::Null, Value::Bool(false)];
         let mut fields = self.value.as_object().into_iter().flatten();
         match fields.find(|(name, value)| !known.contains(&name.as_str()) && !nothing.contains(value)) {
-            Some((name, _)) => Err(self.fault(&format!("the field {name:?} is not known"))),
+            Some((name, _)) => Err(self.error(&format!("the field {name:?} is not known"))),
             None => Ok(()),
         }
     }
@@ -83,22 +83,22 @@ impl<'a> Field<'a> {
         self.value.is_array()
     }
 
-    pub fn text(&self) -> Result<&'a str, Fault> {
+    pub fn text(&self) -> Result<&'a str, ModelError> {
         self.value.as_str().ok_or_else(|| self.expected("a text"))
     }
 
     /// A whole number above zero.
-    pub fn count(&self) -> Result<usize, Fault> {
+    pub fn count(&self) -> Result<usize, ModelError> {
         let count = self.value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
         count.ok_or_else(|| self.expected("a whole number above zero"))
     }
 
-    pub fn number(&self) -> Result<f64, Fault> {
+    pub fn number(&self) -> Result<f64, ModelError> {
         self.value.as_f64().ok_or_else(|| self.expected("a number"))
     }
 
     /// A number, which some programs write as a text.
-    pub fn number_or_text(&self) -> Result<f64, Fault> {
+    pub fn number_or_text(&self) -> Result<f64, ModelError> {
         match self.value {
             Value::String(text) => text.trim().parse().map_err(|_| self.expected("a number")),
             _ => self.number(),
@@ -106,13 +106,13 @@ impl<'a> Field<'a> {
     }
 
     /// A number that a sum or a product can still be made of.
-    pub fn finite(&self) -> Result<f32, Fault> {
+    pub fn finite(&self) -> Result<f32, ModelError> {
         let number = self.number()? as f32;
         if number.is_finite() { Ok(number) } else { Err(self.expected("a number within the range of 32 bits")) }
     }
 
     /// True or false, which some programs write as 1 or 0.
-    pub fn flag(&self) -> Result<bool, Fault> {
+    pub fn flag(&self) -> Result<bool, ModelError> {
         match (self.value.as_bool(), self.value.as_u64()) {
             (Some(flag), _) => Ok(flag),
             (_, Some(number @ (0 | 1))) => Ok(number == 1),
@@ -121,7 +121,7 @@ impl<'a> Field<'a> {
     }
 
     /// A rate in Hz.
-    pub fn rate(&self) -> Result<u32, Fault> {
+    pub fn rate(&self) -> Result<u32, ModelError> {
         let rate = self.number_or_text()?;
         if rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(&rate) {
             return Ok(rate as u32);
@@ -130,21 +130,21 @@ impl<'a> Field<'a> {
     }
 
     /// The items of a list.
-    pub fn items(&self) -> Result<Vec<Self>, Fault> {
+    pub fn items(&self) -> Result<Vec<Self>, ModelError> {
         let items = self.value.as_array().ok_or_else(|| self.expected("a list"))?;
         let item = |(index, value): (usize, &'a Value)| Self { path: format!("{}[{index}]", self.path), value };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
     /// A list of numbers.
-    pub fn numbers(&self) -> Result<Vec<f32>, Fault> {
+    pub fn numbers(&self) -> Result<Vec<f32>, ModelError> {
         let items = self.value.as_array().ok_or_else(|| self.expected("a list of numbers"))?;
         let number = |value: &Value| value.as_f64().map(|number| number as f32);
         items.iter().map(number).collect::<Option<_>>().ok_or_else(|| self.expected("a list of nothing but numbers"))
     }
 
     /// A list of lists of numbers, all of one length.
-    pub fn matrix(&self) -> Result<Matrix, Fault> {
+    pub fn matrix(&self) -> Result<JsonMatrix, ModelError> {
         let items = self.items()?;
         let mut values = Vec::new();
         let mut columns = 0;
@@ -161,6 +161,6 @@ impl<'a> Field<'a> {
         if items.is_empty() {
             return Err(self.expected("a list of equally long lists of numbers"));
         }
-        Ok(Matrix { rows: items.len(), columns, values })
+        Ok(JsonMatrix { rows: items.len(), columns, values })
     }
 }

@@ -1,40 +1,40 @@
 //! JSON as RTNeural reads it and AIDA-X writes it: a list of layers with weights as Keras lays them out.
 
 use super::card_text;
-use super::field::{Field, Matrix};
-use super::knobs;
-use super::sketch::{Conv, ConvWeights, Frame, INPUT, Sketch, model};
-use crate::model::{Card, Fault, Gear, Model, Op};
+use super::field::{Field, JsonMatrix};
+use super::control_inputs;
+use super::graph_builder::{Conv, ConvWeights, ModelInfo, INPUT, GraphBuilder, model};
+use crate::model::{Card, ModelError, Gear, Model, Op};
 
 /// Rate of a file that names none, Hz.
 const RATE: u32 = 48_000;
 
-pub(super) fn import(root: &Field<'_>) -> Result<Model, Fault> {
+pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let shape = root.need("in_shape")?;
-    let inputs = shape.items()?.pop().ok_or_else(|| shape.fault("is empty"))?.count()?;
-    let mut sketch = Sketch::default();
+    let inputs = shape.items()?.pop().ok_or_else(|| shape.error("is empty"))?.count()?;
+    let mut builder = GraphBuilder::default();
     let gain = |name: &str| root.find(name).map_or(Ok(0.0), |field| field.number());
     let (in_gain, out_gain) = (gain("in_gain")?, gain("out_gain")?);
     let mut dry = INPUT.to_owned();
     if in_gain != 0.0 {
-        dry = sketch.node("in_gain", &[INPUT], decibels(in_gain))?;
+        dry = builder.node("in_gain", &[INPUT], decibels(in_gain))?;
     }
-    let (ports, controls, mut value) = knobs::join(&mut sketch, &dry, inputs)?;
+    let (ports, controls, mut value) = control_inputs::join(&mut builder, &dry, inputs)?;
     let mut channels = inputs;
     for (index, layer) in root.need("layers")?.items()?.iter().enumerate() {
-        (value, channels) = add_layer(&mut sketch, &format!("layer{index}"), layer, value, channels)?;
+        (value, channels) = add_layer(&mut builder, &format!("layer{index}"), layer, value, channels)?;
     }
     if root.find("in_skip").map_or(Ok(false), |skip| skip.flag())? {
-        value = sketch.node("skip", &[&value, &dry], Op::Add)?;
+        value = builder.node("skip", &[&value, &dry], Op::Add)?;
     }
     if out_gain != 0.0 {
-        value = sketch.node("out_gain", &[&value], decibels(out_gain))?;
+        value = builder.node("out_gain", &[&value], decibels(out_gain))?;
     }
     let metadata = root.find("metadata");
     let rates = metadata.iter().flat_map(|metadata| ["samplerate", "sample_rate"].map(|name| metadata.find(name)));
     let rate = rates.flatten().next().or_else(|| root.find("samplerate")).map_or(Ok(RATE), |field| field.rate())?;
-    let method = sketch.method("forward", &value, ports, rate)?;
-    model(vec![method], Frame { rate, card: card(metadata.as_ref()), controls, variants: Vec::new() })
+    let method = builder.method("forward", &value, ports, rate)?;
+    model(vec![method], ModelInfo { rate, card: card(metadata.as_ref()), controls, variants: Vec::new() })
 }
 
 fn decibels(gain_db: f64) -> Op {
@@ -58,12 +58,12 @@ fn card(metadata: Option<&Field<'_>>) -> Card {
 
 /// Adds a layer that reads `value` of so many channels; gives what it makes and its channels.
 fn add_layer(
-    sketch: &mut Sketch,
+    builder: &mut GraphBuilder,
     name: &str,
     layer: &Field<'_>,
     value: String,
     channels: usize,
-) -> Result<(String, usize), Fault> {
+) -> Result<(String, usize), ModelError> {
     let kind = layer.need("type")?;
     let weights = || layer.need("weights")?.items();
     match kind.text()? {
@@ -73,12 +73,12 @@ fn add_layer(
             let bias = weight(layer, &weights, 1)?.numbers()?;
             fits(&weights[0], &matrix, channels, bias.len())?;
             let outputs = bias.len();
-            let value = sketch.linear(&named, &value, matrix.transposed(), bias)?;
-            Ok((activate(sketch, name, layer, value)?, outputs))
+            let value = builder.linear(&named, &value, matrix.transposed(), bias)?;
+            Ok((activate(builder, name, layer, value)?, outputs))
         }
         "conv1d" => {
-            let (value, outputs) = add_conv(sketch, name, layer, &weights()?, &value, channels)?;
-            Ok((activate(sketch, name, layer, value)?, outputs))
+            let (value, outputs) = add_conv(builder, name, layer, &weights()?, &value, channels)?;
+            Ok((activate(builder, name, layer, value)?, outputs))
         }
         "lstm" => {
             let weights = weights()?;
@@ -88,88 +88,88 @@ fn add_layer(
             let zeros = vec![0.0; bias.len()];
             usual_recurrence(layer)?;
             let place =
-                Recurrent { sketch, name: &format!("{name}.lstm"), value: &value, channels, gates: [0, 1, 2, 3] };
+                RecurrentLayer { builder, name: &format!("{name}.lstm"), value: &value, channels, gates: [0, 1, 2, 3] };
             Ok((place.add(layer, &weights, op, [bias, zeros])?, hidden))
         }
         "gru" => {
             let weights = weights()?;
             let biases = weight(layer, &weights, 2)?.matrix()?;
             if biases.rows != 2 {
-                return Err(weights[2].fault("two rows of biases are needed, one for the input and one for the state"));
+                return Err(weights[2].error("two rows of biases are needed, one for the input and one for the state"));
             }
             let (input, state) = biases.values.split_at(biases.columns);
             let hidden = weight(layer, &weights, 1)?.matrix()?.rows;
             let op = Op::Gru { hidden, initial_state: false };
             usual_recurrence(layer)?;
             // Keras has the gates in the order z, r, n.
-            let place = Recurrent { sketch, name: &format!("{name}.gru"), value: &value, channels, gates: [1, 0, 2] };
+            let place = RecurrentLayer { builder, name: &format!("{name}.gru"), value: &value, channels, gates: [1, 0, 2] };
             Ok((place.add(layer, &weights, op, [input.to_vec(), state.to_vec()])?, hidden))
         }
-        "batchnorm" | "batch_norm" => Ok((add_norm(sketch, name, layer, &weights()?, &value, channels)?, channels)),
+        "batchnorm" | "batch_norm" => Ok((add_norm(builder, name, layer, &weights()?, &value, channels)?, channels)),
         "prelu" => {
             let slopes = slopes(&layer.need("weights")?)?;
-            let node = sketch.node(&format!("{name}.act"), &[&value], Op::Prelu { slopes: slopes.len() })?;
-            sketch.weight(&node, "weight", &[slopes.len()], slopes);
+            let node = builder.node(&format!("{name}.act"), &[&value], Op::Prelu { slopes: slopes.len() })?;
+            builder.weight(&node, "weight", &[slopes.len()], slopes);
             Ok((node, channels))
         }
-        "activation" => Ok((activate(sketch, name, layer, value)?, channels)),
-        other => Err(kind.fault(&format!("a layer {other:?} is not known"))),
+        "activation" => Ok((activate(builder, name, layer, value)?, channels)),
+        other => Err(kind.error(&format!("a layer {other:?} is not known"))),
     }
 }
 
 /// One of a layer's weights.
-fn weight<'a>(layer: &Field<'_>, weights: &[Field<'a>], index: usize) -> Result<Field<'a>, Fault> {
+fn weight<'a>(layer: &Field<'_>, weights: &[Field<'a>], index: usize) -> Result<Field<'a>, ModelError> {
     weights
         .get(index)
         .cloned()
-        .ok_or_else(|| layer.fault(&format!("has {} weights, one more is needed", weights.len())))
+        .ok_or_else(|| layer.error(&format!("has {} weights, one more is needed", weights.len())))
 }
 
-fn fits(field: &Field<'_>, matrix: &Matrix, rows: usize, columns: usize) -> Result<(), Fault> {
+fn fits(field: &Field<'_>, matrix: &JsonMatrix, rows: usize, columns: usize) -> Result<(), ModelError> {
     if (matrix.rows, matrix.columns) == (rows, columns) {
         return Ok(());
     }
-    Err(field.fault(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
+    Err(field.error(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
 }
 
 /// The slopes of a PReLU, however deep they are nested.
-fn slopes(field: &Field<'_>) -> Result<Vec<f32>, Fault> {
+fn slopes(field: &Field<'_>) -> Result<Vec<f32>, ModelError> {
     let mut field = field.clone();
     while let Some(first) = field.items()?.into_iter().next().filter(Field::is_list) {
         field = first;
     }
     let slopes = field.numbers()?;
-    if slopes.is_empty() { Err(field.fault("is empty")) } else { Ok(slopes) }
+    if slopes.is_empty() { Err(field.error("is empty")) } else { Ok(slopes) }
 }
 
 /// The activation that a layer names, if any.
-fn activate(sketch: &mut Sketch, name: &str, layer: &Field<'_>, value: String) -> Result<String, Fault> {
+fn activate(builder: &mut GraphBuilder, name: &str, layer: &Field<'_>, value: String) -> Result<String, ModelError> {
     let Some(field) = layer.find("activation") else { return Ok(value) };
     let op = match field.text()? {
         "" | "linear" => return Ok(value),
         "tanh" => Op::Tanh,
         "relu" => Op::Relu,
         "sigmoid" => Op::Sigmoid,
-        other => return Err(field.fault(&format!("the activation {other:?} is not known"))),
+        other => return Err(field.error(&format!("the activation {other:?} is not known"))),
     };
-    sketch.node(&format!("{name}.act"), &[&value], op)
+    builder.node(&format!("{name}.act"), &[&value], op)
 }
 
 /// An error where a recurrent layer has other activations than everybody's.
-fn usual_recurrence(layer: &Field<'_>) -> Result<(), Fault> {
+fn usual_recurrence(layer: &Field<'_>) -> Result<(), ModelError> {
     for (name, usual) in [("activation", "tanh"), ("recurrent_activation", "sigmoid")] {
         if let Some(field) = layer.find(name)
             && !["", usual].contains(&field.text()?)
         {
-            return Err(field.fault(&format!("a recurrent layer needs {usual:?}")));
+            return Err(field.error(&format!("a recurrent layer needs {usual:?}")));
         }
     }
     Ok(())
 }
 
 /// Where a recurrent layer goes.
-struct Recurrent<'a, const GATES: usize> {
-    sketch: &'a mut Sketch,
+struct RecurrentLayer<'a, const GATES: usize> {
+    builder: &'a mut GraphBuilder,
     name: &'a str,
     value: &'a str,
     channels: usize,
@@ -177,33 +177,33 @@ struct Recurrent<'a, const GATES: usize> {
     gates: [usize; GATES],
 }
 
-impl<const GATES: usize> Recurrent<'_, GATES> {
+impl<const GATES: usize> RecurrentLayer<'_, GATES> {
     /// Adds the layer; `biases` are `[gate][unit]`, of the input and of the state.
-    fn add(self, layer: &Field<'_>, weights: &[Field<'_>], op: Op, biases: [Vec<f32>; 2]) -> Result<String, Fault> {
+    fn add(self, layer: &Field<'_>, weights: &[Field<'_>], op: Op, biases: [Vec<f32>; 2]) -> Result<String, ModelError> {
         let [from_input, from_state] = [weight(layer, weights, 0)?.matrix()?, weight(layer, weights, 1)?.matrix()?];
         let hidden = from_state.rows;
         let width = GATES * hidden;
         fits(&weights[0], &from_input, self.channels, width)?;
         fits(&weights[1], &from_state, hidden, width)?;
         if biases.iter().any(|bias| bias.len() != width) {
-            return Err(weights[2].fault(&format!("{width} biases are needed")));
+            return Err(weights[2].error(&format!("{width} biases are needed")));
         }
-        let node = self.sketch.node(self.name, &[self.value], op)?;
+        let node = self.builder.node(self.name, &[self.value], op)?;
         let ordered = |rows: &[f32]| -> Vec<f32> {
             let length = rows.len() / GATES;
             self.gates.iter().flat_map(|gate| &rows[gate * length..][..length]).copied().collect()
         };
         let [input_bias, state_bias] = biases.map(|bias| ordered(&bias));
-        self.sketch.weight(&node, "weight_ih", &[width, self.channels], ordered(&from_input.transposed()));
-        self.sketch.weight(&node, "weight_hh", &[width, hidden], ordered(&from_state.transposed()));
-        self.sketch.weight(&node, "bias_ih", &[width], input_bias);
-        self.sketch.weight(&node, "bias_hh", &[width], state_bias);
+        self.builder.weight(&node, "weight_ih", &[width, self.channels], ordered(&from_input.transposed()));
+        self.builder.weight(&node, "weight_hh", &[width, hidden], ordered(&from_state.transposed()));
+        self.builder.weight(&node, "bias_ih", &[width], input_bias);
+        self.builder.weight(&node, "bias_hh", &[width], state_bias);
         Ok(node)
     }
 }
 
 /// A number, or the first of a list.
-fn count_or_first(layer: &Field<'_>, name: &str) -> Result<Option<usize>, Fault> {
+fn count_or_first(layer: &Field<'_>, name: &str) -> Result<Option<usize>, ModelError> {
     let Some(field) = layer.find(name) else { return Ok(None) };
     let field = if field.is_list() { field.items()?.into_iter().next().unwrap_or(field) } else { field };
     field.count().map(Some)
@@ -211,15 +211,15 @@ fn count_or_first(layer: &Field<'_>, name: &str) -> Result<Option<usize>, Fault>
 
 /// Adds a convolution, weights `[tap][input / groups][output]`.
 fn add_conv(
-    sketch: &mut Sketch,
+    builder: &mut GraphBuilder,
     name: &str,
     layer: &Field<'_>,
     weights: &[Field<'_>],
     value: &str,
     channels: usize,
-) -> Result<(String, usize), Fault> {
+) -> Result<(String, usize), ModelError> {
     let field = weight(layer, weights, 0)?;
-    let taps: Vec<Matrix> = field.items()?.iter().map(Field::matrix).collect::<Result<_, _>>()?;
+    let taps: Vec<JsonMatrix> = field.items()?.iter().map(Field::matrix).collect::<Result<_, _>>()?;
     let bias = weight(layer, weights, 1)?.numbers()?;
     let groups = count_or_first(layer, "groups")?.unwrap_or(1);
     let dilation = match count_or_first(layer, "dilation")? {
@@ -228,35 +228,35 @@ fn add_conv(
     };
     let kernel = count_or_first(layer, "kernel_size")?.unwrap_or(taps.len());
     if kernel != taps.len() || kernel == 0 {
-        return Err(field.fault(&format!("{kernel} taps are needed, {} are there", taps.len())));
+        return Err(field.error(&format!("{kernel} taps are needed, {} are there", taps.len())));
     }
     let outputs = bias.len();
     if !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) || outputs == 0 {
-        return Err(layer.fault(&format!("{channels} and {outputs} channels do not divide into {groups} groups")));
+        return Err(layer.error(&format!("{channels} and {outputs} channels do not divide into {groups} groups")));
     }
     let inputs = channels / groups;
     taps.iter().try_for_each(|tap| fits(&field, tap, inputs, outputs))?;
     let value_at = |output: usize, input: usize, tap: usize| taps[tap].values[input * outputs + output];
     let rows = (0..outputs).flat_map(|output| (0..inputs).map(move |input| (output, input)));
     let weight = rows.flat_map(|(output, input)| (0..kernel).map(move |tap| value_at(output, input, tap))).collect();
-    let conv = Conv { inputs: channels, outputs, kernel, dilation, groups, bias: true, kept: None };
-    Ok((sketch.conv(&format!("{name}.conv"), value, ConvWeights { conv, weight, bias })?, outputs))
+    let conv = Conv { inputs: channels, outputs, kernel, dilation, groups, bias: true, slice: None };
+    Ok((builder.conv(&format!("{name}.conv"), value, ConvWeights { conv, weight, bias })?, outputs))
 }
 
 /// Adds a batch norm, which at play is a factor and a summand for each channel: γ, β, mean and variance, or the last two.
 fn add_norm(
-    sketch: &mut Sketch,
+    builder: &mut GraphBuilder,
     name: &str,
     layer: &Field<'_>,
     weights: &[Field<'_>],
     value: &str,
     channels: usize,
-) -> Result<String, Fault> {
+) -> Result<String, ModelError> {
     let epsilon = layer.find("epsilon").map_or(Ok(0.0), |field| field.number())?;
     let row = |index: usize| {
         let row = weight(layer, weights, index)?;
         let numbers = row.numbers()?;
-        if numbers.len() == channels { Ok(numbers) } else { Err(row.fault(&format!("{channels} numbers are needed"))) }
+        if numbers.len() == channels { Ok(numbers) } else { Err(row.error(&format!("{channels} numbers are needed"))) }
     };
     let affine = weights.len() >= 4;
     let [gain, offset, mean, variance] = if affine {
@@ -269,5 +269,5 @@ fn add_norm(
     let conv = Conv { groups: channels, ..Conv::pointwise(channels, channels) };
     let weight = (0..channels).map(|channel| scale(channel) as f32).collect();
     let bias = (0..channels).map(|channel| shift(channel) as f32).collect();
-    sketch.conv(&format!("{name}.norm"), value, ConvWeights { conv, weight, bias })
+    builder.conv(&format!("{name}.norm"), value, ConvWeights { conv, weight, bias })
 }

@@ -2,20 +2,20 @@
 //!
 //! [`nam`] reads Neural Amp Modeler's `.nam`, [`keras`] what AIDA-X and RTNeural read, [`proteus`] what Proteus does. All are
 //! JSON and are told apart by what they hold. They share [`field`] (reading JSON so that an error names the field),
-//! [`sketch`] (a network in the making) and [`flat`] (weights in one long list). What they make is an effect like any other:
+//! [`graph_builder`] (a network in the making) and [`weight_reader`] (weights in one long list). What they make is an effect like any other:
 //! nothing plays a format, everything plays a graph.
 
 mod field;
-mod flat;
+mod weight_reader;
 mod keras;
-mod knobs;
+mod control_inputs;
 mod nam;
 mod proteus;
-mod sketch;
+mod graph_builder;
 
 use serde_json::Value;
 
-use super::{Fault, Model, limits};
+use super::{ModelError, Model, limits};
 use field::Field;
 
 /// Largest file, bytes: a hundred times the largest captures in use. Read as JSON it takes several times as much memory.
@@ -27,7 +27,7 @@ const BLOCK: usize = 1;
 
 /// A capture that was read.
 #[derive(Clone, Debug)]
-pub struct Imported {
+pub struct ImportedModel {
     /// The model that it is.
     pub model: Model,
     /// What somebody may want to know about how it was read, each in one line.
@@ -43,11 +43,11 @@ pub fn is_json(bytes: &[u8]) -> bool {
 /// Reads a capture of any format.
 ///
 /// # Errors
-/// [`Fault`] names the field that is wrong.
-pub fn parse(bytes: &[u8]) -> Result<Imported, Fault> {
-    Fault::limit("the size of the JSON", bytes.len(), FILE_BYTES)?;
+/// [`ModelError`] names the field that is wrong.
+pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
+    ModelError::limit("the size of the JSON", bytes.len(), FILE_BYTES)?;
     let value: Value =
-        serde_json::from_slice(without_mark(bytes)).map_err(|error| Fault::NotAModel(format!("JSON: {error}")))?;
+        serde_json::from_slice(without_mark(bytes)).map_err(|error| ModelError::NotAModel(format!("JSON: {error}")))?;
     let root = Field::root(&value);
     let mut notes = Vec::new();
     let model = if root.find("architecture").is_some() {
@@ -58,9 +58,9 @@ pub fn parse(bytes: &[u8]) -> Result<Imported, Fault> {
         keras::import(&root)
     } else {
         let known = "\"architecture\" (.nam), \"layers\" (AIDA-X, RTNeural) or \"state_dict\" (Proteus)";
-        Err(Fault::NotAModel(format!("a JSON file without {known}")))
+        Err(ModelError::NotAModel(format!("a JSON file without {known}")))
     }?;
-    Ok(Imported { model, notes })
+    Ok(ImportedModel { model, notes })
 }
 
 /// Some editors put a mark in front of UTF-8.

@@ -1,15 +1,15 @@
 //! JSON of Proteus and its relatives: one recurrent layer and a linear one, with PyTorch's names.
 
 use super::card_text;
-use super::field::{Field, Matrix};
-use super::knobs;
-use super::sketch::{Frame, INPUT, Sketch, model};
-use crate::model::{Card, Fault, Model, Op};
+use super::field::{Field, JsonMatrix};
+use super::control_inputs;
+use super::graph_builder::{ModelInfo, INPUT, GraphBuilder, model};
+use crate::model::{Card, ModelError, Model, Op};
 
 /// Rate of all of them, Hz.
 const RATE: u32 = 44_100;
 
-pub(super) fn import(root: &Field<'_>) -> Result<Model, Fault> {
+pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let (data, state) = (root.need("model_data")?, root.need("state_dict")?);
     let count = |name: &str, usual: usize| data.find(name).map_or(Ok(usual), |field| field.count());
     let hidden = data.need("hidden_size")?.count()?;
@@ -19,12 +19,12 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, Fault> {
     let (gates, op): (usize, fn(usize) -> Op) = match kind {
         "LSTM" => (4, |hidden| Op::Lstm { hidden, initial_state: false }),
         "GRU" => (3, |hidden| Op::Gru { hidden, initial_state: false }),
-        other => return Err(data.need("unit_type")?.fault(&format!("a unit {other:?} is not known"))),
+        other => return Err(data.need("unit_type")?.error(&format!("a unit {other:?} is not known"))),
     };
-    let too_many = || data.fault("hidden_size is too large");
+    let too_many = || data.error("hidden_size is too large");
     let width = hidden.checked_mul(gates).ok_or_else(too_many)?;
-    let mut sketch = Sketch::default();
-    let (ports, controls, mut value) = knobs::join(&mut sketch, INPUT, inputs)?;
+    let mut builder = GraphBuilder::default();
+    let (ports, controls, mut value) = control_inputs::join(&mut builder, INPUT, inputs)?;
     let mut channels = inputs;
     for layer in 0..count("num_layers", 1)? {
         let part = |name: &str| state.need(&format!("rec.{name}_l{layer}"));
@@ -32,38 +32,38 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, Fault> {
         let [input_bias, state_bias] = [part("bias_ih")?, part("bias_hh")?];
         let weights = [matrix(&from_input, width, channels)?, matrix(&from_state, width, hidden)?];
         let biases = [vector(&input_bias, width)?, vector(&state_bias, width)?];
-        value = sketch.node(&format!("layer{layer}"), &[&value], op(hidden))?;
-        for (name, Matrix { rows, columns, values }) in ["weight_ih", "weight_hh"].into_iter().zip(weights) {
-            sketch.weight(&value, name, &[rows, columns], values);
+        value = builder.node(&format!("layer{layer}"), &[&value], op(hidden))?;
+        for (name, JsonMatrix { rows, columns, values }) in ["weight_ih", "weight_hh"].into_iter().zip(weights) {
+            builder.weight(&value, name, &[rows, columns], values);
         }
         for (name, values) in ["bias_ih", "bias_hh"].into_iter().zip(biases) {
-            sketch.weight(&value, name, &[width], values);
+            builder.weight(&value, name, &[width], values);
         }
         channels = hidden;
     }
     let (weight, bias) = (state.need("lin.weight")?, state.need("lin.bias")?);
     let outputs = count("output_size", 1)?;
     let head = matrix(&weight, outputs, hidden)?;
-    value = sketch.linear("head", &value, head.values, vector(&bias, outputs)?)?;
+    value = builder.linear("head", &value, head.values, vector(&bias, outputs)?)?;
     // Trained on what the gear adds to its input, unless the file says otherwise.
     if data.find("skip").map_or(Ok(true), |skip| skip.flag())? {
-        value = sketch.node("skip", &[&value, INPUT], Op::Add)?;
+        value = builder.node("skip", &[&value, INPUT], Op::Add)?;
     }
-    let method = sketch.method("forward", &value, ports, RATE)?;
+    let method = builder.method("forward", &value, ports, RATE)?;
     let name = root.find("name").and_then(|name| name.text().ok()).unwrap_or_default();
     let card = Card { name: card_text(name), ..Card::default() };
-    model(vec![method], Frame { rate: RATE, card, controls, variants: Vec::new() })
+    model(vec![method], ModelInfo { rate: RATE, card, controls, variants: Vec::new() })
 }
 
-fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<Matrix, Fault> {
+fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, ModelError> {
     let matrix = field.matrix()?;
     if (matrix.rows, matrix.columns) == (rows, columns) {
         return Ok(matrix);
     }
-    Err(field.fault(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
+    Err(field.error(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
 }
 
-fn vector(field: &Field<'_>, length: usize) -> Result<Vec<f32>, Fault> {
+fn vector(field: &Field<'_>, length: usize) -> Result<Vec<f32>, ModelError> {
     let values = field.numbers()?;
-    if values.len() == length { Ok(values) } else { Err(field.fault(&format!("{length} numbers are needed"))) }
+    if values.len() == length { Ok(values) } else { Err(field.error(&format!("{length} numbers are needed"))) }
 }

@@ -20,7 +20,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         1 => (0u8..3, key.clone(), 0f32..=1.0)
             .prop_map(|(channel, key, value)| EventKind::PolyPressure { channel, key, value }),
         1 => (0u8..3, key, any_expression)
-            .prop_map(|(channel, key, expression)| EventKind::Note { channel, key, expression }),
+            .prop_map(|(channel, key, expression)| EventKind::NoteExpression { channel, key, expression }),
         1 => (prop::sample::select(vec![0u8, 15]), 0u8..15)
             .prop_map(|(manager, members)| EventKind::Zone { manager, members }),
         2 => (0u8..3, prop::sample::select(vec![1u8, 2, 11, 64, 64, 64, 74, 120, 121, 123]), 0f32..=1.0)
@@ -158,7 +158,7 @@ proptest! {
         kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..12), 0..100),
     ) {
         let mut voices = voices(&Performance::default(), 2);
-        let mut memory = Memory::new();
+        let mut performance_state = PerformanceState::new();
         let mut out = [VoiceFrame::SILENT; 3];
         for (at, channel, key, bits, which) in kinds {
             let value = f32::from_bits(bits);
@@ -168,10 +168,10 @@ proptest! {
                 3 => EventKind::Bend { channel, semitones: value },
                 4 => EventKind::PolyPressure { channel, key, value },
                 5 => EventKind::Controller { channel, number: key, value },
-                6 => EventKind::Note { channel, key, expression: NoteExpression::Tuning(value) },
-                7 => EventKind::Note { channel, key, expression: NoteExpression::Timbre(value) },
-                8 => EventKind::Note { channel, key, expression: NoteExpression::Vibrato(value) },
-                9 => EventKind::Note { channel, key, expression: NoteExpression::Expression(value) },
+                6 => EventKind::NoteExpression { channel, key, expression: NoteExpression::Tuning(value) },
+                7 => EventKind::NoteExpression { channel, key, expression: NoteExpression::Timbre(value) },
+                8 => EventKind::NoteExpression { channel, key, expression: NoteExpression::Vibrato(value) },
+                9 => EventKind::NoteExpression { channel, key, expression: NoteExpression::Expression(value) },
                 10 => EventKind::Pressure { channel, value },
                 _ => EventKind::Zone { manager: channel, members: key },
             };
@@ -182,7 +182,7 @@ proptest! {
                 _ => Setting::Voices(Some(key.into())),
             };
             let _ = voices.set(at, setting);
-            memory.note(&Event { at, kind });
+            performance_state.note(&Event { at, kind });
             voices.frame(at >> 1, &mut out);
             let sane = |slot: &VoiceFrame| {
                 slot.pitch.is_finite()
@@ -192,6 +192,6 @@ proptest! {
             };
             prop_assert!(out.iter().all(sane));
         }
-        prop_assert!(memory.events().len() <= Memory::MOST_EVENTS);
+        prop_assert!(performance_state.events().len() <= PerformanceState::MAX_EVENTS);
     }
 }

@@ -1,8 +1,8 @@
 //! Activations by the names that `.nam` files give them.
 
 use crate::model::import::field::Field;
-use crate::model::import::sketch::Sketch;
-use crate::model::{Fault, Op};
+use crate::model::import::graph_builder::GraphBuilder;
+use crate::model::{ModelError, Op};
 
 /// An activation with its parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(super) enum Activation {
 
 impl Activation {
     /// Reads a name, or an object with a name and parameters.
-    pub fn read(field: &Field<'_>) -> Result<Self, Fault> {
+    pub fn read(field: &Field<'_>) -> Result<Self, ModelError> {
         let name =
             if field.is_object() { field.find("type").map_or_else(|| field.need("name"), Ok)? } else { field.clone() };
         let number = |parameter: &str, usual: f32| match field.find(parameter) {
@@ -45,18 +45,18 @@ impl Activation {
             },
             "Softsign" => Op::Softsign,
             "Softsigmoid" => return Ok(Self::Softsigmoid),
-            other => return Err(name.fault(&format!("the activation {other:?} is not known"))),
+            other => return Err(name.error(&format!("the activation {other:?} is not known"))),
         };
         Ok(Self::Plain(op))
     }
 
-    fn prelu(field: &Field<'_>) -> Result<Self, Fault> {
+    fn prelu(field: &Field<'_>) -> Result<Self, ModelError> {
         let slopes = match (field.find("negative_slopes"), field.find("negative_slope")) {
             (Some(slopes), _) => slopes.numbers()?,
             (None, Some(slope)) => vec![slope.finite()?],
-            (None, None) => return Err(field.fault("a PReLU needs \"negative_slope\" or \"negative_slopes\"")),
+            (None, None) => return Err(field.error("a PReLU needs \"negative_slope\" or \"negative_slopes\"")),
         };
-        if slopes.is_empty() { Err(field.fault("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
+        if slopes.is_empty() { Err(field.error("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
     }
 
     /// The same for the first channels alone.
@@ -68,17 +68,17 @@ impl Activation {
     }
 
     /// Adds its nodes; the last one has that name.
-    pub fn add(&self, sketch: &mut Sketch, name: &str, input: &str) -> Result<String, Fault> {
+    pub fn add(&self, builder: &mut GraphBuilder, name: &str, input: &str) -> Result<String, ModelError> {
         match self {
-            Self::Plain(op) => sketch.node(name, &[input], op.clone()),
+            Self::Plain(op) => builder.node(name, &[input], op.clone()),
             Self::Prelu(slopes) => {
-                let node = sketch.node(name, &[input], Op::Prelu { slopes: slopes.len() })?;
-                sketch.weight(&node, "weight", &[slopes.len()], slopes.clone());
+                let node = builder.node(name, &[input], Op::Prelu { slopes: slopes.len() })?;
+                builder.weight(&node, "weight", &[slopes.len()], slopes.clone());
                 Ok(node)
             }
             Self::Softsigmoid => {
-                let sign = sketch.node(&format!("{name}_sign"), &[input], Op::Softsign)?;
-                sketch.node(name, &[&sign], Op::Affine { scale: 0.5, offset: 0.5 })
+                let sign = builder.node(&format!("{name}_sign"), &[input], Op::Softsign)?;
+                builder.node(name, &[&sign], Op::Affine { scale: 0.5, offset: 0.5 })
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use super::method;
 use crate::model::import::field::Field;
-use crate::model::import::sketch::Sketched;
-use crate::model::{Fault, Variant};
+use crate::model::import::graph_builder::BuiltMethod;
+use crate::model::{ModelError, Variant};
 
 /// A method for each size, and the variants that all but the largest are.
-pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<Sketched>, Vec<Variant>), Fault> {
+pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<BuiltMethod>, Vec<Variant>), ModelError> {
     let list = root.need("config")?.need("submodels")?;
     let submodels = list.items()?;
-    let Some((largest, smaller)) = submodels.split_last() else { return Err(list.fault("is empty")) };
+    let Some((largest, smaller)) = submodels.split_last() else { return Err(list.error("is empty")) };
     let rate = super::rate(root)?;
     let mut methods = Vec::new();
     let mut variants = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<
         let inner = submodel.need("model")?;
         super::check_version(&inner, notes)?;
         if inner.find("sample_rate").is_some() && super::rate(&inner)? != rate {
-            return Err(inner.need("sample_rate")?.fault("is another one than that of the whole"));
+            return Err(inner.need("sample_rate")?.error("is another one than that of the whole"));
         }
     }
     notes.dedup();

@@ -1,13 +1,13 @@
 //! ConvNet: convolutions of two taps, each followed by an activation, then a mix of all channels.
 
-use super::Heard;
+use super::OutputNode;
 use super::activation::Activation;
-use crate::model::Fault;
+use crate::model::ModelError;
 use crate::model::import::field::Field;
-use crate::model::import::flat::Flat;
-use crate::model::import::sketch::{Conv, INPUT, Sketch};
+use crate::model::import::weight_reader::WeightReader;
+use crate::model::import::graph_builder::{Conv, INPUT, GraphBuilder};
 
-pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketch) -> Result<Heard, Fault> {
+pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
     let count = |name: &str, usual: usize| config.find(name).map_or(Ok(usual), |field| field.count());
     let outputs = config.need("channels")?.count()?;
     let groups = count("groups", 1)?;
@@ -16,7 +16,7 @@ pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketc
     let mut inputs = count("in_channels", 1)?;
     let mut value = INPUT.to_owned();
     for (layer, dilation) in config.need("dilations")?.items()?.iter().enumerate() {
-        let conv = Conv { inputs, outputs, kernel: 2, dilation: dilation.count()?, groups, bias: !norm, kept: None };
+        let conv = Conv { inputs, outputs, kernel: 2, dilation: dilation.count()?, groups, bias: !norm, slice: None };
         let mut conv = weights.conv(&format!("block {layer}"), conv)?;
         if norm {
             let what = format!("the norm of block {layer}");
@@ -30,13 +30,13 @@ pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketc
                 conv.bias[channel] = (f64::from(offset[channel]) - f64::from(mean[channel]) * scale) as f32;
             }
         }
-        let before = sketch.rename(&format!("block{layer}"));
-        value = sketch.conv("conv", &value, conv)?;
-        value = activation.add(sketch, "act", &value)?;
-        sketch.rename_back(before);
+        let before = builder.rename(&format!("block{layer}"));
+        value = builder.conv("conv", &value, conv)?;
+        value = activation.add(builder, "act", &value)?;
+        builder.rename_back(before);
         inputs = outputs;
     }
     let heard = count("out_channels", 1)?;
     let head = weights.conv("the head", Conv::pointwise(inputs, heard))?;
-    Ok(Heard { node: sketch.conv("head", &value, head)?, channels: heard })
+    Ok(OutputNode { node: builder.conv("head", &value, head)?, channels: heard })
 }

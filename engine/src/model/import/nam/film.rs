@@ -1,12 +1,12 @@
 //! Feature-wise modulation: the condition scales and shifts every channel (Perez et al., AAAI 2018).
 
 use crate::model::import::field::Field;
-use crate::model::import::flat::Flat;
-use crate::model::import::sketch::{Conv, ConvWeights, Sketch};
-use crate::model::{Fault, Op};
+use crate::model::import::weight_reader::WeightReader;
+use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
+use crate::model::{ModelError, Op};
 
 /// A place in a layer that can be modulated; they are written in this order.
-pub(super) const PLACES: [&str; 8] = [
+pub(super) const FILM_POSITIONS: [&str; 8] = [
     "conv_pre_film",
     "conv_post_film",
     "input_mixin_pre_film",
@@ -26,7 +26,7 @@ pub(super) struct FilmConfig {
 
 impl FilmConfig {
     /// None where the place is not modulated.
-    pub fn read(array: &Field<'_>, place: &str) -> Result<Option<Self>, Fault> {
+    pub fn read(array: &Field<'_>, place: &str) -> Result<Option<Self>, ModelError> {
         let Some(field) = array.find(place) else { return Ok(None) };
         let active = if field.is_object() { field.find("active") } else { Some(field.clone()) };
         if !active.map_or(Ok(false), |active| active.flag())? {
@@ -39,23 +39,23 @@ impl FilmConfig {
     }
 
     /// Takes its weights, of a condition of that many channels that modulates so many.
-    pub fn take(self, weights: &mut Flat<'_>, place: &str, condition: usize, channels: usize) -> Result<Film, Fault> {
+    pub fn take(self, weights: &mut WeightReader<'_>, place: &str, condition: usize, channels: usize) -> Result<FilmWeights, ModelError> {
         let outputs = if self.shift { channels.saturating_mul(2) } else { channels };
         let conv = Conv { groups: self.groups, ..Conv::pointwise(condition, outputs) };
-        Ok(Film { conv: weights.conv(place, conv)?, shift: self.shift })
+        Ok(FilmWeights { conv: weights.conv(place, conv)?, shift: self.shift })
     }
 }
 
 /// A modulation with its weights.
-pub(super) struct Film {
+pub(super) struct FilmWeights {
     conv: ConvWeights,
     shift: bool,
 }
 
-impl Film {
+impl FilmWeights {
     /// Adds its nodes after `input`; the last one has that name.
-    pub fn add(self, sketch: &mut Sketch, name: &str, input: &str, condition: &str) -> Result<String, Fault> {
-        let modulation = sketch.conv(&format!("{name}_condition"), condition, self.conv)?;
-        sketch.node(name, &[input, &modulation], if self.shift { Op::Film } else { Op::Multiply })
+    pub fn add(self, builder: &mut GraphBuilder, name: &str, input: &str, condition: &str) -> Result<String, ModelError> {
+        let modulation = builder.conv(&format!("{name}_condition"), condition, self.conv)?;
+        builder.node(name, &[input, &modulation], if self.shift { Op::FilmWeights } else { Op::Multiply })
     }
 }

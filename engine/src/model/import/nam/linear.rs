@@ -1,34 +1,34 @@
 //! Linear: an impulse response, newest tap first.
 
-use super::Heard;
+use super::OutputNode;
 use crate::model::import::field::Field;
-use crate::model::import::flat::Flat;
-use crate::model::import::sketch::{Conv, ConvWeights, INPUT, Sketch};
-use crate::model::{Fault, Op};
+use crate::model::import::weight_reader::WeightReader;
+use crate::model::import::graph_builder::{Conv, ConvWeights, INPUT, GraphBuilder};
+use crate::model::{ModelError, Op};
 
 /// Longest response that is summed tap by tap; a longer one is cheaper by transforms.
-const DIRECT: usize = 2048;
+const MAX_DIRECT_TAPS: usize = 2048;
 
-pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketch) -> Result<Heard, Fault> {
+pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
     let kernel = config.need("receptive_field")?.count()?;
     if let Some(field) = config.find("in_channels")
         && field.count()? != 1
     {
-        return Err(field.fault("one channel is needed"));
+        return Err(field.error("one channel is needed"));
     }
     let mut taps = weights.take("the impulse response", &[kernel])?.to_vec();
     let bias = match config.find("bias") {
         Some(field) if field.flag()? => weights.next("the bias")?,
         _ => 0.0,
     };
-    let node = if kernel > DIRECT {
-        let room = sketch.node("response", &[INPUT], Op::Convolve { taps: kernel })?;
-        sketch.weight(&room, "impulse", &[kernel], taps);
-        sketch.node("bias", &[&room], Op::Affine { scale: 1.0, offset: bias })?
+    let node = if kernel > MAX_DIRECT_TAPS {
+        let room = builder.node("response", &[INPUT], Op::Convolve { taps: kernel })?;
+        builder.weight(&room, "impulse", &[kernel], taps);
+        builder.node("bias", &[&room], Op::Affine { scale: 1.0, offset: bias })?
     } else {
         taps.reverse();
         let conv = Conv { kernel, ..Conv::pointwise(1, 1) };
-        sketch.conv("response", INPUT, ConvWeights { conv, weight: taps, bias: vec![bias] })?
+        builder.conv("response", INPUT, ConvWeights { conv, weight: taps, bias: vec![bias] })?
     };
-    Ok(Heard { node, channels: 1 })
+    Ok(OutputNode { node, channels: 1 })
 }

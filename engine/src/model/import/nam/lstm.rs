@@ -1,19 +1,19 @@
 //! LSTM: layers with a state to start from, then a linear one.
 
-use super::Heard;
+use super::OutputNode;
 use crate::model::import::field::Field;
-use crate::model::import::flat::Flat;
-use crate::model::import::sketch::{INPUT, Sketch};
-use crate::model::{Fault, Op};
+use crate::model::import::weight_reader::WeightReader;
+use crate::model::import::graph_builder::{INPUT, GraphBuilder};
+use crate::model::{ModelError, Op};
 
-pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketch) -> Result<Heard, Fault> {
+pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
     let hidden = config.need("hidden_size")?.count()?;
     let layers = config.find("num_layers").map_or(Ok(1), |field| field.count())?;
     let mut channels = config.find("input_size").map_or(Ok(1), |field| field.count())?;
     let mut value = INPUT.to_owned();
     for layer in 0..layers {
         let what = format!("layer {layer}");
-        let too_large = || config.fault("hidden_size is too large");
+        let too_large = || config.error("hidden_size is too large");
         let gates = hidden.checked_mul(4).ok_or_else(too_large)?;
         let width = hidden.checked_add(channels).ok_or_else(too_large)?;
         // Each row weighs the inputs, then the state.
@@ -23,16 +23,16 @@ pub(super) fn add(config: &Field<'_>, weights: &mut Flat<'_>, sketch: &mut Sketc
         let bias = weights.take(&what, &[gates])?.to_vec();
         let state = weights.take(&what, &[hidden])?.to_vec();
         let cells = weights.take(&what, &[hidden])?.to_vec();
-        value = sketch.node(&format!("layer{layer}"), &[&value], Op::Lstm { hidden, initial_state: true })?;
-        sketch.weight(&value, "weight_ih", &[gates, channels], from_input);
-        sketch.weight(&value, "weight_hh", &[gates, hidden], from_state);
-        sketch.weight(&value, "bias_ih", &[gates], bias);
-        sketch.weight(&value, "bias_hh", &[gates], vec![0.0; gates]);
-        sketch.weight(&value, "h0", &[hidden], state);
-        sketch.weight(&value, "c0", &[hidden], cells);
+        value = builder.node(&format!("layer{layer}"), &[&value], Op::Lstm { hidden, initial_state: true })?;
+        builder.weight(&value, "weight_ih", &[gates, channels], from_input);
+        builder.weight(&value, "weight_hh", &[gates, hidden], from_state);
+        builder.weight(&value, "bias_ih", &[gates], bias);
+        builder.weight(&value, "bias_hh", &[gates], vec![0.0; gates]);
+        builder.weight(&value, "h0", &[hidden], state);
+        builder.weight(&value, "c0", &[hidden], cells);
         channels = hidden;
     }
     let weight = weights.take("the head", &[hidden])?.to_vec();
     let bias = vec![weights.next("the head's bias")?];
-    Ok(Heard { node: sketch.linear("head", &value, weight, bias)?, channels: 1 })
+    Ok(OutputNode { node: builder.linear("head", &value, weight, bias)?, channels: 1 })
 }

@@ -14,9 +14,9 @@ mod metadata;
 mod wavenet;
 
 use super::field::Field;
-use super::flat::Flat;
-use super::sketch::{Frame, Sketch, Sketched, model, sound_port};
-use crate::model::{Fault, Model, Variant};
+use super::weight_reader::WeightReader;
+use super::graph_builder::{ModelInfo, GraphBuilder, BuiltMethod, model, sound_port};
+use crate::model::{ModelError, Model, Variant};
 
 /// The newest version known: major, minor, patch.
 const VERSION: [u64; 3] = [0, 7, 0];
@@ -28,41 +28,41 @@ const RATE: u32 = 48_000;
 const DEPTH: usize = 4;
 
 /// What an architecture made.
-struct Heard {
+struct OutputNode {
     /// The node that is heard.
     node: String,
     channels: usize,
 }
 
-pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model, Fault> {
+pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model, ModelError> {
     check_version(root, notes)?;
     let rate = rate(root)?;
     let (methods, variants) = match root.need("architecture")?.text()? {
         "SlimmableContainer" => container::methods(root, notes)?,
         _ => (vec![method(root, "forward")?], Vec::new()),
     };
-    let (mut methods, mut variants): (Vec<Sketched>, Vec<Variant>) = (methods, variants);
+    let (mut methods, mut variants): (Vec<BuiltMethod>, Vec<Variant>) = (methods, variants);
     if variants.is_empty() {
         let slices = wavenet::slices(root, notes)?;
-        for wavenet::Slice { channels, up_to } in slices {
+        for wavenet::ChannelSlice { channels, up_to } in slices {
             let name = format!("forward.{channels}");
             methods.push(sliced(root, &name, channels)?);
             variants.push(Variant { name: format!("{channels} channels"), method: name, room: None, up_to });
         }
     }
-    model(methods, Frame { rate, card: metadata::card(root), controls: Vec::new(), variants })
+    model(methods, ModelInfo { rate, card: metadata::card(root), controls: Vec::new(), variants })
 }
 
 /// An error for a version that may mean other things than we think.
-fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), Fault> {
+fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), ModelError> {
     let field = root.need("version")?;
     let text = field.text()?;
     let parts: Vec<u64> = text.split('.').map_while(|part| part.parse().ok()).collect();
     let [major, minor, patch] = parts[..] else {
-        return Err(field.fault(&format!("{text:?} is no version of the form 0.7.0")));
+        return Err(field.error(&format!("{text:?} is no version of the form 0.7.0")));
     };
     if major != VERSION[0] || !(OLDEST_MINOR..=VERSION[1]).contains(&minor) {
-        return Err(field.fault(&format!("{text} is not supported, 0.{OLDEST_MINOR} to 0.{} are", VERSION[1])));
+        return Err(field.error(&format!("{text} is not supported, 0.{OLDEST_MINOR} to 0.{} are", VERSION[1])));
     }
     if minor == VERSION[1] && patch > VERSION[2] {
         notes.push(format!("version {text} is newer than 0.7.0: what it has brought is not known"));
@@ -70,50 +70,50 @@ fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), Fault>
     Ok(())
 }
 
-fn rate(root: &Field<'_>) -> Result<u32, Fault> {
+fn rate(root: &Field<'_>) -> Result<u32, ModelError> {
     root.find("sample_rate").map_or(Ok(RATE), |rate| rate.rate())
 }
 
 /// A whole model as a method of that name.
-fn method(root: &Field<'_>, name: &str) -> Result<Sketched, Fault> {
+fn method(root: &Field<'_>, name: &str) -> Result<BuiltMethod, ModelError> {
     // Methods whose nodes share a name would share their weights.
-    let sketch = name.split_once('.').map_or_else(Sketch::default, |(_, variant)| Sketch::named(variant));
-    finish(root, name, sketch, None)
+    let builder = name.split_once('.').map_or_else(GraphBuilder::default, |(_, variant)| GraphBuilder::named(variant));
+    finish(root, name, builder, None)
 }
 
 /// The same with that many channels of its WaveNet.
-fn sliced(root: &Field<'_>, name: &str, channels: usize) -> Result<Sketched, Fault> {
-    finish(root, name, Sketch::named(&format!("slice{channels}")), Some(channels))
+fn sliced(root: &Field<'_>, name: &str, channels: usize) -> Result<BuiltMethod, ModelError> {
+    finish(root, name, GraphBuilder::named(&format!("slice{channels}")), Some(channels))
 }
 
-fn finish(root: &Field<'_>, name: &str, mut sketch: Sketch, slice: Option<usize>) -> Result<Sketched, Fault> {
+fn finish(root: &Field<'_>, name: &str, mut builder: GraphBuilder, slice: Option<usize>) -> Result<BuiltMethod, ModelError> {
     let inputs = inputs(root)?;
-    let Heard { node, .. } = add(root, &mut sketch, slice, 0)?;
-    sketch.method(name, &node, vec![sound_port(inputs)], rate(root)?)
+    let OutputNode { node, .. } = add(root, &mut builder, slice, 0)?;
+    builder.method(name, &node, vec![sound_port(inputs)], rate(root)?)
 }
 
 /// Channels of the sound that a model hears.
-fn inputs(root: &Field<'_>) -> Result<usize, Fault> {
+fn inputs(root: &Field<'_>) -> Result<usize, ModelError> {
     let config = root.need("config")?;
     let field = ["in_channels", "input_size"].iter().find_map(|name| config.find(name));
     field.map_or(Ok(1), |field| field.count())
 }
 
 /// Adds a model of any architecture that hears the sound.
-fn add(root: &Field<'_>, sketch: &mut Sketch, slice: Option<usize>, depth: usize) -> Result<Heard, Fault> {
+fn add(root: &Field<'_>, builder: &mut GraphBuilder, slice: Option<usize>, depth: usize) -> Result<OutputNode, ModelError> {
     if depth > DEPTH {
-        return Err(root.fault("models lie too deep in models"));
+        return Err(root.error("models lie too deep in models"));
     }
     let architecture = root.need("architecture")?;
     let config = root.need("config")?;
-    let mut weights = Flat::new(root.need("weights")?)?;
+    let mut weights = WeightReader::new(root.need("weights")?)?;
     let heard = match architecture.text()? {
-        "WaveNet" => wavenet::add(&config, &mut weights, sketch, slice, depth),
-        "LSTM" => lstm::add(&config, &mut weights, sketch),
-        "ConvNet" => convnet::add(&config, &mut weights, sketch),
-        "Linear" => linear::add(&config, &mut weights, sketch),
-        "SlimmableContainer" => Err(architecture.fault("a container cannot be part of another model")),
-        other => Err(architecture.fault(&format!("{other:?} is not known"))),
+        "WaveNet" => wavenet::add(&config, &mut weights, builder, slice, depth),
+        "LSTM" => lstm::add(&config, &mut weights, builder),
+        "ConvNet" => convnet::add(&config, &mut weights, builder),
+        "Linear" => linear::add(&config, &mut weights, builder),
+        "SlimmableContainer" => Err(architecture.error("a container cannot be part of another model")),
+        other => Err(architecture.error(&format!("{other:?} is not known"))),
     }?;
     weights.finish()?;
     Ok(heard)

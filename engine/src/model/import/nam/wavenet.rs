@@ -1,13 +1,13 @@
 //! WaveNet: arrays of layers, one after another, whose sum goes through a head.
 
-use super::Heard;
+use super::OutputNode;
 use super::activation::Activation;
-use super::film::{FilmConfig, PLACES};
-use super::layer::{self, Gating, LayerConfig, Makes, Reads, Width};
+use super::film::{FilmConfig, FILM_POSITIONS};
+use super::layer::{self, Gating, LayerConfig, LayerOutputs, LayerInputs, LayerSizes};
 use crate::model::import::field::Field;
-use crate::model::import::flat::Flat;
-use crate::model::import::sketch::{Conv, ConvWeights, INPUT, Sketch};
-use crate::model::{Fault, Op};
+use crate::model::import::weight_reader::WeightReader;
+use crate::model::import::graph_builder::{Conv, ConvWeights, INPUT, GraphBuilder};
+use crate::model::{ModelError, Op};
 
 /// Most slices of one model: each is a copy of a part of its weights.
 const SLICES: usize = 16;
@@ -36,25 +36,25 @@ const FIELDS: [&str; 19] = [
 ];
 
 /// A layer array as the file describes it.
-struct Array {
+struct LayerArray {
     inputs: usize,
-    width: Width,
+    width: LayerSizes,
     layers: Vec<LayerConfig>,
     /// The mix of what the layers give the head.
     head: Conv,
 }
 
-impl Array {
-    fn read(field: &Field<'_>, kept: Option<usize>) -> Result<Self, Fault> {
-        let known: Vec<&str> = FIELDS.iter().chain(&PLACES).copied().collect();
+impl LayerArray {
+    fn read(field: &Field<'_>, slice: Option<usize>) -> Result<Self, ModelError> {
+        let known: Vec<&str> = FIELDS.iter().chain(&FILM_POSITIONS).copied().collect();
         field.only(&known)?;
         let count = |name: &str, usual: usize| field.find(name).map_or(Ok(usual), |field| field.count());
         let channels = field.need("channels")?.count()?;
-        let mut films = [None; PLACES.len()];
-        for (film, place) in films.iter_mut().zip(PLACES) {
+        let mut films = [None; FILM_POSITIONS.len()];
+        for (film, place) in films.iter_mut().zip(FILM_POSITIONS) {
             *film = FilmConfig::read(field, place)?;
         }
-        let width = Width {
+        let width = LayerSizes {
             condition: field.need("condition_size")?.count()?,
             channels,
             bottleneck: count("bottleneck", channels)?,
@@ -63,37 +63,37 @@ impl Array {
             layer1x1: layer1x1(field)?,
             head1x1: head1x1(field)?,
             films,
-            kept,
+            slice,
         };
         for (place, there) in [(6, width.layer1x1.is_some()), (7, width.head1x1.is_some())] {
             if films[place].is_some() && !there {
-                return Err(field.fault(&format!("{} modulates what is not there", PLACES[place])));
+                return Err(field.error(&format!("{} modulates what is not there", FILM_POSITIONS[place])));
             }
         }
         Ok(Self {
             inputs: field.need("input_size")?.count()?,
             layers: layers(field)?,
-            head: head(field, width.to_head(), kept)?,
+            head: head(field, width.to_head(), slice)?,
             width,
         })
     }
 }
 
 /// Whether a part of a layer is there, where the file says so.
-fn active(part: &Field<'_>, usual: bool) -> Result<bool, Fault> {
+fn active(part: &Field<'_>, usual: bool) -> Result<bool, ModelError> {
     part.find("active").map_or(Ok(usual), |active| active.flag())
 }
 
-fn groups(part: &Field<'_>) -> Result<usize, Fault> {
+fn groups(part: &Field<'_>) -> Result<usize, ModelError> {
     part.find("groups").map_or(Ok(1), |groups| groups.count())
 }
 
-fn layer1x1(array: &Field<'_>) -> Result<Option<usize>, Fault> {
+fn layer1x1(array: &Field<'_>) -> Result<Option<usize>, ModelError> {
     let Some(part) = array.find("layer1x1") else { return Ok(Some(1)) };
     Ok(if active(&part, true)? { Some(groups(&part)?) } else { None })
 }
 
-fn head1x1(array: &Field<'_>) -> Result<Option<(usize, usize)>, Fault> {
+fn head1x1(array: &Field<'_>) -> Result<Option<(usize, usize)>, ModelError> {
     match array.find("head1x1") {
         Some(part) if active(&part, false)? => Ok(Some((part.need("out_channels")?.count()?, groups(&part)?))),
         _ => Ok(None),
@@ -101,7 +101,7 @@ fn head1x1(array: &Field<'_>) -> Result<Option<(usize, usize)>, Fault> {
 }
 
 /// The head's mix: an object, or a size and a flag in older files.
-fn head(array: &Field<'_>, inputs: usize, kept: Option<usize>) -> Result<Conv, Fault> {
+fn head(array: &Field<'_>, inputs: usize, slice: Option<usize>) -> Result<Conv, ModelError> {
     let flag = |field: Option<Field<'_>>| field.map_or(Ok(false), |field| field.flag());
     let mut conv = match array.find("head") {
         Some(head) => {
@@ -120,15 +120,15 @@ fn head(array: &Field<'_>, inputs: usize, kept: Option<usize>) -> Result<Conv, F
             Conv { bias: flag(array.find("head_bias"))?, ..Conv::pointwise(inputs, outputs) }
         }
     };
-    conv.kept = kept.map(|kept| (kept, conv.outputs));
+    conv.slice = slice.map(|slice| (slice, conv.outputs));
     Ok(conv)
 }
 
-fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, Fault> {
+fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
     let dilations = array.need("dilations")?;
     let items = dilations.items()?;
     if items.is_empty() {
-        return Err(dilations.fault("is empty"));
+        return Err(dilations.error("is empty"));
     }
     let each = |name: &str| each(array, name, items.len());
     let kernels = if array.find("kernel_sizes").is_some() { each("kernel_sizes") } else { each("kernel_size") }?;
@@ -136,7 +136,7 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, Fault> {
     let (modes, secondary) = (each("gating_mode")?, each("secondary_activation")?);
     let gated = each("gated")?;
     let layer = |index: usize| {
-        let missing = |name: &str| array.fault(&format!("{name:?} is missing"));
+        let missing = |name: &str| array.error(&format!("{name:?} is missing"));
         let gated = gated[index].as_ref().map_or(Ok(false), Field::flag)?;
         Ok(LayerConfig {
             kernel: kernels[index].as_ref().ok_or_else(|| missing("kernel_size"))?.count()?,
@@ -149,12 +149,12 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, Fault> {
 }
 
 /// A field that is a list with an item for each layer, or one for all of them.
-fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Field<'a>>>, Fault> {
+fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Field<'a>>>, ModelError> {
     match array.find(name) {
         Some(list) if list.is_list() => {
             let items = list.items()?;
             if items.len() != count {
-                return Err(list.fault(&format!("{} are there for {count} layers", items.len())));
+                return Err(list.error(&format!("{} are there for {count} layers", items.len())));
             }
             Ok(items.into_iter().map(Field::present).collect())
         }
@@ -165,87 +165,87 @@ fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Fi
 /// Adds a WaveNet that hears the sound, of the first `slice` channels alone where that is given.
 pub(super) fn add(
     config: &Field<'_>,
-    weights: &mut Flat<'_>,
-    sketch: &mut Sketch,
+    weights: &mut WeightReader<'_>,
+    builder: &mut GraphBuilder,
     slice: Option<usize>,
     depth: usize,
-) -> Result<Heard, Fault> {
+) -> Result<OutputNode, ModelError> {
     let list = config.need("layers")?;
     let fields = list.items()?;
     let mut value = INPUT.to_owned();
     let mut channels = config.find("in_channels").map_or(Ok(1), |field| field.count())?;
     let condition = match config.find("condition_dsp") {
         Some(inner) => {
-            let before = sketch.rename("condition");
-            let heard = super::add(&inner, sketch, None, depth + 1)?;
-            sketch.rename_back(before);
+            let before = builder.rename("condition");
+            let heard = super::add(&inner, builder, None, depth + 1)?;
+            builder.rename_back(before);
             heard
         }
-        None => Heard { node: value.clone(), channels },
+        None => OutputNode { node: value.clone(), channels },
     };
     let mut head: Option<String> = None;
     let mut heard = 0;
     for (index, field) in fields.iter().enumerate() {
-        let array = Array::read(field, slice)?;
+        let array = LayerArray::read(field, slice)?;
         for (name, size, given) in
             [("input_size", array.inputs, channels), ("condition_size", array.width.condition, condition.channels)]
         {
             if size != given {
-                return Err(field.need(name)?.fault(&format!("is {size}, but {given} channels come in")));
+                return Err(field.need(name)?.error(&format!("is {size}, but {given} channels come in")));
             }
         }
-        let before = sketch.rename(&format!("array{index}"));
-        (value, head) = add_array(sketch, weights, &array, &value, &condition.node, head)?;
-        sketch.rename_back(before);
+        let before = builder.rename(&format!("array{index}"));
+        (value, head) = add_array(builder, weights, &array, &value, &condition.node, head)?;
+        builder.rename_back(before);
         (channels, heard) = (array.width.channels, array.head.outputs);
     }
-    let Some(head) = head else { return Err(list.fault("is empty")) };
+    let Some(head) = head else { return Err(list.error("is empty")) };
     // The gain is the last weight, but what comes after it in the network is written before it.
     let stages = post_head(config, weights, heard)?;
     let scale = weights.next("head_scale")?;
-    let mut node = sketch.node("scaled", &[&head], Op::Affine { scale, offset: 0.0 })?;
+    let mut node = builder.node("scaled", &[&head], Op::Affine { scale, offset: 0.0 })?;
     for (index, (activation, conv)) in stages.into_iter().enumerate() {
-        let before = sketch.rename(&format!("head{index}"));
-        node = activation.add(sketch, "act", &node)?;
+        let before = builder.rename(&format!("head{index}"));
+        node = activation.add(builder, "act", &node)?;
         heard = conv.conv.outputs;
-        node = sketch.conv("conv", &node, conv)?;
-        sketch.rename_back(before);
+        node = builder.conv("conv", &node, conv)?;
+        builder.rename_back(before);
     }
-    Ok(Heard { node, channels: heard })
+    Ok(OutputNode { node, channels: heard })
 }
 
 /// Adds an array; gives its value and what goes on to the head.
 fn add_array(
-    sketch: &mut Sketch,
-    weights: &mut Flat<'_>,
-    array: &Array,
+    builder: &mut GraphBuilder,
+    weights: &mut WeightReader<'_>,
+    array: &LayerArray,
     value: &str,
     condition: &str,
     mut head: Option<String>,
-) -> Result<(String, Option<String>), Fault> {
+) -> Result<(String, Option<String>), ModelError> {
     let width = &array.width;
-    let kept = width.kept.map(|kept| (array.inputs, kept));
-    let rechannel = Conv { bias: false, kept, ..Conv::pointwise(array.inputs, width.channels) };
+    let slice = width.slice.map(|slice| (array.inputs, slice));
+    let rechannel = Conv { bias: false, slice, ..Conv::pointwise(array.inputs, width.channels) };
     let rechannel = weights.conv("a rechannel", rechannel)?;
-    let mut value = sketch.conv("rechannel", value, rechannel)?;
+    let mut value = builder.conv("rechannel", value, rechannel)?;
     for (index, config) in array.layers.iter().enumerate() {
-        let before = sketch.rename(&format!("layer{index}"));
-        let reads = Reads { value: &value, condition, head: head.as_deref() };
-        let Makes { value: next, head: sum } = layer::add(sketch, weights, width, config, &reads)?;
-        sketch.rename_back(before);
+        let before = builder.rename(&format!("layer{index}"));
+        let reads = LayerInputs { value: &value, condition, head: head.as_deref() };
+        let LayerOutputs { value: next, head: sum } = layer::add(builder, weights, width, config, &reads)?;
+        builder.rename_back(before);
         (value, head) = (next, Some(sum));
     }
     let mix = weights.conv("the head's mix", array.head)?;
-    let head = head.map(|head| sketch.conv("head", &head, mix)).transpose()?;
+    let head = head.map(|head| builder.conv("head", &head, mix)).transpose()?;
     Ok((value, head))
 }
 
 /// What comes after the gain: activations, each with a convolution.
 fn post_head(
     config: &Field<'_>,
-    weights: &mut Flat<'_>,
+    weights: &mut WeightReader<'_>,
     inputs: usize,
-) -> Result<Vec<(Activation, ConvWeights)>, Fault> {
+) -> Result<Vec<(Activation, ConvWeights)>, ModelError> {
     let Some(head) = config.find("head") else { return Ok(Vec::new()) };
     let channels = head.need("channels")?.count()?;
     let last = head.find("out_channels").map_or(Ok(1), |field| field.count())?;
@@ -263,23 +263,23 @@ fn post_head(
 }
 
 /// A size of a WaveNet that the first channels of its layers make.
-pub(super) struct Slice {
+pub(super) struct ChannelSlice {
     pub channels: usize,
     pub up_to: f32,
 }
 
 /// The sizes that a WaveNet can be sliced to, but for the whole.
-pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<Slice>, Fault> {
+pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<ChannelSlice>, ModelError> {
     let list = root.need("config")?.find("layers");
     let arrays = list.map_or(Ok(Vec::new()), |list| list.items())?;
     let Some(slimmable) = arrays.iter().find_map(|array| array.find("slimmable")) else { return Ok(Vec::new()) };
     let method = slimmable.need("method")?;
     if method.text()? != "slice_channels_uniform" {
-        return Err(method.fault(&format!("{:?} is not known", method.text()?)));
+        return Err(method.error(&format!("{:?} is not known", method.text()?)));
     }
     let allowed = slimmable.find("kwargs").and_then(|arguments| arguments.find("allowed_channels"));
     let sizes = allowed.map_or(Ok(Vec::new()), |sizes| sizes.items()?.iter().map(Field::count).collect())?;
-    let array = Array::read(&arrays[0], None)?;
+    let array = LayerArray::read(&arrays[0], None)?;
     let width = &array.width;
     let plain = arrays.len() == 1
         && width.groups_input == 1
@@ -295,5 +295,5 @@ pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<Sl
     }
     let count = sizes.len() as f32;
     let smaller = sizes.iter().take(sizes.len() - 1).enumerate();
-    Ok(smaller.map(|(index, &channels)| Slice { channels, up_to: (index + 1) as f32 / count }).collect())
+    Ok(smaller.map(|(index, &channels)| ChannelSlice { channels, up_to: (index + 1) as f32 / count }).collect())
 }

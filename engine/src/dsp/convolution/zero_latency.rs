@@ -13,7 +13,7 @@ const BLOCK: usize = 64;
 /// is computed as soon as the block is complete (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3),
 /// 1995). Output is the same bit for bit however the input was split.
 #[derive(Clone)]
-pub struct Immediate {
+pub struct ZeroLatencyConvolver {
     kernels: Kernels,
     /// At most a block.
     head: Vec<f32>,
@@ -25,7 +25,7 @@ pub struct Immediate {
     later: [f32; BLOCK],
 }
 
-impl Immediate {
+impl ZeroLatencyConvolver {
     /// A convolver with `impulse`. An empty response gives silence.
     pub fn new(impulse: &[f32], kernels: Kernels) -> Self {
         let (head, rest) = impulse.split_at(impulse.len().min(BLOCK));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn convolve(impulse: &[f32], input: &[f32], splits: impl Iterator<Item = usize>) -> Vec<f32> {
-        let mut convolver = Immediate::new(impulse, Kernels::detect());
+        let mut convolver = ZeroLatencyConvolver::new(impulse, Kernels::detect());
         let mut output = vec![0.0; input.len()];
         let mut start = 0;
         for length in splits.chain([input.len()]) {

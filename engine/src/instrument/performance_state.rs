@@ -12,14 +12,14 @@ const MOST_NOTES: usize = 256;
 /// go, wheels that were reset. Of more than 256 notes it forgets those that began first. Nothing is allocated after
 /// construction but by [`Self::events`].
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct PerformanceState {
     /// The first `held` count, in the order in which they began.
     notes: Box<[HeldNote]>,
     held: usize,
-    channels: [Settings; 16],
+    channels: [ChannelState; 16],
     zones: Zones,
     /// How the zones of [`Zones::MANAGERS`] were set up.
-    zone_events: [Option<Remembered>; 2],
+    zone_events: [Option<PastEvent>; 2],
     /// Time of the last event; time does not run backwards.
     latest: u64,
     /// How many events there were.
@@ -28,7 +28,7 @@ pub struct Memory {
 
 /// An event that still matters.
 #[derive(Clone, Copy, Debug)]
-struct Remembered {
+struct PastEvent {
     /// Its place among all events.
     order: u64,
     event: Event,
@@ -39,15 +39,15 @@ struct Remembered {
 struct HeldNote {
     channel: u8,
     key: u8,
-    on: Remembered,
+    on: PastEvent,
     /// The key is up, and a pedal holds the note.
-    off: Option<Remembered>,
-    pressure: Option<Remembered>,
-    tuning: Option<Remembered>,
-    level: Option<Remembered>,
-    timbre: Option<Remembered>,
-    vibrato: Option<Remembered>,
-    expression: Option<Remembered>,
+    off: Option<PastEvent>,
+    pressure: Option<PastEvent>,
+    tuning: Option<PastEvent>,
+    level: Option<PastEvent>,
+    timbre: Option<PastEvent>,
+    vibrato: Option<PastEvent>,
+    expression: Option<PastEvent>,
 }
 
 /// Events that one [`HeldNote`] may stand for.
@@ -55,33 +55,33 @@ const EVENTS_PER_NOTE: usize = 8;
 
 /// What is set on one channel.
 #[derive(Clone, Copy, Debug, Default)]
-struct Settings {
+struct ChannelState {
     /// Since when the sustain pedal is down.
-    pedal: Option<Remembered>,
-    bend: Option<Remembered>,
-    pressure: Option<Remembered>,
-    wheel: Option<Remembered>,
-    breath: Option<Remembered>,
-    expression: Option<Remembered>,
-    volume: Option<Remembered>,
-    timbre: Option<Remembered>,
+    pedal: Option<PastEvent>,
+    bend: Option<PastEvent>,
+    pressure: Option<PastEvent>,
+    wheel: Option<PastEvent>,
+    breath: Option<PastEvent>,
+    expression: Option<PastEvent>,
+    volume: Option<PastEvent>,
+    timbre: Option<PastEvent>,
 }
 
-/// Events that the [`Settings`] of a channel may stand for.
+/// Events that the [`ChannelState`] of a channel may stand for.
 const EVENTS_PER_CHANNEL: usize = 8;
 
-impl Memory {
+impl PerformanceState {
     /// The most events that [`Self::events`] may give.
-    pub(super) const MOST_EVENTS: usize = MOST_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + 2;
+    pub(super) const MAX_EVENTS: usize = MOST_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + 2;
 
     /// Nothing is held and everything is at rest.
     #[must_use]
     pub fn new() -> Self {
-        let on = Remembered { order: 0, event: Event { at: 0, kind: EventKind::Zone { manager: 0, members: 0 } } };
+        let on = PastEvent { order: 0, event: Event { at: 0, kind: EventKind::Zone { manager: 0, members: 0 } } };
         Self {
             notes: vec![HeldNote::new(0, 0, on); MOST_NOTES].into_boxed_slice(),
             held: 0,
-            channels: [Settings::default(); 16],
+            channels: [ChannelState::default(); 16],
             zones: Zones::default(),
             zone_events: [None; 2],
             latest: 0,
@@ -92,7 +92,7 @@ impl Memory {
     /// Forgets everything, as if new.
     pub fn clear(&mut self) {
         self.held = 0;
-        self.channels = [Settings::default(); 16];
+        self.channels = [ChannelState::default(); 16];
         self.zones = Zones::default();
         self.zone_events = [None; 2];
         self.latest = 0;
@@ -113,11 +113,11 @@ impl Memory {
 
     /// Takes note of an event. As with [`Voices::handle`](super::Voices::handle), one that is late happens when the one
     /// before it did.
-    pub fn note(&mut self, event: &Event) {
+    pub fn record(&mut self, event: &Event) {
         self.latest = self.latest.max(event.at);
         self.count += 1;
         let kind = event.kind.within_limits();
-        let this = Remembered { order: self.count, event: Event { at: self.latest, kind } };
+        let this = PastEvent { order: self.count, event: Event { at: self.latest, kind } };
         match kind {
             EventKind::NoteOn { channel, key, .. } => self.press(HeldNote::new(channel, key, this)),
             EventKind::NoteOff { channel, key, .. } => {
@@ -131,7 +131,7 @@ impl Memory {
                     note.pressure = Some(this);
                 }
             }
-            EventKind::Note { channel, key, expression } => {
+            EventKind::NoteExpression { channel, key, expression } => {
                 if let Some(note) = self.find(channel, key) {
                     *note.expression(expression) = Some(this);
                 }
@@ -149,32 +149,32 @@ impl Memory {
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let of_notes = self.notes[..self.held].iter().flat_map(HeldNote::remembered);
-        let of_channels = self.channels.iter().flat_map(Settings::remembered);
-        let mut remembered: Vec<Remembered> = of_notes.chain(of_channels).chain(self.zone_events).flatten().collect();
+        let of_channels = self.channels.iter().flat_map(ChannelState::remembered);
+        let mut remembered: Vec<PastEvent> = of_notes.chain(of_channels).chain(self.zone_events).flatten().collect();
         remembered.sort_by_key(|remembered| remembered.order);
         remembered.into_iter().map(|remembered| remembered.event).collect()
     }
 
-    fn controller(&mut self, this: Remembered, channel: u8, number: u8, value: f32) {
-        let reach = self.zones.reach(channel);
+    fn controller(&mut self, this: PastEvent, channel: u8, number: u8, value: f32) {
+        let affected = self.zones.affected(channel);
         match number {
             controller::SUSTAIN if value >= 0.5 => {
                 self.channel(channel).pedal.get_or_insert(this);
             }
             controller::SUSTAIN => {
                 self.channel(channel).pedal = None;
-                self.forget_unheld(this, reach);
+                self.forget_unheld(this, affected);
             }
-            controller::ALL_SOUND_OFF => self.retain(|note| !reach.contains(note.channel)),
-            controller::ALL_NOTES_OFF.. => self.lift(this, |note| reach.contains(note.channel)),
+            controller::ALL_SOUND_OFF => self.retain(|note| !affected.contains(note.channel)),
+            controller::ALL_NOTES_OFF.. => self.lift(this, |note| affected.contains(note.channel)),
             controller::RESET => {
-                for channel in reach.iter() {
+                for channel in affected.iter() {
                     self.channel(channel).reset();
                 }
-                for note in self.notes[..self.held].iter_mut().filter(|note| reach.contains(note.channel)) {
+                for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
                     note.pressure = None;
                 }
-                self.forget_unheld(this, reach);
+                self.forget_unheld(this, affected);
             }
             _ => {
                 if let Some(setting) = self.channel(channel).controller(number) {
@@ -184,7 +184,7 @@ impl Memory {
         }
     }
 
-    fn zone(&mut self, this: Remembered, manager: u8, members: u8) {
+    fn zone(&mut self, this: PastEvent, manager: u8, members: u8) {
         let Some(changed) = self.zones.configure(manager, members) else { return };
         for channel in changed.iter() {
             let settings = self.channel(channel);
@@ -196,8 +196,8 @@ impl Memory {
             // A zone that grows or shrinks stays set up since it first was: what its other members hold has begun since.
             let members = self.zones.members(manager);
             *remembered = (members > 0).then(|| {
-                let Remembered { order, event } = remembered.unwrap_or(this);
-                Remembered { order, event: Event { at: event.at, kind: EventKind::Zone { manager, members } } }
+                let PastEvent { order, event } = remembered.unwrap_or(this);
+                PastEvent { order, event: Event { at: event.at, kind: EventKind::Zone { manager, members } } }
             });
         }
     }
@@ -213,7 +213,7 @@ impl Memory {
     }
 
     /// Keys come up: of the notes chosen those stay that a pedal holds.
-    fn lift(&mut self, this: Remembered, is_lifted: impl Fn(&HeldNote) -> bool) {
+    fn lift(&mut self, this: PastEvent, is_lifted: impl Fn(&HeldNote) -> bool) {
         let pedals = self.pedals();
         for note in &mut self.notes[..self.held] {
             if is_lifted(note) && note.off.is_none() && pedals[usize::from(note.channel)] {
@@ -224,10 +224,10 @@ impl Memory {
     }
 
     /// A pedal comes up: of the notes whose keys are up those stay that another pedal holds.
-    fn forget_unheld(&mut self, this: Remembered, reach: ChannelSet) {
+    fn forget_unheld(&mut self, this: PastEvent, affected: ChannelSet) {
         let pedals = self.pedals();
-        self.retain(|note| !reach.contains(note.channel) || note.off.is_none() || pedals[usize::from(note.channel)]);
-        for note in self.notes[..self.held].iter_mut().filter(|note| reach.contains(note.channel)) {
+        self.retain(|note| !affected.contains(note.channel) || note.off.is_none() || pedals[usize::from(note.channel)]);
+        for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
             // The other pedal may have come down after the key came up: now it is down for certain.
             note.off = note.off.map(|_| note.lifted(this));
         }
@@ -246,7 +246,7 @@ impl Memory {
         self.notes[..self.held].iter_mut().find(|note| note.channel == channel && note.key == key)
     }
 
-    fn channel(&mut self, channel: u8) -> &mut Settings {
+    fn channel(&mut self, channel: u8) -> &mut ChannelState {
         &mut self.channels[usize::from(channel & 15)]
     }
 
@@ -264,14 +264,14 @@ impl Memory {
     }
 }
 
-impl Default for Memory {
+impl Default for PerformanceState {
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl HeldNote {
-    fn new(channel: u8, key: u8, on: Remembered) -> Self {
+    fn new(channel: u8, key: u8, on: PastEvent) -> Self {
         Self {
             channel,
             key,
@@ -286,7 +286,7 @@ impl HeldNote {
         }
     }
 
-    fn expression(&mut self, expression: NoteExpression) -> &mut Option<Remembered> {
+    fn expression(&mut self, expression: NoteExpression) -> &mut Option<PastEvent> {
         match expression {
             NoteExpression::Tuning(_) => &mut self.tuning,
             NoteExpression::Level(_) => &mut self.level,
@@ -297,24 +297,24 @@ impl HeldNote {
     }
 
     /// Its note-off in the place of the event that brought it about.
-    fn lifted(&self, by: Remembered) -> Remembered {
+    fn lifted(&self, by: PastEvent) -> PastEvent {
         let velocity = match by.event.kind {
             EventKind::NoteOff { velocity, .. } => velocity,
             _ => 0.5,
         };
         let kind = EventKind::NoteOff { channel: self.channel, key: self.key, velocity };
-        Remembered { order: by.order, event: Event { at: by.event.at, kind } }
+        PastEvent { order: by.order, event: Event { at: by.event.at, kind } }
     }
 
-    fn remembered(&self) -> [Option<Remembered>; EVENTS_PER_NOTE] {
+    fn remembered(&self) -> [Option<PastEvent>; EVENTS_PER_NOTE] {
         let Self { on, off, pressure, tuning, level, timbre, vibrato, expression, .. } = *self;
         [Some(on), off, pressure, tuning, level, timbre, vibrato, expression]
     }
 }
 
-impl Settings {
+impl ChannelState {
     /// Where the value of a controller is remembered, if instruments listen to it.
-    fn controller(&mut self, number: u8) -> Option<&mut Option<Remembered>> {
+    fn controller(&mut self, number: u8) -> Option<&mut Option<PastEvent>> {
         match number {
             controller::MOD_WHEEL => Some(&mut self.wheel),
             controller::BREATH => Some(&mut self.breath),
@@ -330,7 +330,7 @@ impl Settings {
         *self = Self { volume: self.volume, timbre: self.timbre, ..Self::default() };
     }
 
-    fn remembered(&self) -> [Option<Remembered>; EVENTS_PER_CHANNEL] {
+    fn remembered(&self) -> [Option<PastEvent>; EVENTS_PER_CHANNEL] {
         let Self { pedal, bend, pressure, wheel, breath, expression, volume, timbre } = *self;
         [pedal, bend, pressure, wheel, breath, expression, volume, timbre]
     }

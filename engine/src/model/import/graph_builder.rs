@@ -2,7 +2,7 @@
 
 use super::BLOCK;
 use crate::model::{
-    Card, Control, FORMAT, Fault, Header, Kind, Method, Model, Node, Op, Port, Tensor, Variant, Weights, limits,
+    Card, Control, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Variant, Weights, limits,
 };
 
 /// The port that sound comes in by.
@@ -18,13 +18,13 @@ pub(super) struct Conv {
     pub groups: usize,
     pub bias: bool,
     /// The first so many inputs and outputs are all that is used of it; there is but one group then.
-    pub kept: Option<(usize, usize)>,
+    pub slice: Option<(usize, usize)>,
 }
 
 impl Conv {
     /// One tap and a bias.
     pub fn pointwise(inputs: usize, outputs: usize) -> Self {
-        Self { inputs, outputs, kernel: 1, dilation: 1, groups: 1, bias: true, kept: None }
+        Self { inputs, outputs, kernel: 1, dilation: 1, groups: 1, bias: true, slice: None }
     }
 }
 
@@ -39,14 +39,14 @@ pub(super) struct ConvWeights {
 
 /// A method in the making.
 #[derive(Default)]
-pub(super) struct Sketch {
+pub(super) struct GraphBuilder {
     nodes: Vec<Node>,
     weights: Weights,
     /// Put before the names of nodes.
     prefix: String,
 }
 
-impl Sketch {
+impl GraphBuilder {
     /// A sketch whose nodes are named `PREFIX.NAME`.
     pub fn named(prefix: &str) -> Self {
         Self { prefix: format!("{prefix}."), ..Self::default() }
@@ -58,15 +58,15 @@ impl Sketch {
         std::mem::replace(&mut self.prefix, longer)
     }
 
-    /// Ends what [`Sketch::rename`] began.
+    /// Ends what [`GraphBuilder::rename`] began.
     pub fn rename_back(&mut self, before: String) {
         self.prefix = before;
     }
 
     /// Adds a node; gives its whole name, which others read it by.
-    pub fn node(&mut self, name: &str, inputs: &[&str], op: Op) -> Result<String, Fault> {
+    pub fn node(&mut self, name: &str, inputs: &[&str], op: Op) -> Result<String, ModelError> {
         // A list of layers in a small file can be long.
-        Fault::limit("the number of nodes", self.nodes.len() + 1, limits::NODES)?;
+        ModelError::limit("the number of nodes", self.nodes.len() + 1, limits::NODES)?;
         let name = format!("{}{name}", self.prefix);
         let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
         self.nodes.push(Node { name: name.clone(), inputs, op });
@@ -79,18 +79,18 @@ impl Sketch {
     }
 
     /// Adds a convolution.
-    pub fn conv(&mut self, name: &str, input: &str, weights: ConvWeights) -> Result<String, Fault> {
-        let Conv { inputs, kernel, dilation, groups, kept, .. } = weights.conv;
+    pub fn conv(&mut self, name: &str, input: &str, weights: ConvWeights) -> Result<String, ModelError> {
+        let Conv { inputs, kernel, dilation, groups, slice, .. } = weights.conv;
         let outputs = weights.bias.len();
         let name = self.node(name, &[input], Op::Conv1d { outputs, kernel, stride: 1, dilation, groups })?;
-        let inputs = kept.map_or(inputs / groups, |(inputs, _)| inputs);
+        let inputs = slice.map_or(inputs / groups, |(inputs, _)| inputs);
         self.weight(&name, "weight", &[outputs, inputs, kernel], weights.weight);
         self.weight(&name, "bias", &[outputs], weights.bias);
         Ok(name)
     }
 
     /// Adds a matrix product, `weight [outputs][inputs]`.
-    pub fn linear(&mut self, name: &str, input: &str, weight: Vec<f32>, bias: Vec<f32>) -> Result<String, Fault> {
+    pub fn linear(&mut self, name: &str, input: &str, weight: Vec<f32>, bias: Vec<f32>) -> Result<String, ModelError> {
         let outputs = bias.len();
         let name = self.node(name, &[input], Op::Linear { outputs })?;
         self.weight(&name, "weight", &[outputs, weight.len() / outputs], weight);
@@ -99,7 +99,7 @@ impl Sketch {
     }
 
     /// Ends the method, which shows `output` and has those ports, at that rate in Hz; it warms up as players of captures do.
-    pub fn method(self, name: &str, output: &str, ports: Vec<Port>, rate: u32) -> Result<Sketched, Fault> {
+    pub fn method(self, name: &str, output: &str, ports: Vec<Port>, rate: u32) -> Result<BuiltMethod, ModelError> {
         let recurrent = self.nodes.iter().any(|node| matches!(node.op, Op::Lstm { .. } | Op::Gru { .. }));
         let rooms = self.nodes.iter().any(|node| matches!(node.op, Op::Convolve { .. }));
         let block = if rooms { ROOM_BLOCK } else { BLOCK };
@@ -119,7 +119,7 @@ impl Sketch {
             // All that it can hear.
             _ => method.tail_samples(rate),
         };
-        Ok(Sketched { method, weights: self.weights })
+        Ok(BuiltMethod { method, weights: self.weights })
     }
 }
 
@@ -127,13 +127,13 @@ impl Sketch {
 const ROOM_BLOCK: usize = 64;
 
 /// A method with its weights.
-pub(super) struct Sketched {
+pub(super) struct BuiltMethod {
     pub method: Method,
     weights: Weights,
 }
 
 /// What the model is besides its methods.
-pub(super) struct Frame {
+pub(super) struct ModelInfo {
     /// Hz.
     pub rate: u32,
     pub card: Card,
@@ -147,14 +147,14 @@ pub(super) fn sound_port(channels: usize) -> Port {
 }
 
 /// The effect of those methods.
-pub(super) fn model(methods: Vec<Sketched>, frame: Frame) -> Result<Model, Fault> {
+pub(super) fn model(methods: Vec<BuiltMethod>, frame: ModelInfo) -> Result<Model, ModelError> {
     let mut weights = Weights::default();
     let mut all = Vec::new();
-    for Sketched { method, weights: own } in methods {
+    for BuiltMethod { method, weights: own } in methods {
         all.push(method);
         weights.extend(own);
     }
-    let Frame { rate, card, controls, variants } = frame;
+    let ModelInfo { rate, card, controls, variants } = frame;
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,

@@ -14,9 +14,9 @@ const VECTOR: usize = 16;
 /// past blocks of input wait in a line; every block of output is the sum of their products with the partitions, transformed
 /// back once (F. Wefers, "Partitioned convolution algorithms for real-time auralization", 2015, ch. 4).
 ///
-/// A block goes: [`Uniform::take`], [`Uniform::multiply`] over all partitions in order, [`Uniform::give`].
+/// A block goes: [`PartitionedConvolver::push_block`], [`PartitionedConvolver::multiply`] over all partitions in order, [`PartitionedConvolver::output_block`].
 #[derive(Clone)]
-pub(super) struct Uniform {
+pub(super) struct PartitionedConvolver {
     kernels: Kernels,
     partition: usize,
     /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins, then zeros up to whole vectors.
@@ -25,7 +25,7 @@ pub(super) struct Uniform {
     response: Arc<[f32]>,
     /// `[slot][bin][re, im]`: spectra of past input, as many as the response has partitions. From slot `newest` on they get
     /// older, round the end.
-    line: Vec<f32>,
+    past_spectra: Vec<f32>,
     newest: usize,
     /// Slots that hold input; the others, which count as silence, may hold anything.
     filled: usize,
@@ -36,7 +36,7 @@ pub(super) struct Uniform {
     samples: Vec<f32>,
 }
 
-impl Uniform {
+impl PartitionedConvolver {
     /// For `impulse` and blocks of `partition` samples, which must not be 0. An empty response gives silence.
     pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
         let mut fft = RealFft::new(2 * partition, kernels);
@@ -57,7 +57,7 @@ impl Uniform {
             partition,
             spectrum,
             response: response.into(),
-            line: vec![0.0; partitions * spectrum],
+            past_spectra: vec![0.0; partitions * spectrum],
             newest: 0,
             filled: 0,
             sum: vec![0.0; spectrum],
@@ -73,7 +73,7 @@ impl Uniform {
     }
 
     /// Takes the next block of input. Samples that are not finite count as silence.
-    pub fn take(&mut self, input: &[f32]) {
+    pub fn push_block(&mut self, input: &[f32]) {
         let (partition, spectrum) = (self.partition, self.spectrum);
         self.samples[..partition].copy_from_slice(&self.previous);
         for (slot, &sample) in self.previous.iter_mut().zip(input) {
@@ -82,7 +82,7 @@ impl Uniform {
         self.samples[partition..].copy_from_slice(&self.previous);
         self.newest = if self.newest == 0 { self.partitions() } else { self.newest } - 1;
         self.filled = (self.filled + 1).min(self.partitions());
-        self.fft.forward(&mut self.samples, &mut self.line[self.newest * spectrum..][..spectrum]);
+        self.fft.forward(&mut self.samples, &mut self.past_spectra[self.newest * spectrum..][..spectrum]);
         self.sum.fill(0.0);
     }
 
@@ -94,14 +94,14 @@ impl Uniform {
         for run in [start..turn, turn..end] {
             let slot = (self.newest + run.start) % self.partitions();
             let floats = run.len() * self.spectrum;
-            let past = &self.line[slot * self.spectrum..][..floats];
+            let past = &self.past_spectra[slot * self.spectrum..][..floats];
             let parts = &self.response[run.start * self.spectrum..][..floats];
             self.kernels.complex_multiply_add(&mut self.sum, past, parts);
         }
     }
 
     /// Gives the block of output, once.
-    pub fn give(&mut self, output: &mut [f32]) {
+    pub fn output_block(&mut self, output: &mut [f32]) {
         self.fft.inverse(&mut self.sum, &mut self.samples);
         // The first half is wrapped around.
         output.copy_from_slice(&self.samples[self.partition..]);

@@ -36,10 +36,10 @@ fn control(at: u64, channel: u8, number: u8, value: f32) -> Event {
     Event { at, kind: EventKind::Controller { channel, number, value } }
 }
 
-fn memory_of(events: &[Event]) -> Memory {
-    let mut memory = Memory::new();
-    events.iter().for_each(|event| memory.note(event));
-    memory
+fn state_after(events: &[Event]) -> PerformanceState {
+    let mut performance_state = PerformanceState::new();
+    events.iter().for_each(|event| performance_state.record(event));
+    performance_state
 }
 
 /// Frames from `from` to `until`, every slot that sounds in them, by pitch.
@@ -62,7 +62,7 @@ fn play(performance: &Performance, events: &[Event], from: u64, until: u64) -> V
 fn agree(performance: &Performance, events: &[Event], now: u64) -> Result<(), TestCaseError> {
     const SETTLED: u64 = 5_760; // 120 ms
     let until = now + SETTLED + 4_800;
-    let told = memory_of(events).events();
+    let told = state_after(events).events();
     prop_assert!(told.is_sorted_by_key(|event| event.at));
     let expected = play(performance, events, 0, until);
     let found = play(performance, &told, now, until);
@@ -122,7 +122,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         }),
         3 => any_wheel(),
         2 => (0u8..3, 40u8..60, any_expression)
-            .prop_map(|(channel, key, expression)| EventKind::Note { channel, key, expression }),
+            .prop_map(|(channel, key, expression)| EventKind::NoteExpression { channel, key, expression }),
         1 => (0u8..3, 40u8..60, 0f32..=1.0)
             .prop_map(|(channel, key, value)| EventKind::PolyPressure { channel, key, value }),
     ]
@@ -168,14 +168,14 @@ proptest! {
 
     #[test]
     fn copies_are_equal(before in in_time(any_kind()), events in in_time(any_kind())) {
-        let memory = memory_of(&events);
-        let mut copy = memory_of(&before);
+        let performance_state = state_after(&events);
+        let mut copy = state_after(&before);
         let notes = copy.notes.as_ptr();
-        copy.copy_from(&memory);
-        prop_assert_eq!(copy.events(), memory.events());
+        copy.copy_from(&performance_state);
+        prop_assert_eq!(copy.events(), performance_state.events());
         prop_assert_eq!(copy.notes.as_ptr(), notes);
         // It lives on like the original, and forgets as one does that is new.
-        let mut original = memory.clone();
+        let mut original = performance_state.clone();
         for event in &before {
             copy.note(event);
             original.note(event);
@@ -183,7 +183,7 @@ proptest! {
         prop_assert_eq!(copy.events(), original.events());
         copy.clear();
         before.iter().for_each(|event| copy.note(event));
-        prop_assert_eq!(copy.events(), memory_of(&before).events());
+        prop_assert_eq!(copy.events(), state_after(&before).events());
     }
 }
 
@@ -203,14 +203,14 @@ fn what_is_over_is_forgotten() {
         off(90, 1, 61),
         Event { at: 100, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } },
     ];
-    assert_eq!(memory_of(&events).events(), []);
+    assert_eq!(state_after(&events).events(), []);
 }
 
 #[test]
 fn the_pedal_comes_before_the_note_off() {
     let pedal = control(0, 0, controller::SUSTAIN, 0.7);
     let events = [pedal, on(500, 0, 60), control(700, 0, controller::SUSTAIN, 1.0), off(900, 0, 60)];
-    assert_eq!(memory_of(&events).events(), [pedal, events[1], events[3]]);
+    assert_eq!(state_after(&events).events(), [pedal, events[1], events[3]]);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_pedal_may_take_over_from_another() {
         manager,
         control(500, 1, controller::SUSTAIN, 0.0),
     ];
-    assert_eq!(memory_of(&events).events(), [zone, events[2], manager, off(500, 1, 60)]);
+    assert_eq!(state_after(&events).events(), [zone, events[2], manager, off(500, 1, 60)]);
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
 }
 
@@ -234,40 +234,40 @@ fn a_reset_takes_pressure_from_notes_and_leaves_volume_and_timbre() {
     let events = [
         on(0, 0, 60),
         Event { at: 100, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } },
-        Event { at: 200, kind: EventKind::Note { channel: 0, key: 60, expression: NoteExpression::Tuning(0.3) } },
+        Event { at: 200, kind: EventKind::NoteExpression { channel: 0, key: 60, expression: NoteExpression::Tuning(0.3) } },
         Event { at: 300, kind: EventKind::Pressure { channel: 0, value: 1.0 } },
         control(400, 0, controller::VOLUME, 0.5),
         control(500, 0, controller::TIMBRE, 0.7),
         control(600, 0, controller::RESET, 0.0),
     ];
-    assert_eq!(memory_of(&events).events(), [events[0], events[2], events[4], events[5]]);
+    assert_eq!(state_after(&events).events(), [events[0], events[2], events[4], events[5]]);
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
 }
 
 #[test]
 fn the_oldest_of_too_many_notes_is_forgotten() {
     let notes: Vec<_> = (0..400u16).map(|i| on(u64::from(i), (i / 100) as u8, (i % 100) as u8)).collect();
-    let mut memory = memory_of(&notes);
-    assert_eq!(memory.events(), notes[400 - MOST_NOTES..]);
+    let mut performance_state = state_after(&notes);
+    assert_eq!(performance_state.events(), notes[400 - MOST_NOTES..]);
     // With everything that may be remembered about each, fresh voices still take it in at once.
-    memory.note(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
+    performance_state.record(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
     for channel in 0..16 {
         for number in [1, 2, 7, 11, 64, 74] {
-            memory.note(&control(1_000, channel, number, 1.0));
+            performance_state.record(&control(1_000, channel, number, 1.0));
         }
-        memory.note(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
-        memory.note(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
+        performance_state.record(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
+        performance_state.record(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
         for key in 0..100 {
             use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
-            memory.note(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
+            performance_state.record(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
             for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0), Expression(0.5)] {
-                memory.note(&Event { at: 1_000, kind: EventKind::Note { channel, key, expression } });
+                performance_state.record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
             }
-            memory.note(&off(1_000, channel, key));
+            performance_state.record(&off(1_000, channel, key));
         }
     }
-    let events = memory.events();
-    assert_eq!(events.len(), Memory::MOST_EVENTS - 1, "all but the lower zone");
+    let events = performance_state.events();
+    assert_eq!(events.len(), PerformanceState::MAX_EVENTS - 1, "all but the lower zone");
     assert!(!play(&plain(PlayMode::Poly), &events, 1_152, 1_153)[0].1.is_empty());
 }
 
@@ -277,7 +277,7 @@ fn vibrato_and_drift_go_on_in_phase() {
     let events = [on(0, 0, 48), on(3_000, 0, 60), off(40_000, 0, 48), on(41_111, 0, 64)];
     let now = 96_000;
     let expected = play(&performance, &events, 0, 2 * now);
-    let found = play(&performance, &memory_of(&events).events(), now, 2 * now);
+    let found = play(&performance, &state_after(&events).events(), now, 2 * now);
     let sorted = |frame: &[VoiceFrame]| {
         let mut frame: Vec<_> = frame.iter().map(|slot| (slot.pitch, slot.loudness, slot.gain)).collect();
         frame.sort_by(|a, b| a.0.total_cmp(&b.0));

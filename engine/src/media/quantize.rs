@@ -5,13 +5,13 @@
 /// The dither spans two quantisation steps and is the same at every run. A sample of 1 is clamped to the largest number, and
 /// what is not a number becomes 0.
 #[derive(Debug, Clone)]
-pub struct Quantiser {
+pub struct Quantizer {
     /// Steps from 0 to 1.
     scale: f64,
     dither: Option<Dither>,
 }
 
-impl Quantiser {
+impl Quantizer {
     /// For integers of `bits` (2 to 32) bits.
     #[must_use]
     pub fn new(bits: u32, dithered: bool) -> Self {
@@ -20,7 +20,7 @@ impl Quantiser {
     }
 
     /// The integer for a sample, -1 to 1.
-    pub fn quantise(&mut self, sample: f32) -> i32 {
+    pub fn quantize(&mut self, sample: f32) -> i32 {
         let sample = if sample.is_nan() { 0.0 } else { f64::from(sample) };
         let noise = self.dither.as_mut().map_or(0.0, Dither::next);
         (sample * self.scale + noise).round().clamp(-self.scale, self.scale - 1.0) as i32

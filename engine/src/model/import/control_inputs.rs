@@ -1,7 +1,7 @@
 //! Inputs besides the sound: the gear's knobs, as far as a capture has learnt them.
 
-use super::sketch::{Sketch, sound_port};
-use crate::model::{Control, Curve, Fault, Op, Port};
+use super::graph_builder::{GraphBuilder, sound_port};
+use crate::model::{Control, Curve, ModelError, Op, Port};
 
 /// Most inputs of such a network: the sound and two knobs.
 const MOST: usize = 3;
@@ -9,11 +9,11 @@ const MOST: usize = 3;
 /// Ports and controls of a network of that many inputs, the first of which is the node or port `sound`, and the name of what
 /// they are joined to.
 pub(super) fn join(
-    sketch: &mut Sketch,
+    builder: &mut GraphBuilder,
     sound: &str,
     inputs: usize,
-) -> Result<(Vec<Port>, Vec<Control>, String), Fault> {
-    Fault::limit("the number of inputs", inputs, MOST)?;
+) -> Result<(Vec<Port>, Vec<Control>, String), ModelError> {
+    ModelError::limit("the number of inputs", inputs, MOST)?;
     let mut ports = vec![sound_port(1)];
     let mut controls = Vec::new();
     for number in 1..inputs {
@@ -34,6 +34,6 @@ pub(super) fn join(
     }
     let knobs = ports[1..].iter().map(|port| port.name.as_str());
     let names: Vec<&str> = std::iter::once(sound).chain(knobs).collect();
-    let joined = sketch.node("inputs", &names, Op::Concat)?;
+    let joined = builder.node("inputs", &names, Op::Concat)?;
     Ok((ports, controls, joined))
 }
