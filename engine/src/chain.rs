@@ -14,6 +14,7 @@ use ondes_kernels::FlushToZero;
 
 use crate::dsp::cabinet::CabinetSlot;
 use crate::dsp::dc_blocker::DcBlocker;
+use crate::dsp::level::db_to_amplitude;
 use crate::dsp::noise_gate::NoiseGate;
 use crate::dsp::ramp::Ramp;
 use crate::dsp::tone::Tone;
@@ -109,7 +110,7 @@ impl Chain {
         self.gate.set(settings.gate_db);
         self.before.iter_mut().for_each(|tone| tone.set(before));
         for (gain, db) in self.gains.iter_mut().zip(settings.gains_db) {
-            gain.go(10.0_f32.powf(db / 20.0));
+            gain.go(db_to_amplitude(db));
         }
         self.dc_blocker.set(settings.block_dc);
         self.after.set(after);
@@ -269,10 +270,10 @@ mod tests {
     fn gains_go_where_they_are_set_without_a_click_and_back_to_the_bit() {
         let mut chain = Chain::new(RATE, 512);
         let sound = vec![0.1; 4_800];
-        let driven = |gain_db: f32| (5.0 * 0.1 * 10.0_f32.powf(gain_db / 20.0)).tanh();
+        let driven = |gain_db: f32| (5.0 * 0.1 * db_to_amplitude(gain_db)).tanh();
         chain.set(&ChainSettings { gains_db: [6.0, -12.0], ..ChainSettings::default() });
         let heard = through(&mut chain, &sound, 100);
-        let wanted = driven(6.0) * 10.0_f32.powf(-12.0 / 20.0);
+        let wanted = driven(6.0) * db_to_amplitude(-12.0);
         assert!((heard[0][4_799] - wanted).abs() < 1e-6 && heard[0] == heard[1], "{} for {wanted}", heard[0][4_799]);
         let step = |heard: &[f32]| heard.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
         assert!(step(&heard[0]) < 1e-3 && (heard[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&heard[0]));

@@ -135,7 +135,7 @@ impl LongTail {
         let partitions = self.partitioned.partitions();
         let share = |turn: usize| (turn - 1) * partitions / (self.span - 2);
         match self.turn {
-            0 => self.partitioned.take(&self.complete),
+            0 => self.partitioned.push_block(&self.complete),
             turn if turn == self.span - 1 => {
                 // The last sample of this long block has been heard: its successor may take its place.
                 self.partitioned.output_block(&mut self.sounding);
@@ -152,14 +152,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::random::Lcg;
 
     fn noise(length: usize, seed: u32) -> Vec<f32> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32
-        };
-        (0..length).map(|_| next()).collect()
+        let mut random = Lcg::new(seed);
+        (0..length).map(|_| random.next_signed() as f32).collect()
     }
 
     fn direct(input: &[f32], impulse: &[f32]) -> Vec<f64> {

@@ -14,6 +14,7 @@ pub mod convolution;
 pub mod dc_blocker;
 pub mod filtered_noise;
 pub(crate) mod fourier;
+pub mod level;
 pub mod loudness;
 pub mod noise;
 pub mod noise_gate;

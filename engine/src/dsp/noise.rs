@@ -2,17 +2,19 @@
 
 use ondes_kernels::Kernels;
 
+use crate::random::{GOLDEN_GAMMA, mix64};
+
 /// A seed of its own for each `(seed, stream)`.
 #[must_use]
 pub fn stream_seed(seed: u64, stream: u64) -> u64 {
-    mix64(seed ^ mix64(stream.wrapping_add(0x9e37_79b9_7f4a_7c15)))
+    mix64(seed ^ mix64(stream.wrapping_add(GOLDEN_GAMMA)))
 }
 
 /// Fills `out` with uniform noise in [−1, 1): samples `position ..` of the noise of that seed.
 pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32]) {
     // The low half of the counter walks through one 32-bit hash, whose key changes with the high half: no period in practice.
     while !out.is_empty() {
-        let key = seed.wrapping_add((position >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let key = seed.wrapping_add((position >> 32).wrapping_mul(GOLDEN_GAMMA));
         let first = position as u32;
         let left = (1 << 32) - u64::from(first);
         let length = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -38,13 +40,6 @@ pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f3
         }
         position = position.wrapping_add(piece.len() as u64);
     }
-}
-
-/// SplitMix64's finaliser (Steele et al., OOPSLA 2014).
-fn mix64(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 /// Below the threshold by less than this an open gate stays open, dB.
 const HYSTERESIS_DB: f32 = 6.0;
+use crate::dsp::level::db_to_amplitude;
 /// Time in which it opens, s: short enough for a pick, long enough not to click.
 const ATTACK_S: f64 = 0.001;
 /// Time that it stays open after the last loud sample, s: more than a period of the lowest string.
@@ -36,8 +37,7 @@ impl NoiseGate {
 
     /// Peaks above this, in dB of full scale, open it; without a threshold it is open.
     pub fn set(&mut self, threshold_db: Option<f32>) {
-        let linear = |db: f32| 10.0_f32.powf(db / 20.0);
-        self.thresholds = threshold_db.map(|db| [linear(db), linear(db - HYSTERESIS_DB)]);
+        self.thresholds = threshold_db.map(|db| [db_to_amplitude(db), db_to_amplitude(db - HYSTERESIS_DB)]);
     }
 
     /// Opens at once, as if new.
@@ -84,7 +84,7 @@ mod tests {
 
     /// A tenth of a second of a hum with that peak.
     fn hum(db: f32) -> Vec<f32> {
-        let peak = 10.0_f32.powf(db / 20.0);
+        let peak = db_to_amplitude(db);
         (0..4_800).map(|n| peak * (n as f32 * 0.0131).sin()).collect()
     }
 

@@ -1,5 +1,7 @@
 //! The shapes that performances are made of: all of them functions of time, none of them a recurrence.
 
+use crate::random::{GOLDEN_GAMMA, mix64};
+
 /// A value that follows its target exponentially.
 ///
 /// Between two changes it is a closed form of time, so it does not matter when or how often it is looked at.
@@ -71,10 +73,8 @@ fn lattice(seed: u64, x: f64) -> f64 {
 
 /// A number within −1 … 1 that `seed` and `index` choose (the finaliser of splitmix64).
 pub(super) fn random(seed: u64, index: u64) -> f64 {
-    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    let bits = mix64(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)));
+    (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Floating point to integers.
 
+use crate::random::SplitMix64;
+
 /// Rounds samples to integers of a number of bits, with triangular dither where asked for.
 ///
 /// The dither spans two quantisation steps and is the same at every run. A sample of 1 is clamped to the largest number, and
@@ -16,7 +18,7 @@ impl Quantizer {
     #[must_use]
     pub fn new(bits: u32, dithered: bool) -> Self {
         let scale = f64::from(bits as i32 - 1).exp2();
-        Self { scale, dither: dithered.then_some(Dither(0x0bde_5eed)) }
+        Self { scale, dither: dithered.then_some(Dither(SplitMix64::new(0x0bde_5eed))) }
     }
 
     /// The integer for a sample, -1 to 1.
@@ -30,17 +32,12 @@ impl Quantizer {
 /// Triangular noise of two quantisation steps, which makes the error of rounding independent of the sound up to its variance
 /// (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization and dither", JAES 40(5), 1992).
 #[derive(Debug, Clone)]
-struct Dither(u64);
+struct Dither(SplitMix64);
 
 impl Dither {
     /// In steps, -1 to 1.
     fn next(&mut self) -> f64 {
-        // SplitMix64, by S. Vigna.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
+        let z = self.0.next_u64();
         let unit = |bits: u64| bits as f64 / f64::from(u32::MAX);
         unit(z >> 32) - unit(z & u64::from(u32::MAX))
     }

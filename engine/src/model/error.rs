@@ -38,6 +38,9 @@ pub enum ModelError {
     /// A program cannot be run, or libtorch is not there.
     #[error(transparent)]
     Torch(#[from] crate::torch::TorchError),
+    /// The file is no RAVE export, or one that is not supported.
+    #[error(transparent)]
+    Rave(#[from] super::import::rave::RaveError),
     /// Something in the header makes no sense.
     #[error("{0}")]
     Header(String),

@@ -95,14 +95,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::random::Lcg;
 
     fn noise(length: usize) -> Vec<f32> {
-        let mut state = 1_u32;
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32
-        };
-        (0..length).map(|_| next()).collect()
+        let mut random = Lcg::new(1);
+        (0..length).map(|_| random.next_signed() as f32).collect()
     }
 
     fn convolve(impulse: &[f32], input: &[f32], splits: impl Iterator<Item = usize>) -> Vec<f32> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::random::SplitMix64;
 
 const FLAC: &[u8] = include_bytes!("sine.flac");
 const OGG: &[u8] = include_bytes!("sine.ogg");
@@ -158,11 +159,8 @@ fn hostile_files_are_survived() {
     let folder = TempDir::new().unwrap();
     let samples: Vec<f32> = (0..3_000).map(|n| (n % 100) as f32 / 128.0).collect();
     let wav = std::fs::read(wav(&folder, "a.wav", spec(3, 24), &samples)).unwrap();
-    let mut state = 1_u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut generator = SplitMix64::new(1);
+    let mut random = |below: usize| (generator.next_u64() >> 33) as usize % below;
     for contents in [FLAC, OGG, MP3, AIFF, &wav] {
         for _ in 0..150 {
             let mut contents = contents.to_vec();

@@ -73,6 +73,16 @@ impl GraphBuilder {
         Ok(name)
     }
 
+    /// Removes and returns the nodes added so far; weights stay.
+    pub fn take_nodes(&mut self) -> Vec<Node> {
+        std::mem::take(&mut self.nodes)
+    }
+
+    /// Returns all weights.
+    pub fn into_weights(self) -> Weights {
+        self.weights
+    }
+
     /// Adds a weight to a node, by its whole name.
     pub fn weight(&mut self, node: &str, parameter: &str, shape: &[usize], data: Vec<f32>) {
         self.weights.insert(format!("{node}.{parameter}"), Tensor::new(shape, data));

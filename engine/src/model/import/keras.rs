@@ -4,6 +4,7 @@ use super::card_text;
 use super::field::{Field, JsonMatrix};
 use super::control_inputs;
 use super::graph_builder::{Conv, ConvWeights, ModelInfo, INPUT, GraphBuilder, model};
+use crate::dsp::level::db_to_amplitude_f64;
 use crate::model::{Card, ModelError, Gear, Model, Op};
 
 /// Rate of a file that names none, Hz.
@@ -38,7 +39,7 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
 }
 
 fn decibels(gain_db: f64) -> Op {
-    Op::Affine { scale: 10.0_f64.powf(gain_db / 20.0) as f32, offset: 0.0 }
+    Op::Affine { scale: db_to_amplitude_f64(gain_db) as f32, offset: 0.0 }
 }
 
 fn card(metadata: Option<&Field<'_>>) -> Card {

@@ -11,6 +11,7 @@ mod keras;
 mod control_inputs;
 mod nam;
 mod proteus;
+pub mod rave;
 mod graph_builder;
 
 use serde_json::Value;

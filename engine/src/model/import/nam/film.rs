@@ -56,6 +56,6 @@ impl FilmWeights {
     /// Adds its nodes after `input`; the last one has that name.
     pub fn add(self, builder: &mut GraphBuilder, name: &str, input: &str, condition: &str) -> Result<String, ModelError> {
         let modulation = builder.conv(&format!("{name}_condition"), condition, self.conv)?;
-        builder.node(name, &[input, &modulation], if self.shift { Op::FilmWeights } else { Op::Multiply })
+        builder.node(name, &[input, &modulation], if self.shift { Op::Film } else { Op::Multiply })
     }
 }

@@ -1,15 +1,13 @@
-//! What each class of RAVE's blocks becomes (acids-ircam/RAVE, `rave/blocks.py`; Caillon & Esling, arXiv:2111.05011).
+//! Translation of each class of RAVE's blocks (acids-ircam/RAVE, `rave/blocks.py`; Caillon & Esling, arXiv:2111.05011).
 
-use anyhow::ensure;
-use ondes_engine::model::{Distribution, Op};
-
-use super::archive::Array;
+use super::archive::TensorData;
+use super::builder::{CodecBuilder, Signal};
 use super::module::Module;
-use super::sketch::{Signal, Sketch};
+use crate::model::{Distribution, ModelError, Op};
 
-impl Sketch {
-    /// A module with one input and one output.
-    pub fn module(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+impl CodecBuilder {
+    /// Adds a module with one input and one output.
+    pub fn module(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         self.visit(module)?;
         let path = module.path();
         match module.class() {
@@ -32,22 +30,22 @@ impl Sketch {
             "Generator" => self.generator(module, input),
             "LeakyReLU" => {
                 let slope = module.constant("negative_slope")? as f32;
-                self.alike(path, &[input], Op::LeakyRelu { slope })
+                self.same_shape(path, &[input], Op::LeakyRelu { slope })
             }
             "Snake" => {
                 let alpha = module.tensor("alpha")?;
-                ensure!(
-                    alpha.data.len() == input.channels,
-                    module.error(format_args!("its alpha has the shape {:?}", alpha.shape))
-                );
-                self.weight(path, "alpha", Array::new(&[input.channels], alpha.data))?;
-                self.alike(path, &[input], Op::Snake)
+                module.ensure(
+                    alpha.values.len() == input.channels,
+                    format_args!("its alpha has the shape {:?}", alpha.shape),
+                )?;
+                self.weight(path, "alpha", TensorData::new(&[input.channels], alpha.values))?;
+                self.same_shape(path, &[input], Op::Snake)
             }
             "AdaptiveInstanceNormalization" => {
-                // It passes everything on until it was told to learn.
+                // The identity until it has collected statistics.
                 for name in ["num_update_x", "num_update_y", "learn_x", "learn_y"] {
-                    let learnt = module.tensor(name)?.data.iter().any(|&value| value != 0.0);
-                    ensure!(!learnt, module.error("what it has learnt of sounds is not supported"));
+                    let used = module.tensor(name)?.values.iter().any(|&value| value != 0.0);
+                    module.ensure(!used, format_args!("its {name} is not 0: collected statistics are not supported"))?;
                 }
                 Ok(input.clone())
             }
@@ -56,8 +54,8 @@ impl Sketch {
         }
     }
 
-    /// Modules one after another.
-    fn sequence(&mut self, modules: &[Module<'_>], input: &Signal) -> anyhow::Result<Signal> {
+    /// Adds modules one after another.
+    fn sequence(&mut self, modules: &[Module<'_>], input: &Signal) -> Result<Signal, ModelError> {
         let mut signal = input.clone();
         let mut modules = modules.iter().peekable();
         while let Some(module) = modules.next() {
@@ -70,12 +68,12 @@ impl Sketch {
         Ok(signal)
     }
 
-    /// What several modules make of one input, brought to the same time.
-    fn branches(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Vec<Signal>> {
+    /// Adds several modules with one input; returns their outputs, delayed to a common latency.
+    fn branches(&mut self, module: &Module<'_>, input: &Signal) -> Result<Vec<Signal>, ModelError> {
         let branches = module.child("branches")?.children();
         if let Some(paddings) = module.maybe_child("paddings") {
             let paddings = paddings.children();
-            ensure!(paddings.len() == branches.len(), module.error("it has not one padding for each branch"));
+            module.ensure(paddings.len() == branches.len(), "it has not one padding for each branch")?;
             let aligned = branches.iter().zip(&paddings).map(|(branch, padding)| {
                 let delayed = self.delayed(padding.path(), input, padding.count("padding")?)?;
                 self.branch(branch, &delayed)
@@ -83,44 +81,43 @@ impl Sketch {
             return aligned.collect();
         }
         let signals: Vec<Signal> =
-            branches.iter().map(|branch| self.branch(branch, input)).collect::<anyhow::Result<_>>()?;
-        let latest = signals.iter().map(|signal| signal.late).max().unwrap_or(0);
+            branches.iter().map(|branch| self.branch(branch, input)).collect::<Result<_, _>>()?;
+        let latency = signals.iter().map(|signal| signal.latency).max().unwrap_or(0);
         let aligned = signals.iter().zip(&branches).map(|(signal, branch)| {
-            let samples = latest - signal.late;
-            let whole = samples.is_multiple_of(signal.ratio);
-            ensure!(
-                whole,
-                branch.error(format_args!("it is {samples} samples early, which is no number of its frames"))
-            );
+            let samples = latency - signal.latency;
+            branch.ensure(
+                samples.is_multiple_of(signal.ratio),
+                format_args!("it is {samples} samples early, which is no whole number of its frames"),
+            )?;
             self.delayed(&format!("{}.alignment", branch.path()), signal, samples / signal.ratio)
         });
         aligned.collect()
     }
 
-    fn branch(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+    fn branch(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         match module.class() {
             "NoiseGenerator" => self.noise(module, input),
             _ => self.module(module, input),
         }
     }
 
-    fn sum(&mut self, name: &str, signals: &[Signal], module: &Module<'_>) -> anyhow::Result<Signal> {
+    fn sum(&mut self, name: &str, signals: &[Signal], module: &Module<'_>) -> Result<Signal, ModelError> {
         let Some(first) = signals.first() else { return Err(module.error("it has no branches")) };
-        let alike = signals.iter().all(|signal| (signal.channels, signal.ratio) == (first.channels, first.ratio));
-        ensure!(alike, module.error("its branches differ in channels or rate"));
+        let equal = signals.iter().all(|signal| (signal.channels, signal.ratio) == (first.channels, first.ratio));
+        module.ensure(equal, "its branches differ in channels or rate")?;
         if signals.len() == 1 {
             return Ok(first.clone());
         }
-        self.alike(name, &signals.iter().collect::<Vec<_>>(), Op::Add)
+        self.same_shape(name, &signals.iter().collect::<Vec<_>>(), Op::Add)
     }
 
-    /// The decoder of RAVE v2 and v3: a waveform, its amplitude if it is modulated, noise if there is some.
-    fn generator_v2(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+    /// Adds the decoder of RAVE v2 and v3: a waveform, optionally amplitude-modulated, plus optional noise.
+    fn generator_v2(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let path = module.path();
         let mut signal = self.module(&module.child("net")?, input)?;
         let noise = match module.maybe_child("noise_module") {
-            // It has no time of its own.
-            Some(noise) => Some(Signal { late: signal.late, ..self.noise(&noise, &signal)? }),
+            // The export does not align the noise with the waveform.
+            Some(noise) => Some(Signal { latency: signal.latency, ..self.noise(&noise, &signal)? }),
             None => None,
         };
         if let Some(waveform) = module.maybe_child("waveform_module") {
@@ -128,78 +125,79 @@ impl Sketch {
         }
         if module.is_set("amplitude_modulation") {
             let half = signal.channels / 2;
-            ensure!(signal.channels.is_multiple_of(2), module.error("it has an odd number of channels to modulate"));
+            module
+                .ensure(signal.channels.is_multiple_of(2), "it modulates the amplitude of an odd number of channels")?;
             let amplitude = self.split(&format!("{path}.amplitude"), &signal, half, half)?;
-            let amplitude = self.alike(&format!("{path}.amplitude.sigmoid"), &[&amplitude], Op::Sigmoid)?;
+            let amplitude = self.same_shape(&format!("{path}.amplitude.sigmoid"), &[&amplitude], Op::Sigmoid)?;
             let waveform = self.split(&format!("{path}.waveform"), &signal, 0, half)?;
-            signal = self.alike(&format!("{path}.modulated"), &[&waveform, &amplitude], Op::Multiply)?;
+            signal = self.same_shape(&format!("{path}.modulated"), &[&waveform, &amplitude], Op::Multiply)?;
         }
         if let Some(noise) = noise {
             signal = self.sum(&format!("{path}.noisy"), &[signal, noise], module)?;
         }
-        self.alike(&format!("{path}.tanh"), &[&signal], Op::Tanh)
+        self.same_shape(&format!("{path}.tanh"), &[&signal], Op::Tanh)
     }
 
-    /// The decoder of RAVE v1 and BRAVE: a waveform times its loudness, and noise if there is some and it was trained.
-    fn generator(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+    /// Adds the decoder of RAVE v1 and BRAVE: a waveform times its loudness, plus noise if its branch exists and was trained.
+    fn generator(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let path = module.path();
         let stride = module.count("loud_stride")?;
-        ensure!(stride == 1, module.error(format_args!("a loud_stride of {stride} is not supported")));
+        module.ensure(stride == 1, format_args!("a loud_stride of {stride} is not supported"))?;
         let signal = self.module(&module.child("net")?, input)?;
         let branches = self.branches(&module.child("synth")?, &signal)?;
         let [waveform, loudness, noise @ ..] = &branches[..] else {
-            return Err(module.error("it has not a waveform and a loudness"));
+            return Err(module.error("it has no branches for waveform and loudness"));
         };
-        ensure!(
+        module.ensure(
             loudness.channels == 1 && loudness.ratio == waveform.ratio,
-            module.error("its loudness is not one channel at the rate of its waveform")
-        );
+            "its loudness is not one channel at the rate of its waveform",
+        )?;
         let loudness = self.modulating_sigmoid(&format!("{path}.loudness"), loudness, 0.0)?;
-        let waveform = self.alike(&format!("{path}.tanh"), &[waveform], Op::Tanh)?;
-        let modulated = self.alike(&format!("{path}.modulated"), &[&waveform, &loudness], Op::Multiply)?;
-        let warm = module.tensor("warmed_up")?.data.iter().any(|&value| value != 0.0);
+        let waveform = self.same_shape(&format!("{path}.tanh"), &[waveform], Op::Tanh)?;
+        let modulated = self.same_shape(&format!("{path}.modulated"), &[&waveform, &loudness], Op::Multiply)?;
+        let noise_is_trained = module.tensor("warmed_up")?.values.iter().any(|&value| value != 0.0);
         match noise {
-            [noise] if warm => self.sum(&format!("{path}.noisy"), &[modulated, noise.clone()], module),
+            [noise] if noise_is_trained => self.sum(&format!("{path}.noisy"), &[modulated, noise.clone()], module),
             [] | [_] => Ok(modulated),
-            _ => Err(module.error("it has more than a waveform, a loudness and noise")),
+            _ => Err(module.error("it has more branches than waveform, loudness and noise")),
         }
     }
 
-    /// Noise for each band, shaped by a network.
-    fn noise(&mut self, module: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+    /// Adds noise for each band, shaped by magnitudes from a network.
+    fn noise(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let known = matches!(module.class(), "NoiseGenerator" | "NoiseGeneratorV2");
-        ensure!(known, module.error("this kind of noise is not known"));
+        module.ensure(known, "this kind of noise generator is not known")?;
         let path = module.path();
         let channels = module.count("data_size")?;
-        let hop = match module.tensor("target_size")?.data[..] {
+        let hop = match module.tensor("target_size")?.values[..] {
             [hop] if hop >= 1.0 && hop.fract() == 0.0 => hop as usize,
-            _ => return Err(module.error("its target_size is no count")),
+            _ => return Err(module.error("its target_size is no positive integer")),
         };
         let shape = self.module(&module.child("net")?, input)?;
-        ensure!(
+        module.ensure(
             input.ratio.checked_mul(hop) == Some(shape.ratio),
-            module.error(format_args!("its network makes one frame of {} instead of {hop}", shape.ratio / input.ratio))
-        );
-        ensure!(
+            format_args!("its network makes one frame of {} instead of {hop}", shape.ratio / input.ratio),
+        )?;
+        module.ensure(
             channels > 0 && shape.channels.is_multiple_of(channels),
-            module.error(format_args!("it has {} magnitudes for {channels} bands", shape.channels))
-        );
+            format_args!("it has {} magnitudes for {channels} bands", shape.channels),
+        )?;
         let bands = shape.channels / channels;
-        ensure!(
+        module.ensure(
             bands >= 2 && bands <= hop / 2 + 1,
-            module.error(format_args!("{bands} noise bands in {hop} frames are not supported"))
-        );
-        // Its network is asked for 5 less than it says.
+            format_args!("{bands} noise bands in {hop} frames are not supported"),
+        )?;
+        // RAVE subtracts 5 before the sigmoid, so that an untrained network is nearly silent.
         let magnitudes = self.modulating_sigmoid(&format!("{path}.magnitudes"), &shape, -5.0)?;
         let number = self.noise_number();
         let source = Op::Noise { channels: channels * hop, distribution: Distribution::Uniform, number };
-        let white = self.widened(&format!("{path}.white"), &magnitudes, channels * hop, source)?;
+        let white = self.with_channels(&format!("{path}.white"), &magnitudes, channels * hop, source)?;
         self.node(path, &[&magnitudes, &white], Op::ShapedNoise { bands, hop })?;
-        Ok(Signal { name: path.to_owned(), channels, ratio: input.ratio, late: shape.late })
+        Ok(Signal { name: path.to_owned(), channels, ratio: input.ratio, latency: shape.latency })
     }
 
-    /// RAVE's `mod_sigmoid` of `x + offset`: `2 · sigmoid(x)^2.3 + 1e-7`.
-    fn modulating_sigmoid(&mut self, name: &str, input: &Signal, offset: f32) -> anyhow::Result<Signal> {
+    /// Adds RAVE's `mod_sigmoid` of `x + offset`: `2 · sigmoid(x)^2.3 + 1e-7`.
+    fn modulating_sigmoid(&mut self, name: &str, input: &Signal, offset: f32) -> Result<Signal, ModelError> {
         // sigmoid(x)^p = e^(−p · softplus(−x)).
         let mut signal = input.clone();
         let steps = [
@@ -210,7 +208,7 @@ impl Sketch {
             ("positive", Op::Affine { scale: 1.0, offset: 1e-7 }),
         ];
         for (step, op) in steps {
-            signal = self.alike(&format!("{name}.{step}"), &[&signal], op)?;
+            signal = self.same_shape(&format!("{name}.{step}"), &[&signal], op)?;
         }
         Ok(signal)
     }

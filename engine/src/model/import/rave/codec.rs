@@ -1,33 +1,33 @@
-//! The whole of a RAVE export: bands, encoder, latents, decoder, bands.
+//! Codec of a RAVE export: filter bank, encoder, latents, decoder, filter bank.
 
-use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
-use ondes_engine::model::{Card, Distribution, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
-
-use super::archive::Array;
+use super::archive::TensorData;
+use super::builder::{CodecBuilder, Signal};
 use super::module::{Module, TorchFile};
-use super::sketch::{Signal, Sketch};
+use crate::model::{
+    Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Node, Op, Port,
+};
 
-/// The rate of RAVE's configurations, for exports that do not say theirs, Hz.
-const USUAL_RATE: i64 = 44_100;
-/// Name of the node and of the port that latents are seen at.
+/// Sample rate of RAVE's configurations, assumed for exports that do not state theirs, Hz.
+const DEFAULT_RATE: i64 = 44_100;
+/// Name of the node and port of the latents.
 const LATENTS: &str = "latents";
 
-/// A model that was imported, and what was noticed.
-pub struct ImportedModel {
-    /// The codec, with the methods `encode`, `decode` and `forward`.
+/// Imported RAVE export.
+#[derive(Debug)]
+pub struct RaveImport {
+    /// Codec with the methods `encode`, `decode` and `forward`.
     pub model: Model,
-    /// What it is.
-    pub shape: Shape,
-    /// What it has that is left out, or was assumed.
+    /// Configuration recovered from the modules.
+    pub configuration: Configuration,
+    /// Parts that are left out and values that are assumed, one line each.
     pub notes: Vec<String>,
 }
 
-/// What was recovered of a model's configuration.
+/// Configuration of a RAVE model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Configuration {
     /// `RAVE v1`, `RAVE v2` or `RAVE v3`; BRAVE is a RAVE v1.
     pub architecture: &'static str,
     /// Bands of its filter bank; 1 for none.
@@ -36,17 +36,17 @@ pub struct Shape {
     pub ratios: Vec<usize>,
     /// Channels of the encoder's first layer.
     pub capacity: usize,
-    /// Latents that are seen, the most telling ones of all.
+    /// Latents of the model's port: the principal components with the highest variance.
     pub latents: usize,
-    /// All latents; those that are not seen are noise.
+    /// All latents; those beyond [`latents`](Self::latents) are filled with noise.
     pub all_latents: usize,
-    /// Filters look into the past only.
+    /// Filters are causal rather than centred.
     pub causal: bool,
-    /// It was exported to be streamed.
+    /// The export uses cached convolutions.
     pub streaming: bool,
 }
 
-impl std::fmt::Display for Shape {
+impl std::fmt::Display for Configuration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ratios: Vec<String> = self.ratios.iter().map(usize::to_string).collect();
         write!(
@@ -64,25 +64,22 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// Imports a RAVE export; `name` goes onto its card.
+/// Imports a RAVE export. The model is named `name`, or like the file if that is `None`.
 ///
 /// # Errors
-/// One line that names the file and what in it is not understood.
-pub fn import(path: &Path, name: &str) -> anyhow::Result<ImportedModel> {
-    read(path, name).with_context(|| path.display().to_string())
+/// Returns [`ModelFileError`] if the file cannot be read or holds anything that is not supported; the error names the module.
+pub fn import(path: &Path, name: Option<&str>) -> Result<RaveImport, ModelFileError> {
+    let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    read(path, name.map_or_else(stem, str::to_owned)).map_err(ModelFileError::at(path))
 }
 
-fn read(path: &Path, name: &str) -> anyhow::Result<ImportedModel> {
+fn read(path: &Path, name: String) -> Result<RaveImport, ModelError> {
     let file = TorchFile::open(path)?;
     let root = file.root();
     let mut notes = Vec::new();
-    check(&root, &mut notes)?;
-    let rate = root.maybe_int("sr").unwrap_or_else(|| {
-        notes.push(format!("it does not say its rate: {USUAL_RATE} Hz is assumed"));
-        USUAL_RATE
-    });
-    let rate = u32::try_from(rate).map_err(|_| root.error(format_args!("a rate of {rate} Hz")))?;
-    let bank = bank(&root)?;
+    check_supported(&root, &mut notes)?;
+    let sample_rate = sample_rate(&root, &mut notes)?;
+    let bank = filter_bank(&root)?;
     let encoder = root.child("encoder")?;
     let first = match &bank {
         Some(bank) => bank.child("forward_conv")?,
@@ -93,32 +90,28 @@ fn read(path: &Path, name: &str) -> anyhow::Result<ImportedModel> {
         Some((_, right)) => right == 0,
         None => first.count("cumulative_delay")? == 0,
     };
-    let mut sketch = Sketch::new(causal);
+    let mut builder = CodecBuilder::new(causal);
 
-    let input = Signal { name: "in".into(), channels: 1, ratio: 1, late: 0 };
-    let (latents, bands) = sketch.encode(&root, bank.as_ref(), &input)?;
-    let capacity = sketch.nodes.iter().find_map(|node| match node.op {
-        Op::Conv1d { outputs, .. } if node.name.starts_with("encoder.") => Some(outputs),
-        _ => None,
-    });
-    let ratios = sketch.strides.split_off(usize::from(bank.is_some()).min(sketch.strides.len()));
-    let down = std::mem::take(&mut sketch.nodes);
-    let all_latents = root.tensor("latent_mean")?.data.len();
-    let seen = Signal { late: 0, ..latents.clone() };
-    let output = sketch.decode(&root, bank.as_ref(), &seen, all_latents)?;
-    let up = std::mem::take(&mut sketch.nodes);
+    let input = Signal { name: "in".into(), channels: 1, ratio: 1, latency: 0 };
+    let (latents, bands) = builder.encode(&root, bank.as_ref(), &input)?;
+    let encode_nodes = builder.take_nodes();
+    let ratios = builder.strides.split_off(usize::from(bank.is_some()).min(builder.strides.len()));
+    let all_latents = root.tensor("latent_mean")?.values.len();
+    let latent_input = Signal { latency: 0, ..latents.clone() };
+    let output = builder.decode(&root, bank.as_ref(), &latent_input, all_latents)?;
+    let decode_nodes = builder.take_nodes();
 
-    let shape = Shape {
-        architecture: architecture(&encoder, &down)?,
+    let configuration = Configuration {
+        architecture: architecture(&encoder, &encode_nodes)?,
         bands,
         ratios,
-        capacity: capacity.unwrap_or(0),
+        capacity: capacity(&encode_nodes),
         latents: latents.channels,
         all_latents,
         causal,
         streaming,
     };
-    // A block of an even number of frames of the bank.
+    // FlipOddBands needs an even number of frames per block.
     let block = if latents.ratio.is_multiple_of(2 * bands) { latents.ratio } else { 2 * latents.ratio };
     let port = |signal: &Signal| Port { name: signal.name.clone(), channels: signal.channels, ratio: signal.ratio };
     let method = |name: &str, from: &Signal, to: &Signal, nodes: Vec<Node>| Method {
@@ -129,48 +122,65 @@ fn read(path: &Path, name: &str) -> anyhow::Result<ImportedModel> {
         outputs: vec![port(to)],
         nodes,
     };
-    let whole = down.iter().chain(&up).cloned().collect();
+    let forward_nodes = encode_nodes.iter().chain(&decode_nodes).cloned().collect();
     let methods = vec![
-        method("encode", &input, &latents, down),
-        method("decode", &seen, &output, up),
-        method("forward", &input, &output, whole),
+        method("encode", &input, &latents, encode_nodes),
+        method("decode", &latent_input, &output, decode_nodes),
+        method("forward", &input, &output, forward_nodes),
     ];
-    let card = Card { name: name.to_owned(), description: description(path, &shape)?, ..Card::default() };
-    let model = model(rate, methods, card, sketch.weights)?;
-    Ok(ImportedModel { model, shape, notes })
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Codec,
+        sample_rate,
+        methods,
+        controls: Vec::new(),
+        variants: Vec::new(),
+        performance: None,
+        card: Card { name, description: description(path, &configuration)?, ..Card::default() },
+    };
+    Ok(RaveImport { model: Model::new(header, builder.into_weights())?, configuration, notes })
 }
 
-/// Makes sure that nothing is in use that is not played here.
-fn check(root: &Module<'_>, notes: &mut Vec<String>) -> anyhow::Result<()> {
+/// Fails if the export uses a feature that is not supported; adds notes on those that can be left out.
+fn check_supported(root: &Module<'_>, notes: &mut Vec<String>) -> Result<(), ModelError> {
     for name in ["pqmf", "encoder", "decoder"] {
-        ensure!(root.maybe_child(name).is_some(), root.error(format_args!("it has no module {name:?}: it is no RAVE")));
+        let found = root.maybe_child(name).is_some();
+        root.ensure(found, format_args!("it is no RAVE export: it has no module {name:?}"))?;
     }
     for name in ["resampler", "spectrogram"] {
-        ensure!(root.maybe_child(name).is_none(), root.error(format_args!("a {name} is not supported")));
+        root.ensure(root.maybe_child(name).is_none(), format_args!("a {name} is not supported"))?;
     }
     for name in ["input_mode", "output_mode"] {
         let mode = root.maybe_text(name).unwrap_or("pqmf");
-        ensure!(mode == "pqmf", root.error(format_args!("an {name} of {mode:?} is not supported")));
+        root.ensure(mode == "pqmf", format_args!("an {name} of {mode:?} is not supported"))?;
     }
     let channels = root.maybe_int("n_channels").unwrap_or(1);
-    ensure!(channels == 1, root.error(format_args!("models of {channels} channels are not supported")));
+    root.ensure(channels == 1, format_args!("models of {channels} channels are not supported"))?;
     if root.is_set("stereo") || root.maybe_int("target_channels").unwrap_or(1) > 1 {
-        notes.push("one of its output channels is played: they differ by noise only".into());
+        notes.push("only one output channel is imported; the channels differ by noise only".into());
     }
     if root.is_set("_has_prior") {
-        notes.push("its prior is left out".into());
+        notes.push("the prior is not imported".into());
     }
     Ok(())
 }
 
-/// The filter bank, where it is one.
-fn bank<'a>(root: &Module<'a>) -> anyhow::Result<Option<Module<'a>>> {
+fn sample_rate(root: &Module<'_>, notes: &mut Vec<String>) -> Result<u32, ModelError> {
+    let rate = root.maybe_int("sr").unwrap_or_else(|| {
+        notes.push(format!("the export does not state its sample rate; {DEFAULT_RATE} Hz is assumed"));
+        DEFAULT_RATE
+    });
+    u32::try_from(rate).map_err(|_| root.error(format_args!("a sample rate of {rate} Hz")))
+}
+
+/// Returns the filter bank; `None` if it has only one band.
+fn filter_bank<'a>(root: &Module<'a>) -> Result<Option<Module<'a>>, ModelError> {
     let bank = root.child("pqmf")?;
-    ensure!(bank.class() == "CachedPQMF", bank.error("this kind of filter bank is not known"));
+    bank.ensure(bank.class() == "CachedPQMF", "this kind of filter bank is not known")?;
     Ok((bank.maybe_int("n_band") != Some(1)).then_some(bank))
 }
 
-fn architecture(encoder: &Module<'_>, nodes: &[Node]) -> anyhow::Result<&'static str> {
+fn architecture(encoder: &Module<'_>, nodes: &[Node]) -> Result<&'static str, ModelError> {
     let inner = encoder.child("encoder")?;
     Ok(match inner.class() {
         "Encoder" => "RAVE v1",
@@ -179,137 +189,126 @@ fn architecture(encoder: &Module<'_>, nodes: &[Node]) -> anyhow::Result<&'static
     })
 }
 
-impl Sketch {
-    /// From sound to latents. Gives them and the number of bands.
+/// Returns the channels of the encoder's first convolution.
+fn capacity(nodes: &[Node]) -> usize {
+    let outputs = |node: &Node| match node.op {
+        Op::Conv1d { outputs, .. } if node.name.starts_with("encoder.") => Some(outputs),
+        _ => None,
+    };
+    nodes.iter().find_map(outputs).unwrap_or(0)
+}
+
+fn description(path: &Path, configuration: &Configuration) -> Result<String, ModelError> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(std::fs::File::open(path)?)?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(format!("{configuration}; imported from {name}, BLAKE3 {}.", hasher.finalize().to_hex()))
+}
+
+impl CodecBuilder {
+    /// Adds the way from sound to latents; returns the latents and the number of bands.
     fn encode(
         &mut self,
         root: &Module<'_>,
         bank: Option<&Module<'_>>,
         input: &Signal,
-    ) -> anyhow::Result<(Signal, usize)> {
+    ) -> Result<(Signal, usize), ModelError> {
         let mut signal = input.clone();
         if let Some(bank) = bank {
             signal = self.convolution(&bank.child("forward_conv")?, &signal, None)?;
-            signal = self.alike("pqmf.forward", &[&signal], Op::Unmirror)?;
+            signal = self.same_shape("pqmf.forward", &[&signal], Op::Unmirror)?;
         }
         let bands = signal.channels;
         let encoder = root.child("encoder")?;
-        ensure!(encoder.class() == "VariationalEncoder", encoder.error("this kind of encoder is not supported"));
+        encoder.ensure(encoder.class() == "VariationalEncoder", "this kind of encoder is not supported")?;
         let signal = self.module(&encoder, &signal)?;
         let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
-        let all = mean.data.len();
-        ensure!(
+        let all = mean.values.len();
+        root.ensure(
             all > 0 && mean.shape == [all] && pca.shape == [all, all],
-            root.error(format_args!("latent_pca and latent_mean have the shapes {:?} and {:?}", pca.shape, mean.shape))
-        );
-        ensure!(
+            format_args!("latent_pca and latent_mean have the shapes {:?} and {:?}", pca.shape, mean.shape),
+        )?;
+        encoder.ensure(
             signal.channels == 2 * all,
-            encoder.error(format_args!("it makes {} values for {all} latents", signal.channels))
-        );
-        // Means and deviations of the latents, of which a sample is taken (Kingma & Welling, ICLR 2014).
+            format_args!("it makes {} values for {all} latents", signal.channels),
+        )?;
+        // The encoder outputs means and scales, from which latents are sampled (Kingma & Welling, ICLR 2014).
         let means = self.split("encoder.mean", &signal, 0, all)?;
         let scale = self.split("encoder.scale", &signal, all, all)?;
-        let scale = self.alike("encoder.scale.softplus", &[&scale], Op::Softplus)?;
-        let deviation = self.alike("encoder.deviation", &[&scale], Op::Affine { scale: 1.0, offset: 1e-4 })?;
-        let noise = self.normal("encoder.noise", &means, all)?;
-        let drawn = self.alike("encoder.drawn", &[&noise, &deviation], Op::Multiply)?;
-        let sample = self.alike("encoder.sample", &[&drawn, &means], Op::Add)?;
+        let scale = self.same_shape("encoder.scale.softplus", &[&scale], Op::Softplus)?;
+        let deviation = self.same_shape("encoder.deviation", &[&scale], Op::Affine { scale: 1.0, offset: 1e-4 })?;
+        let noise = self.normal_noise("encoder.noise", &means, all)?;
+        let scaled_noise = self.same_shape("encoder.drawn", &[&noise, &deviation], Op::Multiply)?;
+        let sample = self.same_shape("encoder.sample", &[&scaled_noise, &means], Op::Add)?;
 
-        let seen = root.tensor("encode_params")?.data.get(2).map_or(0, |&count| count as usize);
-        ensure!((1..=all).contains(&seen), root.error(format_args!("encode_params asks for {seen} of {all} latents")));
-        let weight = pca.data[..seen * all].to_vec();
-        let product = |row: &[f32]| row.iter().zip(&mean.data).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        let kept = root.tensor("encode_params")?.values.get(2).map_or(0, |&count| count as usize);
+        root.ensure((1..=all).contains(&kept), format_args!("encode_params asks for {kept} of {all} latents"))?;
+        let weight = pca.values[..kept * all].to_vec();
+        let product =
+            |row: &[f32]| row.iter().zip(&mean.values).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
         let bias = weight.chunks_exact(all).map(|row| -product(row) as f32).collect();
-        let turned = self.widened("latent_pca", &sample, seen, Op::Linear { outputs: seen })?;
-        self.weight("latent_pca", "weight", Array::new(&[seen, all], weight))?;
-        self.weight("latent_pca", "bias", Array::new(&[seen], bias))?;
-        let latents = self.alike(LATENTS, &[&turned], Op::Latency { samples: turned.late })?;
+        let components = self.with_channels("latent_pca", &sample, kept, Op::Linear { outputs: kept })?;
+        self.weight("latent_pca", "weight", TensorData::new(&[kept, all], weight))?;
+        self.weight("latent_pca", "bias", TensorData::new(&[kept], bias))?;
+        let latents = self.same_shape(LATENTS, &[&components], Op::Latency { samples: components.latency })?;
         Ok((latents, bands))
     }
 
-    /// From latents to sound.
+    /// Adds the way from latents to sound.
     fn decode(
         &mut self,
         root: &Module<'_>,
         bank: Option<&Module<'_>>,
         latents: &Signal,
         all: usize,
-    ) -> anyhow::Result<Signal> {
+    ) -> Result<Signal, ModelError> {
         let mut signal = latents.clone();
         if latents.channels < all {
-            let left = all - latents.channels;
-            let noise = self.normal("decoder.noise", latents, left)?;
+            let missing = all - latents.channels;
+            let noise = self.normal_noise("decoder.noise", latents, missing)?;
             self.node("decoder.all_latents", &[latents, &noise], Op::Concat)?;
             signal = Signal { name: "decoder.all_latents".into(), channels: all, ..signal };
         }
         let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
-        let turned = (0..all * all).map(|index| pca.data[index % all * all + index / all]).collect();
-        signal = self.widened("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
-        self.weight("latent_pca.back", "weight", Array::new(&[all, all], turned))?;
+        let transposed = (0..all * all).map(|index| pca.values[index % all * all + index / all]).collect();
+        signal = self.with_channels("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
+        self.weight("latent_pca.back", "weight", TensorData::new(&[all, all], transposed))?;
         self.weight("latent_pca.back", "bias", mean)?;
         signal = self.module(&root.child("decoder")?, &signal)?;
         if let Some(bank) = bank {
             signal = self.synthesis(bank, &signal)?;
         }
-        ensure!(
+        root.ensure(
             (signal.channels, signal.ratio) == (1, 1),
-            root.error(format_args!("it ends in {} channels, one frame for {} samples", signal.channels, signal.ratio))
-        );
-        self.alike("out", &[&signal], Op::Latency { samples: signal.late })
+            format_args!("it ends in {} channels, one frame for {} samples", signal.channels, signal.ratio),
+        )?;
+        self.same_shape("out", &[&signal], Op::Latency { samples: signal.latency })
     }
 
-    fn normal(&mut self, name: &str, input: &Signal, channels: usize) -> anyhow::Result<Signal> {
+    fn normal_noise(&mut self, name: &str, input: &Signal, channels: usize) -> Result<Signal, ModelError> {
         let number = self.noise_number();
-        self.widened(name, input, channels, Op::Noise { channels, distribution: Distribution::Normal, number })
+        self.with_channels(name, input, channels, Op::Noise { channels, distribution: Distribution::Normal, number })
     }
 
-    /// From bands to sound: the bank's filters make the samples of a frame, the last one first.
-    fn synthesis(&mut self, bank: &Module<'_>, input: &Signal) -> anyhow::Result<Signal> {
+    /// Adds the synthesis filter bank. Its filters output the samples of a frame in reverse order.
+    fn synthesis(&mut self, bank: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let factor = input.channels;
-        let upright = self.alike("pqmf.inverse", &[input], Op::Unmirror)?;
+        let flipped = self.same_shape("pqmf.inverse", &[input], Op::Unmirror)?;
         let filters = bank.child("inverse_conv")?;
-        let mut bands = self.convolution_with(&filters, &upright, |[weight, bias]| {
-            let row = weight.data.len() / bias.data.len();
-            let rows = weight.data.chunks_exact(row).rev().flatten();
-            weight.data = rows.map(|value| value * factor as f32).collect();
-            bias.data.reverse();
-            bias.data.iter_mut().for_each(|value| *value *= factor as f32);
+        let mut samples = self.convolution_with(&filters, &flipped, |weight, bias| {
+            let row = weight.values.len() / bias.values.len();
+            let rows = weight.values.chunks_exact(row).rev().flatten();
+            weight.values = rows.map(|value| value * factor as f32).collect();
+            bias.values.reverse();
+            bias.values.iter_mut().for_each(|value| *value *= factor as f32);
             Ok(())
         })?;
-        ensure!(
-            bands.channels == factor && bands.ratio.is_multiple_of(factor),
-            filters.error(format_args!("it makes {} samples of {factor} bands", bands.channels))
-        );
-        self.node("pqmf.samples", &[&bands], Op::Interleave { factor })?;
-        bands.ratio /= factor;
-        Ok(Signal { name: "pqmf.samples".into(), channels: 1, ..bands })
+        filters.ensure(
+            samples.channels == factor && samples.ratio.is_multiple_of(factor),
+            format_args!("it makes {} samples of {factor} bands", samples.channels),
+        )?;
+        self.node("pqmf.samples", &[&samples], Op::Interleave { factor })?;
+        samples.ratio /= factor;
+        Ok(Signal { name: "pqmf.samples".into(), channels: 1, ..samples })
     }
-}
-
-fn description(path: &Path, shape: &Shape) -> anyhow::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    let mut file = std::fs::File::open(path)?;
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            length => hasher.update(&buffer[..length]),
-        };
-    }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(format!("{shape}; imported from {name}, BLAKE3 {}.", hasher.finalize().to_hex()))
-}
-
-fn model(rate: u32, methods: Vec<Method>, card: Card, weights: Weights) -> anyhow::Result<Model> {
-    let header = Header {
-        format: FORMAT,
-        kind: Kind::Codec,
-        sample_rate: rate,
-        methods,
-        controls: Vec::new(),
-        variants: Vec::new(),
-        performance: None,
-        card,
-    };
-    Ok(Model::new(header, weights)?)
 }

@@ -1,13 +1,12 @@
-//! What the source of a TorchScript class declares as constant: lines such as `stride : Final[Tuple[int]] = (4,)`.
+//! Constants that the source of a TorchScript class declares, in lines such as `stride : Final[Tuple[int]] = (4,)`.
 
 use std::collections::HashMap;
 
-/// Constants by name: their numbers, with 1 and 0 for true and false. Those that are no numbers are left out.
-pub type Constants = HashMap<String, Vec<f64>>;
+/// Numbers by name, with 1 and 0 for true and false. Constants of other types are left out.
+pub(super) type Constants = HashMap<String, Vec<f64>>;
 
-/// The constants of a class in the source of its Python module.
-#[must_use]
-pub fn of_class(source: &str, class: &str) -> Constants {
+/// Returns the constants of a class in the source of its Python module.
+pub(super) fn of_class(source: &str, class: &str) -> Constants {
     let head = format!("class {class}(Module):");
     let body = source.lines().skip_while(|line| line.trim_end() != head).skip(1);
     let body = body.take_while(|line| line.starts_with(' ') && !line.trim_start().starts_with("def "));
@@ -32,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_those_of_the_class_are_read() {
+    fn constants_are_read_per_class() {
         let source = "class First(Module):\n  stride : Final[Tuple[int]] = (4,)\n  def forward(self) -> int:\n    x : Final[int] = 9\n\
                       class Second(Module):\n  weight : Tensor\n  slope : Final[float] = 0.20000000000000001\n  inplace : Final[bool] = False\n  \
                       mode : Final[str] = \"zeros\"\n  both : Final[Tuple[int, int]] = (1, -2)\n";

@@ -1,119 +1,107 @@
-//! A module of an archive with its place in it, so that whatever is wrong can be named.
+//! Module of an archive with its path, so that errors can name it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use anyhow::{Context, anyhow, bail};
-
-use super::archive::{Archive, Array};
+use super::archive::{Archive, TensorData};
 use super::constants::{self, Constants};
+use super::error::RaveError;
 use super::pickle::{self, Object, Value};
+use crate::model::ModelError;
 
-/// An archive whose tree of modules was read.
-pub struct TorchFile {
+/// Archive with its module tree.
+pub(super) struct TorchFile {
     archive: Archive,
     root: Rc<Object>,
-    /// By class.
+    /// Constants by class.
     constants: RefCell<HashMap<Rc<str>, Rc<Constants>>>,
 }
 
 impl TorchFile {
-    /// Opens a TorchScript archive.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is no such archive, or its pickle is not understood.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Opens a TorchScript archive and reads its module tree.
+    pub fn open(path: &Path) -> Result<Self, ModelError> {
         let archive = Archive::open(path)?;
-        let Value::Object(root) = pickle::read(&archive.pickle()?)? else { bail!("its pickle holds no module") };
+        let Value::Object(root) = pickle::read(&archive.pickle()?)? else {
+            return Err(RaveError::archive("its pickle holds no module"));
+        };
         Ok(Self { archive, root, constants: RefCell::default() })
     }
 
-    /// The module that holds all others.
-    #[must_use]
+    /// Returns the outermost module.
     pub fn root(&self) -> Module<'_> {
         Module { file: self, object: self.root.clone(), path: String::new() }
     }
 
-    fn constants(&self, class: &Rc<str>) -> anyhow::Result<Rc<Constants>> {
+    fn constants(&self, class: &Rc<str>) -> Result<Rc<Constants>, ModelError> {
         if let Some(known) = self.constants.borrow().get(class) {
             return Ok(known.clone());
         }
         let (module, name) = class.rsplit_once('.').unwrap_or(("", class));
         let source = self.archive.source(module)?.unwrap_or_default();
-        let found = Rc::new(constants::of_class(&source, name));
-        self.constants.borrow_mut().insert(class.clone(), found.clone());
-        Ok(found)
+        let constants = Rc::new(constants::of_class(&source, name));
+        self.constants.borrow_mut().insert(class.clone(), constants.clone());
+        Ok(constants)
     }
 }
 
-/// A module: what it is called by others, what it is, and what it has.
+/// Module of an archive: its path, class, attributes and child modules.
 #[derive(Clone)]
-pub struct Module<'a> {
+pub(super) struct Module<'a> {
     file: &'a TorchFile,
     object: Rc<Object>,
     path: String,
 }
 
 impl Module<'_> {
-    /// Its place among the others, such as `encoder.encoder.net.0`; empty for the one that holds all.
-    #[must_use]
+    /// Returns the path from the root, such as `encoder.encoder.net.0`; empty for the root.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The name of its class, without that of its Python module.
-    #[must_use]
+    /// Returns the name of the class without its Python module.
     pub fn class(&self) -> &str {
         self.object.class.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Something is wrong with it.
-    #[must_use]
-    pub fn error(&self, reason: impl std::fmt::Display) -> anyhow::Error {
-        let path = if self.path.is_empty() { "the whole" } else { &self.path };
-        anyhow!("{path} ({}): {reason}", self.class())
+    /// Builds an error about this module.
+    pub fn error(&self, reason: impl std::fmt::Display) -> ModelError {
+        let path = if self.path.is_empty() { "the root" } else { &self.path }.to_owned();
+        RaveError::Module { path, class: self.class().to_owned(), reason: reason.to_string() }.into()
+    }
+
+    /// Returns an error about this module unless a condition holds.
+    pub fn ensure(&self, condition: bool, reason: impl std::fmt::Display) -> Result<(), ModelError> {
+        if condition { Ok(()) } else { Err(self.error(reason)) }
     }
 
     fn find(&self, name: &str) -> Option<&Value> {
         self.object.attributes.iter().find(|(other, _)| &**other == name).map(|(_, value)| value)
     }
 
-    fn missing(&self, what: &str, name: &str) -> anyhow::Error {
-        self.error(format_args!("it has no {what} {name:?}"))
+    fn missing(&self, kind: &str, name: &str) -> ModelError {
+        self.error(format_args!("it has no {kind} {name:?}"))
     }
 
-    fn within(&self, name: &str, object: &Rc<Object>) -> Self {
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Self { file: self.file, object: object.clone(), path }
-    }
-
-    /// The module in it of that name; nothing where there is none.
-    #[must_use]
+    /// Returns a child module, or `None` if there is none of that name.
     pub fn maybe_child(&self, name: &str) -> Option<Self> {
-        match self.find(name) {
-            Some(Value::Object(object)) => Some(self.within(name, object)),
-            _ => None,
-        }
+        let Some(Value::Object(object)) = self.find(name) else { return None };
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Some(Self { file: self.file, object: object.clone(), path })
     }
 
-    /// The module in it of that name.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn child(&self, name: &str) -> anyhow::Result<Self> {
+    /// Returns a child module.
+    pub fn child(&self, name: &str) -> Result<Self, ModelError> {
         self.maybe_child(name).ok_or_else(|| self.missing("module", name))
     }
 
-    /// The modules in it whose names are numbers: those of a list or of a sequence, in order.
-    #[must_use]
+    /// Returns the child modules named `0`, `1`, …: the items of a list or sequence.
     pub fn children(&self) -> Vec<Self> {
         (0..).map_while(|index: usize| self.maybe_child(&index.to_string())).collect()
     }
 
-    /// A whole number of its attributes; nothing where there is none of that name.
-    #[must_use]
+    /// Returns an integer attribute.
     pub fn maybe_int(&self, name: &str) -> Option<i64> {
         match self.find(name) {
             Some(Value::Int(value)) => Some(*value),
@@ -121,23 +109,18 @@ impl Module<'_> {
         }
     }
 
-    /// A count of its attributes.
-    ///
-    /// # Errors
-    /// When there is none, or less than 0.
-    pub fn count(&self, name: &str) -> anyhow::Result<usize> {
+    /// Returns an integer attribute; an error if it is missing or negative.
+    pub fn count(&self, name: &str) -> Result<usize, ModelError> {
         let value = self.maybe_int(name).ok_or_else(|| self.missing("whole number", name))?;
         usize::try_from(value).map_err(|_| self.error(format_args!("its {name} is {value}")))
     }
 
-    /// Whether it has that attribute and it is true.
-    #[must_use]
+    /// Tells whether a Boolean attribute exists and is true.
     pub fn is_set(&self, name: &str) -> bool {
         matches!(self.find(name), Some(Value::Bool(true)))
     }
 
-    /// A text of its attributes; nothing where there is none of that name.
-    #[must_use]
+    /// Returns a text attribute.
     pub fn maybe_text(&self, name: &str) -> Option<&str> {
         match self.find(name) {
             Some(Value::Text(text)) => Some(text),
@@ -145,56 +128,35 @@ impl Module<'_> {
         }
     }
 
-    /// A pair of counts of its attributes; nothing where there is none of that name.
-    #[must_use]
+    /// Returns an attribute that is a pair of counts.
     pub fn maybe_pair(&self, name: &str) -> Option<(usize, usize)> {
         let Some(Value::List(values)) = self.find(name) else { return None };
         let [Value::Int(first), Value::Int(second)] = values[..] else { return None };
         Some((usize::try_from(first).ok()?, usize::try_from(second).ok()?))
     }
 
-    /// A tensor of its own; nothing where there is none of that name.
-    ///
-    /// # Errors
-    /// When it is there and cannot be read.
-    pub fn maybe_tensor(&self, name: &str) -> anyhow::Result<Option<Array>> {
-        let Some(Value::Tensor(place)) = self.find(name) else { return Ok(None) };
-        let tensor = self.file.archive.tensor(place);
-        tensor.with_context(|| self.error(format_args!("its {name}"))).map(Some)
+    /// Returns a tensor attribute; an error if it exists but cannot be read.
+    pub fn maybe_tensor(&self, name: &str) -> Result<Option<TensorData>, ModelError> {
+        let Some(Value::Tensor(location)) = self.find(name) else { return Ok(None) };
+        let tensor = self.file.archive.tensor(location);
+        tensor.map(Some).map_err(|error| self.error(format_args!("its {name}: {error}")))
     }
 
-    /// A tensor of its own.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
-    pub fn tensor(&self, name: &str) -> anyhow::Result<Array> {
+    /// Returns a tensor attribute.
+    pub fn tensor(&self, name: &str) -> Result<TensorData, ModelError> {
         self.maybe_tensor(name)?.ok_or_else(|| self.missing("tensor", name))
     }
 
-    /// The numbers of a constant that its class declares; nothing where there is none of that name.
-    ///
-    /// # Errors
-    /// When the source cannot be read.
-    pub fn maybe_constant(&self, name: &str) -> anyhow::Result<Option<Vec<f64>>> {
-        Ok(self.file.constants(&self.object.class)?.get(name).cloned())
-    }
-
-    /// A constant that its class declares.
-    ///
-    /// # Errors
-    /// When there is none, or it is not one number.
-    pub fn constant(&self, name: &str) -> anyhow::Result<f64> {
-        match self.maybe_constant(name)?.as_deref() {
+    /// Returns a number that the class declares as a constant.
+    pub fn constant(&self, name: &str) -> Result<f64, ModelError> {
+        match self.file.constants(&self.object.class)?.get(name).map(Vec::as_slice) {
             Some(&[number]) => Ok(number),
             _ => Err(self.missing("constant number", name)),
         }
     }
 
-    /// A count that its class declares, up to a million.
-    ///
-    /// # Errors
-    /// When there is none, or it is none.
-    pub fn constant_count(&self, name: &str) -> anyhow::Result<usize> {
+    /// Returns a constant that is an integer from 0 to a million.
+    pub fn constant_count(&self, name: &str) -> Result<usize, ModelError> {
         let number = self.constant(name)?;
         if number.fract() == 0.0 && (0.0..=1e6).contains(&number) {
             return Ok(number as usize);

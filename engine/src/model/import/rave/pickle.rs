@@ -1,321 +1,326 @@
-//! The part of Python's pickle format that TorchScript archives use, read as data: nothing is imported, called or built but lists,
-//! texts, numbers, tensors and modules with their attributes.
+//! Reader of the part of Python's pickle format that TorchScript archives use. Pickles are read as data: nothing is imported or
+//! called; only lists, dictionaries, texts, numbers, tensors and modules with their attributes are built.
 
 use std::rc::Rc;
 
-use anyhow::{Context, bail, ensure};
+use super::error::RaveError;
+use crate::model::ModelError;
 
 /// Deepest nesting of values.
 const DEPTH: u16 = 256;
-/// Most values that may be remembered, far above what the largest networks need.
+/// Most values in the memo, far above the need of the largest networks.
 const MEMO: usize = 1 << 20;
 
-/// A value of a pickle.
+/// Value of a pickle.
 #[derive(Clone, Debug)]
-pub enum Value {
-    /// `None`.
+pub(super) enum Value {
     None,
-    /// `True` or `False`.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// A number.
-    Float(f64),
-    /// A text.
+    /// A floating-point number; no attribute that is read is one.
+    Float,
     Text(Rc<str>),
-    /// A list or a tuple.
+    /// List or tuple.
     List(Rc<Vec<Value>>),
-    /// A dictionary.
     Dict(Rc<Vec<(Value, Value)>>),
-    /// The name of a class or of a function.
+    /// Name of a class or function.
     Global(Rc<str>),
-    /// What a tensor's values lie in.
     Storage(Rc<Storage>),
-    /// A tensor.
-    Tensor(Rc<TensorPlace>),
-    /// A module.
+    Tensor(Rc<TensorLocation>),
     Object(Rc<Object>),
-    /// Something that is made by calling the function of that name: it is not, so its value is not known.
-    Unknown(Rc<str>),
+    /// Result of a function that is not known, and was not called.
+    Unknown,
 }
 
-/// A record of an archive that holds values.
+/// Record of an archive that holds tensor values.
 #[derive(Clone, Debug)]
-pub struct Storage {
-    /// Its kind, such as `torch.FloatStorage`.
+pub(super) struct Storage {
+    /// Type, such as `torch.FloatStorage`.
     pub kind: Rc<str>,
     /// Name of the record.
     pub key: Rc<str>,
 }
 
-/// Where a tensor's values lie.
+/// Location of a tensor's values in the archive.
 #[derive(Clone, Debug)]
-pub struct TensorPlace {
-    /// The record.
+pub(super) struct TensorLocation {
     pub storage: Rc<Storage>,
-    /// Its first value.
+    /// Index of the first value.
     pub offset: usize,
-    /// Extents, outermost first.
+    /// Extent of each dimension, outermost first.
     pub shape: Vec<usize>,
-    /// Values from one to the next, for each dimension.
+    /// Distance between neighbours along each dimension, in values.
     pub stride: Vec<usize>,
 }
 
-/// A module: its class and its attributes in their order.
+/// Module: its class and attributes.
 #[derive(Clone, Debug)]
-pub struct Object {
+pub(super) struct Object {
     /// Qualified name, such as `__torch__.rave.pqmf.CachedPQMF`.
     pub class: Rc<str>,
-    /// Names and values.
+    /// Names and values, in the order of the pickle.
     pub attributes: Vec<(Rc<str>, Value)>,
 }
 
-/// A value and how deeply it is nested.
-type Deep = (Value, u16);
+/// Value and its nesting depth.
+type Nested = (Value, u16);
 
 /// Reads a pickle.
 ///
 /// # Errors
-/// What is not understood, and at which byte.
-pub fn read(bytes: &[u8]) -> anyhow::Result<Value> {
-    let mut reader = Reader { bytes, at: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new() };
+/// Returns [`RaveError::Pickle`] with the offset of the first instruction that cannot be executed.
+pub(super) fn read(bytes: &[u8]) -> Result<Value, ModelError> {
+    let mut reader = Reader { bytes, position: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new() };
     loop {
-        let at = reader.at;
-        if let Some(value) = reader.step().with_context(|| format!("the pickle at byte {at}"))? {
-            return Ok(value);
+        let offset = reader.position;
+        match reader.step() {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => {}
+            Err(reason) => return Err(RaveError::Pickle { offset, reason }.into()),
         }
     }
 }
 
+/// Description of a failed instruction; [`read`] adds the offset.
+type Reason = String;
+
 struct Reader<'a> {
     bytes: &'a [u8],
-    at: usize,
-    stack: Vec<Deep>,
-    /// Where the lists begin that are being gathered.
+    position: usize,
+    stack: Vec<Nested>,
+    /// Stack heights at which open lists begin.
     marks: Vec<usize>,
-    memo: Vec<Option<Deep>>,
+    memo: Vec<Option<Nested>>,
 }
 
 impl<'a> Reader<'a> {
-    /// Follows one instruction; gives the whole at the last one.
-    fn step(&mut self) -> anyhow::Result<Option<Value>> {
-        match self.take(1)?[0] {
-            0x80 => ensure!(self.take(1)?[0] <= 3, "a protocol newer than 3"),
+    /// Executes one instruction; returns the final value at the last one.
+    fn step(&mut self) -> Result<Option<Value>, Reason> {
+        let opcode = self.take(1)?[0];
+        match opcode {
+            0x80 if self.take(1)?[0] > 3 => return Err("protocols above 3 are not supported".into()),
+            0x80 => {}
             b'.' => return Ok(Some(self.pop()?.0)),
             b'(' => self.marks.push(self.stack.len()),
-            b'N' => self.push(Value::None)?,
-            0x88 => self.push(Value::Bool(true))?,
-            0x89 => self.push(Value::Bool(false))?,
-            b'K' => {
-                let value = self.take(1)?[0].into();
-                self.push(Value::Int(value))?;
+            b'K' | b'M' | b'J' | 0x8a | b'G' | b'X' | b'c' | b'N' | 0x88 | 0x89 => {
+                let value = self.scalar(opcode)?;
+                self.push(value, 0)?;
             }
-            b'M' => {
-                let value = u16::from_le_bytes(self.array()?).into();
-                self.push(Value::Int(value))?;
-            }
-            b'J' => {
-                let value = i32::from_le_bytes(self.array()?).into();
-                self.push(Value::Int(value))?;
-            }
-            0x8a => {
-                let value = self.long()?;
-                self.push(Value::Int(value))?;
-            }
-            b'G' => {
-                let value = f64::from_be_bytes(self.array()?);
-                self.push(Value::Float(value))?;
-            }
-            b'X' => {
-                let length = u32::from_le_bytes(self.array()?) as usize;
-                let text = std::str::from_utf8(self.take(length)?).context("a text that is no UTF-8")?;
-                self.push(Value::Text(text.into()))?;
-            }
-            b'c' => {
-                let name = format!("{}.{}", self.line()?, self.line()?);
-                self.push(Value::Global(name.into()))?;
-            }
-            b')' | b']' => self.push(Value::List(Rc::default()))?,
-            b'}' => self.push(Value::Dict(Rc::default()))?,
-            b't' => {
-                let items = self.gather()?;
-                self.push_list(items)?;
-            }
-            count @ 0x85..=0x87 => {
-                let first = self.stack.len().checked_sub(usize::from(count) - 0x84).context("an empty stack")?;
-                let items = self.stack.split_off(first);
-                self.push_list(items)?;
-            }
-            b'a' => {
-                let item = self.pop()?;
-                self.extend_list(vec![item])?;
-            }
-            b'e' => {
-                let items = self.gather()?;
-                self.extend_list(items)?;
-            }
-            b's' => {
-                let value = self.pop()?;
-                let key = self.pop()?;
-                self.extend_dict(vec![key, value])?;
-            }
-            b'u' => {
-                let items = self.gather()?;
-                self.extend_dict(items)?;
-            }
-            b'q' => {
-                let key = self.take(1)?[0].into();
-                self.remember(key)?;
-            }
-            b'r' => {
-                let key = u32::from_le_bytes(self.array()?) as usize;
-                self.remember(key)?;
-            }
-            b'h' => {
-                let key = self.take(1)?[0].into();
-                self.recall(key)?;
-            }
-            b'j' => {
-                let key = u32::from_le_bytes(self.array()?) as usize;
-                self.recall(key)?;
+            b')' | b']' => self.push(Value::List(Rc::default()), 0)?,
+            b'}' => self.push(Value::Dict(Rc::default()), 0)?,
+            b't' | 0x85..=0x87 | b'a' | b'e' | b's' | b'u' => self.container(opcode)?,
+            b'q' | b'r' | b'h' | b'j' => {
+                let key = match opcode {
+                    b'q' | b'h' => self.take(1)?[0].into(),
+                    _ => u32::from_le_bytes(self.array()?) as usize,
+                };
+                if matches!(opcode, b'q' | b'r') { self.store(key)? } else { self.load(key)? }
             }
             b'Q' => {
                 let (id, _) = self.pop()?;
-                self.push(storage(&id)?)?;
+                self.push(storage(&id)?, 0)?;
             }
             b'R' => {
                 let (arguments, depth) = self.pop()?;
                 let (function, _) = self.pop()?;
-                self.push_at(call(&function, &arguments)?, depth + 1)?;
+                self.push(call(&function, &arguments)?, depth + 1)?;
             }
             0x81 => {
                 self.pop()?;
-                let Value::Global(class) = self.pop()?.0 else { bail!("an object of no class") };
-                self.push(Value::Object(Rc::new(Object { class, attributes: Vec::new() })))?;
+                let Value::Global(class) = self.pop()?.0 else { return Err("an object without a class".into()) };
+                self.push(Value::Object(Rc::new(Object { class, attributes: Vec::new() })), 0)?;
             }
             b'b' => self.build()?,
-            other => bail!("the instruction {other:#04x} is not known"),
+            other => return Err(format!("unknown instruction {other:#04x}")),
         }
         Ok(None)
     }
 
-    fn take(&mut self, length: usize) -> anyhow::Result<&'a [u8]> {
-        let end = self.at.checked_add(length).filter(|&end| end <= self.bytes.len()).context("it ends too early")?;
-        let taken = &self.bytes[self.at..end];
-        self.at = end;
-        Ok(taken)
+    /// Reads the operand of an instruction that pushes one value.
+    fn scalar(&mut self, opcode: u8) -> Result<Value, Reason> {
+        Ok(match opcode {
+            b'N' => Value::None,
+            0x88 => Value::Bool(true),
+            0x89 => Value::Bool(false),
+            b'K' => Value::Int(self.take(1)?[0].into()),
+            b'M' => Value::Int(u16::from_le_bytes(self.array()?).into()),
+            b'J' => Value::Int(i32::from_le_bytes(self.array()?).into()),
+            0x8a => Value::Int(self.long()?),
+            b'G' => {
+                self.take(size_of::<f64>())?;
+                Value::Float
+            }
+            b'X' => {
+                let length = u32::from_le_bytes(self.array()?) as usize;
+                Value::Text(utf8(self.take(length)?)?.into())
+            }
+            _ => Value::Global(format!("{}.{}", self.line()?, self.line()?).into()),
+        })
     }
 
-    fn array<const N: usize>(&mut self) -> anyhow::Result<[u8; N]> {
-        Ok(self.take(N)?.try_into()?)
+    /// Executes an instruction that makes or extends a list or dictionary.
+    fn container(&mut self, opcode: u8) -> Result<(), Reason> {
+        match opcode {
+            b't' => {
+                let items = self.pop_to_mark()?;
+                self.push_list(items)
+            }
+            0x85..=0x87 => {
+                let first = self.stack.len().checked_sub(usize::from(opcode) - 0x84).ok_or(EMPTY_STACK)?;
+                let items = self.stack.split_off(first);
+                self.push_list(items)
+            }
+            b'a' => {
+                let item = self.pop()?;
+                self.extend_list(&[item])
+            }
+            b'e' => {
+                let items = self.pop_to_mark()?;
+                self.extend_list(&items)
+            }
+            b's' => {
+                let value = self.pop()?;
+                let key = self.pop()?;
+                self.extend_dict(&[key, value])
+            }
+            _ => {
+                let items = self.pop_to_mark()?;
+                self.extend_dict(&items)
+            }
+        }
     }
 
-    fn line(&mut self) -> anyhow::Result<&'a str> {
-        let rest = &self.bytes[self.at..];
-        let length = rest.iter().position(|&byte| byte == b'\n').context("it ends too early")?;
-        self.at += length + 1;
-        std::str::from_utf8(&rest[..length]).context("a name that is no UTF-8")
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Reason> {
+        let end = self.position.checked_add(length).filter(|&end| end <= self.bytes.len()).ok_or(TRUNCATED)?;
+        let bytes = &self.bytes[self.position..end];
+        self.position = end;
+        Ok(bytes)
     }
 
-    /// A whole number of up to eight bytes.
-    fn long(&mut self) -> anyhow::Result<i64> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Reason> {
+        Ok(*self.take(N)?.first_chunk().expect("take returns N bytes"))
+    }
+
+    fn line(&mut self) -> Result<&'a str, Reason> {
+        let rest = &self.bytes[self.position..];
+        let length = rest.iter().position(|&byte| byte == b'\n').ok_or(TRUNCATED)?;
+        self.position += length + 1;
+        utf8(&rest[..length])
+    }
+
+    /// Reads a little-endian integer of up to eight bytes.
+    fn long(&mut self) -> Result<i64, Reason> {
         let length = self.take(1)?[0].into();
-        ensure!(length <= 8, "a whole number of {length} bytes");
+        if length > 8 {
+            return Err(format!("an integer of {length} bytes is not supported"));
+        }
         let bytes = self.take(length)?;
         let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
-        let mut whole = [if negative { 0xff } else { 0 }; 8];
-        whole[..length].copy_from_slice(bytes);
-        Ok(i64::from_le_bytes(whole))
+        let mut extended = [if negative { 0xff } else { 0 }; 8];
+        extended[..length].copy_from_slice(bytes);
+        Ok(i64::from_le_bytes(extended))
     }
 
-    fn push(&mut self, value: Value) -> anyhow::Result<()> {
-        self.push_at(value, 0)
-    }
-
-    fn push_at(&mut self, value: Value, depth: u16) -> anyhow::Result<()> {
-        ensure!(depth <= DEPTH, "values are nested more than {DEPTH} deep");
+    fn push(&mut self, value: Value, depth: u16) -> Result<(), Reason> {
+        if depth > DEPTH {
+            return Err(format!("values are nested more than {DEPTH} levels deep"));
+        }
         self.stack.push((value, depth));
         Ok(())
     }
 
-    fn pop(&mut self) -> anyhow::Result<Deep> {
-        self.stack.pop().context("an empty stack")
+    fn pop(&mut self) -> Result<Nested, Reason> {
+        Ok(self.stack.pop().ok_or(EMPTY_STACK)?)
     }
 
-    /// All values since the last mark.
-    fn gather(&mut self) -> anyhow::Result<Vec<Deep>> {
-        let mark = self.marks.pop().filter(|&mark| mark <= self.stack.len()).context("a list that never began")?;
+    /// Removes all values above the last mark.
+    fn pop_to_mark(&mut self) -> Result<Vec<Nested>, Reason> {
+        let mark = self.marks.pop().filter(|&mark| mark <= self.stack.len()).ok_or("a list without a beginning")?;
         Ok(self.stack.split_off(mark))
     }
 
-    fn push_list(&mut self, items: Vec<Deep>) -> anyhow::Result<()> {
+    fn push_list(&mut self, items: Vec<Nested>) -> Result<(), Reason> {
         let depth = deepest(&items) + 1;
         let items = items.into_iter().map(|(value, _)| value).collect();
-        self.push_at(Value::List(Rc::new(items)), depth)
+        self.push(Value::List(Rc::new(items)), depth)
     }
 
-    fn extend_list(&mut self, items: Vec<Deep>) -> anyhow::Result<()> {
-        let (Value::List(mut list), depth) = self.pop()? else { bail!("items of no list") };
-        let depth = depth.max(deepest(&items) + 1);
-        Rc::make_mut(&mut list).extend(items.into_iter().map(|(value, _)| value));
-        self.push_at(Value::List(list), depth)
+    fn extend_list(&mut self, items: &[Nested]) -> Result<(), Reason> {
+        let (Value::List(mut list), depth) = self.pop()? else { return Err("items without a list".into()) };
+        let depth = depth.max(deepest(items) + 1);
+        Rc::make_mut(&mut list).extend(items.iter().map(|(value, _)| value.clone()));
+        self.push(Value::List(list), depth)
     }
 
-    fn extend_dict(&mut self, items: Vec<Deep>) -> anyhow::Result<()> {
-        let (Value::Dict(mut dict), depth) = self.pop()? else { bail!("items of no dictionary") };
-        ensure!(items.len().is_multiple_of(2), "a key without a value");
-        let depth = depth.max(deepest(&items) + 1);
+    fn extend_dict(&mut self, items: &[Nested]) -> Result<(), Reason> {
+        let (Value::Dict(mut dict), depth) = self.pop()? else { return Err("items without a dictionary".into()) };
+        if !items.len().is_multiple_of(2) {
+            return Err("a key without a value".into());
+        }
+        let depth = depth.max(deepest(items) + 1);
         let pairs = items.chunks_exact(2).map(|pair| (pair[0].0.clone(), pair[1].0.clone()));
         Rc::make_mut(&mut dict).extend(pairs);
-        self.push_at(Value::Dict(dict), depth)
+        self.push(Value::Dict(dict), depth)
     }
 
-    fn remember(&mut self, key: usize) -> anyhow::Result<()> {
-        ensure!(key < MEMO, "more than {MEMO} values are remembered");
+    fn store(&mut self, key: usize) -> Result<(), Reason> {
+        if key >= MEMO {
+            return Err(format!("the memo holds more than {MEMO} values"));
+        }
         if self.memo.len() <= key {
             self.memo.resize(key + 1, None);
         }
-        self.memo[key] = Some(self.stack.last().context("an empty stack")?.clone());
+        self.memo[key] = Some(self.stack.last().ok_or(EMPTY_STACK)?.clone());
         Ok(())
     }
 
-    fn recall(&mut self, key: usize) -> anyhow::Result<()> {
-        let value = self.memo.get(key).cloned().flatten().context("a value that was not remembered")?;
+    fn load(&mut self, key: usize) -> Result<(), Reason> {
+        let value = self.memo.get(key).cloned().flatten().ok_or("a value that is not in the memo")?;
         self.stack.push(value);
         Ok(())
     }
 
-    /// Gives an object its attributes.
-    fn build(&mut self) -> anyhow::Result<()> {
+    /// Sets an object's attributes.
+    fn build(&mut self) -> Result<(), Reason> {
         let (state, depth) = self.pop()?;
-        let (Value::Object(object), _) = self.pop()? else { bail!("attributes of no object") };
-        let Value::Dict(pairs) = state else { bail!("an object whose attributes are no dictionary") };
+        let (Value::Object(object), _) = self.pop()? else { return Err("attributes without an object".into()) };
+        let Value::Dict(pairs) = state else { return Err("an object's attributes are no dictionary".into()) };
         let attributes = pairs.iter().map(|(key, value)| match key {
             Value::Text(name) => Ok((name.clone(), value.clone())),
-            _ => bail!("an attribute whose name is no text"),
+            _ => Err("an attribute's name is no text"),
         });
-        let attributes = attributes.collect::<anyhow::Result<_>>()?;
-        self.push_at(Value::Object(Rc::new(Object { class: object.class.clone(), attributes })), depth + 1)
+        let attributes = attributes.collect::<Result<_, _>>()?;
+        self.push(Value::Object(Rc::new(Object { class: object.class.clone(), attributes })), depth + 1)
     }
 }
 
-fn deepest(items: &[Deep]) -> u16 {
+const EMPTY_STACK: &str = "the stack is empty";
+const TRUNCATED: &str = "it ends too early";
+
+fn utf8(bytes: &[u8]) -> Result<&str, Reason> {
+    std::str::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+fn deepest(items: &[Nested]) -> u16 {
     items.iter().map(|(_, depth)| *depth).max().unwrap_or(0)
 }
 
-/// What a persistent id `("storage", kind, key, device, values)` stands for.
-fn storage(id: &Value) -> anyhow::Result<Value> {
-    let Value::List(parts) = id else { bail!("a persistent id that is no tuple") };
-    let [Value::Text(what), Value::Global(kind), Value::Text(key), ..] = &parts[..] else {
-        bail!("a persistent id that is no storage")
-    };
-    ensure!(&**what == "storage", "a persistent id of {what:?}");
-    Ok(Value::Storage(Rc::new(Storage { kind: kind.clone(), key: key.clone() })))
+/// Reads a persistent id `("storage", kind, key, device, count)`.
+fn storage(id: &Value) -> Result<Value, Reason> {
+    let Value::List(parts) = id else { return Err("a persistent id is no tuple".into()) };
+    match &parts[..] {
+        [Value::Text(tag), Value::Global(kind), Value::Text(key), ..] if &**tag == "storage" => {
+            Ok(Value::Storage(Rc::new(Storage { kind: kind.clone(), key: key.clone() })))
+        }
+        _ => Err("a persistent id is no storage".into()),
+    }
 }
 
-/// What calling a function would give; those that are known here only say what kind of value is meant.
-fn call(function: &Value, arguments: &Value) -> anyhow::Result<Value> {
-    let (Value::Global(name), Value::List(arguments)) = (function, arguments) else { bail!("a call of no function") };
+/// Returns the result of one of the few functions that build data; [`Value::Unknown`] for any other.
+fn call(function: &Value, arguments: &Value) -> Result<Value, Reason> {
+    let (Value::Global(name), Value::List(arguments)) = (function, arguments) else {
+        return Err("a call without a function".into());
+    };
     match &**name {
         "torch._utils._rebuild_tensor_v2" => tensor(arguments),
         "collections.OrderedDict" => Ok(Value::Dict(Rc::default())),
@@ -323,24 +328,24 @@ fn call(function: &Value, arguments: &Value) -> anyhow::Result<Value> {
         | "torch.jit._pickle.build_intlist"
         | "torch.jit._pickle.build_doublelist"
         | "torch.jit._pickle.build_boollist"
-        | "torch.jit._pickle.build_tensorlist" => arguments.first().cloned().context("a call without arguments"),
-        _ => Ok(Value::Unknown(name.clone())),
+        | "torch.jit._pickle.build_tensorlist" => Ok(arguments.first().cloned().ok_or("a call without arguments")?),
+        _ => Ok(Value::Unknown),
     }
 }
 
-fn tensor(arguments: &[Value]) -> anyhow::Result<Value> {
+fn tensor(arguments: &[Value]) -> Result<Value, Reason> {
     let [Value::Storage(storage), Value::Int(offset), Value::List(shape), Value::List(stride), ..] = arguments else {
-        bail!("a tensor that is not described as tensors are")
+        return Err("a tensor has other arguments than storage, offset, shape and stride".into());
     };
-    let whole = |values: &[Value]| -> anyhow::Result<Vec<usize>> {
-        let whole = |value: &Value| match value {
-            Value::Int(value) => usize::try_from(*value).ok(),
-            _ => None,
-        };
-        values.iter().map(whole).collect::<Option<_>>().context("a tensor whose extents are no whole numbers")
+    let count = |value: &Value| match value {
+        Value::Int(value) => usize::try_from(*value).map_err(|_| format!("a tensor has an extent of {value}")),
+        _ => Err("a tensor has an extent that is no integer".into()),
     };
-    let (shape, stride) = (whole(shape)?, whole(stride)?);
-    ensure!(shape.len() == stride.len(), "a tensor of {} extents and {} strides", shape.len(), stride.len());
-    let offset = usize::try_from(*offset).context("a tensor that begins before its storage")?;
-    Ok(Value::Tensor(Rc::new(TensorPlace { storage: storage.clone(), offset, shape, stride })))
+    let counts = |values: &[Value]| values.iter().map(count).collect::<Result<Vec<usize>, Reason>>();
+    let (shape, stride) = (counts(shape)?, counts(stride)?);
+    if shape.len() != stride.len() {
+        return Err(format!("a tensor has {} extents and {} strides", shape.len(), stride.len()));
+    }
+    let offset = usize::try_from(*offset).map_err(|_| format!("a tensor has an offset of {offset}"))?;
+    Ok(Value::Tensor(Rc::new(TensorLocation { storage: storage.clone(), offset, shape, stride })))
 }

@@ -1,0 +1,40 @@
+//! Levels: decibels, amplitudes and peaks.
+
+/// Converts decibels to an amplitude: 0 dB is 1, −6.02 dB is 0.5.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::level::{db_to_amplitude, amplitude_to_db};
+///
+/// assert_eq!(db_to_amplitude(20.0), 10.0);
+/// assert_eq!(amplitude_to_db(0.1), -20.0);
+/// assert_eq!(amplitude_to_db(0.0), f32::NEG_INFINITY);
+/// ```
+#[must_use]
+pub fn db_to_amplitude(db: f32) -> f32 {
+    10.0_f32.powf(db / 20.0)
+}
+
+/// Converts decibels to an amplitude in double precision.
+#[must_use]
+pub fn db_to_amplitude_f64(db: f64) -> f64 {
+    10.0_f64.powf(db / 20.0)
+}
+
+/// Converts an amplitude to decibels; silence is −∞ dB.
+#[must_use]
+pub fn amplitude_to_db(amplitude: f32) -> f32 {
+    20.0 * amplitude.log10()
+}
+
+/// Converts an amplitude to decibels in double precision.
+#[must_use]
+pub fn amplitude_to_db_f64(amplitude: f64) -> f64 {
+    20.0 * amplitude.log10()
+}
+
+/// Returns the largest magnitude of some samples, 0 if there are none; a NaN is ignored.
+#[must_use]
+pub fn peak(samples: &[f32]) -> f32 {
+    samples.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+}
