@@ -1,5 +1,4 @@
-//! The plugin as DAWs want to find it: bundles, and where they go; and the library around libtorch, which both plugin and app
-//! look for.
+//! Packs and installs the plugin for DAWs, and the library around libtorch for plugin and app.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +7,11 @@ use anyhow::{Context, bail};
 use crate::process::{build, cargo, from_root, library, output, root};
 use crate::vst3_presets;
 
-/// The bundles by their names.
+/// Names of the bundles.
 const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
 
-/// Where the shared object lies within the folder of bundles, for CLAP and for VST3, on that system.
-fn places(system: &str, processor: &str) -> [String; 2] {
+/// Returns the paths of the shared library within the folder of bundles, for CLAP and for VST3.
+fn library_paths(system: &str, processor: &str) -> [String; 2] {
     match system {
         "macos" => ["clap", "vst3"].map(|format| format!("Ondes.{format}/Contents/MacOS/Ondes")),
         "windows" => {
@@ -23,28 +22,31 @@ fn places(system: &str, processor: &str) -> [String; 2] {
     }
 }
 
-/// The folder of presets for VST3 hosts, beside the bundles.
+/// Folder of presets for VST3 hosts, beside the bundles.
 const PRESETS: &str = "VST3 Presets";
 
-/// Builds the plugin optimised and bundles it in `target/bundled`, with its presets for VST3 hosts.
+/// Builds the plugin and packs it into `target/bundled`, with its presets for VST3 hosts. Returns that folder.
+///
+/// # Errors
+/// The build fails, or a file cannot be written.
 pub fn bundle() -> anyhow::Result<PathBuf> {
     let arguments = ["build", "--release", "--package", "ondes-plugin", "--lib"];
-    // Names of functions and lines are of no use to a DAW.
+    // A DAW has no use for symbol names.
     let mut build = cargo();
     build.args(arguments).arg("--message-format=json-render-diagnostics").env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
     let messages = output(&mut build)?;
     let Some(object) = library(&messages, "ondes_plugin") else {
-        bail!("cargo built the plugin, but does not say where")
+        bail!("cargo built the plugin without reporting its path")
     };
     let folder = root().join("target/bundled");
     for name in BUNDLES {
         remove(&folder.join(name))?;
     }
-    for place in places(std::env::consts::OS, std::env::consts::ARCH) {
-        let target = folder.join(place);
+    for path in library_paths(std::env::consts::OS, std::env::consts::ARCH) {
+        let target = folder.join(path);
         copy(Path::new(&object), &target)?;
         if cfg!(target_os = "macos") {
-            describe(&target)?;
+            write_info_plist(&target)?;
         }
     }
     let presets = folder.join(PRESETS);
@@ -56,12 +58,15 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Bundles the plugin and puts it, and its presets for VST3 hosts, where DAWs look, for this user.
+/// Packs the plugin and installs it, with its presets for VST3 hosts, in this user's folders.
+///
+/// # Errors
+/// As [`bundle`], or this user has no such folders.
 pub fn install() -> anyhow::Result<()> {
     let folder = bundle()?;
     let system = std::env::consts::OS;
-    let Some((targets, home)) = homes(system).zip(vst3_presets::home(system)) else {
-        bail!("nothing says where this user's plugins are")
+    let Some((targets, home)) = plugin_folders(system).zip(vst3_presets::folder(system)) else {
+        bail!("the folder for this user's plugins cannot be found")
     };
     for (name, target) in BUNDLES.iter().zip(targets) {
         let target = target.join(name);
@@ -74,15 +79,17 @@ pub fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bundles the plugin, the app, and the library around libtorch beside both, for who has no checkout: `ondes setup-torch` does
-/// the rest.
+/// Packs plugin, app and the library around libtorch for machines without a checkout; `ondes setup-torch` adds libtorch there.
+///
+/// # Errors
+/// As [`bundle`].
 pub fn bundle_with_torch() -> anyhow::Result<()> {
     let folder = bundle()?;
-    let app = build("ondes", "ondes")?;
-    // No place of this machine: the engine opens libtorch first, wherever it is.
+    let app = build("ondes", "ondes", &["--release"])?;
+    // Not a path of this machine: the engine opens libtorch before this library, by its full path.
     let object = build_torch(Some("$ORIGIN"))?;
-    let file = torch_file();
-    let [_, vst3] = places(std::env::consts::OS, std::env::consts::ARCH);
+    let file = torch_file_name();
+    let [_, vst3] = library_paths(std::env::consts::OS, std::env::consts::ARCH);
     let beside_vst3 = folder.join(vst3).with_file_name(&file);
     let app_file = format!("ondes{}", std::env::consts::EXE_SUFFIX);
     for (from, to) in [(&app, folder.join(app_file)), (&object, folder.join(file)), (&object, beside_vst3)] {
@@ -93,42 +100,51 @@ pub fn bundle_with_torch() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the library around libtorch; `rpath` is where it looks for libtorch by itself, else where it was built.
+/// Builds the library around libtorch and returns its path. `rpath` is its search path for libtorch, by default the one that it
+/// was built with.
+///
+/// # Errors
+/// The build fails.
 pub fn build_torch(rpath: Option<&str>) -> anyhow::Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--release", "--package", "ondes-torch", "--lib"]);
     build.envs(rpath.map(|rpath| ("ONDES_TORCH_RPATH", rpath)));
     let messages = output(build.arg("--message-format=json-render-diagnostics"))?;
-    let object = library(&messages, "ondes_torch").context("cargo built the library, but does not say where")?;
+    let object = library(&messages, "ondes_torch").context("cargo built the library without reporting its path")?;
     Ok(object.into())
 }
 
-/// Builds the library around libtorch and puts it where the engine looks, for this user.
+/// Builds the library around libtorch and installs it in this user's folder.
+///
+/// # Errors
+/// The build fails, or this user has no such folder.
 pub fn install_torch() -> anyhow::Result<()> {
     let object = build_torch(None)?;
-    let Some(target) = torch_library() else { bail!("nothing says where this user's data are") };
-    // One that is in use goes on with the file that it has.
+    let Some(target) = installed_torch_library() else {
+        bail!("the folder for this user's data cannot be found; set HOME")
+    };
+    // Not overwritten but replaced: a program that has it open keeps the old file.
     remove(&target)?;
     copy(&object, &target)?;
     println!("installed: {}", target.display());
     Ok(())
 }
 
-/// The file of the library around libtorch.
-fn torch_file() -> String {
+/// Returns the file name of the library around libtorch.
+fn torch_file_name() -> String {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     format!("{prefix}ondes_torch{suffix}")
 }
 
-/// Where the engine looks for the library around libtorch, of those that are installed for this user.
-fn torch_library() -> Option<PathBuf> {
+/// Returns the path at which the engine looks for this user's library around libtorch.
+fn installed_torch_library() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
-    Some(data.join("ondes/torch").join(torch_file()))
+    Some(data.join("ondes/torch").join(torch_file_name()))
 }
 
-/// The user's folders for CLAP and for VST3.
-fn homes(system: &str) -> Option<[PathBuf; 2]> {
+/// Returns this user's folders for CLAP and for VST3 plugins.
+fn plugin_folders(system: &str) -> Option<[PathBuf; 2]> {
     let below = |variable: &str, paths: [&str; 2]| {
         let home = PathBuf::from(std::env::var_os(variable)?);
         Some(paths.map(|path| home.join(path)))
@@ -140,8 +156,8 @@ fn homes(system: &str) -> Option<[PathBuf; 2]> {
     }
 }
 
-/// Writes what macOS wants to know of a bundle, beside the folder of its shared object.
-fn describe(object: &Path) -> anyhow::Result<()> {
+/// Writes the `Info.plist` that macOS needs, beside the folder of the bundle's shared library.
+fn write_info_plist(object: &Path) -> anyhow::Result<()> {
     let Some(contents) = object.ancestors().nth(2) else { return Ok(()) };
     let list = contents.join("Info.plist");
     let keys = [
@@ -172,7 +188,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     copied.map(drop).with_context(|| format!("{}: cannot be written", to.display()))
 }
 
-/// A file, or a folder with all that is in it.
+/// Copies a file, or a folder with its contents.
 fn copy_all(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         return copy(from, to);
@@ -189,20 +205,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_object_lies_where_each_system_looks() {
-        assert_eq!(places("linux", "x86_64"), ["Ondes.clap", "Ondes.vst3/Contents/x86_64-linux/Ondes.so"]);
-        assert_eq!(places("windows", "x86_64")[1], "Ondes.vst3/Contents/x86_64-win/Ondes.vst3");
-        assert_eq!(places("macos", "aarch64")[0], "Ondes.clap/Contents/MacOS/Ondes");
+    fn bundles_have_the_layout_of_each_system() {
+        assert_eq!(library_paths("linux", "x86_64"), ["Ondes.clap", "Ondes.vst3/Contents/x86_64-linux/Ondes.so"]);
+        assert_eq!(library_paths("windows", "x86_64")[1], "Ondes.vst3/Contents/x86_64-win/Ondes.vst3");
+        assert_eq!(library_paths("macos", "aarch64")[0], "Ondes.clap/Contents/MacOS/Ondes");
     }
 
     #[test]
-    fn the_library_goes_where_the_engine_looks() {
+    fn the_library_is_installed_where_the_engine_looks() {
         let looked = ondes_engine::torch::installed().map(|folder| folder.join(ondes_engine::torch::library_file()));
-        assert_eq!(torch_library(), looked);
+        assert_eq!(installed_torch_library(), looked);
     }
 
     #[test]
-    fn a_bundle_is_copied_whole_over_an_older_one() {
+    fn a_bundle_replaces_an_older_one() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("a"), folder.path().join("b"));
         std::fs::create_dir_all(from.join("Contents")).unwrap();

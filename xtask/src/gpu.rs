@@ -1,14 +1,15 @@
-//! What a machine with a GPU can check, and no other.
+//! Checks libtorch on a GPU.
 
 use crate::bundle::build_torch;
 use crate::process::{cargo, root, run, works};
 
-/// Runs the example `gpu_check` of `ondes-tests` with the library around libtorch. Without a GPU there is nothing to do.
+/// Runs the example `gpu_check` of `ondes-tests` with the library around libtorch. Does nothing on a machine without a GPU.
+///
+/// # Errors
+/// The library cannot be built, or a check fails.
 pub fn check(device: &str, seconds: &str) -> anyhow::Result<()> {
     if device != "cpu" && !works("nvidia-smi", &["--list-gpus"]) {
-        println!(
-            "gpu-check: this machine has no GPU of NVIDIA's, and so nothing was checked (--device cpu runs the list there)"
-        );
+        println!("gpu-check: no NVIDIA GPU found, nothing checked; --device cpu runs the same checks on the CPU");
         return Ok(());
     }
     let library = build_torch(None)?;

@@ -1,73 +1,86 @@
-//! What a machine needs for building, and how it gets there: packages by apt, where we may.
+//! Installs the programs that building and testing need, with apt where permitted.
 
 use std::process::Command;
 
 use anyhow::bail;
 
-use crate::libtorch;
-use crate::process::{run, works};
+use crate::process::{cargo, run, works};
 
-/// A program that must be there.
+/// A required program.
 struct Tool {
-    /// What shows that it is there.
-    test: (&'static str, &'static [&'static str]),
-    /// What has it, on Debian and its descendants.
+    /// Command that succeeds if it is installed.
+    probe: (&'static str, &'static [&'static str]),
+    /// Packages on Debian and its descendants, separated by spaces.
     package: &'static str,
-    /// What it is for.
+    /// Purpose, for the message when it is missing.
     purpose: &'static str,
-    /// Who needs it.
-    need: Need,
+    required_for: Task,
 }
 
-enum Need {
+/// Task that requires a program.
+enum Task {
     Building,
     Testing,
 }
 
 const TOOLS: [Tool; 7] = [
-    Tool { test: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", need: Need::Building },
-    Tool { test: ("g++", &["--version"]), package: "g++", purpose: "the plugin's VST3 side", need: Need::Building },
+    Tool { probe: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", required_for: Task::Building },
     Tool {
-        test: ("pkg-config", &["--exists", "alsa", "jack"]),
+        probe: ("g++", &["--version"]),
+        package: "g++",
+        purpose: "the plugin's VST3 side",
+        required_for: Task::Building,
+    },
+    Tool {
+        probe: ("pkg-config", &["--exists", "alsa", "jack"]),
         package: "pkg-config libasound2-dev libjack-jackd2-dev",
         purpose: "sound and MIDI of the app",
-        need: Need::Building,
+        required_for: Task::Building,
     },
     Tool {
-        test: ("Xvfb", &["-help"]),
+        probe: ("Xvfb", &["-help"]),
         package: "xvfb libx11-6 libx11-xcb1",
         purpose: "opening the plugin's window in tests",
-        need: Need::Testing,
+        required_for: Task::Testing,
     },
-    Tool { test: ("ardour7-lua", &["--version"]), package: "ardour", purpose: "a DAW for tests", need: Need::Testing },
     Tool {
-        test: ("jackd", &["--version"]),
+        probe: ("ardour7-lua", &["--version"]),
+        package: "ardour",
+        purpose: "a DAW for tests",
+        required_for: Task::Testing,
+    },
+    Tool {
+        probe: ("jackd", &["--version"]),
         package: "jackd2",
         purpose: "a sound server for tests that needs no sound card",
-        need: Need::Testing,
+        required_for: Task::Testing,
     },
     Tool {
-        test: ("sh", &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"]),
+        probe: ("sh", &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"]),
         package: "libasound2-plugins",
         purpose: "an ALSA device for tests that needs no sound card",
-        need: Need::Testing,
+        required_for: Task::Testing,
     },
 ];
 
-/// Installs what is missing; with `torch`, for training and for all tests too.
+/// Installs missing packages; with `torch` also those that training and tests need, and libtorch.
+///
+/// # Errors
+/// A package is missing and cannot be installed by this user, or libtorch cannot be prepared.
 pub fn setup(torch: bool) -> anyhow::Result<()> {
-    let needed = TOOLS.iter().filter(|tool| match tool.need {
-        Need::Building => true,
-        Need::Testing => torch,
+    let needed = TOOLS.iter().filter(|tool| match tool.required_for {
+        Task::Building => true,
+        Task::Testing => torch,
     });
-    let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.test.0, tool.test.1)).collect();
+    let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.probe.0, tool.probe.1)).collect();
     if missing.is_empty() {
         println!("system packages: already there");
     } else {
         install(&missing)?;
     }
     if torch {
-        libtorch::prepare()?;
+        // A program of its own: it needs a network stack.
+        run(cargo().args(["run", "--quiet", "--package", "ondes-libtorch", "--bin", "prepare-libtorch"]))?;
     }
     Ok(())
 }
@@ -79,16 +92,16 @@ fn install(tools: &[&Tool]) -> anyhow::Result<()> {
     let packages: Vec<&str> = tools.iter().flat_map(|tool| tool.package.split(' ')).collect();
     let by_hand = format!("apt-get install {}", packages.join(" "));
     if !works("apt-get", &["--version"]) {
-        bail!("this machine has no apt-get: install what corresponds to `{by_hand}`, then run this again");
+        bail!("this machine has no apt-get; install the equivalent of `{by_hand}`, then run this again");
     }
     let Some(apt) = apt_get() else {
-        bail!("only root may install packages: run `sudo {by_hand}`, then this again");
+        bail!("installing packages needs root: run `sudo {by_hand}`, then run this again");
     };
     run(apt().args(["update", "-q"]))?;
     run(apt().args(["install", "-q", "-y", "--no-install-recommends"]).args(&packages))
 }
 
-/// How we may call apt-get, if we may: as root, or by a sudo that asks for no password.
+/// Returns a constructor of apt-get commands, if this user is root or sudo needs no password.
 fn apt_get() -> Option<impl Fn() -> Command> {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     if !root && !works("sudo", &["-n", "true"]) {
@@ -109,8 +122,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_tests_has_a_linker() {
-        assert!(works(TOOLS[0].test.0, TOOLS[0].test.1));
+    fn a_machine_that_runs_tests_has_a_linker() {
+        assert!(works(TOOLS[0].probe.0, TOOLS[0].probe.1));
         assert!(!works("no-such-program", &[]));
         setup(false).unwrap();
     }

@@ -1,4 +1,4 @@
-//! All tests of all crates.
+//! Runs all tests of all crates.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -9,60 +9,64 @@ use anyhow::{Context, ensure};
 use crate::process::{cargo, root, run, works};
 use crate::setup::setup;
 
-/// Prepares what the tests need, libtorch among it, and runs them.
+/// Installs what the tests need, libtorch included, and runs them.
+///
+/// # Errors
+/// The set-up or a test fails.
 pub fn test() -> anyhow::Result<()> {
     setup(true)?;
-    // No silent skips: when a test comes to need a GPU, this line says so where it is skipped.
+    // A test that ever needs a GPU must be reported here when it is skipped.
     if works("nvidia-smi", &["--list-gpus"]) {
-        println!("GPU: found, but no test uses one: all run on the CPU, and `cargo xtask gpu-check` checks the GPU");
+        println!("GPU: found, but no test uses it; `cargo xtask gpu-check` checks it");
     } else {
-        println!("GPU: none found, and no test needs one: nothing is skipped");
+        println!("GPU: none found; no test needs one");
     }
-    let screen = Screen::open()?;
-    run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("DISPLAY", &screen.display))?;
-    drop(screen);
-    interleavings()
+    let display = VirtualDisplay::start()?;
+    run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("DISPLAY", &display.name))?;
+    drop(display);
+    check_interleavings()
 }
 
-/// A display that shows nothing to anybody, for the plugin's window.
-struct Screen {
+/// Virtual X display for the plugin's window; ends when dropped.
+struct VirtualDisplay {
     server: Child,
-    display: String,
+    name: String,
 }
 
-impl Screen {
-    fn open() -> anyhow::Result<Self> {
-        // It finds a free number by itself and says which. Without `-noreset` it refuses who comes just as the last one goes.
+impl VirtualDisplay {
+    fn start() -> anyhow::Result<Self> {
+        // `-displayfd` makes it choose a free number and print it. Without `-noreset` it refuses clients that connect while the
+        // last one disconnects.
         let arguments = ["-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "1280x1024x24"];
         let mut server = Command::new("Xvfb")
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .context("Xvfb does not start")?;
+            .context("Xvfb cannot be started")?;
         let mut number = String::new();
-        if let Some(said) = server.stdout.take() {
-            BufReader::new(said).read_line(&mut number).context("Xvfb says nothing")?;
+        if let Some(stdout) = server.stdout.take() {
+            BufReader::new(stdout).read_line(&mut number).context("Xvfb prints no display number")?;
         }
-        let screen = Self { server, display: format!(":{}", number.trim()) };
-        ensure!(!number.trim().is_empty(), "Xvfb ended before it said its display");
-        Ok(screen)
+        let display = Self { server, name: format!(":{}", number.trim()) };
+        ensure!(!number.trim().is_empty(), "Xvfb ended before it printed a display number");
+        Ok(display)
     }
 }
 
-impl Drop for Screen {
+impl Drop for VirtualDisplay {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-/// Tries all orders in which threads can meet in the engine's own lock-free code, with loom. It replaces the atomics, so that
-/// everything is built anew, beside what else is built.
-fn interleavings() -> anyhow::Result<()> {
-    let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+/// Checks the engine's lock-free code in all thread interleavings with loom. loom replaces the atomics, so the engine is built
+/// again in a folder of its own.
+fn check_interleavings() -> anyhow::Result<()> {
+    let build_folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let mut test = cargo();
     test.args(["test", "--package", "ondes-engine", "--lib", "loom_tests"]);
-    run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", built.join("loom")))
+    run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", build_folder.join("loom")))
 }

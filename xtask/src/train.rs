@@ -1,4 +1,4 @@
-//! Makes the bundled models again: the commands that `assets/README.md` lists.
+//! Trains the bundled models again, with the commands that `assets/README.md` lists.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use clap::builder::PossibleValuesParser;
 use crate::process::{build, from_root, root, run};
 use crate::setup::setup;
 
-/// The bundled instruments: each has a corpus and a recipe of its name.
-pub const MODELS: [&str; 3] = ["bowed", "wind", "plucked"];
+/// Bundled instruments; each has a corpus and a recipe of its name.
+const INSTRUMENTS: [&str; 3] = ["bowed", "wind", "plucked"];
 
-/// The bundled captures.
+/// Bundled captures.
 const CAPTURES: [Capture; 3] = [
     Capture {
         circuit: "overdrive",
         size: "lstm-24",
         epochs: "40",
-        pruned: "0.33",
+        pruned_ratio: "0.33",
         name: "Overdrive",
         description: "A diode overdrive pedal, drive 6, tone 5.5.",
         kind: "pedal",
@@ -29,7 +29,7 @@ const CAPTURES: [Capture; 3] = [
         circuit: "triode",
         size: "lstm-24",
         epochs: "40",
-        pruned: "0.33",
+        pruned_ratio: "0.33",
         name: "Triode",
         description: "The first valve of an amplifier, driven hard, with its tone stack.",
         kind: "preamp",
@@ -39,7 +39,7 @@ const CAPTURES: [Capture; 3] = [
         circuit: "fuzz",
         size: "lstm-32",
         epochs: "40",
-        pruned: "0.5",
+        pruned_ratio: "0.5",
         name: "Fuzz",
         description: "A fuzz with two silicon transistors, fuzz 8.5.",
         kind: "pedal",
@@ -47,88 +47,91 @@ const CAPTURES: [Capture; 3] = [
     },
 ];
 
-/// A capture of one of our circuits.
+/// Capture of one of our circuits.
 struct Capture {
     circuit: &'static str,
     size: &'static str,
     epochs: &'static str,
-    /// Share of the units that its smaller size does without: 16 are left, which fill the widest vectors.
-    pruned: &'static str,
+    /// Share of the units that is pruned for the smaller size. The remaining 16 fill the widest SIMD vectors.
+    pruned_ratio: &'static str,
     name: &'static str,
     description: &'static str,
     kind: &'static str,
     tone: &'static str,
 }
 
-/// An instrument with half of its channels; of each round of pruning the steps and the highest rate of learning.
-struct Half {
+/// Instrument pruned to half of its channels: rounds, training steps per round, peak learning rate.
+struct HalfInstrument {
     model: &'static str,
     rounds: &'static str,
     steps: &'static str,
     learning_rate: &'static str,
 }
 
-/// What is played into every circuit.
+/// Input signal of every circuit.
 const SIGNAL: &str = "target/captures/signal.wav";
 
-/// The smaller size of an instrument: half of the channels.
+/// Name of the instruments' smaller size.
 const HALF: &str = "half";
-/// How the instruments learn to do with it.
-const HALVES: [Half; 3] = [
-    Half { model: "bowed", rounds: "1", steps: "1500", learning_rate: "0.002" },
-    Half { model: "wind", rounds: "2", steps: "400", learning_rate: "0.001" },
-    Half { model: "plucked", rounds: "1", steps: "1500", learning_rate: "0.002" },
+/// Training of the instruments' smaller sizes.
+const HALVES: [HalfInstrument; 3] = [
+    HalfInstrument { model: "bowed", rounds: "1", steps: "1500", learning_rate: "0.002" },
+    HalfInstrument { model: "wind", rounds: "2", steps: "400", learning_rate: "0.001" },
+    HalfInstrument { model: "plucked", rounds: "1", steps: "1500", learning_rate: "0.002" },
 ];
-/// The smaller size of a capture.
+/// Name of the captures' smaller size.
 const LIGHT: &str = "light";
 const LIGHT_EPOCHS: &str = "15";
 
 const ALL: &str = "all";
 
-/// What is learnt from.
+/// Options of the training corpus.
 const CORPUS: [&str; 4] = ["--seed", "1", "--minutes", "36"];
-/// What is measured on: another seed, so nothing of it was learnt from.
+/// Options of the held-out corpus; the other seed keeps it disjoint from the training corpus.
 const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 
-/// What can be trained.
+/// Returns the names of all bundled models, and `all`.
 pub fn choices() -> PossibleValuesParser {
-    PossibleValuesParser::new(MODELS.into_iter().chain(CAPTURES.map(|capture| capture.circuit)).chain([ALL]))
+    PossibleValuesParser::new(INSTRUMENTS.into_iter().chain(CAPTURES.map(|capture| capture.circuit)).chain([ALL]))
 }
 
-/// Makes one model, or all. With `steps`, a trial of that length that leaves the bundled model alone; a step of a capture is an
-/// epoch.
+/// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for captures these
+/// are epochs.
+///
+/// # Errors
+/// The set-up, the build or a command fails.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     setup(true)?;
-    let program = build("ondes-training", "ondes-train")?;
-    let run_it = |arguments: &[&str]| {
+    let program = build("ondes-training", "ondes-train", &["--release"])?;
+    let ondes_train = |arguments: &[&str]| {
         println!("\n$ ondes-train {}", arguments.join(" "));
         run(Command::new(&program).current_dir(root()).args(arguments))
     };
-    for model in MODELS.into_iter().filter(|&model| name == ALL || name == model) {
+    for model in INSTRUMENTS.into_iter().filter(|&model| name == ALL || name == model) {
         for (folder, options) in [(model.to_owned(), CORPUS), (format!("{model}-held-out"), HELD_OUT)] {
             let folder = format!("target/corpora/{folder}");
             let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
-            run_it(&arguments.collect::<Vec<_>>())?;
+            ondes_train(&arguments.collect::<Vec<_>>())?;
         }
         let recipe = match steps {
             None => format!("training/recipes/{model}.toml"),
             Some(steps) => from_root(&trial(model, steps)?).to_string(),
         };
-        run_it(&["fit", &recipe])?;
+        ondes_train(&["fit", &recipe])?;
         for half in HALVES.iter().filter(|half| half.model == model) {
-            run_it(&half.command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
+            ondes_train(&half.command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
         }
     }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
-            run_it(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
+            ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
     }
     Ok(())
 }
 
-impl Half {
-    /// The command that puts it into the instrument's file; with `steps`, into that of a trial.
+impl HalfInstrument {
+    /// Returns the command that adds it to the instrument's file; with `steps`, to the trial's file.
     fn command(&self, steps: Option<u64>) -> Vec<String> {
         let Self { model, rounds, learning_rate, .. } = self;
         let corpus = format!("target/corpora/{model}");
@@ -149,25 +152,25 @@ impl Half {
             ["--data", &corpus],
             ["--held-out", &held_out],
         ];
-        pruned(&file, "0.5", HALF, &work, learning.as_flattened())
+        prune_command(&file, "0.5", HALF, &work, learning.as_flattened())
     }
 }
 
-/// The command that makes a smaller size and puts it into the file of the whole.
-fn pruned(file: &str, ratio: &str, size: &str, work: &str, learning: &[&str]) -> Vec<String> {
-    let pruning = ["prune", file, "--structured", "--ratio", ratio];
-    let keeping = ["--device", "cpu", "--threads", "1", "--work", work, "--keep-in", size, "--out", file];
-    words(&[&pruning, learning, &keeping].concat())
+/// Returns the command that prunes a model and adds the result to its file as a smaller size.
+fn prune_command(file: &str, ratio: &str, size: &str, work: &str, learning: &[&str]) -> Vec<String> {
+    let input = ["prune", file, "--structured", "--ratio", ratio];
+    let output = ["--device", "cpu", "--threads", "1", "--work", work, "--add-variant", size, "--out", file];
+    strings(&[&input, learning, &output].concat())
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
 impl Capture {
-    /// The commands that make it; with `epochs`, a trial of that length that leaves the bundled model alone.
+    /// Returns the commands that make it; with `epochs`, those of a trial that leaves the bundled model alone.
     fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 4] {
-        let Self { circuit, size, pruned: ratio, name, description, kind, tone, .. } = self;
+        let Self { circuit, size, pruned_ratio: ratio, name, description, kind, tone, .. } = self;
         let wet = format!("target/captures/{circuit}.wav");
         let (out, light_epochs, epochs) = match epochs {
             None => (format!("assets/models/{circuit}.ondes"), LIGHT_EPOCHS.to_owned(), self.epochs.to_owned()),
@@ -194,15 +197,15 @@ impl Capture {
             ["--threads", "1"],
         ];
         [
-            words(&["capture-signal", "--out", SIGNAL]),
-            words(&["circuit", circuit, "--in", SIGNAL, "--out", &wet]),
-            words(&[&["capture"], capture.as_flattened()].concat()),
-            pruned(&out, ratio, LIGHT, &work, learning.as_flattened()),
+            strings(&["capture-signal", "--out", SIGNAL]),
+            strings(&["circuit", circuit, "--in", SIGNAL, "--out", &wet]),
+            strings(&[&["capture"], capture.as_flattened()].concat()),
+            prune_command(&out, ratio, LIGHT, &work, learning.as_flattened()),
         ]
     }
 }
 
-/// Writes the recipe of a trial. It is as deep below the checkout as the recipe itself, so that paths in it stay right.
+/// Writes the recipe of a trial. It lies as deep in the checkout as the original, so that its relative paths stay valid.
 fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
     let recipe = root().join(format!("training/recipes/{model}.toml"));
     let text = fs::read_to_string(&recipe).with_context(|| format!("{}: cannot be read", recipe.display()))?;
@@ -214,7 +217,7 @@ fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A recipe with another number of steps, which writes below `target/training`.
+/// Returns `recipe` with another number of steps and its output below `target/training`.
 fn shortened(recipe: &str, name: &str, steps: u64) -> String {
     let mut text = String::new();
     for line in recipe.lines() {
@@ -234,8 +237,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_leaves_the_bundled_model_alone() {
-        for model in MODELS {
+    fn a_trial_leaves_the_bundled_instrument_alone() {
+        for model in INSTRUMENTS {
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             let trial = shortened(&recipe, "short", 7);
             assert!(trial.lines().any(|line| line == "steps = 7"), "{trial}");
@@ -246,14 +249,14 @@ mod tests {
             assert_eq!(trial.lines().count(), recipe.lines().count());
             let half = HALVES.iter().find(|half| half.model == model).expect("each has a smaller size");
             let (bundled, trial) = (half.command(None).join(" "), half.command(Some(7)).join(" "));
-            assert!(bundled.ends_with(&format!("--keep-in half --out assets/models/{model}.ondes")), "{bundled}");
+            assert!(bundled.ends_with(&format!("--add-variant half --out assets/models/{model}.ondes")), "{bundled}");
             assert!(trial.contains("--steps 7 ") && !trial.contains("assets/"), "{trial}");
         }
     }
 
     #[test]
-    fn recipes_read_what_we_make() {
-        for model in MODELS {
+    fn recipes_read_the_corpora_that_are_made() {
+        for model in INSTRUMENTS {
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             for line in [
                 format!("data = \"../../target/corpora/{model}\""),
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_capture_leaves_the_bundled_one_alone() {
+    fn a_trial_leaves_the_bundled_capture_alone() {
         for capture in &CAPTURES {
             let line = |epochs| capture.commands(epochs).map(|command| command.join(" ")).join("\n");
             assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));

@@ -1,50 +1,56 @@
-//! The plugin's factory presets as VST3 hosts list them: files in a folder that the standard names.
+//! Converts the plugin's factory presets to `.vstpreset` files.
 //!
-//! Format and folders are those of Steinberg's VST 3 Developer Portal, "Preset Format" and "Preset Locations". What the plugin
-//! takes for a state is a preset, as it is.
+//! Format and folders follow Steinberg's VST 3 Developer Portal, "Preset Format" and "Preset Locations". The plugin reads a preset
+//! as its state, so the state chunk is the preset itself.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::Value;
 
-/// Who makes it, as the plugin says; a folder of this name holds one for each plugin.
+/// Vendor name of the plugins, and the folder that holds one folder of presets per plugin.
 const VENDOR: &str = "Ondes";
 
-/// A plugin as presets name it, as VST3 hosts name it, and the id of its class, which never changes.
+/// One of the two plugins.
 struct Plugin {
+    /// Id in preset files.
     id: &'static str,
+    /// Name in VST3 hosts.
     name: &'static str,
+    /// Class id, hexadecimal; must never change.
     class: &'static str,
 }
 
-/// The classes are held to these by the plugin's tests.
+/// The plugin's tests check these class ids.
 const PLUGINS: [Plugin; 2] = [
     Plugin { id: "org.ondes.instrument", name: "Ondes", class: "D2832EC03E945937819AFEB1EEE27629" },
     Plugin { id: "org.ondes.effect", name: "Ondes FX", class: "1E84D1BD68105DC8AC482C228F2986D7" },
 ];
 
-/// Writes a file for each preset of a folder into `to/Ondes/PLUGIN`. Returns how many.
+/// Converts every preset of the folder `from` into `to/Ondes/PLUGIN`. Returns their number.
+///
+/// # Errors
+/// A file cannot be read or written, or is not a preset.
 pub fn write(from: &Path, to: &Path) -> anyhow::Result<usize> {
     let mut count = 0;
     for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "ondes-preset") {
-            let preset = std::fs::read(&path).with_context(|| path.display().to_string())?;
-            let (place, file) = convert(&preset).with_context(|| format!("{}: not a preset", path.display()))?;
-            let place = to.join(place);
-            let written = std::fs::create_dir_all(place.parent().unwrap_or(to));
+        let source = entry?.path();
+        if source.extension().is_some_and(|extension| extension == "ondes-preset") {
+            let preset = std::fs::read(&source).with_context(|| source.display().to_string())?;
+            let (relative, file) = convert(&preset).with_context(|| format!("{}: not a preset", source.display()))?;
+            let path = to.join(relative);
+            let written = std::fs::create_dir_all(path.parent().unwrap_or(to));
             written
-                .and_then(|()| std::fs::write(&place, file))
-                .with_context(|| format!("{}: cannot be written", place.display()))?;
+                .and_then(|()| std::fs::write(&path, file))
+                .with_context(|| format!("{}: cannot be written", path.display()))?;
             count += 1;
         }
     }
     Ok(count)
 }
 
-/// Where VST3 hosts look for this user's presets, vendor by vendor.
-pub fn home(system: &str) -> Option<PathBuf> {
+/// Returns the folder in which VST3 hosts look for this user's presets.
+pub fn folder(system: &str) -> Option<PathBuf> {
     let below = |variable: &str, path: &str| Some(PathBuf::from(std::env::var_os(variable)?).join(path));
     match system {
         "macos" => below("HOME", "Library/Audio/Presets"),
@@ -53,21 +59,21 @@ pub fn home(system: &str) -> Option<PathBuf> {
     }
 }
 
-/// A preset's place below the folder of all vendors, and its file.
+/// Converts one preset; returns its path below the folder of presets, and the file's content.
 fn convert(preset: &[u8]) -> anyhow::Result<(PathBuf, Vec<u8>)> {
     let text: Value = serde_json::from_slice(preset)?;
-    let name = text["name"].as_str().context("it has no name")?;
-    let id = text["plugin"].as_str().context("it names no plugin")?;
-    let plugin = PLUGINS.iter().find(|plugin| plugin.id == id).with_context(|| format!("there is no plugin {id}"))?;
+    let name = text["name"].as_str().context("the preset has no name")?;
+    let id = text["plugin"].as_str().context("the preset names no plugin")?;
+    let plugin = PLUGINS.iter().find(|plugin| plugin.id == id).with_context(|| format!("unknown plugin {id}"))?;
     let file_name = name.replace(['*', '?', '/', '\\', ':', '<', '>', '|', '"'], "_") + ".vstpreset";
-    let place = Path::new(VENDOR).join(plugin.name).join(file_name);
-    Ok((place, file(plugin, preset, &about(plugin, name))))
+    let path = Path::new(VENDOR).join(plugin.name).join(file_name);
+    Ok((path, file(plugin, preset, &meta_info(plugin, name))))
 }
 
-/// The file around a state: a head, the state, what is told of it, and a list of both.
-fn file(plugin: &Plugin, state: &[u8], about: &str) -> Vec<u8> {
+/// Builds the file: a header, the state, the meta information, and a list of both chunks.
+fn file(plugin: &Plugin, state: &[u8], meta_info: &str) -> Vec<u8> {
     const HEAD: usize = 48;
-    let chunks = [(b"Comp", state), (b"Info", about.as_bytes())];
+    let chunks = [(b"Comp", state), (b"Info", meta_info.as_bytes())];
     let list: usize = HEAD + chunks.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
     let mut file = b"VST3".to_vec();
     file.extend(1_i32.to_le_bytes());
@@ -86,8 +92,8 @@ fn file(plugin: &Plugin, state: &[u8], about: &str) -> Vec<u8> {
     file
 }
 
-/// What hosts show without loading it.
-fn about(plugin: &Plugin, name: &str) -> String {
+/// Returns the XML that hosts show without loading the preset.
+fn meta_info(plugin: &Plugin, name: &str) -> String {
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let attribute = |(id, value): (&str, &str)| {
         format!("<Attribute id=\"{id}\" value=\"{}\" type=\"string\" flags=\"\"/>", escaped(value))
@@ -108,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_where_its_parts_are() {
+    fn a_file_lists_its_chunks() {
         let preset = br#"{ "name": "A/B <\"loud\"> & wide", "plugin": "org.ondes.effect" }"#;
-        let (place, file) = convert(preset).unwrap();
-        assert_eq!(place, Path::new("Ondes/Ondes FX/A_B __loud__ & wide.vstpreset"));
+        let (relative, file) = convert(preset).unwrap();
+        assert_eq!(relative, Path::new("Ondes/Ondes FX/A_B __loud__ & wide.vstpreset"));
         assert_eq!((&file[..4], file[4], &file[8..40]), (&b"VST3"[..], 1, PLUGINS[1].class.as_bytes()));
         let list = number(&file, 40);
         assert_eq!((&file[list..list + 4], file[list + 4], file.len()), (&b"List"[..], 2, list + 8 + 2 * 20));
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn all_factory_presets_are_written_and_what_is_none_is_named() {
+    fn all_factory_presets_are_converted_and_a_bad_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let presets = root().join("assets/presets");
         let count = write(&presets, folder.path()).unwrap();
@@ -137,6 +143,6 @@ mod tests {
         let wrong = tempfile::tempdir().unwrap();
         std::fs::write(wrong.path().join("x.ondes-preset"), r#"{ "name": "x", "plugin": "y" }"#).unwrap();
         let error = write(wrong.path(), folder.path()).unwrap_err();
-        assert!(format!("{error:#}").contains("x.ondes-preset: not a preset: there is no plugin y"), "{error:#}");
+        assert!(format!("{error:#}").contains("x.ondes-preset: not a preset: unknown plugin y"), "{error:#}");
     }
 }

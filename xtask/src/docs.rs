@@ -1,0 +1,67 @@
+//! Builds the book and the API documentation.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::markdown;
+use crate::process::{cargo, from_root, root, run, works};
+
+/// The release of mdBook that is installed where none is found.
+const MDBOOK_VERSION: &str = "0.5.4";
+
+/// Checks links, anchors and the table of contents.
+///
+/// # Errors
+/// Lists the links that lead nowhere.
+pub fn check() -> anyhow::Result<()> {
+    let [files, links] = markdown::check(root())?;
+    println!("documentation: {links} links in {files} files lead somewhere");
+    Ok(())
+}
+
+/// Builds the API documentation into `target/doc` and the book into `target/doc/book`.
+///
+/// # Errors
+/// A link leads nowhere, mdBook cannot be installed, or rustdoc or mdBook fails.
+pub fn build() -> anyhow::Result<()> {
+    check()?;
+    let mut rustdoc = cargo();
+    rustdoc.args(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    // Crates that link libtorch are documented only where it is installed.
+    if std::env::var_os("LIBTORCH").is_some_and(|folder| root().join(folder).join("lib").is_dir()) {
+        rustdoc.arg("--workspace");
+    }
+    run(&mut rustdoc)?;
+    let folder = build_folder().join("doc");
+    let book = folder.join("book");
+    run(Command::new(mdbook()?).arg("build").arg("--dest-dir").arg(&book).arg(root().join("docs")))?;
+    println!("book: {}", from_root(&book.join("index.html")));
+    println!("API:  {}", from_root(&folder.join("ondes_engine/index.html")));
+    Ok(())
+}
+
+fn build_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Returns the mdBook program: the installed one, or one of our own in the user's cache, which takes minutes to build once.
+fn mdbook() -> anyhow::Result<PathBuf> {
+    if works("mdbook", &["--version"]) {
+        return Ok("mdbook".into());
+    }
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let caches = caches.context("mdbook is not installed, and there is no folder for it: HOME is not set")?;
+    let tools = caches.join(format!("ondes/mdbook-{MDBOOK_VERSION}"));
+    let program = tools.join("bin").join(format!("mdbook{}", std::env::consts::EXE_SUFFIX));
+    if !program.exists() {
+        println!("mdBook {MDBOOK_VERSION}: building it, once");
+        let mut install = cargo();
+        install.args(["install", "mdbook", "--locked", "--version", MDBOOK_VERSION]);
+        // Without its development server.
+        run(install.args(["--no-default-features", "--features", "search", "--root"]).arg(&tools))?;
+    }
+    Ok(program)
+}
