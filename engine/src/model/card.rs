@@ -1,23 +1,23 @@
-//! The card: who made a model, from what, and how good it is.
+//! Model card: author, licence, training and measured quality.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model is to a player.
+/// Kind of model, as a player sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Played by MIDI, or by the pitch and loudness of the input.
+    /// Instrument, played by MIDI or by the pitch and loudness of an audio input.
     Instrument,
-    /// Audio to audio.
+    /// Effect: audio in, audio out.
     Effect,
-    /// Encode and decode, with latents to bend.
+    /// Codec: encodes audio to latents, which can be changed, and decodes them.
     Codec,
-    /// Runs on its own, steered by controls.
+    /// Generator that runs without input, steered by controls.
     Generator,
 }
 
 impl Kind {
-    /// The word for it, as in the file.
+    /// Returns the name used in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -29,105 +29,105 @@ impl Kind {
     }
 }
 
-/// What a person wants to know of a model before playing it.
+/// Facts about a model for its players.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// One or two sentences.
+    /// Description of one or two sentences.
     #[serde(default)]
     pub description: String,
-    /// Who made it.
+    /// Author.
     #[serde(default)]
     pub author: String,
-    /// SPDX expression.
+    /// Licence as an SPDX expression.
     #[serde(default)]
     pub licence: String,
-    /// Where it comes from; none for a model that was not trained by Ondes.
+    /// Training; `None` unless Ondes trained the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
-    /// What it is a capture of, if it is one.
+    /// Captured device, if the model is a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gear: Option<Gear>,
-    /// What its samples were in volts, where that is known.
+    /// Calibration levels, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<Levels>,
-    /// Measured on data that training never saw.
+    /// Quality, measured on data that was not used for training.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality: Vec<Measure>,
 }
 
-/// What a capture is one of.
+/// Device that a capture models.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gear {
-    /// Who builds it.
+    /// Manufacturer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub make: String,
-    /// What they call it.
+    /// Model name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// What sort of thing it is, such as `amp` or `pedal`.
+    /// Type of device, such as `amp` or `pedal`.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// How it sounds, such as `clean` or `hi_gain`.
+    /// Character of the sound, such as `clean` or `hi_gain`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tone: String,
 }
 
-/// What a capture's samples were in volts, and how loud it is.
+/// Levels of a capture in volts, and its loudness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Levels {
-    /// Level that a sine of 1 kHz with a peak of 1 at the model's input had at the gear's, dBu.
+    /// Level in dBu at the device's input that corresponds to a 1 kHz sine of peak 1 at the model's input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_dbu: Option<f64>,
-    /// The same at the output.
+    /// Level in dBu at the device's output that corresponds to a 1 kHz sine of peak 1 at the model's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_dbu: Option<f64>,
-    /// Level of what it makes of a standard signal, dB RMS of full scale.
+    /// Output level for a standard signal, dB RMS of full scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loudness_db: Option<f64>,
 }
 
 impl Levels {
-    /// Those that are known.
+    /// Returns the known values.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         [self.input_dbu, self.output_dbu, self.loudness_db].into_iter().flatten()
     }
 }
 
-/// How a model was trained.
+/// Provenance of trained weights.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
-    /// Program and version.
+    /// Training program and its version.
     pub tool: String,
-    /// What it heard.
+    /// Name of the training corpus.
     pub corpus: String,
-    /// Length of what it heard, seconds.
+    /// Length of the corpus, seconds.
     pub corpus_seconds: f64,
-    /// Optimiser steps of the kept weights.
+    /// Optimiser steps until the selected checkpoint.
     pub steps: u64,
-    /// Seed of initial weights and batches.
+    /// Seed of the initial weights and of the batches.
     pub seed: u64,
-    /// Loss on the validation part at the kept step.
+    /// Validation loss of the selected checkpoint.
     pub validation_loss: f64,
 }
 
-/// One measured figure beside that of a trivial baseline.
+/// Measured figure, with that of a trivial baseline to compare it to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// What is measured, such as `multi-scale spectral distance`.
+    /// Quantity, such as `multi-scale spectral distance`.
     pub name: String,
-    /// The unit, empty for a ratio.
+    /// Unit; empty for a ratio.
     #[serde(default)]
     pub unit: String,
-    /// The model's figure.
+    /// Figure of the model.
     pub value: f64,
-    /// The baseline's figure, where there is one.
+    /// Figure of the baseline, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<f64>,
 }

@@ -1,60 +1,60 @@
-//! The same model in fewer bits: its graph stays, its weights are stored otherwise.
+//! Compression of models: the graph stays, the weights are stored in fewer bits.
 //!
-//! Which nodes, and how, the caller chooses ([`Model::compressed`]); what of a node goes into eight bits is decided here. Matrices
-//! and kernels do, with a scale for each output, and long responses, with a scale for each stretch; what is short (biases, gains,
-//! initial states) goes into 16 bits, since nothing would be won.
+//! The caller chooses a [`Precision`] for each node ([`Model::compressed`]). With 8 bits, matrices and kernels get a
+//! scale for each output, and long impulse responses a scale for each run of values; small weights (biases, gains,
+//! initial states) are stored in 16 bits, because scales would cost as much as they save.
 
 use std::collections::BTreeSet;
 
 use half::bf16;
 
-use super::{FORMAT, FORMAT_COMPRESSED, ModelError, Model, Op, Storage, Tensor, Weights};
+use super::{FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, Weights};
 
-/// How the weights of a node are to be stored.
+/// Storage of a node's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
     /// 32-bit floats.
     F32,
     /// 16-bit floats.
     F16,
-    /// The upper halves of 32-bit floats.
+    /// bfloat16.
     Bf16,
-    /// Eight bits with scales; computed in 32-bit floats.
+    /// 8 bits with scales; computed in 32-bit floats.
     Stored8,
-    /// Eight bits with scales; products may be computed on bytes, too.
+    /// 8 bits with scales; products may be computed in 8 bits.
     Computed8,
 }
 
-/// How weights are given scales.
+/// Selection of scales for 8-bit weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scaling {
-    /// How one is chosen.
+    /// Criterion by which a scale is chosen.
     pub fit: ScaleFit,
-    /// A whole weight shares one, rather than what makes one output.
+    /// Use one scale for a whole weight instead of one for each output.
     pub per_tensor: bool,
-    /// 0 may be any byte, so that weights that lie to one side of it use all of them. Products are computed in floats then.
+    /// Use zero points, so that weights that are not centred on 0 use all codes; products are then computed in floats.
     pub asymmetric: bool,
 }
 
-/// How the scale of some weights is chosen.
+/// Criterion by which the scale of a block is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScaleFit {
-    /// The largest becomes the largest byte.
+    /// The largest magnitude becomes the largest code.
     Peak,
-    /// The squares of the errors are least, were it at the cost of the largest.
+    /// The sum of squared errors is minimal; large values may be clamped.
     #[default]
     LeastSquares,
 }
 
-/// Fewest values for which a scale is worth its bytes.
-const FEWEST: usize = 8;
-/// Most values of a response that share a scale: a room fades out over many of them.
-const STRETCH: usize = 64;
-/// Scales that are tried, as shares of the one by the peak.
-const SHARES: std::ops::RangeInclusive<u8> = 60..=100;
+/// Fewest values for which a scale is worthwhile.
+const MIN_VALUES_PER_SCALE: usize = 8;
+/// Most values of an impulse response that share a scale; a decaying response needs several.
+const MAX_RUN: usize = 64;
+/// Scales to try, in percent of the one by the peak.
+const SCALE_PERCENTS: std::ops::RangeInclusive<u8> = 60..=100;
 
 impl Model {
-    /// The nodes that have weights, each once, in the order of the graph.
+    /// Returns the nodes that have weights, each once, in the order of the graph.
     #[must_use]
     pub fn layers(&self) -> Vec<(&str, &Op)> {
         let mut seen = BTreeSet::new();
@@ -66,10 +66,10 @@ impl Model {
             .collect()
     }
 
-    /// The same model with the weights of its nodes stored as `choose` says.
+    /// Returns the model with the weights of each node stored as `choose(node)` says.
     ///
     /// # Errors
-    /// [`ModelError`] when a weight is so large or small that it has no scale.
+    /// Returns [`ModelError`] if the result is invalid.
     pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> Precision) -> Result<Self, ModelError> {
         let mut weights = Weights::default();
         for (node, op) in self.layers() {
@@ -84,12 +84,12 @@ impl Model {
     }
 }
 
-/// Whether a weight is a parameter of a node: parameters have no dots in their names.
+/// Returns whether a weight belongs to a node; parameter names contain no dots.
 fn belongs(weight: &str, node: &str) -> bool {
     weight.rsplit_once('.').is_some_and(|(owner, _)| owner == node)
 }
 
-/// The axis of an op's matrices along which its outputs lie.
+/// Returns the axis of an op's matrices along which its outputs lie.
 pub(crate) fn output_axis(op: &Op) -> usize {
     match op {
         Op::ConvTranspose1d { .. } => 1,
@@ -106,7 +106,7 @@ fn stored(tensor: &Tensor, axis: usize, precision: Precision, scaling: Scaling) 
         (Precision::F16, _) | (_, None) => to_16_bit(Storage::F16),
         (_, Some(shape)) => {
             let shape = if scaling.per_tensor { vec![1; shape.len()] } else { shape };
-            let (scales, zeros): (Vec<f32>, Vec<i8>) = grids(tensor, &shape, scaling).into_iter().unzip();
+            let (scales, zeros): (Vec<f32>, Vec<i8>) = block_scales(tensor, &shape, scaling).into_iter().unzip();
             let zeros = if scaling.asymmetric { zeros } else { Vec::new() };
             let products = precision == Precision::Computed8 && !scaling.asymmetric;
             tensor.quantize(&shape, scales, zeros, products)
@@ -114,34 +114,34 @@ fn stored(tensor: &Tensor, axis: usize, precision: Precision, scaling: Scaling) 
     }
 }
 
-/// How many scales a weight gets along each axis; none where it is better left in floats.
+/// Returns the number of scales along each axis, or `None` if the weight should be stored in 16 bits.
 fn scale_shape(shape: &[usize], axis: usize) -> Option<Vec<usize>> {
     let values: usize = shape.iter().product();
     match *shape {
         [length] => {
-            let stretch = (FEWEST..=STRETCH).rev().find(|&stretch| length.is_multiple_of(stretch))?;
-            (length > FEWEST * STRETCH).then(|| vec![length / stretch])
+            let run = (MIN_VALUES_PER_SCALE..=MAX_RUN).rev().find(|&run| length.is_multiple_of(run))?;
+            (length > MIN_VALUES_PER_SCALE * MAX_RUN).then(|| vec![length / run])
         }
         _ => {
-            let each = shape.iter().enumerate().map(|(other, &extent)| if other == axis { extent } else { 1 });
-            (values >= FEWEST * shape[axis]).then(|| each.collect())
+            let counts = shape.iter().enumerate().map(|(other, &extent)| if other == axis { extent } else { 1 });
+            (values >= MIN_VALUES_PER_SCALE * shape[axis]).then(|| counts.collect())
         }
     }
 }
 
-/// The scales of all blocks, and the bytes that stand for 0.
-fn grids(tensor: &Tensor, scale_shape: &[usize], scaling: Scaling) -> Vec<(f32, i8)> {
+/// Returns the scale and the zero point of each block.
+fn block_scales(tensor: &Tensor, scale_shape: &[usize], scaling: Scaling) -> Vec<(f32, i8)> {
     let (values, shape) = (tensor.floats(), tensor.shape());
     let mut blocks = vec![Vec::new(); scale_shape.iter().product()];
     for (at, &value) in values.iter().enumerate() {
         blocks[super::storage::block(at, shape, scale_shape)].push(value);
     }
-    blocks.iter().map(|block| grid(block, scaling)).collect()
+    blocks.iter().map(|block| block_scale(block, scaling)).collect()
 }
 
-/// The scale of values that share one, such that a file has room for it, and the byte that stands for 0.
-fn grid(values: &[f32], scaling: Scaling) -> (f32, i8) {
-    // 0 stays 0 exactly.
+/// Returns a scale that is exact in bfloat16, and the zero point, for values that share them.
+fn block_scale(values: &[f32], scaling: Scaling) -> (f32, i8) {
+    // 0 must be represented exactly.
     let extent = |[low, high]: [f32; 2], value: &f32| [low.min(*value), high.max(*value)];
     let [low, high] = values.iter().fold([0.0; 2], extent);
     let (half, middle) =
@@ -155,19 +155,19 @@ fn grid(values: &[f32], scaling: Scaling) -> (f32, i8) {
         let nearest = |value: f32| scale * (((value / scale).round_ties_even() + zero).clamp(-127.0, 127.0) - zero);
         values.iter().map(|&value| f64::from(value - nearest(value)).powi(2)).sum()
     };
-    let scale = |share: u8| at_least(f32::from(share) / 100.0 * half / 127.0);
+    let scale = |percent: u8| round_up(f32::from(percent) / 100.0 * half / 127.0);
     let scale = match scaling.fit {
         ScaleFit::Peak => scale(100),
         ScaleFit::LeastSquares => {
-            let tried = SHARES.map(|share| (scale(share), error(scale(share))));
+            let tried = SCALE_PERCENTS.map(|percent| (scale(percent), error(scale(percent))));
             tried.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(scale(100), |(scale, _)| scale)
         }
     };
     (scale, zero(scale) as i8)
 }
 
-/// The least number of 16 bits that is normal and not below that one.
-fn at_least(scale: f32) -> f32 {
+/// Returns the least normal bfloat16 that is not below `scale`.
+fn round_up(scale: f32) -> f32 {
     let near = bf16::from_f32(scale.max(f32::MIN_POSITIVE));
     if near.to_f32() < scale { bf16::from_bits(near.to_bits() + 1).to_f32() } else { near.to_f32() }
 }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shares_a_scale() {
+    fn weights_are_divided_into_blocks() {
         assert_eq!(scale_shape(&[30, 20], 0), Some(vec![30, 1]));
         assert_eq!(scale_shape(&[30, 20, 4], 1), Some(vec![1, 20, 1]));
         assert_eq!(scale_shape(&[30, 2], 0), None, "two values for each scale");
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn scales_hold_the_peak_or_err_least() {
+    fn scales_preserve_the_peak_or_minimise_the_error() {
         let scaling = |fit, asymmetric| Scaling { fit, per_tensor: false, asymmetric };
         let values: Vec<f32> = (0..200).map(|i| 0.01 * ((i * 7919) % 201) as f32 - 1.0).collect();
-        let (peak, zero) = grid(&values, scaling(ScaleFit::Peak, false));
+        let (peak, zero) = block_scale(&values, scaling(ScaleFit::Peak, false));
         assert!((1.0..1.01).contains(&(peak * 127.0)) && zero == 0, "{peak}");
         assert_eq!(bf16::from_f32(peak).to_f32(), peak);
-        // One value far beyond the others is worth less than all of them.
+        // A single outlier matters less than all other values.
         let values: Vec<f32> =
             (0..4000).map(|i| if i == 7 { 5.0 } else { ((i * 7919) % 201) as f32 / 50.0 - 2.0 }).collect();
         let squares = |(scale, zero): (f32, i8)| -> f32 {
@@ -202,14 +202,15 @@ mod tests {
             let nearest = |value: f32| scale * (((value / scale).round() + zero).clamp(-127.0, 127.0) - zero);
             values.iter().map(|&value| (value - nearest(value)).powi(2)).sum()
         };
-        let [peak, least] = [ScaleFit::Peak, ScaleFit::LeastSquares].map(|fit| grid(&values, scaling(fit, false)));
+        let [peak, least] =
+            [ScaleFit::Peak, ScaleFit::LeastSquares].map(|fit| block_scale(&values, scaling(fit, false)));
         assert!(least.0 < peak.0 && squares(least) < squares(peak), "{least:?} against {peak:?}");
-        let both = grid(&values, scaling(ScaleFit::Peak, true));
+        let both = block_scale(&values, scaling(ScaleFit::Peak, true));
         assert!(both.1 < -40 && squares(both) < squares(peak), "{both:?}: from -2 to 5");
-        assert_eq!(grid(&[0.0; 5], Scaling::default()), (1.0, 0));
-        assert!(grid(&[1e-44; 5], Scaling::default()).0.is_normal());
-        // All to one side.
-        let (scale, zero) = grid(&[1.0, 2.54, 0.3], scaling(ScaleFit::Peak, true));
+        assert_eq!(block_scale(&[0.0; 5], Scaling::default()), (1.0, 0));
+        assert!(block_scale(&[1e-44; 5], Scaling::default()).0.is_normal());
+        // Values of one sign.
+        let (scale, zero) = block_scale(&[1.0, 2.54, 0.3], scaling(ScaleFit::Peak, true));
         assert!((0.01..0.0101).contains(&scale) && zero == -127 || zero == -126, "{scale} {zero}");
     }
 
@@ -221,7 +222,12 @@ mod tests {
             let scaling = Scaling { fit: ScaleFit::Peak, per_tensor, asymmetric };
             let stored = stored(&weight, 0, Precision::Computed8, scaling);
             let quantized = stored.quantized().expect("it is in bytes");
-            (quantized.scale_shape.clone(), quantized.scales.len(), quantized.zero_points.len(), quantized.int8_products)
+            (
+                quantized.scale_shape.clone(),
+                quantized.scales.len(),
+                quantized.zero_points.len(),
+                quantized.int8_products,
+            )
         };
         assert_eq!(of(false, false), (vec![2, 1], 2, 0, true));
         assert_eq!(of(true, false), (vec![1, 1], 1, 0, true));

@@ -1,68 +1,68 @@
-//! What can be wrong with a model.
+//! Errors of models and model files.
 
 use std::path::{Path, PathBuf};
 
-/// Why a model cannot be used. Each message is one line without the file's name; [`ModelFileError`] adds that.
+/// Error in a model. Each message is one line without a file name; [`ModelFileError`] adds that.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The system could not read or write the file.
+    /// The file could not be read or written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The bytes are not a model file.
     #[error("not an Ondes model: {0}")]
     NotAModel(String),
-    /// Written by another version of the format.
-    #[error("format version {found} is not supported (this is version {supported})")]
+    /// The file has an unsupported format version.
+    #[error("format version {found} is not supported (newest supported version: {supported})")]
     Version {
-        /// The file's version.
+        /// Version of the file.
         found: u64,
-        /// The version read here.
+        /// Newest version that is supported.
         supported: u32,
     },
     /// The content does not match its checksum.
-    #[error("damaged: the checksum does not match the content")]
+    #[error("the file is damaged: its checksum does not match its content")]
     Checksum,
-    /// The file asks for more than a model may.
+    /// A size exceeds its limit.
     #[error("{what} is {found}, more than the limit of {limit}")]
     Limit {
-        /// What is too large.
+        /// Quantity that is too large.
         what: String,
-        /// Its size in the file.
+        /// Its value in the file.
         found: u64,
-        /// The largest that is accepted.
+        /// Largest value that is allowed.
         limit: u64,
     },
-    /// A program, where none is to be run.
-    #[error("a TorchScript program, which only runs where it is opened by name")]
+    /// The file is a TorchScript program, and running code is not allowed here.
+    #[error("this is a TorchScript program; programs run only if they are opened explicitly")]
     Program,
-    /// A program cannot be run, or libtorch is not there.
+    /// The program cannot be run, or libtorch is not available.
     #[error(transparent)]
     Torch(#[from] crate::torch::TorchError),
-    /// The file is no RAVE export, or one that is not supported.
+    /// The file is not a RAVE export, or not a supported one.
     #[error(transparent)]
     Rave(#[from] super::import::rave::RaveError),
-    /// Something in the header makes no sense.
+    /// The header is invalid.
     #[error("{0}")]
     Header(String),
-    /// A node that cannot work.
+    /// A node is invalid.
     #[error("method {method:?}, node {node:?}: {reason}")]
     Node {
-        /// The method's name.
+        /// Name of the method.
         method: String,
-        /// The node's name.
+        /// Name of the node.
         node: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// A weight that is missing, misshapen or not finite.
+    /// A weight is missing, has the wrong shape or is not finite.
     #[error("weight {name:?} {reason}")]
     Weight {
-        /// `NODE.PARAMETER`.
+        /// Name, `NODE.PARAMETER`.
         name: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// The model cannot do what is asked of it.
+    /// The model does not have the method.
     #[error("the model has no method {0:?}")]
     Method(String),
 }
@@ -72,7 +72,7 @@ impl ModelError {
         Self::Weight { name: name.to_owned(), reason: reason.into() }
     }
 
-    /// An error unless `found` is within `limit`.
+    /// Returns [`ModelError::Limit`] if `found` exceeds `limit`.
     pub(crate) fn limit(what: impl Into<String>, found: usize, limit: usize) -> Result<(), Self> {
         if found <= limit {
             return Ok(());
@@ -81,13 +81,13 @@ impl ModelError {
     }
 }
 
-/// A [`ModelError`] and the file it is in: `PATH: reason`.
+/// Error in a model file: `PATH: reason`.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct ModelFileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Error in its content.
     pub error: ModelError,
 }
 

@@ -1,8 +1,8 @@
-//! Model files: `NAME.ondes`, a safetensors file whose metadata holds the JSON header and a checksum.
+//! Model files: `NAME.ondes`, a safetensors file whose metadata contains the JSON header and a checksum.
 //!
-//! [`open`] and [`read`] take captures of other programs too ([`super::import`]), whatever the file is named. They run nothing:
-//! what is a program they refuse, and [`crate::torch::open`] opens it. Any safetensors reader sees the weights; Ondes also
-//! checks that header and weights are those that were written.
+//! [`open`] and [`read`] also accept captures made by other programs ([`super::import`]); the format is detected from
+//! the content, not from the file name. They never run code: TorchScript programs are refused here and opened by
+//! [`crate::torch::open`]. Any safetensors reader can read the weights.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
@@ -13,30 +13,44 @@ use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
 use super::import::{self, ImportedModel};
-use super::{FORMAT, FORMAT_COMPRESSED, ModelError, Header, Model, ModelFileError, Tensor, limits, tensors};
+use super::{FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, Tensor, limits, tensors};
 
-/// Key of the JSON header in the metadata.
+/// Metadata key of the JSON header.
 const HEADER_KEY: &str = "ondes";
-/// Key of the checksum in the metadata.
+/// Metadata key of the checksum.
 const CHECKSUM_KEY: &str = "blake3";
-/// Key of the names of the weights whose products may be computed on bytes, a JSON list; there only where there are any.
+/// Metadata key of the JSON list of weights that may be multiplied in 8 bits; absent if there are none.
 const PRODUCTS_KEY: &str = "int8";
 
-/// Endings of files that may be models, without the dot: ours, and those of captures.
+/// File extensions of models and captures, without the dot.
 pub const EXTENSIONS: [&str; 3] = ["ondes", "nam", "json"];
 
-/// Reads and checks a model file.
+/// Reads and validates a model file or a capture.
 ///
 /// # Errors
-/// [`ModelFileError`] names the file and what is wrong with it.
+/// Returns [`ModelFileError`] if the file cannot be read or is invalid.
+///
+/// # Examples
+/// ```no_run
+/// use std::path::Path;
+///
+/// use ondes_engine::model::file;
+///
+/// let model = file::read(Path::new("bowed.ondes"))?;
+/// println!("{} by {}", model.header().card.name, model.header().card.author);
+/// for control in &model.header().controls {
+///     println!("{}: {} to {} {}", control.name, control.min, control.max, control.unit);
+/// }
+/// # Ok::<(), ondes_engine::model::ModelFileError>(())
+/// ```
 pub fn read(path: &Path) -> Result<Model, ModelFileError> {
     Ok(open(path)?.model)
 }
 
-/// Reads and checks a model file; tells what was noticed while doing so, of a file in another format.
+/// Reads and validates a model file or a capture, with remarks about the import of captures.
 ///
 /// # Errors
-/// [`ModelFileError`] names the file and what is wrong with it.
+/// Returns [`ModelFileError`] if the file cannot be read or is invalid.
 pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     let at = ModelFileError::at(path);
     let bytes = bytes(path)?;
@@ -50,10 +64,10 @@ pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     Ok(ImportedModel { model: named(model, path).map_err(at)?, notes })
 }
 
-/// The bytes of a file that may be a model.
+/// Maps the content of a file that may be a model.
 ///
 /// # Errors
-/// [`ModelFileError`] names the file and why it cannot be one.
+/// Returns [`ModelFileError`] if the file cannot be read, is empty or is too large.
 pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelFileError> {
     let at = ModelFileError::at(path);
     let file = std::fs::File::open(path).map_err(|error| at(error.into()))?;
@@ -69,19 +83,21 @@ pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelFileError> {
     map(&file).map_err(|error| at(error.into()))
 }
 
-/// Whether the bytes are those of a TorchScript program: a ZIP archive, which could never be the length that our files begin with.
+/// Returns whether the bytes are a ZIP archive, as TorchScript programs are. Read as the length prefix of a model file,
+/// the signature would exceed any limit.
 #[must_use]
 pub(crate) fn is_torchscript(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// Whether the bytes are those of a capture: JSON, which could never be the length that our files begin with.
+/// Returns whether the bytes are JSON, as captures are. Read as the length prefix of a model file, they would exceed
+/// any limit.
 fn looks_foreign(bytes: &[u8]) -> bool {
     let length = bytes.first_chunk::<8>().map_or(u64::MAX, |prefix| u64::from_le_bytes(*prefix));
     length > limits::HEADER_BYTES as u64 && import::is_json(bytes)
 }
 
-/// The model under its file's name where it has none of its own.
+/// Names a model without a name after its file.
 fn named(model: Model, path: &Path) -> Result<Model, ModelError> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     if !model.header().card.name.trim().is_empty() || stem.is_empty() {
@@ -95,38 +111,40 @@ fn named(model: Model, path: &Path) -> Result<Model, ModelError> {
 /// Maps a file for reading.
 #[expect(unsafe_code)]
 fn map(file: &std::fs::File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is read-only and lives only while `read` copies the weights out. Should another program shorten the file
-    // in that time the system ends us with a signal, as for every program that maps files; nothing else can go wrong, since
-    // every bit pattern is a valid byte and all content is checked after it was copied.
+    // SAFETY: the map is read-only and lives only while the weights are copied out. If another process truncates the
+    // file meanwhile, the system ends this process with SIGBUS, as for every program that maps files. Every bit pattern
+    // is a valid byte, and the content is validated after it was copied.
     unsafe { Mmap::map(file) }
 }
 
-/// Reads and checks a model from the bytes of a file.
+/// Parses and validates a model from the bytes of a model file.
 ///
 /// # Errors
-/// [`ModelError`] says what is wrong.
+/// Returns [`ModelError`] if the bytes are not a valid model.
 pub fn parse(bytes: &[u8]) -> Result<Model, ModelError> {
     let not_a_model = |reason: &dyn std::fmt::Display| ModelError::NotAModel(reason.to_string());
     let Some(prefix) = bytes.first_chunk::<8>() else {
-        return Err(not_a_model(&"shorter than a header"));
+        return Err(not_a_model(&"the file is shorter than a header"));
     };
     let header_bytes = usize::try_from(u64::from_le_bytes(*prefix)).unwrap_or(usize::MAX);
     if header_bytes > bytes.len() {
-        // Most files of other kinds look like this.
-        return Err(not_a_model(&"it does not begin with a header"));
+        // Files of other formats usually end here.
+        return Err(not_a_model(&"it does not begin with a safetensors header"));
     }
     ModelError::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(&error))?;
     let texts =
-        metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
-    let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without a header of ours"))?;
+        metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
+    let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
     check_version(json)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(&error))?;
     let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
-    let products: BTreeSet<String> =
-        products.map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?.unwrap_or_default();
+    let products: BTreeSet<String> = products
+        .map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?
+        .unwrap_or_default();
     let weights = tensors::read(&tensors, &products)?;
-    let header: Header = serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
+    let header: Header =
+        serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
     match texts.get(CHECKSUM_KEY) {
         Some(checksum) if checksum == model.content_hash() => Ok(model),
@@ -134,7 +152,7 @@ pub fn parse(bytes: &[u8]) -> Result<Model, ModelError> {
     }
 }
 
-/// The version comes first: another version's header may not even have our fields.
+/// Checks the version before the header is parsed: other versions may have other fields.
 fn check_version(json: &str) -> Result<(), ModelError> {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -148,10 +166,11 @@ fn check_version(json: &str) -> Result<(), ModelError> {
     Err(ModelError::Version { found: format, supported: FORMAT_COMPRESSED })
 }
 
-/// The bytes of a model's file.
+/// Encodes a model as the bytes of a model file.
 ///
 /// # Errors
-/// [`ModelError::Header`] when the weights cannot be laid out as safetensors, [`ModelError::Program`] where there are none.
+/// Returns [`ModelError::Header`] if the weights cannot be encoded as safetensors, and [`ModelError::Program`] if the
+/// model is a program.
 pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     if model.program().is_some() {
         return Err(ModelError::Program);
@@ -171,10 +190,10 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     safetensors::serialize(views, Some(texts)).map_err(header_error)
 }
 
-/// Writes a model file; a file of that name is replaced only by a whole one.
+/// Writes a model file. An existing file is replaced only after everything has been written.
 ///
 /// # Errors
-/// [`ModelFileError`] names the file and why it could not be written.
+/// Returns [`ModelFileError`] if the file cannot be written.
 pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
     let at = ModelFileError::at(path);
     let bytes = serialize(model).map_err(&at)?;
@@ -183,7 +202,7 @@ pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
         .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
-        // What is left of a failed write is of no use; that it cannot be removed either changes nothing about the error.
+        // Best effort: the original error is more important than a leftover file.
         drop(std::fs::remove_file(&part));
         at(error.into())
     })
@@ -193,7 +212,7 @@ fn encode_header(header: &Header) -> Result<String, ModelError> {
     serde_json::to_string(header).map_err(|error| ModelError::Header(format!("the header: {error}")))
 }
 
-/// BLAKE3 over the header and over names, shapes and values of all weights as they are stored, in hexadecimal.
+/// Returns the BLAKE3 hash of the header and of the names, shapes and stored values of all weights, in hexadecimal.
 pub(super) fn content_hash<'a>(
     header: &Header,
     weights: impl Iterator<Item = (&'a str, &'a Tensor)>,
@@ -208,7 +227,7 @@ pub(super) fn content_hash<'a>(
     for (name, tensor) in weights {
         part(name.as_bytes());
         part(&extents(tensor.shape()));
-        // Where all are F32, nothing needs to be said about it.
+        // Absent in format 1, whose hashes must not change.
         if header.format != FORMAT {
             part(tensor.values().storage().name().as_bytes());
         }

@@ -1,4 +1,4 @@
-//! Methods, ports and nodes: a network written down once.
+//! Graphs: methods, their ports and their nodes.
 
 use std::collections::HashMap;
 
@@ -6,48 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use super::{ModelError, Op};
 
-/// A named input or output of a method.
+/// Named input or output of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// Name; an output port is named like the node it shows.
+    /// Name; an output port has the name of the node whose value it exposes.
     pub name: String,
-    /// Values per frame.
+    /// Channels.
     pub channels: usize,
-    /// One frame per `ratio` samples; 1 is audio.
+    /// Samples per frame; 1 is audio rate.
     pub ratio: usize,
 }
 
-/// One step of a network.
+/// Operation in a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Name of the node and of its value, unique within the method. Its weights are named `NAME.PARAMETER`; methods whose
-    /// nodes share a name share weights.
+    /// Name of the node and of its value, unique within the method. Its weights are named `NAME.PARAMETER`; methods
+    /// whose nodes have equal names share their weights.
     pub name: String,
-    /// Names of input ports or of earlier nodes.
+    /// Names of the input ports and earlier nodes that it reads.
     pub inputs: Vec<String>,
-    /// What it computes.
+    /// Operation.
     #[serde(flatten)]
     pub op: Op,
 }
 
-/// Something a model can do, such as `synth` (controls to audio) or `forward` (audio to audio).
+/// Signal path of a model, such as `synth` (controls to audio) or `forward` (audio to audio).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Method {
-    /// `forward`, `encode`, `decode`, `prior`, `synth` or `room`.
+    /// Name: `forward`, `encode`, `decode`, `prior`, `synth`, `room`, or that of a variant.
     pub name: String,
-    /// Samples per step: a multiple of every ratio in the method.
+    /// Samples per step, a multiple of every ratio in the method.
     pub block: usize,
-    /// Samples of silence that it has heard before its first sample: the state that it starts from is the one it is in then.
-    /// Silence is 0 on every input, and the default on one that a control feeds. Rounded up to whole blocks.
+    /// Samples of silence processed before the first sample, rounded up to whole blocks; streams start from the
+    /// resulting state. Silence is 0 at every input, or the default of the control that feeds it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warm_up: usize,
-    /// What is fed in.
+    /// Input ports.
     pub inputs: Vec<Port>,
-    /// What comes out.
+    /// Output ports.
     pub outputs: Vec<Port>,
-    /// The network, each node after those it reads; none where the method is one of a program ([`Method::is_program`]).
+    /// Nodes in execution order: each follows those it reads. Empty if a program runs the method
+    /// ([`Method::is_program`]).
     pub nodes: Vec<Node>,
 }
 
@@ -59,42 +60,42 @@ fn is_zero(samples: &usize) -> bool {
 /// Channels and ratio of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Values per frame.
+    /// Channels.
     pub channels: usize,
-    /// One frame per `ratio` samples.
+    /// Samples per frame.
     pub ratio: usize,
 }
 
-/// The shapes of all values of a method: the input ports, then the nodes.
+/// Shapes of all values of a method: the input ports, then the nodes.
 #[derive(Clone, Debug)]
 pub struct Shapes {
-    /// One per value.
+    /// Shape of each value.
     pub values: Vec<Shape>,
-    /// For each node the values it reads.
+    /// Indices of the values that each node reads.
     pub reads: Vec<Vec<usize>>,
-    /// For each output port the value it shows.
+    /// Index of the value behind each output port.
     pub shown: Vec<usize>,
 }
 
 impl Shapes {
-    /// The shapes that each node reads, in the order of nodes.
+    /// Returns the shapes that each node reads, in the order of nodes.
     pub fn node_inputs(&self) -> impl Iterator<Item = Vec<Shape>> + '_ {
         self.reads.iter().map(|reads| reads.iter().map(|&value| self.values[value]).collect())
     }
 }
 
 impl Method {
-    /// Whether it is code and no graph: it has no nodes, and what it gives is none of its inputs.
+    /// Returns whether a program runs the method: it has no nodes, and no output is an input.
     #[must_use]
     pub fn is_program(&self) -> bool {
         let passes = |port: &Port| self.inputs.iter().any(|input| input.name == port.name);
         self.nodes.is_empty() && !self.outputs.is_empty() && !self.outputs.iter().any(passes)
     }
 
-    /// Follows the nodes and checks that each fits those it reads.
+    /// Infers the shapes of all values, and checks that each node fits its inputs.
     ///
     /// # Errors
-    /// [`ModelError::Node`] or [`ModelError::Header`] with the first thing that does not fit.
+    /// Returns [`ModelError::Node`] or [`ModelError::Header`] for the first mismatch.
     pub fn infer(&self) -> Result<Shapes, ModelError> {
         let error = |reason: String| ModelError::Header(format!("method {:?}: {reason}", self.name));
         if self.block == 0 {
@@ -116,12 +117,13 @@ impl Method {
         }
         let mut reads = Vec::new();
         for node in &self.nodes {
-            let error = |reason: String| ModelError::Node { method: self.name.clone(), node: node.name.clone(), reason };
+            let error =
+                |reason: String| ModelError::Node { method: self.name.clone(), node: node.name.clone(), reason };
             let mut inputs = Vec::new();
             for name in &node.inputs {
                 match by_name.get(name.as_str()) {
                     Some(&value) => inputs.push(value),
-                    None => return Err(error(format!("reads {name:?}, which no port or earlier node is named"))),
+                    None => return Err(error(format!("reads {name:?}, which is not a port or an earlier node"))),
                 }
             }
             let shapes: Vec<Shape> = inputs.iter().map(|&value| values[value]).collect();
@@ -165,42 +167,41 @@ impl Method {
         Ok(Shapes { values, reads, shown })
     }
 
-    /// Blocks of silence that it has heard before its first sample.
+    /// Returns the number of blocks of silence processed before the first sample.
     #[must_use]
     pub fn warm_up_blocks(&self) -> usize {
         self.warm_up.div_ceil(self.block)
     }
 
-    /// The port of that name among the inputs.
+    /// Returns the index of the input port called `name`.
     #[must_use]
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|port| port.name == name)
     }
 
-    /// Samples by which what comes out is behind what goes in, along the slowest path; a control frame stands for the
-    /// instant at its start.
+    /// Returns the latency in samples along the slowest path. A control frame takes effect at its first sample.
     ///
     /// # Panics
-    /// When the method is not part of a checked model.
+    /// If the method is not part of a validated model.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.longest(Op::latency_samples)
     }
 
-    /// Samples for which sound still comes out after all that goes in has ended, latency aside, at that rate in Hz
+    /// Returns how long the output continues after the input has ended, in samples, without the latency
     /// ([`Op::tail_samples`]).
     ///
     /// # Panics
-    /// When the method is not part of a checked model.
+    /// If the method is not part of a validated model.
     #[must_use]
     pub fn tail_samples(&self, sample_rate: u32) -> usize {
-        // The end may lie anywhere in a frame, and a frame is heard to its end.
+        // The input may end anywhere in a frame, and a frame is processed as a whole.
         let shapes = self.infer().expect("a method of a checked model fits");
         let frame = shapes.values.iter().map(|shape| shape.ratio).max().unwrap_or(1);
         self.longest(|op, inputs| op.tail_samples(inputs, sample_rate)) + frame - 1
     }
 
-    /// The longest path through the network, where each op adds so many samples.
+    /// Returns the length of the longest path, where each node adds `own` samples.
     fn longest(&self, own: impl Fn(&Op, &[Shape]) -> usize) -> usize {
         let shapes = self.infer().expect("a method of a checked model fits");
         let mut length = vec![0; shapes.values.len()];
@@ -212,10 +213,10 @@ impl Method {
         shapes.shown.iter().map(|&value| length[value]).max().unwrap_or(0)
     }
 
-    /// Multiply-adds per second of sound at that rate, for one stream.
+    /// Returns the multiply-adds per second of audio for one stream.
     ///
     /// # Panics
-    /// When the method is not part of a checked model.
+    /// If the method is not part of a validated model.
     #[must_use]
     pub fn multiply_adds_per_second(&self, sample_rate: u32) -> f64 {
         let shapes = self.infer().expect("a method of a checked model fits");

@@ -1,9 +1,9 @@
-//! A model as data: what it is, what it can do, its graph and its weights.
+//! Models as data: header, graph, weights and card. Nothing here computes sound.
 //!
-//! Read in this order: [`graph`] (methods, ports, nodes), [`op`] (what a node does, its shapes and weights), [`control`],
-//! [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (the same model in fewer bits), [`mod@file`]
-//! (safetensors with a JSON header), [`import`] (captures of other programs), [`program`] (models that are code) and [`limits`]
-//! (what a file may ask of us). Nothing here computes sound; executors do.
+//! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes, their shapes and
+//! weights), [`control`], [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (16-bit and 8-bit
+//! weights), [`mod@file`] (safetensors with a JSON header), [`import`] (captures made by other programs), [`program`]
+//! (TorchScript models) and [`limits`] (bounds on what a file may request). [`crate::executor`] runs a model.
 
 pub mod card;
 pub mod compression;
@@ -17,6 +17,7 @@ pub mod op;
 pub mod program;
 pub mod storage;
 mod tensors;
+mod validate;
 pub mod variant;
 pub mod weights;
 
@@ -28,7 +29,7 @@ pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{ModelError, ModelFileError};
 pub use graph::{Method, Node, Port, Shape};
-pub use op::{Distribution, Op};
+pub use op::{Activation, Distribution, Op};
 pub use program::Program;
 pub use storage::Storage;
 pub use variant::Variant;
@@ -36,45 +37,81 @@ pub use weights::{Tensor, Weights};
 
 use crate::instrument::Performance;
 
-/// The version of the file format of models whose weights are all F32: what every engine reads.
+/// File format version of models whose weights are all F32. Every engine reads it.
 pub const FORMAT: u32 = 1;
-/// That of models with weights in fewer bits ([`Storage`]); the newest that this engine reads.
+/// File format version of models with compressed weights ([`Storage`]); the newest that this engine reads.
 pub const FORMAT_COMPRESSED: u32 = 2;
 
-/// All of a model but its weights; the JSON header of a model file.
+/// Everything in a model except its weights; stored as the JSON header of a model file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// File format version: [`FORMAT`] where all weights are F32, else [`FORMAT_COMPRESSED`].
+    /// File format version: [`FORMAT`] if all weights are F32, else [`FORMAT_COMPRESSED`].
     pub format: u32,
-    /// What the model is to a player.
+    /// Kind of model: instrument, effect, codec or generator.
     pub kind: Kind,
-    /// Rate of all audio and the reference of all ratios, Hz.
+    /// Sample rate in Hz of all audio ports; the reference of all ratios.
     pub sample_rate: u32,
-    /// What the model can do.
+    /// Methods of the model, such as `forward` or `synth`.
     pub methods: Vec<Method>,
-    /// Named, ranged inputs. A control named like an input port of a method feeds that port.
+    /// Named, ranged inputs. A control with the name of an input port feeds that port.
     #[serde(default)]
     pub controls: Vec<Control>,
-    /// Smaller sizes of the method `forward`, the smallest first; each is a method of its own.
+    /// Smaller versions of the base method, smallest first; each is a method of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
-    /// How an instrument turns notes into pitch and loudness; only instruments have one.
+    /// Performance settings that turn notes into pitch and loudness; only instruments have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance: Option<Performance>,
-    /// Who made it, from what, and how good it is.
+    /// Name, author, licence, training and quality.
     pub card: Card,
 }
 
 impl Header {
-    /// The method of that name.
+    /// Returns the method called `name`.
     #[must_use]
     pub fn method(&self, name: &str) -> Option<&Method> {
         self.methods.iter().find(|method| method.name == name)
     }
 }
 
-/// A checked model: every shape fits, every weight is finite, every size is within [`limits`].
+/// A validated model: all shapes fit, all weights are finite, all sizes are within [`limits`].
+///
+/// # Examples
+/// ```
+/// use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file};
+///
+/// let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+/// let gain = Node { name: "gain".into(), inputs: vec!["in".into()], op: Op::Linear { outputs: 1 } };
+/// let header = Header {
+///     format: FORMAT,
+///     kind: Kind::Effect,
+///     sample_rate: 48_000,
+///     methods: vec![Method {
+///         name: "forward".into(),
+///         block: 1,
+///         warm_up: 0,
+///         inputs: vec![port("in")],
+///         outputs: vec![port("gain")],
+///         nodes: vec![gain],
+///     }],
+///     controls: Vec::new(),
+///     variants: Vec::new(),
+///     performance: None,
+///     card: Card { name: "Half".into(), ..Card::default() },
+/// };
+/// let mut weights = Weights::default();
+/// weights.insert("gain.weight", Tensor::new(&[1, 1], vec![0.5]));
+/// weights.insert("gain.bias", Tensor::new(&[1], vec![0.0]));
+/// let model = Model::new(header, weights)?;
+///
+/// // The bytes of a model file are parsed to an equal model.
+/// assert_eq!(file::parse(&file::serialize(&model)?)?, model);
+/// assert_eq!(model.header().card.name, "Half");
+/// assert_eq!(model.parameters(), 2);
+/// assert_eq!(model.latency_samples(model.method("forward")?), 0);
+/// # Ok::<(), ondes_engine::model::ModelError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     header: Header,
@@ -85,19 +122,19 @@ pub struct Model {
 }
 
 impl Model {
-    /// Checks that header and weights fit together.
+    /// Creates a model from a header and weights, and validates both.
     ///
     /// # Errors
-    /// [`ModelError`] names the first node, weight or size that does not fit.
+    /// Returns [`ModelError`] for the first node, weight or size that is invalid.
     pub fn new(header: Header, weights: Weights) -> Result<Self, ModelError> {
-        limits::check_header(&header)?;
+        validate::check_header(&header)?;
         let mut expected = std::collections::BTreeMap::new();
         for method in &header.methods {
             let shapes = method.infer()?;
             if method.is_program() {
                 return Err(ModelError::Header(format!("method {:?} has no nodes", method.name)));
             }
-            limits::check_method(method, &shapes)?;
+            validate::check_method(method, &shapes)?;
             for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
                 for spec in node.op.weights(&inputs) {
                     let name = format!("{}.{}", node.name, spec.name);
@@ -115,21 +152,21 @@ impl Model {
             return Err(ModelError::Header(reason));
         }
         let content_hash = file::content_hash(&header, weights.iter())?;
-        let whole = (!header.variants.is_empty()).then(|| header.without_variants());
-        let base_hash = whole.map(|whole| file::content_hash(&whole, weights.used_by(&whole.methods))).transpose()?;
+        let base = (!header.variants.is_empty()).then(|| header.without_variants());
+        let base_hash = base.map(|base| file::content_hash(&base, weights.used_by(&base.methods))).transpose()?;
         Ok(Self { header, weights, program: None, content_hash, base_hash })
     }
 
-    /// A model that is a program; its methods have ports and no nodes.
+    /// Creates a model that runs a TorchScript program; its methods have ports but no nodes.
     ///
     /// # Errors
-    /// [`ModelError`] names the first method or size that does not fit.
+    /// Returns [`ModelError`] for the first method or size that is invalid.
     pub fn from_program(header: Header, program: Program) -> Result<Self, ModelError> {
-        limits::check_header(&header)?;
+        validate::check_header(&header)?;
         for method in &header.methods {
-            limits::check_method(method, &method.infer()?)?;
+            validate::check_method(method, &method.infer()?)?;
             if !(method.is_program() && program.calls.contains_key(&method.name)) {
-                return Err(ModelError::Header(format!("method {:?} is none of the program's", method.name)));
+                return Err(ModelError::Header(format!("method {:?} is not in the program", method.name)));
             }
         }
         let content_hash = blake3::hash(&program.bytes).to_hex().to_string();
@@ -142,63 +179,63 @@ impl Model {
         })
     }
 
-    /// All but the weights.
+    /// Returns the header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The weights by name, `NODE.PARAMETER`.
+    /// Returns the weights, keyed by `NODE.PARAMETER`.
     #[must_use]
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// What runs it, where it is no graph.
+    /// Returns the TorchScript program, if the model is one.
     #[must_use]
     pub fn program(&self) -> Option<&Arc<Program>> {
         self.program.as_ref()
     }
 
-    /// The BLAKE3 hash of header and weights, or of a program's file, 64 hexadecimal digits; equal for equal sound.
+    /// Returns the content hash: BLAKE3 over header and weights, or over a program's file, as 64 hexadecimal digits.
+    /// Models with equal hashes sound equal.
     #[must_use]
     pub fn content_hash(&self) -> &str {
         &self.content_hash
     }
 
-    /// The [content hash](Self::content_hash) that it has without its smaller sizes: equal for all that sounds equal at full
-    /// size, whatever else a file holds.
+    /// Returns the [content hash](Self::content_hash) of the model without its variants. It is equal for all files that
+    /// sound equal at full size, with or without variants.
     #[must_use]
     pub fn base_hash(&self) -> &str {
         self.base_hash.as_deref().unwrap_or(&self.content_hash)
     }
 
-    /// Number of weights.
+    /// Returns the number of weight values.
     #[must_use]
     pub fn parameters(&self) -> usize {
         let own: usize = self.weights.iter().map(|(_, tensor)| tensor.values().len()).sum();
         own + self.program.as_ref().map_or(0, |program| program.parameters)
     }
 
-    /// Samples by which what comes out of one of its methods is behind what goes in ([`Method::latency_samples`]), or as a
-    /// program says.
+    /// Returns a method's latency in samples, from its graph ([`Method::latency_samples`]) or as its program states.
     #[must_use]
     pub fn latency_samples(&self, method: &Method) -> usize {
         let call = self.program.as_ref().and_then(|program| program.calls.get(&method.name));
         call.map_or_else(|| method.latency_samples(), |call| call.delay)
     }
 
-    /// Samples for which sound still comes out of one of its methods after all that goes in has ended ([`Method::tail_samples`]).
+    /// Returns how long a method sounds after its input has ended, in samples ([`Method::tail_samples`]).
     #[must_use]
     pub fn tail_samples(&self, method: &Method) -> usize {
         let rate = self.header.sample_rate;
         if self.program.is_some() { Program::tail_samples(rate) } else { method.tail_samples(rate) }
     }
 
-    /// The method of that name.
+    /// Returns the method called `name`.
     ///
     /// # Errors
-    /// [`ModelError::Method`] when the model has none.
+    /// Returns [`ModelError::Method`] if there is none.
     pub fn method(&self, name: &str) -> Result<&Method, ModelError> {
         self.header.method(name).ok_or_else(|| ModelError::Method(name.to_owned()))
     }

@@ -3,13 +3,15 @@
 //! Frames are numbered in time; `x[t]` is a frame of all channels. Everything is causal: a frame of output needs no later
 //! frame of input. Layouts of weights are PyTorch's.
 
-use serde::{Deserialize, Serialize};
+pub use ondes_kernels::Activation;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod rules;
 
 /// What a node computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case")]
+#[serde(tag = "op", rename_all = "snake_case", remote = "Self")]
 pub enum Op {
     /// `y = W x + b`, `weight [outputs][inputs]`, `bias [outputs]`.
     Linear {
@@ -65,53 +67,13 @@ pub enum Op {
     },
     /// Normalises each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al., 2016).
     LayerNorm,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// `1 / (1 + e^−x)`.
-    Sigmoid,
-    /// `max(x, 0)`.
-    Relu,
-    /// `x` above zero, `slope · x` below.
-    LeakyRelu {
-        /// Slope below zero.
-        slope: f32,
-    },
     /// `x` above zero, `weight · x` below, `weight [slopes]` (He et al., ICCV 2015).
     Prelu {
         /// 1 for a slope that all channels share, else one for each channel.
         slopes: usize,
     },
-    /// `x` held within −1 and 1.
-    HardTanh,
-    /// `x` within `min` and `max`; beyond them it goes on from there with slopes of their own.
-    LeakyHardTanh {
-        /// Where the middle begins.
-        min: f32,
-        /// Where it ends, not before it begins.
-        max: f32,
-        /// Slope below `min`.
-        min_slope: f32,
-        /// Slope above `max`.
-        max_slope: f32,
-    },
-    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al., ICCV 2019).
-    HardSwish,
-    /// `x / (1 + |x|)`.
-    Softsign,
-    /// `x / (1 + e^−x)`.
-    Silu,
-    /// The rational function that players of captures call a fast tanh, up to 0.8 % above it: for models trained with it. With
-    /// `a = |x|` it is `sign(x)` times `a (2.45550750702956 (1 + a) + (0.893229853513558 + 0.821226666969744 a) a²)` over
-    /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)`.
-    FastTanh,
     /// `x + sin²(α x) / α` with `alpha [channels]` (Ziyin et al., NeurIPS 2020).
     Snake,
-    /// `ln(1 + e^x)`.
-    Softplus,
-    /// `e^x`.
-    Exp,
-    /// `2 · sigmoid(x)^ln 10 + 1e-7` (Engel et al., ICLR 2020).
-    ExpSigmoid,
     /// `tanh` of the first half of the channels times `sigmoid` of the second half (van den Oord et al., 2016).
     Gate,
     /// Of inputs `x [C]` and `condition [2C]`: `x · condition[..C] + condition[C..]` (Perez et al., AAAI 2018).
@@ -148,7 +110,8 @@ pub enum Op {
     },
     /// Odd channels times −1 in the first frame of each two. Every other band of a decimated filter bank lies upside down in
     /// frequency, and this turns it round; a second time it turns it back (Nguyen, IEEE Trans. Signal Processing 42(1), 1994).
-    Unmirror,
+    #[serde(rename = "unmirror")]
+    FlipOddBands,
     /// Noise of its own at the rate of the input, whose values do not count: seeded by stream, independent from value to value.
     Noise {
         /// Channels of the output.
@@ -188,6 +151,39 @@ pub enum Op {
         /// Length of the response in samples.
         taps: usize,
     },
+    /// Function of each value by itself, without weights. Its tag in a file is that of the activation, such as `tanh`.
+    #[serde(skip)]
+    Activation(Activation),
+}
+
+impl From<Activation> for Op {
+    fn from(activation: Activation) -> Self {
+        Self::Activation(activation)
+    }
+}
+
+impl Serialize for Op {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Activation(activation) => activation.serialize(serializer),
+            // Not this function, but the one that `remote` derives.
+            op => Self::serialize(op, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Op {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Value::deserialize(deserializer)?;
+        let tag = fields["op"].as_str();
+        if tag.is_some_and(|tag| Activation::TAGS.contains(&tag)) {
+            Activation::deserialize(fields).map(Self::Activation)
+        } else {
+            // Not this function, but the one that `remote` derives.
+            Self::deserialize(fields)
+        }
+        .map_err(D::Error::custom)
+    }
 }
 
 /// How the values of [`Op::Noise`] are distributed.

@@ -1,74 +1,73 @@
-//! Programs: models that are no graph but code, which only libtorch can run.
+//! TorchScript programs as models; only libtorch can run them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Endings of files that may be programs, without the dot: those for nn~, and Neutone's.
+/// File extensions of programs, without the dot: those of nn~ and of Neutone.
 pub const EXTENSIONS: [&str; 2] = ["ts", "nm"];
 
-/// Seconds for which a program may go on sounding after its input has ended: it does not say, and the codecs in use remember less.
+/// Assumed tail, seconds. Programs do not declare one; known codecs have shorter ones.
 const TAIL_S: usize = 2;
 
-/// A program, and how its methods are called.
+/// TorchScript program and the calling convention of its methods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// The file.
+    /// Content of the file.
     pub bytes: Arc<[u8]>,
-    /// Number of its weights.
+    /// Number of weight values.
     pub parameters: usize,
-    /// By the name of the model's method.
+    /// Calls, by method name of the model.
     pub calls: BTreeMap<String, Call>,
-    /// What somebody may want to know of it, each in one line.
+    /// Remarks for the user, one line each.
     pub notes: Vec<String>,
 }
 
-/// How a method of a program is called.
+/// Call of a program's method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Its name in the program.
+    /// Name of the method in the program.
     pub method: String,
-    /// By which convention.
+    /// Calling convention.
     pub convention: Convention,
-    /// The input port that sound or latents go into; the others are knobs.
+    /// Index of the input port for audio or latents; the other ports are controls.
     pub main: usize,
-    /// Samples for each frame that the program wants; where the port has more frames than that, it is given the last one of each
-    /// group.
+    /// Samples per input frame of the program. If the port has more frames, the last frame of each group is passed.
     pub ratio_in: usize,
-    /// Samples for each frame that the program gives; where the port has more frames than that, each is held.
+    /// Samples per output frame of the program. If the port has more frames, each one is held.
     pub ratio_out: usize,
-    /// Attributes that input ports feed.
+    /// Attributes that input ports set.
     pub attributes: Vec<Attribute>,
-    /// Samples by which what comes out is behind what goes in, as far as the program says.
+    /// Latency in samples, as declared by the program.
     pub delay: usize,
-    /// Names of the channels that go in, where the program gives them.
+    /// Names of the input channels, if the program declares them.
     pub input_labels: Vec<String>,
-    /// Names of the channels that come out.
+    /// Names of the output channels, if the program declares them.
     pub output_labels: Vec<String>,
 }
 
-/// What programs and players have agreed on.
+/// Calling convention between programs and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Convention {
-    /// That of nn~: tensors `[batch, channels, frames]`.
+    /// nn~: tensors `[batch, channels, frames]`.
     NnTilde,
-    /// That of Neutone: sound `[channels, samples]`, parameters `[4, samples]`.
+    /// Neutone: audio `[channels, samples]`, parameters `[4, samples]`.
     Neutone,
 }
 
-/// An attribute of a program, as it is set.
+/// Attribute of a program that input ports set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// Its name.
+    /// Name of the attribute.
     pub name: String,
-    /// For each of its values the input port that feeds it.
+    /// Index of the input port that feeds each of its values.
     pub ports: Vec<usize>,
 }
 
 impl Program {
-    /// Samples for which a method still sounds after its input has ended, at a rate in Hz.
+    /// Returns how long a method may sound after its input has ended, in samples.
     #[must_use]
     pub fn tail_samples(sample_rate: u32) -> usize {
         TAIL_S * sample_rate as usize

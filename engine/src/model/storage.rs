@@ -1,4 +1,4 @@
-//! How the values of a weight are stored: as they are, in half the bits, or in eight with scales.
+//! Storage formats of weight values: 32-bit, 16-bit, or 8-bit with scales.
 
 use std::borrow::Cow;
 
@@ -6,21 +6,21 @@ use half::{bf16, f16};
 
 use super::ModelError;
 
-/// What a weight's values are stored as, in a file and in memory.
+/// Storage format of a weight, in a file and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Storage {
-    /// 32-bit floats.
+    /// 32-bit float.
     F32,
-    /// 16-bit floats of IEEE 754: 11 bits, magnitudes from 6·10⁻⁸ to 65504.
+    /// IEEE 754 half precision: 11 significant bits, magnitudes from 6·10⁻⁸ to 65504.
     F16,
-    /// The upper halves of 32-bit floats: 8 bits.
+    /// bfloat16, the upper half of a 32-bit float: 8 significant bits.
     Bf16,
-    /// Signed bytes times scales.
+    /// Signed 8-bit integers with scales.
     I8,
 }
 
 impl Storage {
-    /// Bytes of a number.
+    /// Returns the bytes per value.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -30,7 +30,7 @@ impl Storage {
         }
     }
 
-    /// Its name in safetensors files.
+    /// Returns the name of the data type in safetensors files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,21 +42,21 @@ impl Storage {
     }
 }
 
-/// The values of a tensor, row-major.
+/// Values of a tensor, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// As [`Storage::F32`].
+    /// See [`Storage::F32`].
     F32(Vec<f32>),
-    /// As [`Storage::F16`].
+    /// See [`Storage::F16`].
     F16(Vec<f16>),
-    /// As [`Storage::Bf16`].
+    /// See [`Storage::Bf16`].
     Bf16(Vec<bf16>),
-    /// As [`Storage::I8`].
+    /// See [`Storage::I8`].
     I8(QuantizedValues),
 }
 
 impl Values {
-    /// How many there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -67,13 +67,13 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What they are stored as.
+    /// Returns the storage format.
     #[must_use]
     pub fn storage(&self) -> Storage {
         match self {
@@ -84,7 +84,7 @@ impl Values {
         }
     }
 
-    /// Their little-endian bytes, without scales.
+    /// Returns the values or codes as little-endian bytes, without scales.
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {
             Self::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
@@ -94,7 +94,7 @@ impl Values {
         }
     }
 
-    /// The numbers that they stand for; `shape` is the tensor's.
+    /// Returns the values as floats; `shape` is that of the tensor.
     pub(super) fn floats(&self, shape: &[usize]) -> Cow<'_, [f32]> {
         match self {
             Self::F32(values) => Cow::Borrowed(values),
@@ -104,7 +104,7 @@ impl Values {
         }
     }
 
-    /// Why they cannot be a weight's values, if so.
+    /// Returns why these values are invalid for a tensor of shape `shape`, or `None` if they are valid.
     pub(super) fn invalid_reason(&self, shape: &[usize]) -> Option<&'static str> {
         let finite = match self {
             Self::F32(values) => values.iter().all(|value| value.is_finite()),
@@ -116,31 +116,31 @@ impl Values {
     }
 }
 
-/// Signed bytes from −127 to 127: each, less the zero of its block where it has one, times the block's scale.
+/// 8-bit values: codes from −127 to 127, minus the zero point of their block, times the scale of their block.
 ///
-/// A tensor is cut evenly into blocks along each of its axes, and the scales have the shape of that: of a matrix
-/// `[rows][columns]`, scales `[rows][1]` are one for each row, `[1][1]` one for all, `[rows][columns / 64]` one for each 64
-/// values of a row.
+/// A tensor is divided evenly into blocks along each axis; the scales have the shape of the grid of blocks. For a
+/// matrix `[rows][columns]`, scales `[rows][1]` are one per row, `[1][1]` one for the tensor, and `[rows][columns /
+/// 64]` one for each 64 values of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizedValues {
-    /// `shape.iter().product()` bytes.
+    /// Codes, `shape.iter().product()` of them.
     pub codes: Vec<i8>,
-    /// How many scales there are along each axis of the tensor: divisors of its extents.
+    /// Number of scales along each axis of the tensor; each divides the axis' extent.
     pub scale_shape: Vec<usize>,
-    /// Row-major.
+    /// Scales, row-major.
     pub scales: Vec<f32>,
-    /// The byte that stands for 0, one for each scale; empty where that is 0 for all. Bytes that are multiplied have none.
+    /// Code that represents 0, for each scale; empty if it is 0 in all blocks.
     pub zero_points: Vec<i8>,
-    /// Whether products with this weight may be computed on bytes, by bringing what it multiplies to eight bits, too, each
-    /// frame with a scale of its own.
+    /// Allows products with this weight to be computed in 8 bits; the other operand is then quantized with a scale per
+    /// frame. Requires zero points of 0.
     pub int8_products: bool,
 }
 
 impl QuantizedValues {
-    /// The nearest bytes to those values, halves to even.
+    /// Quantizes values to the nearest codes, ties to even.
     ///
     /// # Panics
-    /// When the scales do not fit the shape, or the shape the values.
+    /// If the scales do not fit the shape, or the shape does not fit the values.
     #[must_use]
     pub fn quantize(
         values: &[f32],
@@ -150,9 +150,10 @@ impl QuantizedValues {
         zero_points: Vec<i8>,
         int8_products: bool,
     ) -> Self {
-        let mut quantized = Self { codes: Vec::new(), scale_shape: scale_shape.to_vec(), scales, zero_points, int8_products };
+        let mut quantized =
+            Self { codes: Vec::new(), scale_shape: scale_shape.to_vec(), scales, zero_points, int8_products };
         assert!(quantized.fits(shape), "scales of shape {scale_shape:?} do not fit {shape:?}");
-        assert_eq!(values.len(), shape.iter().product::<usize>(), "shape and values must agree");
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "the number of values must fit the shape");
         let quantize = |at: usize| {
             let block = block(at, shape, scale_shape);
             (values[at] / quantized.scales[block]).round_ties_even() + quantized.zero_point(block)
@@ -161,12 +162,12 @@ impl QuantizedValues {
         quantized
     }
 
-    /// The byte that stands for 0 in a block.
+    /// Returns the zero point of a block.
     fn zero_point(&self, block: usize) -> f32 {
         self.zero_points.get(block).copied().map_or(0.0, f32::from)
     }
 
-    /// The scale of each place along one axis, where scales differ along no other.
+    /// Returns the scale of each index along one axis; `None` if scales vary along another axis.
     #[must_use]
     pub fn scales_along(&self, axis: usize, extent: usize) -> Option<Vec<f32>> {
         let others = self.scale_shape.iter().enumerate().all(|(other, &count)| other == axis || count == 1);
@@ -191,20 +192,20 @@ impl QuantizedValues {
 
     fn invalid_reason(&self, shape: &[usize]) -> Option<&'static str> {
         if !self.fits(shape) {
-            return Some("has scales or zeros that do not divide its shape");
+            return Some("has scales or zero points whose shape does not divide its own");
         }
         if self.int8_products && !self.zero_points.is_empty() {
-            return Some("is to be multiplied in bytes, but 0 is not 0 there");
+            return Some("has zero points, but is marked for 8-bit products, which require 0");
         }
-        // As far from zero as two bytes are from one another.
+        // The largest difference of two codes is 254; one more for safety against overflow.
         if !self.scales.iter().all(|&scale| scale.is_normal() && scale > 0.0 && (scale * 255.0).is_finite()) {
-            return Some("has a scale that is no positive number");
+            return Some("has a scale that is not a positive normal number");
         }
-        self.codes.contains(&i8::MIN).then_some("holds -128, which has no opposite")
+        self.codes.contains(&i8::MIN).then_some("contains the code -128, which is not allowed")
     }
 }
 
-/// The index of the scale of a value.
+/// Returns the index of the block of the value at index `at`.
 pub(super) fn block(mut at: usize, shape: &[usize], scale_shape: &[usize]) -> usize {
     let (mut index, mut stride) = (0, 1);
     for (&extent, &count) in shape.iter().zip(scale_shape).rev() {
@@ -215,7 +216,7 @@ pub(super) fn block(mut at: usize, shape: &[usize], scale_shape: &[usize]) -> us
     index
 }
 
-/// The numbers in 16 bits, or why not.
+/// Converts values to 16 bits; fails if one becomes infinite.
 pub(super) fn to_16_bit(values: &[f32], storage: Storage) -> Result<Values, ModelError> {
     let halves = match storage {
         Storage::Bf16 => Values::Bf16(values.iter().map(|&value| bf16::from_f32(value)).collect()),
@@ -232,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_block_has_its_scale() {
+    fn each_block_has_its_own_scale() {
         let shape = [2, 6];
         let blocks = |scale_shape: &[usize]| (0..12).map(|at| block(at, &shape, scale_shape)).collect::<Vec<_>>();
         assert_eq!(blocks(&[1, 1]), [0; 12]);
@@ -242,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_nearest() {
+    fn values_are_quantized_to_the_nearest_code() {
         let values = [1.0, -0.25, 0.375, 300.0, -5.0, 0.0];
         let quantized = QuantizedValues::quantize(&values, &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
-        // Halves to even: 1.5 steps are 2, −2.5 are −2; what is beyond the largest byte is cut off.
+        // Ties to even: 1.5 becomes 2, −2.5 becomes −2. Values beyond the largest code are clamped.
         assert_eq!(quantized.codes, [4, -1, 2, 127, -2, 0]);
         assert_eq!(*quantized.floats(&[2, 3]), [1.0, -0.25, 0.5, 254.0, -4.0, 0.0]);
         assert_eq!(quantized.scales_along(0, 2), Some(vec![0.25, 2.0]));
         assert_eq!(quantized.scales_along(1, 3), None);
-        // What lies to one side of zero uses both sides of the bytes.
+        // With a zero point, values of one sign use all codes.
         let values = [0.0, 1.0, 2.54, 5.0, -5.0, 20.4];
         let quantized = QuantizedValues::quantize(&values, &[2, 3], &[2, 1], vec![0.01, 0.1], vec![-127, -77], false);
         assert_eq!(quantized.codes, [-127, -27, 127, -27, -127, 127]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored() {
+    fn invalid_values_are_detected() {
         assert!(to_16_bit(&[7e4], Storage::F16).is_err() && to_16_bit(&[7e4], Storage::Bf16).is_ok());
         let whole = QuantizedValues::quantize(&[1.0; 6], &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
         let with_zeros = |zero_points, int8_products| QuantizedValues { zero_points, int8_products, ..whole.clone() };
@@ -268,7 +269,11 @@ mod tests {
                 && with_zeros(vec![3, 7], true).invalid_reason(&[2, 3]).is_some()
         );
         assert_eq!(whole.invalid_reason(&[2, 3]), None);
-        assert!(whole.invalid_reason(&[3, 2]).is_some() && whole.invalid_reason(&[6]).is_some() && whole.invalid_reason(&[1, 6]).is_some());
+        assert!(
+            whole.invalid_reason(&[3, 2]).is_some()
+                && whole.invalid_reason(&[6]).is_some()
+                && whole.invalid_reason(&[1, 6]).is_some()
+        );
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, f32::MAX, 1e-40] {
             let broken = QuantizedValues { scales: vec![0.25, scale], ..whole.clone() };
             assert!(broken.invalid_reason(&[2, 3]).is_some(), "{scale}");

@@ -1,8 +1,8 @@
-//! Weights as the tensors of a safetensors file, and back.
+//! Conversion between weights and the tensors of a safetensors file.
 //!
-//! A weight that is stored in eight bits is two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
-//! extents divide those of the first ([`QuantizedValues`]); multiplied with one another, blockwise, they are the weight. Where 0 is not
-//! stored as 0 there is a third, `NODE.PARAMETER_zero`, I8, shaped as the scales, which is taken from the first before.
+//! An 8-bit weight is stored as two tensors: `NODE.PARAMETER`, I8, and `NODE.PARAMETER_scale`, BF16 or F32, whose
+//! extents divide those of the first ([`QuantizedValues`]). An asymmetric weight has a third, `NODE.PARAMETER_zero`,
+//! I8, of the shape of the scales. The value is (code − zero point) · scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use safetensors::tensor::{Dtype, TensorView};
 use super::storage::{QuantizedValues, Storage, Values};
 use super::{ModelError, Tensor, Weights, limits};
 
-/// What the name of the scales has more than that of the weight.
+/// Suffix of the scales' name.
 const SCALE: &str = "_scale";
-/// And that of the zeros.
+/// Suffix of the zero points' name.
 const ZERO: &str = "_zero";
 
-/// Reads all weights; `products` names those whose products may be computed on bytes.
+/// Reads all weights; `products` names those that may be multiplied in 8 bits.
 pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Result<Weights, ModelError> {
     let views = tensors.iter();
     let (mut bytes, mut views): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -27,7 +27,7 @@ pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Re
         ModelError::limit("the length of a weight's name", name.len(), limits::NAME_BYTES)?;
     }
     if let Some(name) = products.iter().find(|name| !bytes.contains_key(name.as_str())) {
-        return Err(ModelError::weight(name, "is to be multiplied in bytes, but is not stored in them"));
+        return Err(ModelError::weight(name, "is marked for 8-bit products, but is not stored in 8 bits"));
     }
     let of_zeros = |name: &str| name.strip_suffix(ZERO).is_some_and(|weight| bytes.contains_key(weight));
     let names: Vec<&str> = bytes.keys().copied().filter(|name| of_zeros(name)).collect();
@@ -36,11 +36,11 @@ pub(super) fn read(tensors: &SafeTensors<'_>, products: &BTreeSet<String>) -> Re
     let mut weights = Weights::default();
     for (name, view) in bytes {
         let scale = format!("{name}{SCALE}");
-        let missing = || ModelError::weight(name, format!("is I8, and {scale:?} of another type is missing"));
+        let missing = || ModelError::weight(name, format!("is I8, but its scales {scale:?} are missing or also I8"));
         let scales = views.remove(scale.as_str()).ok_or_else(missing)?;
         let zeros = zeros.get(format!("{name}{ZERO}").as_str());
         if zeros.is_some_and(|zeros| zeros.shape() != scales.shape()) {
-            return Err(ModelError::weight(name, "has zeros of another shape than its scales"));
+            return Err(ModelError::weight(name, "has zero points of another shape than its scales"));
         }
         let quantized = QuantizedValues {
             codes: signed(view.data()),
@@ -63,11 +63,11 @@ fn floats(name: &str, view: &TensorView<'_>) -> Result<Values, ModelError> {
         Dtype::F32 => Ok(Values::F32(fours.iter().map(|value| f32::from_le_bytes(*value)).collect())),
         Dtype::F16 => Ok(Values::F16(pairs.iter().map(|value| f16::from_le_bytes(*value)).collect())),
         Dtype::BF16 => Ok(Values::Bf16(pairs.iter().map(|value| bf16::from_le_bytes(*value)).collect())),
-        other => Err(ModelError::weight(name, format!("is {other:?}; F32, F16, BF16 or I8 is needed"))),
+        other => Err(ModelError::weight(name, format!("is {other:?}; expected F32, F16, BF16 or I8"))),
     }
 }
 
-/// A tensor to be written.
+/// Tensor to write.
 pub(super) struct EncodedTensor {
     pub name: String,
     pub dtype: Dtype,
@@ -75,7 +75,7 @@ pub(super) struct EncodedTensor {
     pub bytes: Vec<u8>,
 }
 
-/// All tensors of the weights.
+/// Encodes all weights as tensors.
 pub(super) fn write(weights: &Weights) -> Vec<EncodedTensor> {
     let mut written = Vec::new();
     for (name, tensor) in weights.iter() {
@@ -89,7 +89,7 @@ pub(super) fn write(weights: &Weights) -> Vec<EncodedTensor> {
         written.push(EncodedTensor { name: name.to_owned(), dtype, shape, bytes });
         if let Some(quantized) = tensor.quantized() {
             let halves: Vec<bf16> = quantized.scales.iter().map(|&scale| bf16::from_f32(scale)).collect();
-            // Nothing may change by being written.
+            // BF16 only if it is lossless.
             let exact = halves.iter().zip(&quantized.scales).all(|(half, &scale)| half.to_f32() == scale);
             let (dtype, bytes) = if exact {
                 (Dtype::BF16, Values::Bf16(halves).bytes())
@@ -100,14 +100,19 @@ pub(super) fn write(weights: &Weights) -> Vec<EncodedTensor> {
             written.push(EncodedTensor { name: format!("{name}{SCALE}"), dtype, shape: shape.clone(), bytes });
             if !quantized.zero_points.is_empty() {
                 let bytes = quantized.zero_points.iter().map(|zero| zero.cast_unsigned()).collect();
-                written.push(EncodedTensor { name: format!("{name}{ZERO}"), dtype: Dtype::I8, shape: shape.clone(), bytes });
+                written.push(EncodedTensor {
+                    name: format!("{name}{ZERO}"),
+                    dtype: Dtype::I8,
+                    shape: shape.clone(),
+                    bytes,
+                });
             }
         }
     }
     written
 }
 
-/// Names of the weights whose products may be computed on bytes.
+/// Returns the names of the weights that may be multiplied in 8 bits.
 pub(super) fn products(weights: &Weights) -> BTreeSet<String> {
     let in_bytes = |tensor: &Tensor| tensor.quantized().is_some_and(|quantized| quantized.int8_products);
     weights.iter().filter(|(_, tensor)| in_bytes(tensor)).map(|(name, _)| name.to_owned()).collect()

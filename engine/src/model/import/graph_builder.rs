@@ -2,7 +2,7 @@
 
 use super::BLOCK;
 use crate::model::{
-    Card, Control, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Variant, Weights, limits,
+    Card, Control, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Variant, Weights, limits, validate,
 };
 
 /// The port that sound comes in by.
@@ -117,7 +117,7 @@ impl GraphBuilder {
             Method { name: name.into(), block, warm_up: 0, inputs: ports, outputs: Vec::new(), nodes: self.nodes };
         let shapes = method.infer()?;
         // Before anything is summed up that a file could make overflow.
-        limits::check_method(&method, &shapes)?;
+        validate::check_method(&method, &shapes)?;
         let shown = method.nodes.iter().position(|node| node.name == output).map(|node| node + method.inputs.len());
         let shape = shapes.values[shown.unwrap_or(0)];
         method.outputs.push(Port { name: output.into(), channels: shape.channels, ratio: shape.ratio });

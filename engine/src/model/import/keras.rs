@@ -5,7 +5,7 @@ use super::field::{Field, JsonMatrix};
 use super::control_inputs;
 use super::graph_builder::{Conv, ConvWeights, ModelInfo, INPUT, GraphBuilder, model};
 use crate::dsp::level::db_to_amplitude_f64;
-use crate::model::{Card, ModelError, Gear, Model, Op};
+use crate::model::{Activation, Card, ModelError, Gear, Model, Op};
 
 /// Rate of a file that names none, Hz.
 const RATE: u32 = 48_000;
@@ -148,9 +148,9 @@ fn activate(builder: &mut GraphBuilder, name: &str, layer: &Field<'_>, value: St
     let Some(field) = layer.find("activation") else { return Ok(value) };
     let op = match field.text()? {
         "" | "linear" => return Ok(value),
-        "tanh" => Op::Tanh,
-        "relu" => Op::Relu,
-        "sigmoid" => Op::Sigmoid,
+        "tanh" => Op::Activation(Activation::Tanh),
+        "relu" => Op::Activation(Activation::Relu),
+        "sigmoid" => Op::Activation(Activation::Sigmoid),
         other => return Err(field.error(&format!("the activation {other:?} is not known"))),
     };
     builder.node(&format!("{name}.act"), &[&value], op)

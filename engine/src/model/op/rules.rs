@@ -1,6 +1,6 @@
 //! What fits an op, and what it takes.
 
-use super::{Op, WeightSpec};
+use super::{Activation, Op, WeightSpec};
 use crate::model::Shape;
 
 impl Op {
@@ -45,31 +45,18 @@ impl Op {
                 Ok(Shape { channels: outputs, ratio: ratio / stride })
             }
             Self::LayerNorm
-            | Self::Tanh
-            | Self::Sigmoid
-            | Self::Relu
             | Self::Snake
-            | Self::Softplus
-            | Self::ExpSigmoid
-            | Self::Exp
             | Self::Delay { .. }
-            | Self::Latency { .. }
-            | Self::HardTanh
-            | Self::HardSwish
-            | Self::Softsign
-            | Self::Silu
-            | Self::FastTanh => Ok(shaped(channels)),
+            | Self::Latency { .. } => Ok(shaped(channels)),
             Self::Prelu { slopes } => {
                 require([1, channels].contains(&slopes), "has neither one slope nor one for each channel")?;
                 Ok(shaped(channels))
             }
-            Self::LeakyHardTanh { min, max, min_slope, max_slope } => {
-                require([min, max, min_slope, max_slope].iter().all(|x| x.is_finite()), "its numbers are not finite")?;
-                require(min <= max, "its middle ends before it begins")?;
-                Ok(shaped(channels))
-            }
-            Self::LeakyRelu { slope } => {
-                require(slope.is_finite(), "its slope is not finite")?;
+            Self::Activation(activation) => {
+                require(activation.has_finite_parameters(), "its parameters are not finite")?;
+                if let Activation::LeakyHardTanh { min, max, .. } = activation {
+                    require(min <= max, "its min is above its max")?;
+                }
                 Ok(shaped(channels))
             }
             Self::Affine { scale, offset } => {
@@ -110,7 +97,7 @@ impl Op {
                 require(ratio.is_multiple_of(factor), "its factor does not divide its input's ratio")?;
                 Ok(Shape { channels: channels / factor, ratio: ratio / factor })
             }
-            Self::Unmirror => {
+            Self::FlipOddBands => {
                 require((block / ratio).is_multiple_of(2), "its block is an odd number of frames")?;
                 Ok(shaped(channels))
             }
@@ -198,24 +185,7 @@ impl Op {
     /// Whether it bends each value by itself, by a curve of its own.
     #[must_use]
     pub fn is_activation(&self) -> bool {
-        matches!(
-            self,
-            Self::Tanh
-                | Self::Sigmoid
-                | Self::Relu
-                | Self::LeakyRelu { .. }
-                | Self::Prelu { .. }
-                | Self::HardTanh
-                | Self::LeakyHardTanh { .. }
-                | Self::HardSwish
-                | Self::Softsign
-                | Self::Silu
-                | Self::FastTanh
-                | Self::Snake
-                | Self::Softplus
-                | Self::ExpSigmoid
-                | Self::Exp
-        )
+        matches!(self, Self::Activation(_) | Self::Prelu { .. } | Self::Snake)
     }
 
     /// Samples by which what it was fed is still heard after the frame that it was fed in; a recurrent layer, which never quite
@@ -270,9 +240,9 @@ mod tests {
         let interleave = |factor, channels, ratio| Op::Interleave { factor }.infer(&[shape(channels, ratio)], 64);
         assert_eq!(interleave(4, 12, 8), Ok(shape(3, 2)));
         assert!(interleave(0, 12, 8).is_err() && interleave(5, 12, 10).is_err() && interleave(4, 12, 6).is_err());
-        let unmirror = |ratio| Op::Unmirror.infer(&[shape(3, ratio)], 64);
-        assert_eq!(unmirror(32), Ok(shape(3, 32)));
-        assert!(unmirror(64).is_err(), "one frame in a block");
+        let flip = |ratio| Op::FlipOddBands.infer(&[shape(3, ratio)], 64);
+        assert_eq!(flip(32), Ok(shape(3, 32)));
+        assert!(flip(64).is_err(), "one frame in a block");
         let delay = Op::Delay { frames: 5 };
         assert_eq!(delay.infer(&[shape(3, 8)], 64), Ok(shape(3, 8)));
         assert_eq!((delay.latency_samples(&[shape(3, 8)]), delay.tail_samples(&[shape(3, 8)], 48_000)), (0, 40));

@@ -2,11 +2,11 @@
 
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::GraphBuilder;
-use crate::model::{ModelError, Op};
+use crate::model::{Activation, ModelError, Op};
 
 /// An activation with its parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Activation {
+pub(super) enum NamActivation {
     /// One without weights.
     Plain(Op),
     /// One with a slope, or one for each channel.
@@ -15,7 +15,7 @@ pub(super) enum Activation {
     Softsigmoid,
 }
 
-impl Activation {
+impl NamActivation {
     /// Reads a name, or an object with a name and parameters.
     pub fn read(field: &Field<'_>) -> Result<Self, ModelError> {
         let name =
@@ -25,25 +25,25 @@ impl Activation {
             None => Ok(usual),
         };
         let op = match name.text()? {
-            "Tanh" => Op::Tanh,
+            "Tanh" => Op::Activation(Activation::Tanh),
             "Hardtanh" => match (number("min_val", -1.0)?, number("max_val", 1.0)?) {
-                (-1.0, 1.0) => Op::HardTanh,
-                (min, max) => Op::LeakyHardTanh { min, max, min_slope: 0.0, max_slope: 0.0 },
+                (-1.0, 1.0) => Op::Activation(Activation::HardTanh),
+                (min, max) => Op::Activation(Activation::LeakyHardTanh { min, max, min_slope: 0.0, max_slope: 0.0 }),
             },
-            "Fasttanh" => Op::FastTanh,
-            "ReLU" => Op::Relu,
-            "LeakyReLU" => Op::LeakyRelu { slope: number("negative_slope", 0.01)? },
+            "Fasttanh" => Op::Activation(Activation::FastTanh),
+            "ReLU" => Op::Activation(Activation::Relu),
+            "LeakyReLU" => Op::Activation(Activation::LeakyRelu { slope: number("negative_slope", 0.01)? }),
             "PReLU" => return Self::prelu(field),
-            "Sigmoid" => Op::Sigmoid,
-            "SiLU" => Op::Silu,
-            "Hardswish" => Op::HardSwish,
-            "LeakyHardtanh" => Op::LeakyHardTanh {
+            "Sigmoid" => Op::Activation(Activation::Sigmoid),
+            "SiLU" => Op::Activation(Activation::Silu),
+            "Hardswish" => Op::Activation(Activation::HardSwish),
+            "LeakyHardtanh" => Op::Activation(Activation::LeakyHardTanh {
                 min: number("min_val", -1.0)?,
                 max: number("max_val", 1.0)?,
                 min_slope: number("min_slope", 0.01)?,
                 max_slope: number("max_slope", 0.01)?,
-            },
-            "Softsign" => Op::Softsign,
+            }),
+            "Softsign" => Op::Activation(Activation::Softsign),
             "Softsigmoid" => return Ok(Self::Softsigmoid),
             other => return Err(name.error(&format!("the activation {other:?} is not known"))),
         };
@@ -77,7 +77,7 @@ impl Activation {
                 Ok(node)
             }
             Self::Softsigmoid => {
-                let sign = builder.node(&format!("{name}_sign"), &[input], Op::Softsign)?;
+                let sign = builder.node(&format!("{name}_sign"), &[input], Op::Activation(Activation::Softsign))?;
                 builder.node(name, &[&sign], Op::Affine { scale: 0.5, offset: 0.5 })
             }
         }

@@ -1,7 +1,7 @@
 //! ConvNet: convolutions of two taps, each followed by an activation, then a mix of all channels.
 
 use super::OutputNode;
-use super::activation::Activation;
+use super::activation::NamActivation;
 use crate::model::ModelError;
 use crate::model::import::field::Field;
 use crate::model::import::weight_reader::WeightReader;
@@ -12,7 +12,7 @@ pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &
     let outputs = config.need("channels")?.count()?;
     let groups = count("groups", 1)?;
     let norm = config.find("batchnorm").map_or(Ok(false), |field| field.flag())?;
-    let activation = Activation::read(&config.need("activation")?)?;
+    let activation = NamActivation::read(&config.need("activation")?)?;
     let mut inputs = count("in_channels", 1)?;
     let mut value = INPUT.to_owned();
     for (layer, dilation) in config.need("dilations")?.items()?.iter().enumerate() {

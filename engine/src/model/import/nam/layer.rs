@@ -1,12 +1,12 @@
 //! One layer of a WaveNet: a dilated convolution and the condition meet in an activation, whose output goes to the head and,
 //! mixed, on to the next layer.
 
-use super::activation::Activation;
+use super::activation::NamActivation;
 use super::film::{FilmWeights, FilmConfig, FILM_POSITIONS};
 use crate::model::import::field::Field;
 use crate::model::import::weight_reader::WeightReader;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
-use crate::model::{ModelError, Op};
+use crate::model::{Activation, ModelError, Op};
 
 /// What the layers of an array have in common.
 pub(super) struct LayerSizes {
@@ -38,16 +38,16 @@ pub(super) enum Gating {
     /// There are no halves.
     None,
     /// The activation of the first times that of the second.
-    Gated(Activation),
+    Gated(NamActivation),
     /// From the first to its activation, as far as that of the second says.
-    Blended(Activation),
+    Blended(NamActivation),
 }
 
 impl Gating {
     /// `secondary` is the activation of the second half.
     pub fn read(mode: Option<&Field<'_>>, gated: bool, secondary: Option<&Field<'_>>) -> Result<Self, ModelError> {
         let name = mode.map_or(Ok(if gated { "gated" } else { "none" }), Field::text)?;
-        let secondary = || secondary.map_or(Ok(Activation::Plain(Op::Sigmoid)), Activation::read);
+        let secondary = || secondary.map_or(Ok(NamActivation::Plain(Op::Activation(Activation::Sigmoid))), NamActivation::read);
         match (name, mode) {
             ("none", _) => Ok(Self::None),
             ("gated", _) => Ok(Self::Gated(secondary()?)),
@@ -62,7 +62,7 @@ impl Gating {
 pub(super) struct LayerConfig {
     pub kernel: usize,
     pub dilation: usize,
-    pub activation: Activation,
+    pub activation: NamActivation,
     pub gating: Gating,
 }
 
@@ -158,14 +158,14 @@ pub(super) fn add(
 
 /// Adds the activation, of so many channels of output.
 fn activate(builder: &mut GraphBuilder, config: &LayerConfig, value: &str, channels: usize) -> Result<String, ModelError> {
-    let sliced = |activation: &Activation| activation.sliced(channels);
+    let sliced = |activation: &NamActivation| activation.sliced(channels);
     let activation = sliced(&config.activation);
     let (secondary, blended) = match &config.gating {
         Gating::None => return activation.add(builder, "act", value),
         Gating::Gated(secondary) => (sliced(secondary), false),
         Gating::Blended(secondary) => (sliced(secondary), true),
     };
-    let usual = [&activation, &secondary] == [&Activation::Plain(Op::Tanh), &Activation::Plain(Op::Sigmoid)];
+    let usual = [&activation, &secondary] == [&NamActivation::Plain(Op::Activation(Activation::Tanh)), &NamActivation::Plain(Op::Activation(Activation::Sigmoid))];
     if usual && !blended {
         return builder.node("act", &[value], Op::Gate);
     }

@@ -1,7 +1,7 @@
 //! WaveNet: arrays of layers, one after another, whose sum goes through a head.
 
 use super::OutputNode;
-use super::activation::Activation;
+use super::activation::NamActivation;
 use super::film::{FilmConfig, FILM_POSITIONS};
 use super::layer::{self, Gating, LayerConfig, LayerOutputs, LayerInputs, LayerSizes};
 use crate::model::import::field::Field;
@@ -141,7 +141,7 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
         Ok(LayerConfig {
             kernel: kernels[index].as_ref().ok_or_else(|| missing("kernel_size"))?.count()?,
             dilation: items[index].count()?,
-            activation: Activation::read(activations[index].as_ref().ok_or_else(|| missing("activation"))?)?,
+            activation: NamActivation::read(activations[index].as_ref().ok_or_else(|| missing("activation"))?)?,
             gating: Gating::read(modes[index].as_ref(), gated, secondary[index].as_ref())?,
         })
     };
@@ -245,11 +245,11 @@ fn post_head(
     config: &Field<'_>,
     weights: &mut WeightReader<'_>,
     inputs: usize,
-) -> Result<Vec<(Activation, ConvWeights)>, ModelError> {
+) -> Result<Vec<(NamActivation, ConvWeights)>, ModelError> {
     let Some(head) = config.find("head") else { return Ok(Vec::new()) };
     let channels = head.need("channels")?.count()?;
     let last = head.find("out_channels").map_or(Ok(1), |field| field.count())?;
-    let activation = Activation::read(&head.need("activation")?)?;
+    let activation = NamActivation::read(&head.need("activation")?)?;
     let kernels = head.need("kernel_sizes")?.items()?;
     let mut inputs = inputs;
     let mut stages = Vec::new();

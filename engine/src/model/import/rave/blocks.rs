@@ -3,7 +3,7 @@
 use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};
 use super::module::Module;
-use crate::model::{Distribution, ModelError, Op};
+use crate::model::{Activation, Distribution, ModelError, Op};
 
 impl CodecBuilder {
     /// Adds a module with one input and one output.
@@ -30,7 +30,7 @@ impl CodecBuilder {
             "Generator" => self.generator(module, input),
             "LeakyReLU" => {
                 let slope = module.constant("negative_slope")? as f32;
-                self.same_shape(path, &[input], Op::LeakyRelu { slope })
+                self.same_shape(path, &[input], Op::Activation(Activation::LeakyRelu { slope }))
             }
             "Snake" => {
                 let alpha = module.tensor("alpha")?;
@@ -128,14 +128,14 @@ impl CodecBuilder {
             module
                 .ensure(signal.channels.is_multiple_of(2), "it modulates the amplitude of an odd number of channels")?;
             let amplitude = self.split(&format!("{path}.amplitude"), &signal, half, half)?;
-            let amplitude = self.same_shape(&format!("{path}.amplitude.sigmoid"), &[&amplitude], Op::Sigmoid)?;
+            let amplitude = self.same_shape(&format!("{path}.amplitude.sigmoid"), &[&amplitude], Op::Activation(Activation::Sigmoid))?;
             let waveform = self.split(&format!("{path}.waveform"), &signal, 0, half)?;
             signal = self.same_shape(&format!("{path}.modulated"), &[&waveform, &amplitude], Op::Multiply)?;
         }
         if let Some(noise) = noise {
             signal = self.sum(&format!("{path}.noisy"), &[signal, noise], module)?;
         }
-        self.same_shape(&format!("{path}.tanh"), &[&signal], Op::Tanh)
+        self.same_shape(&format!("{path}.tanh"), &[&signal], Op::Activation(Activation::Tanh))
     }
 
     /// Adds the decoder of RAVE v1 and BRAVE: a waveform times its loudness, plus noise if its branch exists and was trained.
@@ -153,7 +153,7 @@ impl CodecBuilder {
             "its loudness is not one channel at the rate of its waveform",
         )?;
         let loudness = self.modulating_sigmoid(&format!("{path}.loudness"), loudness, 0.0)?;
-        let waveform = self.same_shape(&format!("{path}.tanh"), &[waveform], Op::Tanh)?;
+        let waveform = self.same_shape(&format!("{path}.tanh"), &[waveform], Op::Activation(Activation::Tanh))?;
         let modulated = self.same_shape(&format!("{path}.modulated"), &[&waveform, &loudness], Op::Multiply)?;
         let noise_is_trained = module.tensor("warmed_up")?.values.iter().any(|&value| value != 0.0);
         match noise {
@@ -202,9 +202,9 @@ impl CodecBuilder {
         let mut signal = input.clone();
         let steps = [
             ("negative", Op::Affine { scale: -1.0, offset: -offset }),
-            ("softplus", Op::Softplus),
+            ("softplus", Op::Activation(Activation::Softplus)),
             ("logarithm", Op::Affine { scale: -2.3, offset: std::f32::consts::LN_2 }),
-            ("power", Op::Exp),
+            ("power", Op::Activation(Activation::Exp)),
             ("positive", Op::Affine { scale: 1.0, offset: 1e-7 }),
         ];
         for (step, op) in steps {

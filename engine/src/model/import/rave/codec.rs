@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};
+use super::error::RaveError;
 use super::module::{Module, TorchFile};
-use crate::model::{
+use crate::model::{Activation, 
     Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Node, Op, Port,
 };
 
@@ -23,6 +24,18 @@ pub struct RaveImport {
     pub configuration: Configuration,
     /// Parts that are left out and values that are assumed, one line each.
     pub notes: Vec<String>,
+}
+
+impl RaveImport {
+    /// Describes configuration, size and latency in two lines.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let header = self.model.header();
+        let latency: usize = header.methods[..2].iter().map(Method::latency_samples).sum();
+        let latency_ms = latency as f64 * 1000.0 / f64::from(header.sample_rate);
+        let weights = self.model.parameters() as f64 / 1e6;
+        format!("{}\n{weights:.1} million weights, latency {latency} samples ({latency_ms:.0} ms)", self.configuration)
+    }
 }
 
 /// Configuration of a RAVE model.
@@ -144,8 +157,9 @@ fn read(path: &Path, name: String) -> Result<RaveImport, ModelError> {
 /// Fails if the export uses a feature that is not supported; adds notes on those that can be left out.
 fn check_supported(root: &Module<'_>, notes: &mut Vec<String>) -> Result<(), ModelError> {
     for name in ["pqmf", "encoder", "decoder"] {
-        let found = root.maybe_child(name).is_some();
-        root.ensure(found, format_args!("it is no RAVE export: it has no module {name:?}"))?;
+        if root.maybe_child(name).is_none() {
+            return Err(RaveError::NotRave(name).into());
+        }
     }
     for name in ["resampler", "spectrogram"] {
         root.ensure(root.maybe_child(name).is_none(), format_args!("a {name} is not supported"))?;
@@ -216,7 +230,7 @@ impl CodecBuilder {
         let mut signal = input.clone();
         if let Some(bank) = bank {
             signal = self.convolution(&bank.child("forward_conv")?, &signal, None)?;
-            signal = self.same_shape("pqmf.forward", &[&signal], Op::Unmirror)?;
+            signal = self.same_shape("pqmf.forward", &[&signal], Op::FlipOddBands)?;
         }
         let bands = signal.channels;
         let encoder = root.child("encoder")?;
@@ -235,7 +249,7 @@ impl CodecBuilder {
         // The encoder outputs means and scales, from which latents are sampled (Kingma & Welling, ICLR 2014).
         let means = self.split("encoder.mean", &signal, 0, all)?;
         let scale = self.split("encoder.scale", &signal, all, all)?;
-        let scale = self.same_shape("encoder.scale.softplus", &[&scale], Op::Softplus)?;
+        let scale = self.same_shape("encoder.scale.softplus", &[&scale], Op::Activation(Activation::Softplus))?;
         let deviation = self.same_shape("encoder.deviation", &[&scale], Op::Affine { scale: 1.0, offset: 1e-4 })?;
         let noise = self.normal_noise("encoder.noise", &means, all)?;
         let scaled_noise = self.same_shape("encoder.drawn", &[&noise, &deviation], Op::Multiply)?;
@@ -293,7 +307,7 @@ impl CodecBuilder {
     /// Adds the synthesis filter bank. Its filters output the samples of a frame in reverse order.
     fn synthesis(&mut self, bank: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let factor = input.channels;
-        let flipped = self.same_shape("pqmf.inverse", &[input], Op::Unmirror)?;
+        let flipped = self.same_shape("pqmf.inverse", &[input], Op::FlipOddBands)?;
         let filters = bank.child("inverse_conv")?;
         let mut samples = self.convolution_with(&filters, &flipped, |weight, bias| {
             let row = weight.values.len() / bias.values.len();

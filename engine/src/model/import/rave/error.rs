@@ -8,6 +8,9 @@ pub enum RaveError {
     /// The file is no zip archive of a TorchScript module.
     #[error("not a TorchScript archive: {0}")]
     Archive(String),
+    /// The archive lacks a module that every RAVE export has.
+    #[error("a TorchScript program, but no RAVE export: it has no module {0:?}")]
+    NotRave(&'static str),
     /// A record of the archive cannot be read or has the wrong size or type.
     #[error("record {record:?}: {reason}")]
     Record {
