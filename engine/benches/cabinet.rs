@@ -3,17 +3,14 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
+use ondes_engine::random::Lcg;
 
 const SAMPLE_RATE: u32 = 48_000;
 const BLOCK: usize = 64;
 
 fn response(seconds: f64) -> Vec<f32> {
-    let mut state = 1_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (f64::from(state) / f64::from(u32::MAX) - 0.5) as f32
-    };
-    (0..(seconds * f64::from(SAMPLE_RATE)) as usize).map(|_| next()).collect()
+    let mut random = Lcg::new(1);
+    (0..(seconds * f64::from(SAMPLE_RATE)) as usize).map(|_| (0.5 * random.next_signed()) as f32).collect()
 }
 
 fn cabinets(criterion: &mut Criterion) {

@@ -5,8 +5,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::native::Executor;
+use ondes_engine::random::Lcg;
 
 /// A graph in the making.
 #[derive(Default)]
@@ -64,16 +65,13 @@ impl Graph {
             nodes: self.nodes,
         };
         let mut weights = Weights::default();
-        let mut random = 1_u32;
+        let mut random = Lcg::new(1);
         let shapes = method.infer().expect("it fits");
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             for spec in node.op.weights(&inputs) {
                 let count: usize = spec.shape.iter().product();
                 let scale = 1.0 / (count as f32 / spec.shape[0] as f32).sqrt();
-                let data = (0..count).map(|_| {
-                    random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    (f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * scale
-                });
+                let data = (0..count).map(|_| random.next_signed() as f32 * scale);
                 weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
             }
         }
@@ -99,9 +97,9 @@ fn layers(dilations: &[usize]) -> Vec<(usize, usize)> {
 
 fn classic(first: usize, second: usize, dilations: [&[usize]; 2]) -> Model {
     let mut graph = Graph::default();
-    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), &Op::Tanh);
+    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), &Op::Activation(Activation::Tanh));
     let head = graph.conv("array0.rechannel_head", &head, second, 1, 1);
-    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), &Op::Tanh);
+    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), &Op::Activation(Activation::Tanh));
     let y = graph.conv("array1.rechannel_head", &head, 1, 1, 1);
     graph.model(&y)
 }
@@ -120,7 +118,7 @@ fn a2(channels: usize) -> Model {
     let kernel = |index: usize| if index == 14 || index == 15 { 15 } else { 6 };
     let layers: Vec<_> = dilations.iter().enumerate().map(|(index, &dilation)| (kernel(index), dilation)).collect();
     let mut graph = Graph::default();
-    let (_, head) = graph.array("array0", "audio", None, channels, &layers, &Op::LeakyRelu { slope: 0.01 });
+    let (_, head) = graph.array("array0", "audio", None, channels, &layers, &Op::Activation(Activation::LeakyRelu { slope: 0.01 }));
     let y = graph.conv("array0.head", &head, 1, 16, 1);
     graph.model(&y)
 }
@@ -130,7 +128,7 @@ fn stack() -> Model {
     let mut x = "audio".to_owned();
     for (index, dilation) in LONG.into_iter().enumerate() {
         let conv = graph.conv(format!("{index}.conv"), &x, 16, 3, dilation);
-        x = graph.add(format!("{index}.act"), Op::Tanh, &[&conv]);
+        x = graph.add(format!("{index}.act"), Op::Activation(Activation::Tanh), &[&conv]);
     }
     let y = graph.conv("head", &x, 1, 1, 1);
     graph.model(&y)

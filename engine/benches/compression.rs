@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::compression::{Precision, Scaling};
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, ControlSource};
+use ondes_engine::random::Lcg;
 
 const RATE: u32 = 48_000;
 const BLOCKS: [usize; 3] = [64, 512, 2048];
@@ -54,15 +55,12 @@ impl Graph {
             outputs: vec![port(&self.last)],
             nodes: self.nodes,
         };
-        let (mut weights, mut random) = (Weights::default(), 1_u32);
+        let (mut weights, mut random) = (Weights::default(), Lcg::new(1));
         for (node, inputs) in method.nodes.iter().zip(method.infer().expect("it fits").node_inputs()) {
             for spec in node.op.weights(&inputs) {
                 let count: usize = spec.shape.iter().product();
                 let scale = (3.0 / (count as f32 / spec.shape[0] as f32)).sqrt();
-                let data = (0..count).map(|_| {
-                    random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    (f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * scale
-                });
+                let data = (0..count).map(|_| random.next_signed() as f32 * scale);
                 weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
             }
         }
@@ -85,7 +83,7 @@ fn recurrent() -> Model {
     let mut graph = Graph::new(1024);
     (0..4).for_each(|_| graph.add(Op::Gru { hidden: 1024, initial_state: false }));
     graph.add(Op::Linear { outputs: 1024 });
-    graph.add(Op::Tanh);
+    graph.add(Op::Activation(Activation::Tanh));
     graph.model()
 }
 
@@ -94,7 +92,7 @@ fn convolutional() -> Model {
     let mut graph = Graph::new(512);
     for layer in 0..28 {
         graph.add(Op::Conv1d { outputs: 512, kernel: 3, stride: 1, dilation: 1 << (layer % 4), groups: 1 });
-        graph.add(Op::LeakyRelu { slope: 0.2 });
+        graph.add(Op::Activation(Activation::LeakyRelu { slope: 0.2 }));
     }
     graph.model()
 }
@@ -111,7 +109,7 @@ struct Player {
 impl Player {
     fn new(model: &Model, block: usize) -> Self {
         let notes = model.header().kind == Kind::Instrument;
-        let source = if notes { Source::Notes } else { Source::Sound };
+        let source = if notes { ControlSource::Notes } else { ControlSource::AudioInput };
         let sample_rate = model.header().sample_rate;
         let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
         let pipeline = Pipeline::new(model, &options).expect("it plays");

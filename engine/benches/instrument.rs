@@ -7,7 +7,7 @@ use ondes_engine::Kernels;
 use ondes_engine::instrument::{Event, EventKind, VoiceFrame, Voices};
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, ControlSource};
 
 const BLOCK: usize = 256;
 
@@ -41,7 +41,7 @@ fn voices(criterion: &mut Criterion) {
             group.bench_function(id, |bencher| bencher.iter(|| pipeline.process(&[], &mut block)));
         }
     }
-    let options = PipelineOptions { source: Source::Sound, ..PipelineOptions::default() };
+    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
     let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
     let tone: Vec<f32> = (0..48_000).map(|n| 0.3 * (n as f32 * 0.045).sin()).collect();
     let mut position = 0;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Model, file};
-use ondes_engine::pipeline::{Action, Cue, CueFull, Ensemble, PipelineOptions, Playable, Start, Turn};
-use ondes_engine::realtime::{BlockCue, Driver, Maker, Remote, Session, Setup, Status};
+use ondes_engine::pipeline::{Action, TimedCommand, CommandQueueFull, Ensemble, PipelineOptions, Playable, SessionStart, ProcessRequest};
+use ondes_engine::realtime::{BlockCommand, Driver, ModelFactory, SessionController, Session, Setup, Status};
 
 const SAMPLE_RATE: u32 = 48_000;
 const BLOCK: usize = 64;
@@ -23,7 +23,7 @@ fn bowed() -> Arc<Model> {
 struct Nothing;
 
 impl Playable for Nothing {
-    fn seats(&self) -> usize {
+    fn capacity(&self) -> usize {
         SESSIONS
     }
     fn latency_samples(&self) -> usize {
@@ -32,31 +32,31 @@ impl Playable for Nothing {
     fn tail_samples(&self) -> usize {
         0
     }
-    fn open(&mut self, _seat: usize, _start: &Start) {}
-    fn handle(&mut self, _seat: usize, _cue: Cue) -> Result<(), CueFull> {
+    fn open(&mut self, _seat: usize, _start: &SessionStart) {}
+    fn handle(&mut self, _seat: usize, _cue: TimedCommand) -> Result<(), CommandQueueFull> {
         Ok(())
     }
-    fn process(&mut self, turns: &mut [Turn<'_>]) {
+    fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
         for turn in turns {
             turn.output.copy_from_slice(turn.input);
         }
     }
 }
 
-impl Maker for Nothing {
+impl ModelFactory for Nothing {
     fn make(&self, _sample_rate: u32, _seats: usize) -> Result<Box<dyn Playable>, String> {
         Ok(Box::new(Self))
     }
     fn name(&self) -> Option<String> {
         None
     }
-    fn hears(&self) -> bool {
+    fn uses_audio_input(&self) -> bool {
         true
     }
-    fn start(&self) -> Start {
-        Start::default()
+    fn start(&self) -> SessionStart {
+        SessionStart::default()
     }
-    fn hardest(&self) -> Vec<Action> {
+    fn worst_case_load(&self) -> Vec<Action> {
         Vec::new()
     }
     fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
@@ -64,8 +64,8 @@ impl Maker for Nothing {
     }
 }
 
-fn session(maker: Arc<dyn Maker>, driver: Driver) -> (Remote, Session) {
-    let remote = Remote::new();
+fn session(maker: Arc<dyn ModelFactory>, driver: Driver) -> (SessionController, Session) {
+    let remote = SessionController::new();
     remote.set_driver(driver);
     remote.load(Box::new(move || Ok(maker)), &[]);
     while remote.status() == Status::Loading {
@@ -82,7 +82,7 @@ fn overhead(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(BLOCK as u64));
     let input = [0.1_f32; BLOCK];
     let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
-    let cues = [BlockCue { offset: 7, action: Action::Play(EventKind::Bend { channel: 0, semitones: 0.1 }) }];
+    let cues = [BlockCommand { offset: 7, action: Action::Play(EventKind::Bend { channel: 0, semitones: 0.1 }) }];
     for driver in [Driver::Inline, Driver::Worker { latency: None }] {
         let (_remote, mut session) = session(Arc::new(Nothing), driver);
         let name = if driver == Driver::Inline { "inline" } else { "worker, in the callback" };
@@ -94,12 +94,12 @@ fn overhead(criterion: &mut Criterion) {
 }
 
 /// A model with a note held in each of so many seats.
-fn holding(model: &Model, seats: usize) -> Ensemble {
-    let options = PipelineOptions { sample_rate: SAMPLE_RATE, seats, ..PipelineOptions::default() };
+fn holding(model: &Model, sessions: usize) -> Ensemble {
+    let options = PipelineOptions { sample_rate: SAMPLE_RATE, sessions, ..PipelineOptions::default() };
     let mut ensemble = Ensemble::new(model, &options).expect("it plays");
-    for seat in 0..seats {
-        let kind = EventKind::NoteOn { channel: 0, key: 50 + 3 * seat as u8, velocity: 0.8 };
-        ensemble.handle(seat, Cue { at: 0, action: Action::Play(kind) }).expect("there is room");
+    for slot in 0..sessions {
+        let kind = EventKind::NoteOn { channel: 0, key: 50 + 3 * slot as u8, velocity: 0.8 };
+        ensemble.handle(slot, TimedCommand { at: 0, action: Action::Play(kind) }).expect("there is room");
     }
     ensemble
 }
@@ -115,17 +115,17 @@ fn together(criterion: &mut Criterion) {
     group.bench_function("alone", |bencher| {
         bencher.iter(|| {
             for (ensemble, output) in alone.iter_mut().zip(&mut outputs) {
-                ensemble.process(&mut [Turn { seat: 0, input: &[], output, mute: false }]);
+                ensemble.process(&mut [ProcessRequest { slot: 0, input: &[], output, mute: false }]);
             }
         });
     });
     let mut batch = holding(&model, SESSIONS);
     group.bench_function("together", |bencher| {
         bencher.iter(|| {
-            let mut seat = 0;
+            let mut slot = 0;
             let mut turns = outputs.each_mut().map(|output| {
-                seat += 1;
-                Turn { seat: seat - 1, input: &[], output, mute: false }
+                slot += 1;
+                ProcessRequest { slot: slot - 1, input: &[], output, mute: false }
             });
             batch.process(&mut turns);
         });

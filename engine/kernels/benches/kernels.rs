@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ondes_kernels::{ByteColumns, ByteMatrix, Columns, HarmonicFrame, Kernels, PackedMatrix, byte_width};
+use ondes_kernels::{Activation, Int8Columns, Int8Matrix, Columns, HarmonicFrame, Kernels, PackedMatrix, int8_frame_width};
 
 fn values(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 7919) % 1009) as f32 / 504.5 - 1.0).collect()
@@ -75,21 +75,21 @@ fn matmul(criterion: &mut Criterion) {
             kernels.matmul(&packed, columns, black_box(&mut y), outputs);
         });
         // The same on bytes, with all that brings the frames of these columns to them.
-        let (scales, width) = (vec![0.01; outputs], byte_width(inputs));
+        let (scales, width) = (vec![0.01; outputs], int8_frame_width(inputs));
         let byte = |o: usize, t: usize, i: usize| (100.0 * weights[o * depth + t * inputs + i]) as i8;
-        let packed = ByteMatrix::new(outputs, taps, inputs, byte, &scales, &bias);
+        let packed = Int8Matrix::new(outputs, taps, inputs, byte, &scales, &bias);
         let frames = columns + 2 * (taps - 1);
         let x = values(frames * inputs);
         let (mut bytes, mut frame_scales) = (vec![0; frames * width], vec![0.0; frames]);
-        for kernels in Kernels::available_for_bytes() {
-            group.bench_function(format!("bytes {}", kernels.name_for_bytes()), |bencher| {
+        for kernels in Kernels::available_for_int8() {
+            group.bench_function(format!("bytes {}", kernels.int8_name()), |bencher| {
                 bencher.iter(|| {
                     let seen = 2 * (taps - 1);
                     let (fresh, fresh_scales) = (&mut bytes[seen * width..], &mut frame_scales[seen..]);
-                    kernels.quantise(black_box(&x[seen * inputs..]), inputs, fresh, fresh_scales);
+                    kernels.quantize(black_box(&x[seen * inputs..]), inputs, fresh, fresh_scales);
                     let (bytes, scales) = (&bytes[..], &frame_scales[..]);
-                    let x = ByteColumns { bytes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
-                    kernels.byte_matmul(&packed, x, black_box(&mut y), outputs);
+                    let x = Int8Columns { bytes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
+                    kernels.int8_matmul(&packed, x, black_box(&mut y), outputs);
                 });
             });
         }
@@ -127,17 +127,17 @@ fn harmonics(criterion: &mut Criterion) {
 }
 
 /// An activation by its kernel, in place, and by the standard library.
-type Activation = (&'static str, fn(Kernels, &mut [f32]), fn(f32) -> f32);
+type Case = (Activation, fn(f32) -> f32);
 
-const ACTIVATIONS: [Activation; 3] = [
-    ("tanh", Kernels::tanh, f32::tanh),
-    ("sigmoid", Kernels::sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
-    ("exp_sigmoid", Kernels::exp_sigmoid, |x| 2.0 * (1.0 / (1.0 + (-x).exp())).powf(std::f32::consts::LN_10) + 1e-7),
+const ACTIVATIONS: [Case; 3] = [
+    (Activation::Tanh, f32::tanh),
+    (Activation::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
+    (Activation::ExpSigmoid, |x| 2.0 * (1.0 / (1.0 + (-x).exp())).powf(std::f32::consts::LN_10) + 1e-7),
 ];
 
 fn activations(criterion: &mut Criterion) {
-    for (name, kernel, plain) in ACTIVATIONS {
-        let mut group = criterion.benchmark_group(format!("{name}, 256 values"));
+    for (activation, plain) in ACTIVATIONS {
+        let mut group = criterion.benchmark_group(format!("{activation:?}, 256 values"));
         group.throughput(Throughput::Elements(256));
         let x: Vec<f32> = values(256).iter().map(|x| 4.0 * x).collect();
         let mut y = x.clone();
@@ -150,7 +150,7 @@ fn activations(criterion: &mut Criterion) {
         });
         each_variant(&mut group, |kernels| {
             y.copy_from_slice(black_box(&x));
-            kernel(kernels, black_box(&mut y));
+            kernels.activate(activation, black_box(&mut y));
         });
         group.finish();
     }

@@ -1,40 +1,161 @@
-//! Activations, in place.
+//! Activations, each defined by one entry of a table.
+//!
+//! An entry holds the documentation, the variant of [`Activation`] with its parameters, its tag in model files and its formula.
+//! A macro derives the rest: the enum, its serialised form and the dispatch to a loop compiled for each formula. Activations
+//! with learnt parameters per channel are in `channel_activation`.
 
-use std::marker::PhantomData;
+use serde::{Deserialize, Serialize};
 
 use crate::Kernels;
 use crate::elementary;
-use crate::lanewise::{Lanewise, Over};
-use crate::simd::{Array, Kernel, LANES, Simd};
+use crate::lanewise::{Lanewise, OverSlices};
+use crate::simd::Simd;
 
-macro_rules! functions {
-    ($($operation:ident = |$s:ident, $x:ident| $body:expr;)*) => {$(
-        pub(crate) struct $operation;
+macro_rules! activations {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident $({ $($(#[doc = $parameter_doc:literal])+ $parameter:ident: f32,)+ })? as $tag:literal =>
+            |$s:ident, $x:ident| $formula:expr;
+    )+) => {
+        /// Function of a single value without learnt weights.
+        ///
+        /// All keep NaN and lose at most a few units in the last place. Serialised as model files have it:
+        ///
+        /// ```
+        /// use ondes_kernels::Activation;
+        ///
+        /// let json = serde_json::to_string(&Activation::LeakyRelu { slope: 0.5 })?;
+        /// assert_eq!(json, r#"{"op":"leaky_relu","slope":0.5}"#);
+        /// # Ok::<(), serde_json::Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "op")]
+        pub enum Activation {$(
+            $(#[doc = $doc])+
+            #[serde(rename = $tag)]
+            $name $({ $($(#[doc = $parameter_doc])+ $parameter: f32,)+ })?,
+        )+}
 
-        impl Lanewise<0, 1> for $operation {
+        impl Activation {
+            /// The tags of all activations, as in the field `op` of model files.
+            pub const TAGS: &[&str] = &[$($tag),+];
+
+            /// Whether all parameters are finite numbers.
+            #[must_use]
+            pub fn has_finite_parameters(self) -> bool {
+                match self {$(
+                    Self::$name $({ $($parameter,)+ })? => true $($(&& $parameter.is_finite())+)?,
+                )+}
+            }
+
+            /// Runs a task with the formula of this activation, so that the task is compiled for each formula by itself.
             #[inline(always)]
-            fn apply<S: Simd>(&self, $s: S, []: [S::V; 0], [$x]: [S::V; 1]) -> [S::V; 1] {
-                [$body]
+            pub(crate) fn dispatch<T: FormulaTask>(self, task: T) {
+                match self {$(
+                    Self::$name $({ $($parameter,)+ })? => task.run(formula::$name { $($($parameter,)+)? }),
+                )+}
             }
         }
-    )*};
+
+        /// The formula of each activation.
+        pub(crate) mod formula {
+            use super::*;
+
+            $(
+                pub(crate) struct $name {
+                    $($(pub(crate) $parameter: f32,)+)?
+                }
+
+                impl Lanewise<0, 1> for $name {
+                    #[inline(always)]
+                    fn apply<S: Simd>(&self, $s: S, []: [S::V; 0], [$x]: [S::V; 1]) -> [S::V; 1] {
+                        $($(let $parameter = self.$parameter;)+)?
+                        [$formula]
+                    }
+                }
+            )+
+        }
+    };
 }
 
-functions! {
-    Tanh = |s, x| elementary::tanh(s, x);
-    Sigmoid = |s, x| elementary::sigmoid(s, x);
-    Relu = |s, x| s.max(s.splat(0.0), x);
-    Softplus = |s, x| elementary::softplus(s, x);
-    ExpSigmoid = |s, x| elementary::exp_sigmoid(s, x);
-    Exp = |s, x| elementary::exp(s, x);
-    HardTanh = |s, x| s.max(s.splat(-1.0), s.min(s.splat(1.0), x));
-    HardSwish = |s, x| hard_swish(s, x);
-    Silu = |s, x| silu(s, x);
-    Softsign = |s, x| softsign(s, x);
-    FastTanh = |s, x| fast_tanh(s, x);
+activations! {
+    /// Hyperbolic tangent.
+    Tanh as "tanh" => |s, x| elementary::tanh(s, x);
+
+    /// `1 / (1 + e^−x)`.
+    Sigmoid as "sigmoid" => |s, x| elementary::sigmoid(s, x);
+
+    /// `max(x, 0)`.
+    Relu as "relu" => |s, x| s.max(s.splat(0.0), x);
+
+    /// `x` above zero, `slope · x` below.
+    LeakyRelu {
+        /// Slope below zero.
+        slope: f32,
+    } as "leaky_relu" => |s, x| leaky_relu(s, x, slope);
+
+    /// `x` limited to −1..1.
+    HardTanh as "hard_tanh" => |s, x| s.max(s.splat(-1.0), s.min(s.splat(1.0), x));
+
+    /// `x` from `min` to `max`, and straight lines of other slopes beyond them.
+    LeakyHardTanh {
+        /// Lower end of the middle segment.
+        min: f32,
+        /// Upper end of the middle segment, not below `min`.
+        max: f32,
+        /// Slope below `min`.
+        min_slope: f32,
+        /// Slope above `max`.
+        max_slope: f32,
+    } as "leaky_hard_tanh" => |s, x| leaky_hard_tanh(s, x, [min, max], [min_slope, max_slope]);
+
+    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al., ICCV 2019).
+    HardSwish as "hard_swish" => |s, x| hard_swish(s, x);
+
+    /// `x / (1 + |x|)`.
+    Softsign as "softsign" => |s, x| softsign(s, x);
+
+    /// `x / (1 + e^−x)`.
+    Silu as "silu" => |s, x| silu(s, x);
+
+    /// The rational "fast tanh" of capture players, up to 0.8 % above tanh. No faster substitute for [`Activation::Tanh`]: only
+    /// models trained with it need it. With `a = |x|` it is `sign(x)` times
+    /// `a (2.45550750702956 (1 + a) + (0.893229853513558 + 0.821226666969744 a) a²)` over
+    /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)` (A. Vaneev, KVR forum, 2013).
+    FastTanh as "fast_tanh" => |s, x| fast_tanh(s, x);
+
+    /// `ln(1 + e^x)`.
+    Softplus as "softplus" => |s, x| elementary::softplus(s, x);
+
+    /// `e^x`; 0 and ∞ beyond the range of `f32`.
+    Exp as "exp" => |s, x| elementary::exp(s, x);
+
+    /// `2 · sigmoid(x)^ln 10 + 1e-7`, the positive non-linearity of DDSP (Engel et al., ICLR 2020).
+    ExpSigmoid as "exp_sigmoid" => |s, x| elementary::exp_sigmoid(s, x);
 }
 
-/// x·min(max(x + 3, 0), 6)/6: where x is below −3 it is held there, so that −∞ gives 0.
+/// Computation that is compiled once for each formula.
+pub(crate) trait FormulaTask {
+    /// Must be `#[inline(always)]`, like everything that kernels call.
+    fn run<F: Lanewise<0, 1>>(self, formula: F);
+}
+
+/// A product instead of a selected result: for a selection the compiler would store only the lanes that change, and the next
+/// load would wait for that partial store.
+#[inline(always)]
+fn leaky_relu<S: Simd>(s: S, x: S::V, slope: f32) -> S::V {
+    s.mul(x, s.select_less(x, s.splat(0.0), s.splat(slope), s.splat(1.0)))
+}
+
+#[inline(always)]
+fn leaky_hard_tanh<S: Simd>(s: S, x: S::V, [min, max]: [f32; 2], [min_slope, max_slope]: [f32; 2]) -> S::V {
+    let (low, high) = (s.splat(min), s.splat(max));
+    let below = s.fma(s.sub(x, low), s.splat(min_slope), low);
+    let above = s.fma(s.sub(x, high), s.splat(max_slope), high);
+    s.select_less(x, low, below, s.select_less(high, x, above, x))
+}
+
+/// Limits `x` to −3 and above first, so that −∞ gives 0.
 #[inline(always)]
 fn hard_swish<S: Simd>(s: S, x: S::V) -> S::V {
     let x = s.max(s.splat(-3.0), x);
@@ -42,7 +163,7 @@ fn hard_swish<S: Simd>(s: S, x: S::V) -> S::V {
     s.mul(x, s.mul(ramp, s.splat(1.0 / 6.0)))
 }
 
-/// Below this silu is 0 in `f32`, whose smallest number is e^−103.3.
+/// Below this, silu is 0 in `f32`, whose smallest number is e^−103.3.
 const SILU_ZERO_BELOW: f32 = -110.0;
 
 #[inline(always)]
@@ -51,7 +172,7 @@ fn silu<S: Simd>(s: S, x: S::V) -> S::V {
     s.mul(x, elementary::sigmoid(s, x))
 }
 
-/// Above this x/(1 + x) is 1 in `f32`, and infinity is no exception.
+/// Above this, x/(1 + x) is 1 in `f32`, also for infinity.
 const SOFTSIGN_ONE_ABOVE: f32 = 1e30;
 
 #[inline(always)]
@@ -60,10 +181,9 @@ fn softsign<S: Simd>(s: S, x: S::V) -> S::V {
     s.copysign(s.div(magnitude, s.add(s.splat(1.0), magnitude)), x)
 }
 
-/// Above this the rational function is at its limit, and its fourth powers are still finite.
+/// Above this, the rational function equals its limit while its fourth powers are still finite.
 const FAST_TANH_SETTLED: f32 = 1e8;
 
-/// The rational tanh of the players of captures, odd in x (A. Vaneev, KVR forum, 2013); up to 0.8 % above tanh.
 #[inline(always)]
 fn fast_tanh<S: Simd>(s: S, x: S::V) -> S::V {
     let a = s.min(s.splat(FAST_TANH_SETTLED), s.abs(x));
@@ -75,197 +195,30 @@ fn fast_tanh<S: Simd>(s: S, x: S::V) -> S::V {
     s.copysign(s.div(numerator, denominator), x)
 }
 
-pub(crate) struct LeakyRelu {
-    pub slope: f32,
-}
-
-impl Lanewise<0, 1> for LeakyRelu {
-    #[inline(always)]
-    fn apply<S: Simd>(&self, s: S, []: [S::V; 0], [x]: [S::V; 1]) -> [S::V; 1] {
-        // Not a choice of results: the compiler would store only those that differ, and who reads on would wait for the memory.
-        [s.mul(x, s.select_less(x, s.splat(0.0), s.splat(self.slope), s.splat(1.0)))]
-    }
-}
-
-pub(crate) struct LeakyHardTanh {
-    pub low: f32,
-    pub high: f32,
-    pub low_slope: f32,
-    pub high_slope: f32,
-}
-
-impl Lanewise<0, 1> for LeakyHardTanh {
-    #[inline(always)]
-    fn apply<S: Simd>(&self, s: S, []: [S::V; 0], [x]: [S::V; 1]) -> [S::V; 1] {
-        let (low, high) = (s.splat(self.low), s.splat(self.high));
-        let below = s.fma(s.sub(x, low), s.splat(self.low_slope), low);
-        let above = s.fma(s.sub(x, high), s.splat(self.high_slope), high);
-        [s.select_less(x, low, below, s.select_less(high, x, above, x))]
-    }
-}
-
-/// A function of a value and of a parameter of its channel.
-trait Channelwise {
-    fn apply<S: Simd>(s: S, x: S::V, parameter: S::V) -> S::V;
-}
-
-/// Below this |alpha| the quotient is all rounding, and `x` is the result to well under a unit in the last place.
-const SNAKE_IDENTITY_BELOW: f32 = 1e-9;
-
-struct Snake;
-
-impl Channelwise for Snake {
-    #[inline(always)]
-    fn apply<S: Simd>(s: S, x: S::V, alpha: S::V) -> S::V {
-        let y = s.add(x, s.div(elementary::sin_squared(s, s.mul(alpha, x)), alpha));
-        s.select_less(s.abs(alpha), s.splat(SNAKE_IDENTITY_BELOW), x, y)
-    }
-}
-
-struct Prelu;
-
-impl Channelwise for Prelu {
-    #[inline(always)]
-    fn apply<S: Simd>(s: S, x: S::V, slope: S::V) -> S::V {
-        s.select_less(x, s.splat(0.0), s.mul(x, slope), x)
-    }
-}
-
-/// `x` is `[frame][channel]`, `parameters` are `[channel]`.
-struct OverChannels<'a, F> {
+/// Applies a formula to a slice in place.
+struct InPlace<'a> {
+    kernels: Kernels,
     x: &'a mut [f32],
-    parameters: &'a [f32],
-    function: PhantomData<F>,
 }
 
-impl<F: Channelwise> Kernel for OverChannels<'_, F> {
+impl FormulaTask for InPlace<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let channels = self.parameters.len();
-        if channels < LANES {
-            // Frames are narrower than a vector: channels go round within it.
-            let mut channel = 0;
-            for chunk in self.x.chunks_mut(LANES) {
-                let mut parameter: Array = [0.0; LANES];
-                for lane in 0..chunk.len() {
-                    parameter[lane] = self.parameters[channel];
-                    channel = if channel + 1 == channels { 0 } else { channel + 1 };
-                }
-                let y = F::apply(s, s.load_padded(chunk, 0.0), s.load(&parameter));
-                s.store_partial(y, chunk);
-            }
-            return;
-        }
-        let (parameters, parameter_tail) = self.parameters.as_chunks();
-        for frame in self.x.chunks_exact_mut(channels) {
-            let (chunks, tail) = frame.as_chunks_mut();
-            for (chunk, parameter) in chunks.iter_mut().zip(parameters) {
-                let y = F::apply(s, s.load(chunk), s.load(parameter));
-                s.store(y, chunk);
-            }
-            if !tail.is_empty() {
-                let y = F::apply(s, s.load_padded(tail, 0.0), s.load_padded(parameter_tail, 0.0));
-                s.store_partial(y, tail);
-            }
-        }
+    fn run<F: Lanewise<0, 1>>(self, formula: F) {
+        self.kernels.run(OverSlices { op: formula, inputs: [], in_out: [self.x] });
     }
 }
 
-/// Activations. All keep NaN, none loses more than a few units in the last place, and all are in place.
 impl Kernels {
-    /// tanh x.
-    pub fn tanh(self, x: &mut [f32]) {
-        self.map(Tanh, x);
-    }
-
-    /// 1/(1 + e⁻ˣ).
-    pub fn sigmoid(self, x: &mut [f32]) {
-        self.map(Sigmoid, x);
-    }
-
-    /// max(x, 0).
-    pub fn relu(self, x: &mut [f32]) {
-        self.map(Relu, x);
-    }
-
-    /// ln(1 + eˣ).
-    pub fn softplus(self, x: &mut [f32]) {
-        self.map(Softplus, x);
-    }
-
-    /// 2·sigmoid(x)^ln10 + 10⁻⁷, the positive non-linearity of DDSP.
-    pub fn exp_sigmoid(self, x: &mut [f32]) {
-        self.map(ExpSigmoid, x);
-    }
-
-    /// eˣ; 0 and ∞ beyond the range of `f32`.
-    pub fn exp(self, x: &mut [f32]) {
-        self.map(Exp, x);
-    }
-
-    /// x, or x·`slope` where x is negative.
-    pub fn leaky_relu(self, x: &mut [f32], slope: f32) {
-        self.map(LeakyRelu { slope }, x);
-    }
-
-    /// x held within −1 and 1.
-    pub fn hard_tanh(self, x: &mut [f32]) {
-        self.map(HardTanh, x);
-    }
-
-    /// x·min(max(x + 3, 0), 6)/6.
-    pub fn hard_swish(self, x: &mut [f32]) {
-        self.map(HardSwish, x);
-    }
-
-    /// x within `low` and `high`; beyond them it goes on from there with the slopes `low_slope` and `high_slope`.
-    pub fn leaky_hard_tanh(self, x: &mut [f32], [low, high]: [f32; 2], [low_slope, high_slope]: [f32; 2]) {
-        self.map(LeakyHardTanh { low, high, low_slope, high_slope }, x);
-    }
-
-    /// x/(1 + |x|).
-    pub fn softsign(self, x: &mut [f32]) {
-        self.map(Softsign, x);
-    }
-
-    /// x/(1 + e⁻ˣ).
-    pub fn silu(self, x: &mut [f32]) {
-        self.map(Silu, x);
-    }
-
-    /// The rational function that players of captures call a fast tanh. It is no approximation to be chosen for speed: models
-    /// that were trained with it need it, all others need [`Kernels::tanh`].
-    pub fn fast_tanh(self, x: &mut [f32]) {
-        self.map(FastTanh, x);
-    }
-
-    /// x, or x times the slope of its channel where x is negative. `x` is `[frame][channel]`, `slopes` is `[channel]`.
+    /// Applies an activation to each value in place.
     ///
-    /// # Panics
-    /// If `x.len()` is not a multiple of `slopes.len()`, or `slopes` is empty and `x` is not.
-    pub fn prelu(self, x: &mut [f32], slopes: &[f32]) {
-        self.over_channels::<Prelu>("prelu", x, slopes);
-    }
-
-    /// x + sin²(αx)/α, and x where α is near 0. `x` is `[frame][channel]`, `alpha` is `[channel]`.
+    /// ```
+    /// use ondes_kernels::{Activation, Kernels};
     ///
-    /// # Panics
-    /// If `x.len()` is not a multiple of `alpha.len()`, or `alpha` is empty and `x` is not.
-    pub fn snake(self, x: &mut [f32], alpha: &[f32]) {
-        self.over_channels::<Snake>("snake", x, alpha);
-    }
-
-    fn over_channels<F: Channelwise>(self, name: &str, x: &mut [f32], parameters: &[f32]) {
-        if x.is_empty() {
-            return;
-        }
-        let channels = parameters.len();
-        assert!(channels > 0, "{name} needs one parameter per channel, found none");
-        assert!(x.len().is_multiple_of(channels), "{name} over {} values of {channels} channels", x.len());
-        self.run(OverChannels { x, parameters, function: PhantomData::<F> });
-    }
-
-    fn map<Op: Lanewise<0, 1>>(self, op: Op, x: &mut [f32]) {
-        self.run(Over { op, inputs: [], held: [x] });
+    /// let mut x = [-2.0, 0.5, 3.0];
+    /// Kernels::detect().activate(Activation::LeakyRelu { slope: 0.25 }, &mut x);
+    /// assert_eq!(x, [-0.5, 0.5, 3.0]);
+    /// ```
+    pub fn activate(self, activation: Activation, x: &mut [f32]) {
+        activation.dispatch(InPlace { kernels: self, x });
     }
 }

@@ -1,7 +1,7 @@
-//! Sums and products of slices.
+//! PanelSums and products of slices.
 
 use crate::Kernels;
-use crate::lanewise::{Lanewise, Over};
+use crate::lanewise::{Lanewise, OverSlices};
 use crate::simd::{Array, Kernel, LANES, Simd};
 
 pub(crate) struct Add;
@@ -107,7 +107,7 @@ fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
     s.fma(s.duplicate_odd(a), turned, real_part)
 }
 
-/// Sums and products. Products that are summed are fused: rounded once.
+/// PanelSums and products. Products that are summed are fused: rounded once.
 impl Kernels {
     /// `y += x`.
     ///
@@ -115,7 +115,7 @@ impl Kernels {
     /// If the lengths differ.
     pub fn add(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "add: lengths differ");
-        self.run(Over { op: Add, inputs: [x], held: [y] });
+        self.run(OverSlices { op: Add, inputs: [x], in_out: [y] });
     }
 
     /// `y *= x`.
@@ -124,12 +124,12 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "multiply: lengths differ");
-        self.run(Over { op: Multiply, inputs: [x], held: [y] });
+        self.run(OverSlices { op: Multiply, inputs: [x], in_out: [y] });
     }
 
     /// `x = x * scale + offset`.
     pub fn scale_offset(self, x: &mut [f32], scale: f32, offset: f32) {
-        self.run(Over { op: ScaleOffset { scale, offset }, inputs: [], held: [x] });
+        self.run(OverSlices { op: ScaleOffset { scale, offset }, inputs: [], in_out: [x] });
     }
 
     /// `acc += x * gain`.
@@ -138,7 +138,7 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply_add(self, acc: &mut [f32], x: &[f32], gain: f32) {
         assert_eq!(acc.len(), x.len(), "multiply_add: lengths differ");
-        self.run(Over { op: MultiplyAdd { gain }, inputs: [x], held: [acc] });
+        self.run(OverSlices { op: MultiplyAdd { gain }, inputs: [x], in_out: [acc] });
     }
 
     /// `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block, `a` and

@@ -2,7 +2,7 @@
 
 use crate::Kernels;
 use crate::elementary::{sigmoid, tanh};
-use crate::lanewise::{Lanewise, Over};
+use crate::lanewise::{Lanewise, OverSlices};
 use crate::simd::Simd;
 
 struct Gate;
@@ -31,7 +31,7 @@ impl Kernels {
     pub fn gate(self, x: &[f32], y: &mut [f32]) {
         assert_eq!(x.len(), 2 * y.len(), "gate: x has to be twice as long as y");
         let (filter, gate) = x.split_at(y.len());
-        self.run(Over { op: Gate, inputs: [filter, gate], held: [y] });
+        self.run(OverSlices { op: Gate, inputs: [filter, gate], in_out: [y] });
     }
 
     /// `x = x * scale + shift`, where `condition` is `[scale[C], shift[C]]` and `x` is `[C]`.
@@ -41,6 +41,6 @@ impl Kernels {
     pub fn film(self, x: &mut [f32], condition: &[f32]) {
         assert_eq!(condition.len(), 2 * x.len(), "film: condition has to be twice as long as x");
         let (scale, shift) = condition.split_at(x.len());
-        self.run(Over { op: Film, inputs: [scale, shift], held: [x] });
+        self.run(OverSlices { op: Film, inputs: [scale, shift], in_out: [x] });
     }
 }

@@ -2,24 +2,24 @@
 
 use crate::simd::{Kernel, LANES, Simd};
 
-/// From `I` values read and `O` values held, the `O` values held next.
+/// From `I` values read and `O` values in_out, the `O` values in_out next.
 pub(crate) trait Lanewise<const I: usize, const O: usize> {
     /// Has to be `#[inline(always)]`, as [`Kernel::run`].
-    fn apply<S: Simd>(&self, s: S, inputs: [S::V; I], held: [S::V; O]) -> [S::V; O];
+    fn apply<S: Simd>(&self, s: S, inputs: [S::V; I], in_out: [S::V; O]) -> [S::V; O];
 }
 
 /// Applies an operation to each index of its slices.
-pub(crate) struct Over<'a, Op, const I: usize, const O: usize> {
+pub(crate) struct OverSlices<'a, Op, const I: usize, const O: usize> {
     pub op: Op,
     pub inputs: [&'a [f32]; I],
-    pub held: [&'a mut [f32]; O],
+    pub in_out: [&'a mut [f32]; O],
 }
 
-impl<Op: Lanewise<I, O>, const I: usize, const O: usize> Kernel for Over<'_, Op, I, O> {
+impl<Op: Lanewise<I, O>, const I: usize, const O: usize> Kernel for OverSlices<'_, Op, I, O> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Over { op, inputs, held } = self;
-        let len = held[0].len();
+        let OverSlices { op, inputs, in_out } = self;
+        let len = in_out[0].len();
         let whole = len / LANES;
         for at in 0..whole {
             let mut x = [s.splat(0.0); I];
@@ -28,11 +28,11 @@ impl<Op: Lanewise<I, O>, const I: usize, const O: usize> Kernel for Over<'_, Op,
                 x[k] = s.load(&inputs[k].as_chunks().0[at]);
             }
             for k in 0..O {
-                y[k] = s.load(&held[k].as_chunks().0[at]);
+                y[k] = s.load(&in_out[k].as_chunks().0[at]);
             }
             y = op.apply(s, x, y);
             for k in 0..O {
-                s.store(y[k], &mut held[k].as_chunks_mut().0[at]);
+                s.store(y[k], &mut in_out[k].as_chunks_mut().0[at]);
             }
         }
         if whole * LANES < len {
@@ -42,11 +42,11 @@ impl<Op: Lanewise<I, O>, const I: usize, const O: usize> Kernel for Over<'_, Op,
                 x[k] = s.load_padded(&inputs[k][whole * LANES..len], 0.0);
             }
             for k in 0..O {
-                y[k] = s.load_padded(&held[k][whole * LANES..len], 0.0);
+                y[k] = s.load_padded(&in_out[k][whole * LANES..len], 0.0);
             }
             y = op.apply(s, x, y);
             for k in 0..O {
-                s.store_partial(y[k], &mut held[k][whole * LANES..len]);
+                s.store_partial(y[k], &mut in_out[k][whole * LANES..len]);
             }
         }
     }

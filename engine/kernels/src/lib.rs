@@ -22,8 +22,8 @@
 //!
 //! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
 //! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
-//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them; `quantise`,
-//! `byte_matrix` and `byte_matmul` do so with values and weights of eight bits. `oscillator`
+//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them; `quantize`,
+//! `int8_matrix` and `int8_matmul` do so with values and weights of eight bits. `oscillator`
 //! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `timewise` is for networks of few
 //! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd`, in
 //! `flush` and in `timewise/window`.
@@ -34,9 +34,10 @@
 
 mod activation;
 mod arithmetic;
-mod byte_matmul;
-mod byte_matrix;
+mod int8_matmul;
+mod int8_matrix;
 mod cells;
+mod channel_activation;
 mod conditioning;
 mod elementary;
 mod flush;
@@ -48,53 +49,53 @@ mod noise;
 mod norm;
 mod oscillator;
 mod peak;
-mod quantise;
+mod quantize;
 mod recurrent;
 mod simd;
 mod timewise;
 
-pub use byte_matrix::{ByteColumns, ByteMatrix, byte_width};
+pub use activation::Activation;
+pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};
 pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
 pub use timewise::{Binary, Convolution, FRAMES_OF_A_VECTOR, Place, Rows, Step, Steps, TapWeights, Taps, Unary};
 
-use simd::bytes::{ByteKernel, ByteLevel};
-use simd::{Kernel, Level};
+use simd::{Int8Kernel, Int8Level, Kernel, SimdLevel};
 
 /// One variant of the arithmetic, usable on this CPU.
 ///
 /// Holding the value proves that the CPU has the features the variant needs. All variants give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
-    level: Level,
-    bytes: ByteLevel,
+    level: SimdLevel,
+    bytes: Int8Level,
 }
 
 impl Kernels {
     /// The fastest variant this CPU has.
     pub fn detect() -> Kernels {
-        Kernels::of(Level::detect())
+        Kernels::of(SimdLevel::detect())
     }
 
     /// The variant every CPU has: the reference for the others, and slow.
     pub fn scalar() -> Kernels {
-        Kernels::of(Level::SCALAR)
+        Kernels::of(SimdLevel::SCALAR)
     }
 
     /// All variants usable on this CPU, scalar first.
     pub fn available() -> Vec<Kernels> {
-        Level::available().into_iter().map(Kernels::of).collect()
+        SimdLevel::available().into_iter().map(Kernels::of).collect()
     }
 
     /// All ways to compute products of bytes on this CPU, scalar first: more than there are of other kernels.
-    pub fn available_for_bytes() -> Vec<Kernels> {
-        ByteLevel::available().into_iter().map(|(level, bytes)| Kernels { level, bytes }).collect()
+    pub fn available_for_int8() -> Vec<Kernels> {
+        Int8Level::available().into_iter().map(|(level, bytes)| Kernels { level, bytes }).collect()
     }
 
-    fn of(level: Level) -> Kernels {
-        Kernels { level, bytes: ByteLevel::of(level) }
+    fn of(level: SimdLevel) -> Kernels {
+        Kernels { level, bytes: Int8Level::of(level) }
     }
 
     /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
@@ -103,7 +104,7 @@ impl Kernels {
     }
 
     /// What computes products of bytes: `"scalar"`, `"avx2"`, `"avx_vnni"`, `"avx512_vnni"`, `"neon"` or `"neon_dot"`.
-    pub fn name_for_bytes(self) -> &'static str {
+    pub fn int8_name(self) -> &'static str {
         self.bytes.name()
     }
 
@@ -113,7 +114,7 @@ impl Kernels {
     }
 
     #[inline]
-    fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    fn run_int8<K: Int8Kernel>(self, kernel: K) {
         self.bytes.run(kernel);
     }
 }

@@ -5,7 +5,7 @@ use crate::simd::{Array, LANES};
 /// Sixteen floats on one cache line: a vector is loaded without straddling two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Row(pub Array);
+pub(crate) struct CacheLine(pub Array);
 
 /// Weights of a dense layer or convolution, packed once and then only read.
 ///
@@ -17,9 +17,9 @@ pub struct PackedMatrix {
     taps: usize,
     inputs_per_tap: usize,
     /// `[panel][tap][input]`
-    rows: Vec<Row>,
+    rows: Vec<CacheLine>,
     /// `[panel]`
-    bias: Vec<Row>,
+    bias: Vec<CacheLine>,
 }
 
 impl PackedMatrix {
@@ -50,7 +50,7 @@ impl PackedMatrix {
             let first = panel * LANES;
             let used = LANES.min(outputs - first);
             let fill = |value: &dyn Fn(usize) -> f32| {
-                Row(std::array::from_fn(|lane| if lane < used { value(first + lane) } else { 0.0 }))
+                CacheLine(std::array::from_fn(|lane| if lane < used { value(first + lane) } else { 0.0 }))
             };
             packed.bias.push(fill(&|output| bias.map_or(0.0, |bias| bias[output])));
             for tap in 0..taps {
@@ -93,7 +93,7 @@ impl PackedMatrix {
 
     /// The weights of one panel: `[tap][input]`.
     #[inline(always)]
-    pub(crate) fn panel(&self, panel: usize) -> &[Row] {
+    pub(crate) fn panel(&self, panel: usize) -> &[CacheLine] {
         let depth = self.taps * self.inputs_per_tap;
         &self.rows[panel * depth..][..depth]
     }

@@ -2,7 +2,7 @@
 
 use crate::Kernels;
 use crate::elementary::{sigmoid, tanh};
-use crate::lanewise::{Lanewise, Over};
+use crate::lanewise::{Lanewise, OverSlices};
 use crate::simd::Simd;
 
 struct Gru;
@@ -41,7 +41,7 @@ impl Kernels {
         assert_eq!(from_state.len(), 3 * h.len(), "gru: from_state has to be three times as long as h");
         let ([input_r, input_z, input_n], [state_r, state_z, state_n]) =
             (split(from_input, h.len()), split(from_state, h.len()));
-        self.run(Over { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], held: [h] });
+        self.run(OverSlices { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], in_out: [h] });
     }
 
     /// An LSTM's state after one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products already summed; `h` and `c`
@@ -52,7 +52,7 @@ impl Kernels {
     pub fn lstm(self, gates: &[f32], h: &mut [f32], c: &mut [f32]) {
         assert_eq!(gates.len(), 4 * h.len(), "lstm: gates has to be four times as long as h");
         assert_eq!(c.len(), h.len(), "lstm: lengths of h and c differ");
-        self.run(Over { op: Lstm, inputs: split(gates, h.len()), held: [h, c] });
+        self.run(OverSlices { op: Lstm, inputs: split(gates, h.len()), in_out: [h, c] });
     }
 }
 

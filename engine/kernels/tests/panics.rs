@@ -1,6 +1,6 @@
 //! Lengths that do not fit are refused before anything is computed.
 
-use ondes_kernels::{ByteColumns, ByteMatrix, Columns, HarmonicFrame, Kernels, PackedMatrix};
+use ondes_kernels::{Int8Columns, Int8Matrix, Columns, HarmonicFrame, Kernels, PackedMatrix};
 
 fn dense() -> PackedMatrix {
     PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
@@ -47,10 +47,10 @@ fn too_short_a_bias() {
 }
 
 fn multiply_bytes(frames: usize, first: usize, count: usize, y: usize) {
-    let w = ByteMatrix::new(4, 2, 5, |_, _, _| 1, &[1.0; 4], &[0.0; 4]);
+    let w = Int8Matrix::new(4, 2, 5, |_, _, _| 1, &[1.0; 4], &[0.0; 4]);
     let (bytes, scales) = (vec![128; frames * 12], vec![1.0; frames]);
-    let columns = ByteColumns { bytes: &bytes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
-    Kernels::detect().byte_matmul(&w, columns, &mut vec![0.0; y], 4);
+    let columns = Int8Columns { bytes: &bytes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
+    Kernels::detect().int8_matmul(&w, columns, &mut vec![0.0; y], 4);
 }
 
 #[test]
@@ -79,25 +79,25 @@ fn products_of_bytes_beyond_the_slice() {
 #[test]
 #[should_panic(expected = "no opposite")]
 fn a_weight_below_all() {
-    let _ = ByteMatrix::new(1, 1, 1, |_, _, _| -128, &[1.0], &[0.0]);
+    let _ = Int8Matrix::new(1, 1, 1, |_, _, _| -128, &[1.0], &[0.0]);
 }
 
 #[test]
 #[should_panic(expected = "a scale per output")]
 fn too_few_scales() {
-    let _ = ByteMatrix::new(2, 1, 1, |_, _, _| 1, &[1.0], &[0.0; 2]);
+    let _ = Int8Matrix::new(2, 1, 1, |_, _, _| 1, &[1.0], &[0.0; 2]);
 }
 
 #[test]
 #[should_panic(expected = "sums of 66313 products do not fit")]
 fn sums_beyond_32_bits() {
-    let _ = ByteMatrix::new(1, 1, 66_313, |_, _, _| 1, &[1.0], &[0.0]);
+    let _ = Int8Matrix::new(1, 1, 66_313, |_, _, _| 1, &[1.0], &[0.0]);
 }
 
 #[test]
 #[should_panic(expected = "a scale for each frame")]
 fn frames_without_scales() {
-    Kernels::detect().quantise(&[0.0; 6], 3, &mut [0; 8], &mut [0.0; 1]);
+    Kernels::detect().quantize(&[0.0; 6], 3, &mut [0; 8], &mut [0.0; 1]);
 }
 
 #[test]

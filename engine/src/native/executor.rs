@@ -4,7 +4,7 @@ use ondes_kernels::{FlushToZero, Kernels};
 
 use super::layers::Io;
 use super::plan::Plan;
-use crate::model::{Fault, Method, Model};
+use crate::model::{ModelError, Method, Model};
 
 /// A method of a model, ready to be stepped block by block for several streams at once.
 ///
@@ -24,7 +24,7 @@ impl Executor {
     /// Prepares `method` for up to `streams` streams and up to `max_blocks` blocks a step.
     ///
     /// # Errors
-    /// [`Fault::Method`] when the model has no such method, [`Fault::Limit`] when so many streams would hold too much.
+    /// [`ModelError::Method`] when the model has no such method, [`ModelError::Limit`] when so many streams would hold too much.
     ///
     /// # Panics
     /// When `streams` or `max_blocks` is 0.
@@ -34,10 +34,10 @@ impl Executor {
         kernels: Kernels,
         streams: usize,
         max_blocks: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ModelError> {
         assert!(streams > 0 && max_blocks > 0, "a step needs a stream and a block");
         if model.program().is_some() {
-            return Err(Fault::Program);
+            return Err(ModelError::Program);
         }
         let plan = Plan::new(model, method, kernels, streams, max_blocks)?;
         let arena = vec![0.0; plan.arena];
@@ -74,7 +74,7 @@ impl Executor {
     #[must_use]
     pub fn name(&self) -> String {
         let in_bytes = if self.plan.steps.iter().any(|step| step.layer.in_bytes()) {
-            format!(", int8 {}", self.kernels.name_for_bytes())
+            format!(", int8 {}", self.kernels.int8_name())
         } else {
             String::new()
         };

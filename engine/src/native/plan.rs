@@ -5,7 +5,7 @@ use ondes_kernels::Kernels;
 use super::layers::{self, Build, Layer};
 use super::timewise::Timewise;
 use crate::model::graph::Shapes;
-use crate::model::{Fault, Model, Op, limits};
+use crate::model::{ModelError, Model, Op, limits};
 
 /// Where a value lies: `offset` is scaled for the largest step, so it never moves.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +44,11 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Lays out all values for `streams` streams of up to `blocks` blocks and builds the layers.
-    pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize) -> Result<Self, Fault> {
+    pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize) -> Result<Self, ModelError> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
         let held = limits::executor_values(method, &shapes, streams, blocks);
-        Fault::limit(
+        ModelError::limit(
             format!("what {streams} streams of method {:?} hold", method.name),
             held,
             limits::EXECUTOR_VALUES,
@@ -114,7 +114,7 @@ fn is_update(op: &Op) -> bool {
         Op::LayerNorm
             | Op::Latency { .. }
             | Op::Interleave { .. }
-            | Op::Unmirror
+            | Op::FlipOddBands
             | Op::Film
             | Op::Add
             | Op::Multiply

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ondes_engine::model::{Control, Fault, Method, Op, graph::Shapes};
+use ondes_engine::model::{Activation, Control, ModelError, Method, Op, graph::Shapes};
 use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
@@ -36,8 +36,8 @@ impl TorchGraph {
     /// Checks the method's shapes. Its inputs are taken to be fed by no control; [`TorchGraph::with_rest`] tells otherwise.
     ///
     /// # Errors
-    /// [`Fault`] names the first node that does not fit.
-    pub fn new(method: &Method, sample_rate: u32) -> Result<Self, Fault> {
+    /// [`ModelError`] names the first node that does not fit.
+    pub fn new(method: &Method, sample_rate: u32) -> Result<Self, ModelError> {
         let shapes = method.infer()?;
         let rest = vec![0.0; method.inputs.len()];
         Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate), rest })
@@ -153,29 +153,13 @@ impl TorchGraph {
                     .layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false)
                     .transpose(1, 2)
             }
-            Op::Tanh => x.tanh(),
-            Op::Sigmoid => x.sigmoid(),
-            Op::Relu => x.relu(),
-            Op::LeakyRelu { slope } => x.maximum(&x.zeros_like()) + f64::from(slope) * x.minimum(&x.zeros_like()),
+            Op::Activation(activation) => activate(activation, x),
             Op::Prelu { .. } => {
                 x.maximum(&x.zeros_like()) + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
             }
-            Op::HardTanh => x.hardtanh(),
-            Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
-                let [min, max, min_slope, max_slope] = [min, max, min_slope, max_slope].map(f64::from);
-                x.clamp(min, max) + min_slope * (x - min).clamp_max(0.0) + max_slope * (x - max).clamp_min(0.0)
-            }
-            Op::HardSwish => x.hardswish(),
-            Op::Softsign => x / (x.abs() + 1.0),
-            Op::Silu => x.silu(),
-            // Polynomials of large values, and a divisor that may be small.
-            Op::FastTanh => in_f32([x], |[x]| fast_tanh(&x)),
             Op::Snake => in_f32([x, &weight("alpha").view([1, -1, 1])], |[x, alpha]| {
                 &x + (&alpha * &x).sin().square() / (alpha + 1e-9)
             }),
-            Op::Softplus => x.softplus(),
-            Op::Exp => x.exp(),
-            Op::ExpSigmoid => 2.0 * (std::f64::consts::LN_10 * x.log_sigmoid()).exp() + 1e-7,
             Op::Gate => {
                 let halves = x.chunk(2, 1);
                 halves[0].tanh() * halves[1].sigmoid()
@@ -200,7 +184,7 @@ impl TorchGraph {
                 let parts = x.view([batch, factor, left, frames]).permute([0, 2, 3, 1]);
                 parts.reshape([batch, left, frames * factor])
             }
-            Op::Unmirror => unmirror(x),
+            Op::FlipOddBands => flip_odd_bands(x),
             Op::Noise { channels, distribution, number } => {
                 synthesis::noise(x, channels, distribution, number, Noise { seed: noise_seed })
             }
@@ -214,7 +198,7 @@ impl TorchGraph {
     }
 }
 
-/// [`Op::Unmirror`].
+/// [`Op::FlipOddBands`].
 fn unmirror(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
     // f16 and bf16 do not count so far.
@@ -223,7 +207,30 @@ fn unmirror(x: &Tensor) -> Tensor {
     x * (1.0 - 2.0 * odd * (1.0 - second))
 }
 
-/// [`Op::FastTanh`].
+/// Applies an activation to each value.
+fn activate(activation: Activation, x: &Tensor) -> Tensor {
+    match activation {
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => x.sigmoid(),
+        Activation::Relu => x.relu(),
+        Activation::LeakyRelu { slope } => x.maximum(&x.zeros_like()) + f64::from(slope) * x.minimum(&x.zeros_like()),
+        Activation::HardTanh => x.hardtanh(),
+        Activation::LeakyHardTanh { min, max, min_slope, max_slope } => {
+            let [min, max, min_slope, max_slope] = [min, max, min_slope, max_slope].map(f64::from);
+            x.clamp(min, max) + min_slope * (x - min).clamp_max(0.0) + max_slope * (x - max).clamp_min(0.0)
+        }
+        Activation::HardSwish => x.hardswish(),
+        Activation::Softsign => x / (x.abs() + 1.0),
+        Activation::Silu => x.silu(),
+        // In f32: it has polynomials of large values and a divisor that may be small.
+        Activation::FastTanh => in_f32([x], |[x]| fast_tanh(&x)),
+        Activation::Softplus => x.softplus(),
+        Activation::Exp => x.exp(),
+        Activation::ExpSigmoid => 2.0 * (std::f64::consts::LN_10 * x.log_sigmoid()).exp() + 1e-7,
+    }
+}
+
+/// [`Activation::FastTanh`].
 fn fast_tanh(x: &Tensor) -> Tensor {
     let a = x.abs();
     let square = &a * &a;

@@ -1,6 +1,6 @@
 //! A graph block by block, for several streams: what each node remembers from one step to the next.
 
-use ondes_engine::model::{Control, Fault, Method, Op};
+use ondes_engine::model::{Control, ModelError, Method, Op};
 use tch::{Device, Kind, Tensor};
 
 use crate::graph::{TorchGraph, recurrent};
@@ -32,7 +32,7 @@ impl Streaming {
     /// For so many streams of a method whose controls rest at their defaults; `options` are kind and place of `weights`.
     ///
     /// # Errors
-    /// [`Fault::Node`] where a node makes sound of its own: such a method runs natively only.
+    /// [`ModelError::Node`] where a node makes sound of its own: such a method runs natively only.
     pub fn new(
         method: &Method,
         controls: &[Control],
@@ -40,13 +40,13 @@ impl Streaming {
         sample_rate: u32,
         streams: usize,
         options: (Kind, Device),
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ModelError> {
         let graph = TorchGraph::new(method, sample_rate)?;
         let shapes = method.infer()?;
         let mut rest = Vec::new();
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let reason = "makes sound of its own, which libtorch does not block by block: it runs natively".to_owned();
-            let fault = || Fault::Node { method: method.name.clone(), node: node.name.clone(), reason };
+            let fault = || ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason };
             let zeros = |shape: [i64; 3]| Tensor::zeros(shape, options);
             rest.push(match memory(&node.op).ok_or_else(fault)? {
                 Memory::Nothing => Vec::new(),
@@ -186,21 +186,9 @@ fn memory(op: &Op) -> Option<Memory> {
         Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } => return None,
         Op::Linear { .. }
         | Op::LayerNorm
-        | Op::Tanh
-        | Op::Sigmoid
-        | Op::Relu
-        | Op::LeakyRelu { .. }
+        | Op::Activation(_)
         | Op::Prelu { .. }
-        | Op::HardTanh
-        | Op::LeakyHardTanh { .. }
-        | Op::HardSwish
-        | Op::Softsign
-        | Op::Silu
-        | Op::FastTanh
         | Op::Snake
-        | Op::Softplus
-        | Op::Exp
-        | Op::ExpSigmoid
         | Op::Gate
         | Op::Film
         | Op::Add
@@ -210,7 +198,7 @@ fn memory(op: &Op) -> Option<Memory> {
         | Op::Affine { .. }
         | Op::Latency { .. }
         | Op::Interleave { .. }
-        | Op::Unmirror
+        | Op::FlipOddBands
         | Op::ShapedNoise { .. } => Memory::Nothing,
     })
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use ondes_engine::model::{Fault, Header, Node, Op, graph::Shapes};
+use ondes_engine::model::{ModelError, Header, Node, Op, graph::Shapes};
 
 /// The channels of a node that has weights, as those see them; methods that share the weights share these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,8 +40,8 @@ impl Channels {
     /// Follows all methods of a model.
     ///
     /// # Errors
-    /// [`Fault`] where a method does not fit.
-    pub fn of(header: &Header) -> Result<Self, Fault> {
+    /// [`ModelError`] where a method does not fit.
+    pub fn of(header: &Header) -> Result<Self, ModelError> {
         let mut channels = Self { parents: Vec::new(), pinned: Vec::new(), values: Vec::new(), sides: HashMap::new() };
         for method in &header.methods {
             let shapes = method.infer()?;
@@ -168,11 +168,18 @@ impl Channels {
             | Op::ShapedNoise { .. }
             | Op::Noise { .. }
             | Op::Interleave { .. }
-            | Op::Unmirror
+            | Op::FlipOddBands
             | Op::Convolve { .. } => {
                 inputs.iter().chain([&out]).for_each(|channels| self.pin(channels.clone()));
             }
-            _ => self.join_all(out.clone(), x.clone()),
+            // Channel `c` of the output is made of channel `c` of the input.
+            Op::Activation(_)
+            | Op::Prelu { .. }
+            | Op::Snake
+            | Op::LayerNorm
+            | Op::Affine { .. }
+            | Op::Delay { .. }
+            | Op::Latency { .. } => self.join_all(out.clone(), x.clone()),
         }
         if !node.op.weights(&[]).is_empty() {
             self.side(Side::Input(node.name.clone()), &x);

@@ -10,9 +10,9 @@ mod run;
 use std::f64::consts::LOG2_E;
 
 use crate::Kernels;
-use crate::matrix::Row;
+use crate::matrix::CacheLine;
 use crate::simd::LANES;
-use run::Run;
+use run::RunCells;
 
 /// Gates of a cell, as sums of its inputs and its state.
 const GATES: usize = 4;
@@ -56,31 +56,31 @@ impl Cell {
 
 /// Weights of a layer of cells, packed once and then only read.
 ///
-/// Units lie in panels of 16, of which each gate has a vector. Where no more than 8 units are left for the last panel, two gates
+/// BlockUpdate lie in panels of 16, of which each gate has a vector. Where no more than 8 units are left for the last panel, two gates
 /// share a vector.
 #[derive(Clone, Debug)]
 pub struct CellWeights {
     cell: Cell,
     inputs: usize,
     hidden: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<PanelBlock>,
 }
 
 /// Panels whose sums are computed together.
 #[derive(Clone, Debug)]
-struct Block {
+struct PanelBlock {
     /// The panel that it begins with.
     first: usize,
-    shape: Shape,
+    shape: BlockShape,
     /// The gates that the state waits for, panel by panel.
-    critical: Walk,
+    critical: GateWeights,
     /// The gate that can wait, panel by panel.
-    late: Walk,
+    late: GateWeights,
 }
 
 /// How many panels a block has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+struct BlockShape {
     whole: usize,
     /// Whether one of up to 8 units follows.
     half: bool,
@@ -88,16 +88,16 @@ struct Shape {
 
 /// The weights of some vectors of sums.
 #[derive(Clone, Debug)]
-struct Walk {
+struct GateWeights {
     /// `[vector]`
-    bias: Vec<Row>,
+    bias: Vec<CacheLine>,
     /// `[input][vector]`
-    inputs: Vec<Row>,
+    inputs: Vec<CacheLine>,
     /// `[state][vector]`, with zeros for states that there are not.
-    states: Vec<Row>,
+    states: Vec<CacheLine>,
 }
 
-impl Walk {
+impl GateWeights {
     /// Packs `value(input or bias, vector, lane)`.
     fn new(
         (inputs, hidden): (usize, usize),
@@ -105,10 +105,10 @@ impl Walk {
         vectors: usize,
         value: impl Fn(Option<usize>, usize, usize) -> f32,
     ) -> Self {
-        let row = |input, vector| Row(std::array::from_fn(|lane| value(input, vector, lane)));
+        let row = |input, vector| CacheLine(std::array::from_fn(|lane| value(input, vector, lane)));
         let rows = |input| (0..vectors).map(move |vector| (input, vector));
         let state =
-            |(state, vector)| if state < hidden { row(Some(inputs + state), vector) } else { Row([0.0; LANES]) };
+            |(state, vector)| if state < hidden { row(Some(inputs + state), vector) } else { CacheLine([0.0; LANES]) };
         Self {
             bias: (0..vectors).map(|vector| row(None, vector)).collect(),
             inputs: (0..inputs).flat_map(rows).map(|(input, vector)| row(Some(input), vector)).collect(),
@@ -157,10 +157,10 @@ impl CellWeights {
         while first * LANES < hidden {
             let left = hidden - first * LANES;
             let shape = if left > MOST_PANELS * LANES {
-                Shape { whole: SPLIT, half: false }
+                BlockShape { whole: SPLIT, half: false }
             } else {
                 let half = (1..=LANES / 2).contains(&(left % LANES));
-                Shape { whole: if half { left / LANES } else { left.div_ceil(LANES) }, half }
+                BlockShape { whole: if half { left / LANES } else { left.div_ceil(LANES) }, half }
             };
             let critical = |input, vector: usize, lane: usize| match vector.checked_sub((GATES - 1) * shape.whole) {
                 None => {
@@ -174,11 +174,11 @@ impl CellWeights {
             };
             let late =
                 |input, vector: usize, lane: usize| value(order[GATES - 1], (first + vector) * LANES + lane, input);
-            blocks.push(Block {
+            blocks.push(PanelBlock {
                 first,
                 shape,
-                critical: Walk::new((inputs, hidden), states, shape.critical(), critical),
-                late: Walk::new((inputs, hidden), states, shape.whole, late),
+                critical: GateWeights::new((inputs, hidden), states, shape.critical(), critical),
+                late: GateWeights::new((inputs, hidden), states, shape.whole, late),
             });
             first += shape.whole + usize::from(shape.half);
         }
@@ -196,7 +196,7 @@ impl CellWeights {
     }
 }
 
-impl Shape {
+impl BlockShape {
     /// Vectors of sums that the state waits for: all of a half panel.
     fn critical(self) -> usize {
         (GATES - 1) * self.whole + if self.half { GATES / 2 } else { 0 }
@@ -214,6 +214,6 @@ impl Kernels {
         assert!(x.len().is_multiple_of(weights.inputs), "whole frames");
         let len = weights.state_len();
         assert_eq!((h.len(), c.len()), (2 * len, len), "states in whole vectors");
-        self.run(Run { weights, x, h, c, y });
+        self.run(RunCells { weights, x, h, c, y });
     }
 }

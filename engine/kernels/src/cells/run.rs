@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::{Block, Cell, CellWeights, GATES, STEP, Shape, Walk, formula};
-use crate::matrix::Row;
+use super::{PanelBlock, Cell, CellWeights, GATES, STEP, BlockShape, GateWeights, formula};
+use crate::matrix::CacheLine;
 use crate::simd::{Kernel, LANES, Simd};
 
-pub(super) struct Run<'a> {
+pub(super) struct RunCells<'a> {
     pub weights: &'a CellWeights,
     pub x: &'a [f32],
     pub h: &'a mut [f32],
@@ -14,7 +14,7 @@ pub(super) struct Run<'a> {
     pub y: &'a mut [f32],
 }
 
-impl Kernel for Run<'_> {
+impl Kernel for RunCells<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         // The formulas are compiled into loops of their own.
@@ -25,12 +25,12 @@ impl Kernel for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl RunCells<'_> {
     #[inline(always)]
     fn all<S: Simd>(self, s: S, cell: Cell) {
         match self.weights.blocks[..] {
-            [Block { shape: Shape { whole: 0, .. }, .. }] => self.one_panel::<S, 2, 0, 8>(s, cell),
-            [Block { shape: Shape { whole: 1, half: false }, .. }] => self.one_panel::<S, 3, 1, 16>(s, cell),
+            [PanelBlock { shape: BlockShape { whole: 0, .. }, .. }] => self.one_panel::<S, 2, 0, 8>(s, cell),
+            [PanelBlock { shape: BlockShape { whole: 1, half: false }, .. }] => self.one_panel::<S, 3, 1, 16>(s, cell),
             _ => self.panels(s, cell),
         }
     }
@@ -38,8 +38,8 @@ impl Run<'_> {
     /// A layer of at most `STATES` units: what the state waits for is taken from a register.
     #[inline(always)]
     fn one_panel<S: Simd, const CRITICAL: usize, const LATE: usize, const STATES: usize>(self, s: S, cell: Cell) {
-        let Run { weights, x, h, c, y } = self;
-        let Block { critical, late, .. } = &weights.blocks[0];
+        let RunCells { weights, x, h, c, y } = self;
+        let PanelBlock { critical, late, .. } = &weights.blocks[0];
         // Numbers of rows that the compiler knows.
         let (states, late_states) = (&critical.states[..CRITICAL * STATES], &late.states[..LATE * STATES]);
         let (held_h, held_c) = (&mut h.as_chunks_mut::<LANES>().0[0], &mut c.as_chunks_mut::<LANES>().0[0]);
@@ -61,20 +61,20 @@ impl Run<'_> {
 
     #[inline(always)]
     fn panels<S: Simd>(self, s: S, cell: Cell) {
-        let Run { weights: CellWeights { inputs, hidden, blocks, .. }, x, h, c, y } = self;
+        let RunCells { weights: CellWeights { inputs, hidden, blocks, .. }, x, h, c, y } = self;
         let (mut h, mut next_h) = h.split_at_mut(hidden.next_multiple_of(LANES));
         let frames = x.chunks_exact(*inputs).zip(y.chunks_exact_mut(*hidden));
         let odd = frames.len() % 2 == 1;
         for (x, y) in frames {
             for block in blocks {
-                let units = Units { block, x, h, next_h, c, y };
+                let units = BlockUpdate { block, x, h, next_h, c, y };
                 match block.shape {
-                    Shape { whole: 0, .. } => units.update::<S, 1, 2, 0, 4>(s, cell),
-                    Shape { whole: 1, half: false } => units.update::<S, 1, 3, 1, 4>(s, cell),
-                    Shape { whole: 1, half: true } => units.update::<S, 2, 5, 1, 2>(s, cell),
-                    Shape { whole: 2, half: false } => units.update::<S, 2, 6, 2, 2>(s, cell),
-                    Shape { whole: 2, half: true } => units.update::<S, 3, 8, 2, 2>(s, cell),
-                    Shape { .. } => units.update::<S, 3, 9, 3, 2>(s, cell),
+                    BlockShape { whole: 0, .. } => units.update::<S, 1, 2, 0, 4>(s, cell),
+                    BlockShape { whole: 1, half: false } => units.update::<S, 1, 3, 1, 4>(s, cell),
+                    BlockShape { whole: 1, half: true } => units.update::<S, 2, 5, 1, 2>(s, cell),
+                    BlockShape { whole: 2, half: false } => units.update::<S, 2, 6, 2, 2>(s, cell),
+                    BlockShape { whole: 2, half: true } => units.update::<S, 3, 8, 2, 2>(s, cell),
+                    BlockShape { .. } => units.update::<S, 3, 9, 3, 2>(s, cell),
                 }
             }
             // Not before all blocks have seen the state.
@@ -87,8 +87,8 @@ impl Run<'_> {
 }
 
 /// The units of one block, before and after a frame.
-struct Units<'a> {
-    block: &'a Block,
+struct BlockUpdate<'a> {
+    block: &'a PanelBlock,
     x: &'a [f32],
     h: &'a [f32],
     next_h: &'a mut [f32],
@@ -96,7 +96,7 @@ struct Units<'a> {
     y: &'a mut [f32],
 }
 
-impl Units<'_> {
+impl BlockUpdate<'_> {
     /// `PANELS` with a half one, `CRITICAL` and `LATE` vectors of sums, the former in `CHAINS` chains each.
     #[inline(always)]
     fn update<S: Simd, const PANELS: usize, const CRITICAL: usize, const LATE: usize, const CHAINS: usize>(
@@ -104,7 +104,7 @@ impl Units<'_> {
         s: S,
         cell: Cell,
     ) {
-        let Self { block: Block { first, critical, late, .. }, x, h, next_h, c, y } = self;
+        let Self { block: PanelBlock { first, critical, late, .. }, x, h, next_h, c, y } = self;
         let held_h = &h.as_chunks().0[*first..first + PANELS];
         let next_h = &mut next_h.as_chunks_mut().0[*first..first + PANELS];
         let held_c = &mut c.as_chunks_mut().0[*first..first + PANELS];
@@ -199,9 +199,9 @@ impl<S: Simd> States<S> for &[f32] {
 #[inline(always)]
 fn sums<S: Simd, H: States<S>, const N: usize, const G: usize, const C: usize>(
     s: S,
-    walk: &Walk,
+    walk: &GateWeights,
     x: &[f32],
-    states: &[Row],
+    states: &[CacheLine],
     h: H,
 ) -> [S::V; N] {
     let mut all = [s.splat(0.0); N];
@@ -226,9 +226,9 @@ fn sums<S: Simd, H: States<S>, const N: usize, const G: usize, const C: usize>(
 #[inline(always)]
 fn sum<S: Simd, H: States<S>, const N: usize, const G: usize, const C: usize>(
     s: S,
-    walk: &Walk,
+    walk: &GateWeights,
     x: &[f32],
-    states: &[Row],
+    states: &[CacheLine],
     h: H,
     first: usize,
     all: &mut [S::V; N],

@@ -6,7 +6,7 @@
 
 mod narrow;
 
-use crate::matrix::Row;
+use crate::matrix::CacheLine;
 use crate::simd::{Kernel, LANES, Simd};
 use crate::{Columns, Kernels, PackedMatrix};
 
@@ -109,7 +109,7 @@ impl Matmul<'_> {
     #[inline(always)]
     fn block<S: Simd, const P: usize, const C: usize>(&mut self, s: S, panel: usize, column: usize) {
         let mut sums = [[s.splat(0.0); P]; C];
-        let mut weights: [&[Row]; P] = [&[]; P];
+        let mut weights: [&[CacheLine]; P] = [&[]; P];
         for p in 0..P {
             weights[p] = self.w.panel(panel + p);
             let bias = s.load(self.w.bias_of(panel + p));
@@ -119,7 +119,7 @@ impl Matmul<'_> {
         }
         let inputs = self.inputs;
         for tap in 0..self.taps {
-            let mut rows: [&[Row]; P] = [&[]; P];
+            let mut rows: [&[CacheLine]; P] = [&[]; P];
             for p in 0..P {
                 rows[p] = &weights[p][tap * inputs..][..inputs];
             }

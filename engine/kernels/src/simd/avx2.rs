@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums, ZERO};
-use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums, ZERO_POINT};
+use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX2 and FMA: [`Avx2::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ impl Avx2 {
     }
 
     #[inline]
-    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
         #[target_feature(enable = "avx2,fma")]
-        fn with_features<K: ByteKernel>(token: Avx2, kernel: K) {
+        fn with_features<K: Int8Kernel>(token: Avx2, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the features.
@@ -80,7 +80,7 @@ impl Simd for Avx2 {
     fn store_bytes(self, v: [__m256; 2], to: &mut [u8; LANES]) {
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 16 bytes the unaligned store writes.
         unsafe {
-            let [low, high] = v.map(|v| _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO)))));
+            let [low, high] = v.map(|v| _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO_POINT)))));
             // Packing works in halves of registers.
             let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
             let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
@@ -160,26 +160,26 @@ impl Simd for Avx2 {
 
 /// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, magnitudes of values times
 /// weights with the signs of the values. Two products of at most 127² each fit; those of unsigned values would not.
-impl Bytes for Avx2 {
-    type Floats = Avx2;
-    type I = [__m256i; 2];
-    type W = [__m256i; 2];
+impl Int8Simd for Avx2 {
+    type Float = Avx2;
+    type Sums = [__m256i; 2];
+    type Weights = [__m256i; 2];
     /// Magnitudes, and values with their signs.
-    type X = [__m256i; 2];
+    type Values = [__m256i; 2];
 
     #[inline(always)]
-    fn floats(self) -> Avx2 {
+    fn float(self) -> Avx2 {
         self
     }
 
     #[inline(always)]
-    fn begin(self, _: &Sums) -> [__m256i; 2] {
+    fn begin(self, _: &PanelSums) -> [__m256i; 2] {
         // SAFETY: the token proves that the CPU has AVX2.
         [unsafe { _mm256_setzero_si256() }; 2]
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> [__m256i; 2] {
+    fn load(self, from: &WeightQuads) -> [__m256i; 2] {
         let from = from.0.as_ptr().cast::<__m256i>();
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
@@ -191,7 +191,7 @@ impl Bytes for Avx2 {
         unsafe {
             let offset = _mm256_set1_epi32(i32::from_le_bytes(values));
             // Adding or taking away 128 turns over the highest bit.
-            let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(ZERO as i8));
+            let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(ZERO_POINT as i8));
             [_mm256_abs_epi8(signed), signed]
         }
     }

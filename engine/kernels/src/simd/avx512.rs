@@ -3,8 +3,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::bytes::ZERO;
-use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::int8::ZERO_POINT;
+use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX-512F: [`Avx512::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Simd for Avx512 {
     fn store_bytes(self, v: __m512, to: &mut [u8; LANES]) {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes the unaligned store writes.
         unsafe {
-            let words = _mm512_cvtps_epi32(_mm512_add_ps(v, _mm512_set1_ps(f32::from(ZERO))));
+            let words = _mm512_cvtps_epi32(_mm512_add_ps(v, _mm512_set1_ps(f32::from(ZERO_POINT))));
             _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(words));
         }
     }

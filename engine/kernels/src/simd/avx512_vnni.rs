@@ -3,24 +3,24 @@
 use std::arch::x86_64::*;
 
 use super::avx512::Avx512;
-use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums};
+use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums};
 
 /// Proof of AVX-512F and AVX-512 VNNI: [`Avx512Vnni::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx512Vnni {
-    floats: Avx512,
+    float: Avx512,
 }
 
 impl Avx512Vnni {
     pub(crate) fn detect() -> Option<Avx512Vnni> {
-        let floats = Avx512::detect()?;
-        is_x86_feature_detected!("avx512vnni").then_some(Avx512Vnni { floats })
+        let float = Avx512::detect()?;
+        is_x86_feature_detected!("avx512vnni").then_some(Avx512Vnni { float })
     }
 
     #[inline]
-    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
         #[target_feature(enable = "avx512f,avx512vnni")]
-        fn with_features<K: ByteKernel>(token: Avx512Vnni, kernel: K) {
+        fn with_features<K: Int8Kernel>(token: Avx512Vnni, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the features.
@@ -28,25 +28,25 @@ impl Avx512Vnni {
     }
 }
 
-impl Bytes for Avx512Vnni {
-    type Floats = Avx512;
-    type I = __m512i;
-    type W = __m512i;
-    type X = __m512i;
+impl Int8Simd for Avx512Vnni {
+    type Float = Avx512;
+    type Sums = __m512i;
+    type Weights = __m512i;
+    type Values = __m512i;
 
     #[inline(always)]
-    fn floats(self) -> Avx512 {
-        self.floats
+    fn float(self) -> Avx512 {
+        self.float
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &Sums) -> __m512i {
+    fn begin(self, offsets: &PanelSums) -> __m512i {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
         unsafe { _mm512_loadu_si512(offsets.0.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> __m512i {
+    fn load(self, from: &WeightQuads) -> __m512i {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
         unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
     }

@@ -3,24 +3,24 @@
 use std::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums};
+use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums};
 
 /// Proof of AVX-VNNI, AVX2 and FMA: [`AvxVnni::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AvxVnni {
-    floats: Avx2,
+    float: Avx2,
 }
 
 impl AvxVnni {
     pub(crate) fn detect() -> Option<AvxVnni> {
-        let floats = Avx2::detect()?;
-        is_x86_feature_detected!("avxvnni").then_some(AvxVnni { floats })
+        let float = Avx2::detect()?;
+        is_x86_feature_detected!("avxvnni").then_some(AvxVnni { float })
     }
 
     #[inline]
-    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
         #[target_feature(enable = "avx2,fma,avxvnni")]
-        fn with_features<K: ByteKernel>(token: AvxVnni, kernel: K) {
+        fn with_features<K: Int8Kernel>(token: AvxVnni, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the features.
@@ -28,26 +28,26 @@ impl AvxVnni {
     }
 }
 
-impl Bytes for AvxVnni {
-    type Floats = Avx2;
-    type I = [__m256i; 2];
-    type W = [__m256i; 2];
-    type X = __m256i;
+impl Int8Simd for AvxVnni {
+    type Float = Avx2;
+    type Sums = [__m256i; 2];
+    type Weights = [__m256i; 2];
+    type Values = __m256i;
 
     #[inline(always)]
-    fn floats(self) -> Avx2 {
-        self.floats
+    fn float(self) -> Avx2 {
+        self.float
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &Sums) -> [__m256i; 2] {
+    fn begin(self, offsets: &PanelSums) -> [__m256i; 2] {
         let from = offsets.0.as_ptr().cast::<__m256i>();
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> [__m256i; 2] {
+    fn load(self, from: &WeightQuads) -> [__m256i; 2] {
         let from = from.0.as_ptr().cast::<__m256i>();
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }

@@ -2,8 +2,8 @@
 
 use std::arch::aarch64::*;
 
-use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums, ZERO};
-use super::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums, ZERO_POINT};
+use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of NEON: [`Neon::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ impl Neon {
     }
 
     #[inline]
-    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
         #[target_feature(enable = "neon")]
-        fn with_features<K: ByteKernel>(token: Neon, kernel: K) {
+        fn with_features<K: Int8Kernel>(token: Neon, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the feature.
@@ -35,7 +35,7 @@ impl Neon {
     }
 
     #[inline(always)]
-    pub(super) fn load_weights(self, from: &Quads) -> [int8x16_t; 4] {
+    pub(super) fn load_weights(self, from: &WeightQuads) -> [int8x16_t; 4] {
         let from = from.0.as_ptr();
         // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four loads read.
         unsafe { [vld1q_s8(from), vld1q_s8(from.add(16)), vld1q_s8(from.add(32)), vld1q_s8(from.add(48))] }
@@ -48,7 +48,7 @@ impl Neon {
         unsafe {
             let offset = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(values)));
             // Adding or taking away 128 turns over the highest bit.
-            vreinterpretq_s8_u8(veorq_u8(offset, vdupq_n_u8(ZERO)))
+            vreinterpretq_s8_u8(veorq_u8(offset, vdupq_n_u8(ZERO_POINT)))
         }
     }
 }
@@ -102,7 +102,7 @@ impl Simd for Neon {
     fn store_bytes(self, v: [float32x4_t; 4], to: &mut [u8; LANES]) {
         // SAFETY: the token proves that the CPU has NEON, and the array is the 16 bytes the store writes.
         unsafe {
-            let words = v.map(|v| vmovn_u32(vcvtq_u32_f32(vaddq_f32(v, vdupq_n_f32(f32::from(ZERO))))));
+            let words = v.map(|v| vmovn_u32(vcvtq_u32_f32(vaddq_f32(v, vdupq_n_f32(f32::from(ZERO_POINT))))));
             let [low, high] = [vcombine_u16(words[0], words[1]), vcombine_u16(words[2], words[3])];
             vst1q_u8(to.as_mut_ptr(), vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
         }
@@ -171,25 +171,25 @@ impl Simd for Neon {
 
 /// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, where two products of at most
 /// 127² each fit.
-impl Bytes for Neon {
-    type Floats = Neon;
-    type I = [int32x4_t; 4];
-    type W = [int8x16_t; 4];
-    type X = int8x16_t;
+impl Int8Simd for Neon {
+    type Float = Neon;
+    type Sums = [int32x4_t; 4];
+    type Weights = [int8x16_t; 4];
+    type Values = int8x16_t;
 
     #[inline(always)]
-    fn floats(self) -> Neon {
+    fn float(self) -> Neon {
         self
     }
 
     #[inline(always)]
-    fn begin(self, _: &Sums) -> [int32x4_t; 4] {
+    fn begin(self, _: &PanelSums) -> [int32x4_t; 4] {
         // SAFETY: the token proves that the CPU has NEON.
         [unsafe { vdupq_n_s32(0) }; 4]
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> [int8x16_t; 4] {
+    fn load(self, from: &WeightQuads) -> [int8x16_t; 4] {
         self.load_weights(from)
     }
 

@@ -3,25 +3,25 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::bytes::{ByteKernel, Bytes, QUAD, Quads, Sums};
+use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums};
 use super::neon::Neon;
 
 /// Proof of NEON and its dot product: [`NeonDot::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeonDot {
-    floats: Neon,
+    float: Neon,
 }
 
 impl NeonDot {
     pub(crate) fn detect() -> Option<NeonDot> {
-        let floats = Neon::detect()?;
-        std::arch::is_aarch64_feature_detected!("dotprod").then_some(NeonDot { floats })
+        let float = Neon::detect()?;
+        std::arch::is_aarch64_feature_detected!("dotprod").then_some(NeonDot { float })
     }
 
     #[inline]
-    pub(crate) fn run_bytes<K: ByteKernel>(self, kernel: K) {
+    pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
         #[target_feature(enable = "neon,dotprod")]
-        fn with_features<K: ByteKernel>(token: NeonDot, kernel: K) {
+        fn with_features<K: Int8Kernel>(token: NeonDot, kernel: K) {
             kernel.run(token);
         }
         // SAFETY: the token proves that the CPU has the features.
@@ -46,30 +46,30 @@ fn sdot(mut sums: int32x4_t, weights: int8x16_t, values: int8x16_t) -> int32x4_t
     sums
 }
 
-impl Bytes for NeonDot {
-    type Floats = Neon;
-    type I = [int32x4_t; 4];
-    type W = [int8x16_t; 4];
-    type X = int8x16_t;
+impl Int8Simd for NeonDot {
+    type Float = Neon;
+    type Sums = [int32x4_t; 4];
+    type Weights = [int8x16_t; 4];
+    type Values = int8x16_t;
 
     #[inline(always)]
-    fn floats(self) -> Neon {
-        self.floats
+    fn float(self) -> Neon {
+        self.float
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &Sums) -> [int32x4_t; 4] {
-        self.floats.begin(offsets)
+    fn begin(self, offsets: &PanelSums) -> [int32x4_t; 4] {
+        self.float.begin(offsets)
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> [int8x16_t; 4] {
-        self.floats.load_weights(from)
+    fn load(self, from: &WeightQuads) -> [int8x16_t; 4] {
+        self.float.load_weights(from)
     }
 
     #[inline(always)]
     fn splat(self, values: [u8; QUAD]) -> int8x16_t {
-        self.floats.splat_values(values)
+        self.float.splat_values(values)
     }
 
     #[inline(always)]
@@ -80,6 +80,6 @@ impl Bytes for NeonDot {
 
     #[inline(always)]
     fn to_floats(self, sums: [int32x4_t; 4]) -> [float32x4_t; 4] {
-        self.floats.to_floats(sums)
+        self.float.to_floats(sums)
     }
 }

@@ -1,7 +1,7 @@
 //! The reference: 16 lanes one after the other, with nothing but what `f32` guarantees.
 
-use super::bytes::{Bytes, QUAD, Quads, Sums, ZERO};
-use super::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::int8::{Int8Simd, QUAD, WeightQuads, PanelSums, ZERO_POINT};
+use super::vector::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Any CPU will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Simd for Scalar {
     #[inline(always)]
     fn store_bytes(self, v: Array, to: &mut [u8; LANES]) {
         for lane in 0..LANES {
-            to[lane] = (v[lane] + f32::from(ZERO)) as u8;
+            to[lane] = (v[lane] + f32::from(ZERO_POINT)) as u8;
         }
     }
 
@@ -96,30 +96,30 @@ impl Simd for Scalar {
     }
 }
 
-impl Bytes for Scalar {
-    type Floats = Scalar;
-    type I = [i32; LANES];
-    type W = [i8; LANES * QUAD];
-    type X = [i32; QUAD];
+impl Int8Simd for Scalar {
+    type Float = Scalar;
+    type Sums = [i32; LANES];
+    type Weights = [i8; LANES * QUAD];
+    type Values = [i32; QUAD];
 
     #[inline(always)]
-    fn floats(self) -> Scalar {
+    fn float(self) -> Scalar {
         self
     }
 
     #[inline(always)]
-    fn begin(self, _: &Sums) -> [i32; LANES] {
+    fn begin(self, _: &PanelSums) -> [i32; LANES] {
         [0; LANES]
     }
 
     #[inline(always)]
-    fn load(self, from: &Quads) -> [i8; LANES * QUAD] {
+    fn load(self, from: &WeightQuads) -> [i8; LANES * QUAD] {
         from.0
     }
 
     #[inline(always)]
     fn splat(self, values: [u8; QUAD]) -> [i32; QUAD] {
-        values.map(|value| i32::from(value) - i32::from(ZERO))
+        values.map(|value| i32::from(value) - i32::from(ZERO_POINT))
     }
 
     #[inline(always)]

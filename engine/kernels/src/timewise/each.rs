@@ -1,45 +1,16 @@
 //! What happens at each frame alone.
 
 use super::places::Rows;
+use crate::activation::{Activation, FormulaTask};
+use crate::arithmetic;
 use crate::lanewise::Lanewise;
 use crate::simd::{LANES, Simd};
-use crate::{activation, arithmetic};
 
-/// An operation on one value; as the method of [`Kernels`](crate::Kernels) of that name.
+/// An operation on one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unary {
-    /// [`Kernels::tanh`](crate::Kernels::tanh)
-    Tanh,
-    /// [`Kernels::sigmoid`](crate::Kernels::sigmoid)
-    Sigmoid,
-    /// [`Kernels::relu`](crate::Kernels::relu)
-    Relu,
-    /// [`Kernels::leaky_relu`](crate::Kernels::leaky_relu)
-    LeakyRelu {
-        /// Slope below zero.
-        slope: f32,
-    },
-    /// [`Kernels::softplus`](crate::Kernels::softplus)
-    Softplus,
-    /// [`Kernels::exp_sigmoid`](crate::Kernels::exp_sigmoid)
-    ExpSigmoid,
-    /// [`Kernels::hard_tanh`](crate::Kernels::hard_tanh)
-    HardTanh,
-    /// [`Kernels::leaky_hard_tanh`](crate::Kernels::leaky_hard_tanh)
-    LeakyHardTanh {
-        /// Lower and upper bound.
-        bounds: [f32; 2],
-        /// Slopes below and above them.
-        slopes: [f32; 2],
-    },
-    /// [`Kernels::hard_swish`](crate::Kernels::hard_swish)
-    HardSwish,
-    /// [`Kernels::softsign`](crate::Kernels::softsign)
-    Softsign,
-    /// [`Kernels::silu`](crate::Kernels::silu)
-    Silu,
-    /// [`Kernels::fast_tanh`](crate::Kernels::fast_tanh)
-    FastTanh,
+    /// An activation.
+    Activation(Activation),
     /// [`Kernels::scale_offset`](crate::Kernels::scale_offset)
     ScaleOffset {
         /// Factor.
@@ -131,24 +102,26 @@ pub(super) fn then<S: Simd>(
     frames: usize,
 ) {
     match operation {
-        Unary::Tanh => apply(s, &activation::Tanh, signals, held, onto, frames),
-        Unary::Sigmoid => apply(s, &activation::Sigmoid, signals, held, onto, frames),
-        Unary::Relu => apply(s, &activation::Relu, signals, held, onto, frames),
-        Unary::LeakyRelu { slope } => apply(s, &activation::LeakyRelu { slope }, signals, held, onto, frames),
-        Unary::Softplus => apply(s, &activation::Softplus, signals, held, onto, frames),
-        Unary::ExpSigmoid => apply(s, &activation::ExpSigmoid, signals, held, onto, frames),
-        Unary::HardTanh => apply(s, &activation::HardTanh, signals, held, onto, frames),
-        Unary::LeakyHardTanh { bounds: [low, high], slopes: [low_slope, high_slope] } => {
-            let function = activation::LeakyHardTanh { low, high, low_slope, high_slope };
-            apply(s, &function, signals, held, onto, frames);
-        }
-        Unary::HardSwish => apply(s, &activation::HardSwish, signals, held, onto, frames),
-        Unary::Softsign => apply(s, &activation::Softsign, signals, held, onto, frames),
-        Unary::Silu => apply(s, &activation::Silu, signals, held, onto, frames),
-        Unary::FastTanh => apply(s, &activation::FastTanh, signals, held, onto, frames),
+        Unary::Activation(activation) => activation.dispatch(Apply { s, signals, held, onto, frames }),
         Unary::ScaleOffset { scale, offset } => {
             apply(s, &arithmetic::ScaleOffset { scale, offset }, signals, held, onto, frames);
         }
+    }
+}
+
+/// [`apply`] for the formula of an activation.
+struct Apply<'a, S> {
+    s: S,
+    signals: &'a mut [f32],
+    held: Rows,
+    onto: Option<Rows>,
+    frames: usize,
+}
+
+impl<S: Simd> FormulaTask for Apply<'_, S> {
+    #[inline(always)]
+    fn run<F: Lanewise<0, 1>>(self, formula: F) {
+        apply(self.s, &formula, self.signals, self.held, self.onto, self.frames);
     }
 }
 

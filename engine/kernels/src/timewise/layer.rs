@@ -6,7 +6,8 @@ use super::convolve::{Convolution, Taps, add_taps, multiply_add, sums_at_once};
 use super::each::Unary;
 use super::places::Place;
 use super::window::{Signals, Window};
-use crate::activation::{LeakyRelu, Tanh};
+use crate::activation::Activation;
+use crate::activation::formula::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -77,8 +78,8 @@ impl Layers {
             && second.then.is_none()
             && second.onto.is_none();
         let slope = match first.then {
-            Some(Unary::Tanh) => None,
-            Some(Unary::LeakyRelu { slope }) => Some(slope),
+            Some(Unary::Activation(Activation::Tanh)) => None,
+            Some(Unary::Activation(Activation::LeakyRelu { slope })) => Some(slope),
             _ => return None,
         };
         let layer = Layer {
@@ -216,7 +217,7 @@ impl<'a, const W: usize, const O: usize> Pass<'a, W, O> {
         sums = add_taps(s, from, delays, of_taps, skip, sums);
         match layer.slope {
             Some(slope) => apply(s, &LeakyRelu { slope }, &mut sums),
-            None => apply(s, &Tanh, &mut sums),
+            None => apply(s, &Tanh {}, &mut sums),
         }
         sums
     }

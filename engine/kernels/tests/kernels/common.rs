@@ -13,8 +13,8 @@ pub fn with(variant: &str, test: fn(Kernels)) {
 }
 
 /// The same for a variant of products of bytes.
-pub fn with_bytes(variant: &str, test: fn(Kernels)) {
-    match Kernels::available_for_bytes().into_iter().find(|kernels| kernels.name_for_bytes() == variant) {
+pub fn with_int8(variant: &str, test: fn(Kernels)) {
+    match Kernels::available_for_int8().into_iter().find(|kernels| kernels.int8_name() == variant) {
         Some(kernels) => test(kernels),
         None => eprintln!("this CPU has no {variant}"),
     }

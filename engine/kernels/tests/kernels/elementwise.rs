@@ -1,86 +1,80 @@
 //! Activations and arithmetic.
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{Activation, Kernels};
 
 use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid, softplus};
 
-/// An activation, its reference, and the range of inputs where the relative error is held.
-struct Function {
-    name: &'static str,
-    apply: fn(Kernels, &mut [f32]),
-    reference: fn(f64) -> f64,
+/// Reference of an activation, and the inputs for which its relative error is bounded.
+struct Reference {
+    activation: Activation,
+    function: fn(f64) -> f64,
     range: (f32, f32),
     relative: f64,
 }
 
-const FUNCTIONS: [Function; 13] = [
-    Function { name: "tanh", apply: Kernels::tanh, reference: f64::tanh, range: (-12.0, 12.0), relative: 3e-7 },
-    Function { name: "sigmoid", apply: Kernels::sigmoid, reference: sigmoid, range: (-87.0, 90.0), relative: 3e-7 },
-    Function { name: "relu", apply: Kernels::relu, reference: |x| x.max(0.0), range: (-9.0, 9.0), relative: 0.0 },
-    Function { name: "softplus", apply: Kernels::softplus, reference: softplus, range: (-87.0, 90.0), relative: 3e-7 },
-    Function {
-        name: "exp_sigmoid",
-        apply: Kernels::exp_sigmoid,
-        reference: |x| 2.0 * (-std::f64::consts::LN_10 * softplus(-x)).exp() + 1e-7,
-        range: (-60.0, 60.0),
-        relative: 4e-7,
-    },
-    Function { name: "exp", apply: Kernels::exp, reference: f64::exp, range: (-87.0, 88.7), relative: 2e-7 },
-    Function {
-        name: "leaky_relu",
-        apply: |kernels, x| kernels.leaky_relu(x, 0.2),
-        reference: |x| if x < 0.0 { x * f64::from(0.2f32) } else { x },
-        range: (-9.0, 9.0),
-        relative: 1e-7,
-    },
-    Function {
-        name: "hard_tanh",
-        apply: Kernels::hard_tanh,
-        reference: |x| x.clamp(-1.0, 1.0),
-        range: (-3.0, 3.0),
-        relative: 0.0,
-    },
-    Function {
-        name: "hard_swish",
-        apply: Kernels::hard_swish,
-        reference: |x| x.max(-3.0) * (x + 3.0).clamp(0.0, 6.0) / 6.0,
-        range: (-5.0, 5.0),
-        relative: 3e-7,
-    },
-    Function {
-        name: "leaky_hard_tanh",
-        apply: |kernels, x| kernels.leaky_hard_tanh(x, [-0.5, 2.0], [0.25, 0.125]),
-        reference: |x| x.clamp(-0.5, 2.0) + 0.25 * (x + 0.5).min(0.0) + 0.125 * (x - 2.0).max(0.0),
-        range: (-9.0, 9.0),
-        relative: 2e-7,
-    },
-    Function {
-        name: "softsign",
-        apply: Kernels::softsign,
-        reference: |x| if x.is_infinite() { x.signum() } else { x / (1.0 + x.abs()) },
-        range: (-30.0, 30.0),
-        relative: 2e-7,
-    },
-    Function {
-        name: "silu",
-        apply: Kernels::silu,
-        reference: |x| if x < -200.0 { 0.0 } else { x * sigmoid(x) },
-        range: (-80.0, 90.0),
-        relative: 4e-7,
-    },
-    Function {
-        name: "fast_tanh",
-        apply: Kernels::fast_tanh,
-        reference: |x| {
-            let (sign, a) = (x.signum(), x.abs().min(1e8));
-            let numerator = a * (2.45550750702956 * (1.0 + a) + (0.893229853513558 + 0.821226666969744 * a) * a * a);
-            let stretched = a + 0.814642734961073 * a * a;
-            sign * numerator / (2.44506634652299 + (2.44506634652299 + a * a) * stretched)
-        },
-        range: (-12.0, 12.0),
-        relative: 5e-7,
-    },
+/// Each activation, with parameters where it has some.
+const ACTIVATIONS: [Activation; Activation::TAGS.len()] = [
+    Activation::Tanh,
+    Activation::Sigmoid,
+    Activation::Relu,
+    Activation::LeakyRelu { slope: 0.2 },
+    Activation::HardTanh,
+    Activation::LeakyHardTanh { min: -0.5, max: 2.0, min_slope: 0.25, max_slope: 0.125 },
+    Activation::HardSwish,
+    Activation::Softsign,
+    Activation::Silu,
+    Activation::FastTanh,
+    Activation::Softplus,
+    Activation::Exp,
+    Activation::ExpSigmoid,
 ];
+
+fn reference(activation: Activation) -> Reference {
+    let (function, range, relative): (fn(f64) -> f64, _, _) = match activation {
+        Activation::Tanh => (f64::tanh, (-12.0, 12.0), 3e-7),
+        Activation::Sigmoid => (sigmoid, (-87.0, 90.0), 3e-7),
+        Activation::Relu => (|x| x.max(0.0), (-9.0, 9.0), 0.0),
+        Activation::LeakyRelu { .. } => (|x| if x < 0.0 { x * f64::from(0.2f32) } else { x }, (-9.0, 9.0), 1e-7),
+        Activation::HardTanh => (|x| x.clamp(-1.0, 1.0), (-3.0, 3.0), 0.0),
+        Activation::LeakyHardTanh { .. } => (
+            |x| x.clamp(-0.5, 2.0) + 0.25 * (x + 0.5).min(0.0) + 0.125 * (x - 2.0).max(0.0),
+            (-9.0, 9.0),
+            2e-7,
+        ),
+        Activation::HardSwish => (|x| x.max(-3.0) * (x + 3.0).clamp(0.0, 6.0) / 6.0, (-5.0, 5.0), 3e-7),
+        Activation::Softsign => {
+            (|x| if x.is_infinite() { x.signum() } else { x / (1.0 + x.abs()) }, (-30.0, 30.0), 2e-7)
+        }
+        Activation::Silu => (|x| if x < -200.0 { 0.0 } else { x * sigmoid(x) }, (-80.0, 90.0), 4e-7),
+        Activation::FastTanh => (
+            |x| {
+                let (sign, a) = (x.signum(), x.abs().min(1e8));
+                let numerator =
+                    a * (2.45550750702956 * (1.0 + a) + (0.893229853513558 + 0.821226666969744 * a) * a * a);
+                let stretched = a + 0.814642734961073 * a * a;
+                sign * numerator / (2.44506634652299 + (2.44506634652299 + a * a) * stretched)
+            },
+            (-12.0, 12.0),
+            5e-7,
+        ),
+        Activation::Softplus => (softplus, (-87.0, 90.0), 3e-7),
+        Activation::Exp => (f64::exp, (-87.0, 88.7), 2e-7),
+        Activation::ExpSigmoid => {
+            (|x| 2.0 * (-std::f64::consts::LN_10 * softplus(-x)).exp() + 1e-7, (-60.0, 60.0), 4e-7)
+        }
+    };
+    Reference { activation, function, range, relative }
+}
+
+fn references() -> impl Iterator<Item = Reference> {
+    ACTIVATIONS.into_iter().map(reference)
+}
+
+impl Reference {
+    fn apply(&self, kernels: Kernels, x: &mut [f32]) {
+        kernels.activate(self.activation, x);
+    }
+}
 
 const SPECIAL: [f32; 22] = [
     0.0,
@@ -108,45 +102,45 @@ const SPECIAL: [f32; 22] = [
 ];
 
 pub fn accuracy(kernels: Kernels) {
-    for function in FUNCTIONS {
-        let (low, high) = function.range;
+    for reference in references() {
+        let (low, high) = reference.range;
         let mut x: Vec<f32> = (0..40_000).map(|i| low + (high - low) * i as f32 / 39_999.0).collect();
         // Relative to small results too: magnitudes from 10⁻³⁰ up.
         x.extend((0..6000).map(|i| (if i % 2 == 0 { 1.0 } else { -1.0 }) * 10f32.powf(-30.0 + i as f32 / 200.0)));
-        let expected: Vec<f64> = x.iter().map(|&x| (function.reference)(f64::from(x))).collect();
+        let expected: Vec<f64> = x.iter().map(|&x| (reference.function)(f64::from(x))).collect();
         let mut worst = 0.0f64;
         let mut y = x.clone();
-        (function.apply)(kernels, &mut y);
+        reference.apply(kernels, &mut y);
         for ((&x, &y), &expected) in x.iter().zip(&y).zip(&expected) {
             let error = ((f64::from(y) - expected) / expected).abs();
             if expected != 0.0 {
                 worst = worst.max(error);
-                assert!(error <= function.relative, "{}({x:e}) = {y:e} for {expected:e}", function.name);
+                assert!(error <= reference.relative, "{:?}({x:e}) = {y:e} for {expected:e}", reference.activation);
             } else {
                 assert_eq!(y, 0.0);
             }
         }
-        eprintln!("{}: relative error at most {worst:.2e}", function.name);
+        eprintln!("{:?}: relative error at most {worst:.2e}", reference.activation);
     }
 }
 
 pub fn special_values(kernels: Kernels) {
-    for function in FUNCTIONS {
+    for reference in references() {
         let mut y = SPECIAL;
-        (function.apply)(kernels, &mut y);
+        reference.apply(kernels, &mut y);
         for (&x, &y) in SPECIAL.iter().zip(&y) {
-            let expected = (function.reference)(f64::from(x)) as f32;
+            let expected = (reference.function)(f64::from(x)) as f32;
             // A factor of x, as silu has, makes the last bit of a subnormal number as large.
             let tiny = 2e-45 * f64::from(x.abs().clamp(1.0, 128.0));
             let close = (f64::from(y) - f64::from(expected)).abs() <= 4e-7 * f64::from(expected).abs() + tiny;
-            assert!(y == expected || close, "{}({x:e}) = {y:e}, not {expected:e}", function.name);
+            assert!(y == expected || close, "{:?}({x:e}) = {y:e}, not {expected:e}", reference.activation);
         }
         let mut nan = [f32::NAN, 1.0, -f32::NAN];
-        (function.apply)(kernels, &mut nan);
-        assert!(nan[0].is_nan() && !nan[1].is_nan() && nan[2].is_nan(), "{} of NaN: {nan:?}", function.name);
+        reference.apply(kernels, &mut nan);
+        assert!(nan[0].is_nan() && !nan[1].is_nan() && nan[2].is_nan(), "{:?} of NaN: {nan:?}", reference.activation);
     }
     let mut zeros = [0.0, -0.0];
-    kernels.tanh(&mut zeros);
+    kernels.activate(Activation::Tanh, &mut zeros);
     assert_same_bits(&zeros, &[0.0, -0.0]);
 
     let mut x = SPECIAL;
@@ -158,14 +152,14 @@ pub fn special_values(kernels: Kernels) {
 
 pub fn anywhere_in_a_slice(kernels: Kernels) {
     let x = Noise::new(1).vec(75, 9.0);
-    for function in FUNCTIONS {
+    for reference in references() {
         let mut whole = x.clone();
-        (function.apply)(kernels, &mut whole);
+        reference.apply(kernels, &mut whole);
         for cut in 0..=x.len() {
             let mut parts = x.clone();
             let (left, right) = parts.split_at_mut(cut);
-            (function.apply)(kernels, left);
-            (function.apply)(kernels, right);
+            reference.apply(kernels, left);
+            reference.apply(kernels, right);
             assert_same_bits(&parts, &whole);
         }
     }
@@ -174,10 +168,10 @@ pub fn anywhere_in_a_slice(kernels: Kernels) {
 pub fn same_bits(kernels: Kernels) {
     // All exponents and both signs, NaN and infinities among them.
     let x: Vec<f32> = (0..=u32::MAX).step_by(0x0000_9E37).map(f32::from_bits).chain(SPECIAL).collect();
-    for function in FUNCTIONS {
+    for reference in references() {
         let (mut found, mut expected) = (x.clone(), x.clone());
-        (function.apply)(kernels, &mut found);
-        (function.apply)(Kernels::scalar(), &mut expected);
+        reference.apply(kernels, &mut found);
+        reference.apply(Kernels::scalar(), &mut expected);
         assert_same_bits(&found, &expected);
     }
     let alpha: Vec<f32> = x.iter().rev().copied().collect();
@@ -207,7 +201,7 @@ pub fn arithmetic(kernels: Kernels) {
         expect(&|y| kernels.multiply(y, &x), &|y, x| y * x);
         expect(&|y| kernels.multiply_add(y, &x, gain), &|y, x| x.mul_add(gain, y));
         expect(&|y| kernels.scale_offset(y, gain, offset), &|y, _| y.mul_add(gain, offset));
-        expect(&|y| kernels.leaky_relu(y, 0.1), &|y, _| {
+        expect(&|y| kernels.activate(Activation::LeakyRelu { slope: 0.1 }, y), &|y, _| {
             if y < 0.0 { y * 0.1 } else { y }
         });
     });

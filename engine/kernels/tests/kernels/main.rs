@@ -1,11 +1,11 @@
 //! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against the scalar variant,
 //! and independent of how a call is cut.
 
-mod bytes;
 mod common;
 mod elementwise;
 mod frames;
 mod harmonics;
+mod int8;
 mod matmul;
 mod sound;
 mod timewise;
@@ -59,23 +59,23 @@ macro_rules! tests {
 suite! { scalar avx2 avx512 neon }
 
 /// The same for products of bytes, of which there are more variants.
-macro_rules! suite_of_bytes {
+macro_rules! suite_of_int8 {
     ($($variant:ident)*) => {$(
         mod $variant {
-            use crate::{bytes, common};
+            use crate::{common, int8};
 
-            tests! { with_bytes $variant:
-                bytes product_to_the_bit;
-                bytes byte_columns_do_not_matter;
-                bytes longest_sums;
-                bytes nothing_to_multiply_in_bytes;
-                bytes frames_become_bytes;
-                bytes frames_without_a_scale;
+            tests! { with_int8 $variant:
+                int8 product_to_the_bit;
+                int8 byte_columns_do_not_matter;
+                int8 longest_sums;
+                int8 nothing_to_multiply_in_bytes;
+                int8 frames_become_bytes;
+                int8 frames_without_a_scale;
             }
         }
     )*};
 }
 
-mod of_bytes {
-    suite_of_bytes! { scalar avx2 avx_vnni avx512_vnni neon neon_dot }
+mod of_int8 {
+    suite_of_int8! { scalar avx2 avx_vnni avx512_vnni neon neon_dot }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ondes_kernels::{
-    Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Rows, Step, Steps, TapWeights, Taps,
+    Activation, Binary, Cell, CellWeights, Convolution, FRAMES_OF_A_VECTOR, Kernels, Place, Rows, Step, Steps, TapWeights, Taps,
     Unary,
 };
 
@@ -45,7 +45,7 @@ fn convolve(kernels: Kernels, inputs: usize, outputs: usize, frames: usize) -> (
     let some = inputs / 2;
     let parts = [(0, some), (some, inputs - some)].map(|(first, channels)| Rows { channels, ..rows(first) });
     // The residual lies where the result goes, as in a network that needs it no more.
-    let then = Some(Unary::Tanh);
+    let then = Some(Unary::Activation(Activation::Tanh));
     let convolution =
         Convolution { weights: packed, taps: taps(0..2), add: Some(2), to: 2, then, onto: Some(3), passed_on: false };
     run(kernels, &[chain(&[convolution])], &[parts[0], parts[1], to, onto], &mut signals, frames);
@@ -96,7 +96,7 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
                 taps: taps(0..1),
                 add: None,
                 to: 1,
-                then: Some(Unary::Tanh),
+                then: Some(Unary::Activation(Activation::Tanh)),
                 onto: None,
                 passed_on: false,
             },
@@ -125,7 +125,7 @@ fn a_chain_is_its_convolutions_one_after_the_other() {
 #[test]
 fn a_layer_of_few_channels_is_what_its_steps_make() {
     check((1_usize..10, 1_usize..100, 0_usize..3), |(channels, frames, activation)| {
-        let then = [Unary::Tanh, Unary::LeakyRelu { slope: 0.2 }, Unary::Relu][activation];
+        let then = [Unary::Activation(Activation::Tanh), Unary::Activation(Activation::LeakyRelu { slope: 0.2 }), Unary::Activation(Activation::Relu)][activation];
         let mut noise = Noise::new((channels * 41 + frames) as u64);
         let stride = room(frames);
         let rows = |index: usize| Rows { start: index * channels * stride, stride, channels };
@@ -187,25 +187,27 @@ fn a_layer_of_few_channels_is_what_its_steps_make() {
 #[test]
 fn operations_at_each_frame_are_those_of_slices() {
     let operations = [
-        (Unary::Tanh, Kernels::tanh as fn(Kernels, &mut [f32])),
-        (Unary::Sigmoid, Kernels::sigmoid),
-        (Unary::Relu, Kernels::relu),
-        (Unary::LeakyRelu { slope: 0.2 }, |kernels, x| kernels.leaky_relu(x, 0.2)),
-        (Unary::Softplus, Kernels::softplus),
-        (Unary::ExpSigmoid, Kernels::exp_sigmoid),
-        (Unary::ScaleOffset { scale: 3.0, offset: -0.5 }, |kernels, x| kernels.scale_offset(x, 3.0, -0.5)),
+        Unary::Activation(Activation::Tanh),
+        Unary::Activation(Activation::LeakyRelu { slope: 0.2 }),
+        Unary::Activation(Activation::Exp),
+        Unary::ScaleOffset { scale: 3.0, offset: -0.5 },
     ];
     let (channels, frames) = (3, 37);
     let stride = room(frames);
     let rows = Rows { start: 2, stride, channels };
     for kernels in Kernels::available() {
-        for (operation, slice) in operations {
+        for operation in operations {
             let mut signals = Noise::new(3).vec(2 + channels * stride, 4.0);
             let mut expected = signals.clone();
             run(kernels, &[Step::Unary { operation, at: 0 }], &[rows], &mut signals, frames);
             for channel in 0..channels {
                 let row = 2 + channel * stride..2 + channel * stride + frames;
-                slice(kernels, &mut expected[row.clone()]);
+                match operation {
+                    Unary::Activation(activation) => kernels.activate(activation, &mut expected[row.clone()]),
+                    Unary::ScaleOffset { scale, offset } => {
+                        kernels.scale_offset(&mut expected[row.clone()], scale, offset);
+                    }
+                }
                 assert_same_bits(&signals[row.clone()], &expected[row]);
             }
         }
@@ -244,7 +246,7 @@ fn rows_beyond_the_slice() {
 #[should_panic = "rows beyond the slice"]
 fn rows_of_a_layer_beyond_the_slice() {
     let weights = || TapWeights::new(3, &[0.0; 3], |_, _| 1.0);
-    let then = Some(Unary::Tanh);
+    let then = Some(Unary::Activation(Activation::Tanh));
     let layer = [
         Convolution { weights: weights(), taps: taps(0..1), add: None, to: 1, then, onto: None, passed_on: true },
         Convolution {
@@ -279,7 +281,7 @@ fn in_rings(kernels: Kernels, width: usize, delays: &[usize], blocks: &[usize]) 
         taps: looks(0),
         add: None,
         to: 3,
-        then: Some(Unary::Tanh),
+        then: Some(Unary::Activation(Activation::Tanh)),
         onto: None,
         passed_on: true,
     };

@@ -1,47 +1,27 @@
 //! Ops on single values or single frames.
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{Activation, Kernels};
 
 use super::{Build, Io, Layer};
 
-/// An op without weights that treats all values alike.
-pub(super) enum Activation {
-    Tanh,
-    Sigmoid,
-    Relu,
-    LeakyRelu(f32),
-    Softplus,
-    ExpSigmoid,
-    Exp,
-    HardTanh,
-    LeakyHardTanh { bounds: [f32; 2], slopes: [f32; 2] },
-    HardSwish,
-    Softsign,
-    Silu,
-    FastTanh,
-    Affine { scale: f32, offset: f32 },
+/// A function of each value without weights.
+pub(super) struct Pointwise(pub Activation);
+
+impl Layer for Pointwise {
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        kernels.activate(self.0, io.output);
+    }
 }
 
-pub(super) struct Elementwise(pub Activation);
+/// `scale · x + offset`.
+pub(super) struct Affine {
+    pub scale: f32,
+    pub offset: f32,
+}
 
-impl Layer for Elementwise {
+impl Layer for Affine {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        match self.0 {
-            Activation::Tanh => kernels.tanh(io.output),
-            Activation::Sigmoid => kernels.sigmoid(io.output),
-            Activation::Relu => kernels.relu(io.output),
-            Activation::LeakyRelu(slope) => kernels.leaky_relu(io.output, slope),
-            Activation::Softplus => kernels.softplus(io.output),
-            Activation::ExpSigmoid => kernels.exp_sigmoid(io.output),
-            Activation::Exp => kernels.exp(io.output),
-            Activation::HardTanh => kernels.hard_tanh(io.output),
-            Activation::LeakyHardTanh { bounds, slopes } => kernels.leaky_hard_tanh(io.output, bounds, slopes),
-            Activation::HardSwish => kernels.hard_swish(io.output),
-            Activation::Softsign => kernels.softsign(io.output),
-            Activation::Silu => kernels.silu(io.output),
-            Activation::FastTanh => kernels.fast_tanh(io.output),
-            Activation::Affine { scale, offset } => kernels.scale_offset(io.output, scale, offset),
-        }
+        kernels.scale_offset(io.output, self.scale, self.offset);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a stream's layer still sees of the past.
 
-use ondes_kernels::{Kernels, byte_width};
+use ondes_kernels::{Kernels, int8_frame_width};
 
 use super::product::Frames;
 
@@ -10,14 +10,14 @@ pub(super) enum History {
     Bytes { channels: usize, bytes: Past<u8>, scales: Past<f32> },
 }
 
-/// A zero of [`Kernels::quantise`].
+/// A zero of [`Kernels::quantize`].
 const SILENT: u8 = 128;
 
 impl History {
     /// For frames of so many channels, of which `reach` before the newest are still needed, and up to `step` come at a time.
     pub fn new(channels: usize, reach: usize, step: usize, in_bytes: bool) -> Self {
         if in_bytes {
-            let bytes = Past::new(byte_width(channels), reach, step, SILENT);
+            let bytes = Past::new(int8_frame_width(channels), reach, step, SILENT);
             Self::Bytes { channels, bytes, scales: Past::new(1, reach, step, 0.0) }
         } else {
             Self::Floats(Past::new(channels, reach, step, 0.0))
@@ -34,7 +34,7 @@ impl History {
             }
             Self::Bytes { channels, bytes, scales } => {
                 let count = frames.len() / *channels;
-                kernels.quantise(frames, *channels, bytes.room(count), scales.room(count));
+                kernels.quantize(frames, *channels, bytes.room(count), scales.room(count));
                 Frames::Bytes { bytes: bytes.seen(count), scales: scales.seen(count) }
             }
         }

@@ -94,8 +94,6 @@ impl<'a> Build<'a> {
 
 /// The layer of an op.
 pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
-    use elementwise::{Activation, Elementwise};
-    let simple = |activation| -> Box<dyn Layer> { Box::new(Elementwise(activation)) };
     match *op {
         Op::Linear { .. } => Box::new(matrix::Linear::new(build)),
         Op::Conv1d { outputs, kernel, stride, dilation, groups } => {
@@ -114,22 +112,8 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::Gru { hidden, initial_state } => Box::new(recurrent::Gru::new(build, hidden, initial_state)),
         Op::Lstm { hidden, initial_state } => Box::new(recurrent::Lstm::new(build, hidden, initial_state)),
         Op::LayerNorm => Box::new(elementwise::LayerNorm::new(build)),
-        Op::Tanh => simple(Activation::Tanh),
-        Op::Sigmoid => simple(Activation::Sigmoid),
-        Op::Relu => simple(Activation::Relu),
-        Op::LeakyRelu { slope } => simple(Activation::LeakyRelu(slope)),
-        Op::Softplus => simple(Activation::Softplus),
-        Op::ExpSigmoid => simple(Activation::ExpSigmoid),
-        Op::Exp => simple(Activation::Exp),
-        Op::Affine { scale, offset } => simple(Activation::Affine { scale, offset }),
-        Op::HardTanh => simple(Activation::HardTanh),
-        Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
-            simple(Activation::LeakyHardTanh { bounds: [min, max], slopes: [min_slope, max_slope] })
-        }
-        Op::HardSwish => simple(Activation::HardSwish),
-        Op::Softsign => simple(Activation::Softsign),
-        Op::Silu => simple(Activation::Silu),
-        Op::FastTanh => simple(Activation::FastTanh),
+        Op::Activation(activation) => Box::new(elementwise::Pointwise(activation)),
+        Op::Affine { scale, offset } => Box::new(elementwise::Affine { scale, offset }),
         Op::Prelu { .. } => Box::new(elementwise::Prelu::new(build)),
         Op::Snake => Box::new(elementwise::Snake::new(build)),
         Op::Gate => Box::new(elementwise::Gate),
@@ -140,8 +124,8 @@ pub(super) fn build(op: &Op, build: &Build<'_>) -> Box<dyn Layer> {
         Op::Split { start, channels } => Box::new(join::Split { start, channels }),
         Op::Delay { frames } => Box::new(time::Delay::new(build, frames)),
         // Frames lie one after another, and so do the parts of one.
-        Op::Latency { .. } | Op::Interleave { .. } => Box::new(time::Pass),
-        Op::Unmirror => Box::new(time::Unmirror),
+        Op::Latency { .. } | Op::Interleave { .. } => Box::new(time::Identity),
+        Op::FlipOddBands => Box::new(time::FlipOddBands),
         Op::Noise { channels, distribution, number } => {
             Box::new(noise::Noise::new(build, channels, distribution, number))
         }

@@ -1,12 +1,12 @@
 //! Products with matrices, on floats or on bytes.
 //!
-//! A weight that is stored in eight bits may be multiplied in them ([`crate::model::storage::Scaled::products`]): frames are then
+//! A weight that is stored in eight bits may be multiplied in them ([`crate::model::storage::QuantizedValues::int8_products`]): frames are then
 //! brought to bytes, each with a scale of its own, so that what comes out of a frame depends on nothing but what went in. Whether
 //! that is done is a matter of shapes alone, so that a model sounds the same on every machine.
 
 use std::borrow::Cow;
 
-use ondes_kernels::{ByteColumns, ByteMatrix, Columns, Kernels, PackedMatrix, byte_width};
+use ondes_kernels::{Int8Columns, Int8Matrix, Columns, Kernels, PackedMatrix, int8_frame_width};
 
 use crate::model::Tensor;
 
@@ -40,9 +40,9 @@ impl<'a> Rows<'a> {
     pub fn new(tensor: &'a Tensor, axis: usize, groups: usize, extents: Extents) -> Self {
         let whole = groups == 1 || extents.inputs.is_multiple_of(4);
         let pays = extents.inputs >= INPUTS && extents.outputs * extents.taps >= ROWS;
-        let scaled = tensor.scaled().filter(|scaled| scaled.products && whole && pays);
+        let quantized = tensor.quantized().filter(|quantized| quantized.int8_products && whole && pays);
         let outputs = tensor.shape()[axis];
-        let in_bytes = scaled.and_then(|scaled| Some((&scaled.steps, scaled.along(axis, outputs)?)));
+        let in_bytes = quantized.and_then(|quantized| Some((&quantized.codes, quantized.scales_along(axis, outputs)?)));
         let values = match in_bytes {
             Some((steps, scales)) => RowValues::Bytes(steps, scales.repeat(groups * extents.outputs / outputs)),
             None => RowValues::Floats(tensor.floats()),
@@ -69,7 +69,7 @@ impl<'a> Rows<'a> {
             }
             RowValues::Bytes(steps, scales) => {
                 let scales = &scales[first..][..outputs];
-                Matrix::Bytes(ByteMatrix::new(outputs, taps, inputs, |o, t, i| steps[at(o, t, i)], scales, bias))
+                Matrix::Bytes(Int8Matrix::new(outputs, taps, inputs, |o, t, i| steps[at(o, t, i)], scales, bias))
             }
         }
     }
@@ -78,14 +78,14 @@ impl<'a> Rows<'a> {
 /// A packed matrix.
 pub(super) enum Matrix {
     Floats(PackedMatrix),
-    Bytes(ByteMatrix),
+    Bytes(Int8Matrix),
 }
 
 /// Frames that a matrix multiplies, `[frame][channel]`.
 #[derive(Clone, Copy)]
 pub(super) enum Frames<'a> {
     Floats(&'a [f32]),
-    /// As [`Kernels::quantise`] makes them.
+    /// As [`Kernels::quantize`] makes them.
     Bytes {
         bytes: &'a [u8],
         scales: &'a [f32],
@@ -134,9 +134,9 @@ impl Matrix {
                 kernels.matmul(matrix, Columns { data: &data[first..], count, stride, tap_stride }, y, y_stride);
             }
             (Self::Bytes(matrix), Frames::Bytes { bytes, scales }) => {
-                let width = byte_width(channels);
-                let x = ByteColumns { bytes, scales, width, first, count, stride, tap_stride: dilation };
-                kernels.byte_matmul(matrix, x, y, y_stride);
+                let width = int8_frame_width(channels);
+                let x = Int8Columns { bytes, scales, width, first, count, stride, tap_stride: dilation };
+                kernels.int8_matmul(matrix, x, y, y_stride);
             }
             _ => unreachable!("frames of another kind than the matrix"),
         }
@@ -159,7 +159,7 @@ impl Dense {
         let room = if rows.in_bytes() { frames } else { 0 };
         Self {
             matrix: rows.pack(extents, 0, |o, _, i| o * inputs + i, &bias.floats()),
-            bytes: vec![0; room * byte_width(inputs)],
+            bytes: vec![0; room * int8_frame_width(inputs)],
             scales: vec![0.0; room],
         }
     }
@@ -178,8 +178,8 @@ impl Dense {
         let count = x.len() / channels;
         let window = Window { channels, first: 0, count, stride: 1, dilation: 1 };
         let frames = if self.in_bytes() {
-            let (bytes, scales) = (&mut self.bytes[..count * byte_width(channels)], &mut self.scales[..count]);
-            kernels.quantise(x, channels, bytes, scales);
+            let (bytes, scales) = (&mut self.bytes[..count * int8_frame_width(channels)], &mut self.scales[..count]);
+            kernels.quantize(x, channels, bytes, scales);
             Frames::Bytes { bytes, scales }
         } else {
             Frames::Floats(x)

@@ -42,16 +42,16 @@ impl Layer for Delay {
 }
 
 /// What comes out is what goes in, value by value.
-pub(super) struct Pass;
+pub(super) struct Identity;
 
-impl Layer for Pass {
+impl Layer for Identity {
     fn run(&mut self, _kernels: Kernels, _io: Io<'_>) {}
 }
 
 /// A step begins with the first frame of two, since a block is an even number of them.
-pub(super) struct Unmirror;
+pub(super) struct FlipOddBands;
 
-impl Layer for Unmirror {
+impl Layer for FlipOddBands {
     fn run(&mut self, _kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         for frame in io.output.chunks_exact_mut(channels).step_by(2) {

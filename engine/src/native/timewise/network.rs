@@ -181,20 +181,7 @@ const DENSE: usize = 4096;
 
 fn unary(op: &Op) -> Option<Unary> {
     Some(match *op {
-        Op::Tanh => Unary::Tanh,
-        Op::Sigmoid => Unary::Sigmoid,
-        Op::Relu => Unary::Relu,
-        Op::LeakyRelu { slope } => Unary::LeakyRelu { slope },
-        Op::Softplus => Unary::Softplus,
-        Op::ExpSigmoid => Unary::ExpSigmoid,
-        Op::HardTanh => Unary::HardTanh,
-        Op::LeakyHardTanh { min, max, min_slope, max_slope } => {
-            Unary::LeakyHardTanh { bounds: [min, max], slopes: [min_slope, max_slope] }
-        }
-        Op::HardSwish => Unary::HardSwish,
-        Op::Softsign => Unary::Softsign,
-        Op::Silu => Unary::Silu,
-        Op::FastTanh => Unary::FastTanh,
+        Op::Activation(activation) => Unary::Activation(activation),
         Op::Affine { scale, offset } => Unary::ScaleOffset { scale, offset },
         _ => return None,
     })

@@ -1,6 +1,6 @@
 //! Products of bytes, and frames that become bytes.
 
-use ondes_kernels::{ByteColumns, ByteMatrix, Kernels, byte_width};
+use ondes_kernels::{Int8Columns, Int8Matrix, Kernels, int8_frame_width};
 use proptest::prelude::*;
 
 use crate::common::{Noise, assert_same_bits, check};
@@ -54,7 +54,7 @@ impl Product {
     fn new(shape: Shape) -> Product {
         let mut noise = Noise::new(shape.seed);
         let Shape { outputs, taps, inputs, first, more, count, stride, tap_stride, .. } = shape;
-        let width = byte_width(first + inputs.next_multiple_of(4) + more);
+        let width = int8_frame_width(first + inputs.next_multiple_of(4) + more);
         let frames = (count - 1) * stride + (taps - 1) * tap_stride + 1;
         let mut byte = |lowest: f32| noise.value(1.0).mul_add(128.0, 0.0).floor().clamp(lowest, 127.0);
         Product {
@@ -75,14 +75,14 @@ impl Product {
         self.weights[(output * self.shape.taps + tap) * self.shape.inputs + input]
     }
 
-    fn packed(&self) -> ByteMatrix {
+    fn packed(&self) -> Int8Matrix {
         let Shape { outputs, taps, inputs, .. } = self.shape;
-        ByteMatrix::new(outputs, taps, inputs, |o, t, i| self.weight(o, t, i), &self.weight_scales, &self.bias)
+        Int8Matrix::new(outputs, taps, inputs, |o, t, i| self.weight(o, t, i), &self.weight_scales, &self.bias)
     }
 
-    fn columns(&self) -> ByteColumns<'_> {
+    fn columns(&self) -> Int8Columns<'_> {
         let Shape { first, count, stride, tap_stride, .. } = self.shape;
-        ByteColumns { bytes: &self.bytes, scales: &self.scales, width: self.width, first, count, stride, tap_stride }
+        Int8Columns { bytes: &self.bytes, scales: &self.scales, width: self.width, first, count, stride, tap_stride }
     }
 
     fn untouched(&self) -> Vec<f32> {
@@ -91,7 +91,7 @@ impl Product {
 
     fn run(&self, kernels: Kernels) -> Vec<f32> {
         let mut y = self.untouched();
-        kernels.byte_matmul(&self.packed(), self.columns(), &mut y, self.shape.y_stride);
+        kernels.int8_matmul(&self.packed(), self.columns(), &mut y, self.shape.y_stride);
         y
     }
 
@@ -152,8 +152,8 @@ pub fn byte_columns_do_not_matter(kernels: Kernels) {
         for first in (0..x.count).step_by(step) {
             let (count, frame) = (step.min(x.count - first), first * x.stride);
             let (bytes, scales) = (&x.bytes[frame * x.width..], &x.scales[frame..]);
-            let part = ByteColumns { bytes, scales, count, ..x };
-            kernels.byte_matmul(&w, part, &mut parts[first * shape.y_stride..], shape.y_stride);
+            let part = Int8Columns { bytes, scales, count, ..x };
+            kernels.int8_matmul(&w, part, &mut parts[first * shape.y_stride..], shape.y_stride);
         }
         assert_same_bits(&parts, &product.run(kernels));
     });
@@ -163,43 +163,43 @@ pub fn byte_columns_do_not_matter(kernels: Kernels) {
 pub fn longest_sums(kernels: Kernels) {
     let inputs = 66_000;
     for (weight, byte) in [(127, 255_u8), (-127, 255), (127, 1), (-127, 1)] {
-        let w = ByteMatrix::new(17, 1, inputs, |_, _, _| weight, &[1.0; 17], &[0.5; 17]);
+        let w = Int8Matrix::new(17, 1, inputs, |_, _, _| weight, &[1.0; 17], &[0.5; 17]);
         let bytes = vec![byte; inputs];
         let x =
-            ByteColumns { bytes: &bytes, scales: &[1.0], width: inputs, first: 0, count: 1, stride: 1, tap_stride: 1 };
+            Int8Columns { bytes: &bytes, scales: &[1.0], width: inputs, first: 0, count: 1, stride: 1, tap_stride: 1 };
         let mut y = [0.0; 17];
-        kernels.byte_matmul(&w, x, &mut y, 17);
+        kernels.int8_matmul(&w, x, &mut y, 17);
         let sum = inputs as i64 * i64::from(weight) * (i64::from(byte) - 128);
         assert_same_bits(&y, &[sum as f32 + 0.5; 17]);
     }
 }
 
 pub fn nothing_to_multiply_in_bytes(kernels: Kernels) {
-    let x = ByteColumns { bytes: &[], scales: &[], width: 4, first: 0, count: 0, stride: 1, tap_stride: 1 };
-    kernels.byte_matmul(&ByteMatrix::new(3, 1, 3, |_, _, _| 1, &[1.0; 3], &[0.0; 3]), x, &mut [], 3);
+    let x = Int8Columns { bytes: &[], scales: &[], width: 4, first: 0, count: 0, stride: 1, tap_stride: 1 };
+    kernels.int8_matmul(&Int8Matrix::new(3, 1, 3, |_, _, _| 1, &[1.0; 3], &[0.0; 3]), x, &mut [], 3);
     // Without inputs, the bias is left.
-    let empty = ByteMatrix::new(3, 1, 0, |_, _, _| 1, &[1.0; 3], &[1.0, 2.0, 3.0]);
-    let x = ByteColumns { bytes: &[128; 8], scales: &[1.0; 2], count: 2, ..x };
+    let empty = Int8Matrix::new(3, 1, 0, |_, _, _| 1, &[1.0; 3], &[1.0, 2.0, 3.0]);
+    let x = Int8Columns { bytes: &[128; 8], scales: &[1.0; 2], count: 2, ..x };
     let mut y = [f32::NAN; 6];
-    kernels.byte_matmul(&empty, x, &mut y, 3);
+    kernels.int8_matmul(&empty, x, &mut y, 3);
     assert_same_bits(&y, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
     // 12 panels of weights, sums, scales and biases, a line each.
-    assert_eq!(ByteMatrix::new(20, 2, 5, |_, _, _| 1, &[1.0; 20], &[0.0; 20]).bytes(), 2 * (2 * 2 + 2 + 1 + 1) * 64);
+    assert_eq!(Int8Matrix::new(20, 2, 5, |_, _, _| 1, &[1.0; 20], &[0.0; 20]).bytes(), 2 * (2 * 2 + 2 + 1 + 1) * 64);
 }
 
 /// One frame as bytes, and its scale.
 fn quantised(kernels: Kernels, x: &[f32]) -> (Vec<u8>, f32) {
-    let (mut bytes, mut scale) = (vec![0; byte_width(x.len())], [0.0]);
-    kernels.quantise(x, x.len(), &mut bytes, &mut scale);
+    let (mut bytes, mut scale) = (vec![0; int8_frame_width(x.len())], [0.0]);
+    kernels.quantize(x, x.len(), &mut bytes, &mut scale);
     (bytes, scale[0])
 }
 
 pub fn frames_become_bytes(kernels: Kernels) {
     check((1usize..70, 1usize..5, 0u64..1000), |(channels, frames, seed)| {
         let x = Noise::new(seed).vec(channels * frames, 3.0);
-        let width = byte_width(channels);
+        let width = int8_frame_width(channels);
         let (mut bytes, mut scales) = (vec![0; frames * width], vec![0.0; frames]);
-        kernels.quantise(&x, channels, &mut bytes, &mut scales);
+        kernels.quantize(&x, channels, &mut bytes, &mut scales);
         for ((x, bytes), &scale) in x.chunks_exact(channels).zip(bytes.chunks_exact(width)).zip(&scales) {
             let peak = x.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
             assert_same_bits(&[scale], &[peak / 127.0]);

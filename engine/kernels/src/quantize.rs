@@ -1,27 +1,26 @@
 //! Frames of bytes: each with the scale that makes its largest value ±127.
 
 use crate::Kernels;
-use crate::byte_matrix::byte_width;
-use crate::simd::bytes::ZERO;
-use crate::simd::{Array, Kernel, LANES, Simd};
+use crate::int8_matrix::int8_frame_width;
+use crate::simd::{Array, Kernel, LANES, Simd, ZERO_POINT};
 
 /// The largest byte, above and below zero.
 const LARGEST: f32 = 127.0;
 /// Frames below this are silence: neither a scale nor its inverse leaves the range of normal numbers.
 const SILENCE: f32 = LARGEST * f32::MIN_POSITIVE;
 
-struct Quantise<'a> {
+struct Quantize<'a> {
     x: &'a [f32],
     channels: usize,
     bytes: &'a mut [u8],
     scales: &'a mut [f32],
 }
 
-impl Kernel for Quantise<'_> {
+impl Kernel for Quantize<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Quantise { x, channels, bytes, scales } = self;
-        let frames = x.chunks_exact(channels).zip(bytes.chunks_exact_mut(byte_width(channels)));
+        let Quantize { x, channels, bytes, scales } = self;
+        let frames = x.chunks_exact(channels).zip(bytes.chunks_exact_mut(int8_frame_width(channels)));
         for ((x, bytes), scale) in frames.zip(scales) {
             let (steps, step) = steps_of(s, x);
             *scale = step;
@@ -31,7 +30,7 @@ impl Kernel for Quantise<'_> {
                 s.store_bytes(to_steps(s, s.load(chunk), steps), to);
             }
             // The last values, and whatever fills up the frame.
-            let mut last = [ZERO; LANES];
+            let mut last = [ZERO_POINT; LANES];
             s.store_bytes(to_steps(s, s.load_padded(tail, 0.0), steps), &mut last);
             rest.copy_from_slice(&last[..rest.len()]);
         }
@@ -72,21 +71,21 @@ fn to_steps<S: Simd>(s: S, x: S::V, steps: f32) -> S::V {
 
 /// From floats to bytes.
 impl Kernels {
-    /// Brings frames `[frame][channel]` to eight bits: `bytes [frame][byte_width(channels)]` are `128 + round(x / scale)`,
+    /// Brings frames `[frame][channel]` to eight bits: `bytes [frame][int8_frame_width(channels)]` are `128 + round(x / scale)`,
     /// halves to even, and a frame's scale is its largest magnitude over 127; what fills up a frame is 128. A frame with a
     /// value that is not finite has a scale that is no number.
     ///
     /// # Panics
     /// If `channels` is 0, `x` is not whole frames, or `bytes` and `scales` are not as many.
-    pub fn quantise(self, x: &[f32], channels: usize, bytes: &mut [u8], scales: &mut [f32]) {
+    pub fn quantize(self, x: &[f32], channels: usize, bytes: &mut [u8], scales: &mut [f32]) {
         assert!(
             channels > 0 && x.len().is_multiple_of(channels),
-            "quantise: {} values of {channels} channels",
+            "quantize: {} values of {channels} channels",
             x.len()
         );
         let frames = x.len() / channels;
-        assert_eq!(bytes.len(), frames * byte_width(channels), "quantise: bytes of {frames} frames");
-        assert_eq!(scales.len(), frames, "quantise: a scale for each frame");
-        self.run(Quantise { x, channels, bytes, scales });
+        assert_eq!(bytes.len(), frames * int8_frame_width(channels), "quantize: bytes of {frames} frames");
+        assert_eq!(scales.len(), frames, "quantize: a scale for each frame");
+        self.run(Quantize { x, channels, bytes, scales });
     }
 }

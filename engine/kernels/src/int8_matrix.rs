@@ -1,12 +1,11 @@
 //! Weights of eight bits as the product wants them, and the columns of bytes that they multiply.
 
-use crate::matrix::Row;
-use crate::simd::LANES;
-use crate::simd::bytes::{QUAD, Quads, Sums, ZERO};
+use crate::matrix::CacheLine;
+use crate::simd::{LANES, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 
 /// Bytes that a frame of so many channels takes.
 #[must_use]
-pub const fn byte_width(channels: usize) -> usize {
+pub const fn int8_frame_width(channels: usize) -> usize {
     channels.next_multiple_of(QUAD)
 }
 
@@ -18,21 +17,21 @@ const MOST_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
 ///
 /// Outputs lie in panels of 16, inputs in fours: `[panel][tap][input / 4][16][4]`, filled up with zeros.
 #[derive(Clone, Debug)]
-pub struct ByteMatrix {
+pub struct Int8Matrix {
     outputs: usize,
     taps: usize,
     inputs_per_tap: usize,
     /// `[panel][tap][input / 4]`
-    quads: Vec<Quads>,
+    quads: Vec<WeightQuads>,
     /// `[panel][tap]`: −128 times the sums of the weights, which undo the offset of the values.
-    offsets: Vec<Sums>,
+    offsets: Vec<PanelSums>,
     /// `[panel]`
-    scales: Vec<Row>,
+    scales: Vec<CacheLine>,
     /// `[panel]`
-    bias: Vec<Row>,
+    bias: Vec<CacheLine>,
 }
 
-impl ByteMatrix {
+impl Int8Matrix {
     /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias for each output.
     ///
     /// # Panics
@@ -45,13 +44,13 @@ impl ByteMatrix {
         weights: impl Fn(usize, usize, usize) -> i8,
         scales: &[f32],
         bias: &[f32],
-    ) -> ByteMatrix {
+    ) -> Int8Matrix {
         assert_eq!(scales.len(), outputs, "a scale per output");
         assert_eq!(bias.len(), outputs, "a bias per output");
         assert!(inputs_per_tap <= MOST_INPUTS, "sums of {inputs_per_tap} products do not fit");
         let panels = outputs.div_ceil(LANES);
         let rows = taps.checked_mul(inputs_per_tap.div_ceil(QUAD)).and_then(|depth| depth.checked_mul(panels));
-        let mut packed = ByteMatrix {
+        let mut packed = Int8Matrix {
             outputs,
             taps,
             inputs_per_tap,
@@ -63,19 +62,19 @@ impl ByteMatrix {
         for panel in 0..panels {
             let first = panel * LANES;
             let fill =
-                |values: &[f32]| Row(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)));
+                |values: &[f32]| CacheLine(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)));
             packed.scales.push(fill(scales));
             packed.bias.push(fill(bias));
             for tap in 0..taps {
-                let mut offsets = Sums([0; LANES]);
+                let mut offsets = PanelSums([0; LANES]);
                 for input in (0..inputs_per_tap).step_by(QUAD) {
-                    let quads = Quads(std::array::from_fn(|at| {
+                    let quads = WeightQuads(std::array::from_fn(|at| {
                         let (output, input) = (first + at / QUAD, input + at % QUAD);
                         if output < outputs && input < inputs_per_tap { weights(output, tap, input) } else { 0 }
                     }));
                     for (at, &weight) in quads.0.iter().enumerate() {
                         assert!(weight != i8::MIN, "a weight of -128 has no opposite");
-                        offsets.0[at / QUAD] -= i32::from(ZERO) * i32::from(weight);
+                        offsets.0[at / QUAD] -= i32::from(ZERO_POINT) * i32::from(weight);
                     }
                     packed.quads.push(quads);
                 }
@@ -120,38 +119,38 @@ impl ByteMatrix {
 
     /// The weights of a panel's tap, `[input / 4]`.
     #[inline(always)]
-    pub(crate) fn tap(&self, panel: usize, tap: usize) -> &[Quads] {
+    pub(crate) fn tap(&self, panel: usize, tap: usize) -> &[WeightQuads] {
         let depth = self.depth();
         &self.quads[(panel * self.taps + tap) * depth..][..depth]
     }
 
     #[inline(always)]
-    pub(crate) fn offsets(&self, panel: usize, tap: usize) -> &Sums {
+    pub(crate) fn offsets(&self, panel: usize, tap: usize) -> &PanelSums {
         &self.offsets[panel * self.taps + tap]
     }
 
     #[inline(always)]
-    pub(crate) fn scales(&self, panel: usize) -> &Row {
+    pub(crate) fn scales(&self, panel: usize) -> &CacheLine {
         &self.scales[panel]
     }
 
     #[inline(always)]
-    pub(crate) fn bias(&self, panel: usize) -> &Row {
+    pub(crate) fn bias(&self, panel: usize) -> &CacheLine {
         &self.bias[panel]
     }
 }
 
-/// The columns that a matrix of bytes multiplies: windows into frames that [`crate::Kernels::quantise`] made.
+/// The columns that a matrix of bytes multiplies: windows into frames that [`crate::Kernels::quantize`] made.
 ///
 /// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap; a
 /// convolution has its hop as `stride` and its dilation as `tap_stride`.
 #[derive(Clone, Copy, Debug)]
-pub struct ByteColumns<'a> {
+pub struct Int8Columns<'a> {
     /// `[frame][width]`
     pub bytes: &'a [u8],
     /// `[frame]`
     pub scales: &'a [f32],
-    /// Bytes of a frame, [`byte_width`] of its channels.
+    /// Bytes of a frame, [`int8_frame_width`] of its channels.
     pub width: usize,
     /// The first channel that is read.
     pub first: usize,

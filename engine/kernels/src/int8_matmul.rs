@@ -4,13 +4,12 @@
 //! scale of the frame that the tap reads; those of all taps are added in their order, and the scales of the outputs and the
 //! bias come last. So each frame has a scale of its own, and it makes no difference who else is computed with it.
 
-use crate::simd::bytes::{ByteKernel, Bytes, QUAD, Quads};
-use crate::simd::{LANES, Simd};
-use crate::{ByteColumns, ByteMatrix, Kernels};
+use crate::simd::{Int8Kernel, Int8Simd, LANES, QUAD, Simd, WeightQuads};
+use crate::{Int8Columns, Int8Matrix, Kernels};
 
 struct Product<'a> {
-    w: &'a ByteMatrix,
-    x: ByteColumns<'a>,
+    w: &'a Int8Matrix,
+    x: Int8Columns<'a>,
     y: &'a mut [f32],
     y_stride: usize,
 }
@@ -18,9 +17,9 @@ struct Product<'a> {
 /// Panels worked on before the next ones: their weights stay in the nearest caches while the columns pass.
 const GROUP: usize = 8;
 
-impl ByteKernel for Product<'_> {
+impl Int8Kernel for Product<'_> {
     #[inline(always)]
-    fn run<B: Bytes>(mut self, b: B) {
+    fn run<B: Int8Simd>(mut self, b: B) {
         let panels = self.w.panels();
         if self.x.count == 1 {
             return self.one_column(b, panels);
@@ -31,7 +30,7 @@ impl ByteKernel for Product<'_> {
             let mut column = 0;
             while column < self.x.count {
                 let left = self.x.count - column;
-                column += if B::Floats::MANY_REGISTERS {
+                column += if B::Float::MANY_REGISTERS {
                     match left {
                         8.. => self.columns::<B, 2, 8>(b, first, group, column),
                         4.. => self.columns::<B, 4, 4>(b, first, group, column),
@@ -54,8 +53,8 @@ impl ByteKernel for Product<'_> {
 impl Product<'_> {
     /// A single column: each weight is used once, so what counts is sums enough, and as even as the panels allow.
     #[inline(always)]
-    fn one_column<B: Bytes>(&mut self, b: B, panels: usize) {
-        let most = if B::Floats::MANY_REGISTERS { 8 } else { 4 };
+    fn one_column<B: Int8Simd>(&mut self, b: B, panels: usize) {
+        let most = if B::Float::MANY_REGISTERS { 8 } else { 4 };
         let mut first = 0;
         while first < panels {
             let left = panels - first;
@@ -76,7 +75,7 @@ impl Product<'_> {
 
     /// `C` columns of a group of panels, `P` panels at a time. Returns `C`.
     #[inline(always)]
-    fn columns<B: Bytes, const P: usize, const C: usize>(
+    fn columns<B: Int8Simd, const P: usize, const C: usize>(
         &mut self,
         b: B,
         first: usize,
@@ -99,13 +98,13 @@ impl Product<'_> {
     }
 
     #[inline(always)]
-    fn block<B: Bytes, const P: usize, const C: usize>(&mut self, b: B, panel: usize, column: usize) {
-        let s = b.floats();
+    fn block<B: Int8Simd, const P: usize, const C: usize>(&mut self, b: B, panel: usize, column: usize) {
+        let s = b.float();
         let depth = self.w.depth();
         let mut totals = [[s.splat(0.0); P]; C];
         for tap in 0..self.w.taps() {
             let mut sums = [[b.begin(self.w.offsets(panel, tap)); P]; C];
-            let mut rows: [&[Quads]; P] = [&[]; P];
+            let mut rows: [&[WeightQuads]; P] = [&[]; P];
             for p in 0..P {
                 rows[p] = &self.w.tap(panel + p, tap)[..depth];
                 let begin = b.begin(self.w.offsets(panel + p, tap));
@@ -161,7 +160,7 @@ impl Kernels {
     /// # Panics
     /// If a column reaches beyond the last frame or the end of `y`, a tap beyond the bytes of its frame, there are fewer
     /// scales than frames that are read, or `y_stride` is less than `w.outputs()` with more columns than one.
-    pub fn byte_matmul(self, w: &ByteMatrix, x: ByteColumns<'_>, y: &mut [f32], y_stride: usize) {
+    pub fn int8_matmul(self, w: &Int8Matrix, x: Int8Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;
         }
@@ -177,6 +176,6 @@ impl Kernels {
             let frames = x.scales.len().min(x.bytes.len() / x.width.max(1));
             assert!(last.is_some_and(|last| last < frames), "columns end in frame {last:?} of {frames}");
         }
-        self.run_bytes(Product { w, x, y, y_stride });
+        self.run_int8(Product { w, x, y, y_stride });
     }
 }
