@@ -1,20 +1,20 @@
-//! Inputs besides the sound: the gear's knobs, as far as a capture has learnt them.
+//! Controls of captures: inputs of a network besides audio.
 
-use super::graph_builder::{GraphBuilder, sound_port};
+use super::graph_builder::{GraphBuilder, audio_port};
 use crate::model::{Control, Curve, ModelError, Op, Port};
 
-/// Most inputs of such a network: the sound and two knobs.
-const MOST: usize = 3;
+/// Most inputs of a network: audio and two controls.
+const MAX_INPUTS: usize = 3;
 
-/// Ports and controls of a network of that many inputs, the first of which is the node or port `sound`, and the name of what
-/// they are joined to.
-pub(super) fn join(
+/// Adds the ports and controls of a network with `inputs` inputs, of which `sound` is the first. Returns them with the
+/// name of the node that joins all inputs.
+pub(super) fn add_inputs(
     builder: &mut GraphBuilder,
     sound: &str,
     inputs: usize,
 ) -> Result<(Vec<Port>, Vec<Control>, String), ModelError> {
-    ModelError::limit("the number of inputs", inputs, MOST)?;
-    let mut ports = vec![sound_port(1)];
+    ModelError::limit("the number of inputs", inputs, MAX_INPUTS)?;
+    let mut ports = vec![audio_port(1)];
     let mut controls = Vec::new();
     for number in 1..inputs {
         let name = format!("param{number}");

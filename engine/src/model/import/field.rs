@@ -1,17 +1,17 @@
-//! Reading JSON so that every error names the field.
+//! Access to JSON values with errors that name the field.
 
 use serde_json::Value;
 
 use crate::model::ModelError;
 
-/// A value of a JSON file and the way to it.
+/// JSON value and its path.
 #[derive(Clone)]
 pub(super) struct Field<'a> {
     path: String,
     value: &'a Value,
 }
 
-/// A matrix of a JSON file, `[row][column]`.
+/// Matrix, `[row][column]`.
 pub(super) struct JsonMatrix {
     pub rows: usize,
     pub columns: usize,
@@ -19,7 +19,7 @@ pub(super) struct JsonMatrix {
 }
 
 impl JsonMatrix {
-    /// `[column][row]`.
+    /// Returns the values as `[column][row]`.
     pub fn transposed(&self) -> Vec<f32> {
         let value = |place: usize| self.values[place % self.rows * self.columns + place / self.rows];
         (0..self.values.len()).map(value).collect()
@@ -31,7 +31,7 @@ impl<'a> Field<'a> {
         Self { path: String::new(), value }
     }
 
-    /// What is wrong with this field.
+    /// Returns an error about this field.
     pub fn error(&self, reason: &str) -> ModelError {
         ModelError::Header(if self.path.is_empty() { reason.to_owned() } else { format!("{}: {reason}", self.path) })
     }
@@ -40,37 +40,37 @@ impl<'a> Field<'a> {
         let found = match self.value {
             Value::Null => "nothing",
             Value::Bool(_) => "true or false",
-            Value::Number(_) => "another number",
-            Value::String(_) => "a text",
+            Value::Number(_) => "a number that is not allowed here",
+            Value::String(_) => "a string",
             Value::Array(_) => "a list",
             Value::Object(_) => "an object",
         };
-        self.error(&format!("{what} is needed, {found} is there"))
+        self.error(&format!("expected {what}, found {found}"))
     }
 
-    /// The field of that name; none counts as not there, and so does a null.
+    /// Returns the field called `name`; `None` if it is missing or null.
     pub fn find(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Some(Self { path, value })
     }
 
-    /// The field of that name.
+    /// Returns the field called `name`, or an error if it is missing or null.
     pub fn need(&self, name: &str) -> Result<Self, ModelError> {
         self.find(name).ok_or_else(|| self.error(&format!("{name:?} is missing")))
     }
 
-    /// The same unless it is a null.
+    /// Returns the field unless it is null.
     pub fn present(self) -> Option<Self> {
         (!self.value.is_null()).then_some(self)
     }
 
-    /// An error where an object has a field that is none of those, unless it says nothing.
+    /// Returns an error if the object has an unknown field that is neither null nor false.
     pub fn only(&self, known: &[&str]) -> Result<(), ModelError> {
         let nothing = [Value::Null, Value::Bool(false)];
         let mut fields = self.value.as_object().into_iter().flatten();
         match fields.find(|(name, value)| !known.contains(&name.as_str()) && !nothing.contains(value)) {
-            Some((name, _)) => Err(self.error(&format!("the field {name:?} is not known"))),
+            Some((name, _)) => Err(self.error(&format!("unknown field {name:?}"))),
             None => Ok(()),
         }
     }
@@ -84,20 +84,20 @@ impl<'a> Field<'a> {
     }
 
     pub fn text(&self) -> Result<&'a str, ModelError> {
-        self.value.as_str().ok_or_else(|| self.expected("a text"))
+        self.value.as_str().ok_or_else(|| self.expected("a string"))
     }
 
-    /// A whole number above zero.
+    /// Returns a positive integer.
     pub fn count(&self) -> Result<usize, ModelError> {
         let count = self.value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
-        count.ok_or_else(|| self.expected("a whole number above zero"))
+        count.ok_or_else(|| self.expected("a positive integer"))
     }
 
     pub fn number(&self) -> Result<f64, ModelError> {
         self.value.as_f64().ok_or_else(|| self.expected("a number"))
     }
 
-    /// A number, which some programs write as a text.
+    /// Returns a number, which some programs write as a string.
     pub fn number_or_text(&self) -> Result<f64, ModelError> {
         match self.value {
             Value::String(text) => text.trim().parse().map_err(|_| self.expected("a number")),
@@ -105,13 +105,13 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A number that a sum or a product can still be made of.
+    /// Returns a number that is finite in 32 bits.
     pub fn finite(&self) -> Result<f32, ModelError> {
         let number = self.number()? as f32;
         if number.is_finite() { Ok(number) } else { Err(self.expected("a number within the range of 32 bits")) }
     }
 
-    /// True or false, which some programs write as 1 or 0.
+    /// Returns a flag, which some programs write as 1 or 0.
     pub fn flag(&self) -> Result<bool, ModelError> {
         match (self.value.as_bool(), self.value.as_u64()) {
             (Some(flag), _) => Ok(flag),
@@ -120,7 +120,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A rate in Hz.
+    /// Returns a sample rate in Hz.
     pub fn rate(&self) -> Result<u32, ModelError> {
         let rate = self.number_or_text()?;
         if rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(&rate) {
@@ -129,21 +129,21 @@ impl<'a> Field<'a> {
         Err(self.expected("a sample rate in Hz"))
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(&self) -> Result<Vec<Self>, ModelError> {
         let items = self.value.as_array().ok_or_else(|| self.expected("a list"))?;
         let item = |(index, value): (usize, &'a Value)| Self { path: format!("{}[{index}]", self.path), value };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
-    /// A list of numbers.
+    /// Returns a list of numbers.
     pub fn numbers(&self) -> Result<Vec<f32>, ModelError> {
         let items = self.value.as_array().ok_or_else(|| self.expected("a list of numbers"))?;
         let number = |value: &Value| value.as_f64().map(|number| number as f32);
-        items.iter().map(number).collect::<Option<_>>().ok_or_else(|| self.expected("a list of nothing but numbers"))
+        items.iter().map(number).collect::<Option<_>>().ok_or_else(|| self.expected("a list of numbers only"))
     }
 
-    /// A list of lists of numbers, all of one length.
+    /// Returns a list of lists of numbers, all of equal length.
     pub fn matrix(&self) -> Result<JsonMatrix, ModelError> {
         let items = self.items()?;
         let mut values = Vec::new();
@@ -154,12 +154,12 @@ impl<'a> Field<'a> {
                 columns = row.len();
             }
             if row.len() != columns || columns == 0 {
-                return Err(self.expected("a list of equally long lists of numbers"));
+                return Err(self.expected("lists of numbers of equal length"));
             }
             values.extend(row);
         }
         if items.is_empty() {
-            return Err(self.expected("a list of equally long lists of numbers"));
+            return Err(self.expected("lists of numbers of equal length"));
         }
         Ok(JsonMatrix { rows: items.len(), columns, values })
     }

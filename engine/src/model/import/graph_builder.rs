@@ -1,14 +1,15 @@
-//! A network in the making: nodes and their weights.
+//! Builder of graphs and their weights.
 
 use super::BLOCK;
 use crate::model::{
-    Card, Control, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Variant, Weights, limits, validate,
+    Card, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor, Variant, Weights, limits,
+    validate,
 };
 
-/// The port that sound comes in by.
+/// Name of the audio input port.
 pub(super) const INPUT: &str = "in";
 
-/// A convolution as a file describes it, with its channels and taps.
+/// Convolution, as a file describes it.
 #[derive(Clone, Copy)]
 pub(super) struct Conv {
     pub inputs: usize,
@@ -17,55 +18,55 @@ pub(super) struct Conv {
     pub dilation: usize,
     pub groups: usize,
     pub bias: bool,
-    /// The first so many inputs and outputs are all that is used of it; there is but one group then.
+    /// Number of leading inputs and outputs to use, if not all; requires a single group.
     pub slice: Option<(usize, usize)>,
 }
 
 impl Conv {
-    /// One tap and a bias.
+    /// Convolution with one tap and a bias.
     pub fn pointwise(inputs: usize, outputs: usize) -> Self {
         Self { inputs, outputs, kernel: 1, dilation: 1, groups: 1, bias: true, slice: None }
     }
 }
 
-/// A convolution with its weights.
+/// Convolution with its weights.
 pub(super) struct ConvWeights {
     pub conv: Conv,
-    /// `[output][input / groups][tap]`
+    /// Weights, `[output][input / groups][tap]`.
     pub weight: Vec<f32>,
-    /// `[output]`
+    /// Biases, `[output]`.
     pub bias: Vec<f32>,
 }
 
-/// A method in the making.
+/// Method under construction.
 #[derive(Default)]
 pub(super) struct GraphBuilder {
     nodes: Vec<Node>,
     weights: Weights,
-    /// Put before the names of nodes.
+    /// Prefix of node names.
     prefix: String,
 }
 
 impl GraphBuilder {
-    /// A sketch whose nodes are named `PREFIX.NAME`.
+    /// Creates a builder whose nodes are named `PREFIX.NAME`.
     pub fn named(prefix: &str) -> Self {
         Self { prefix: format!("{prefix}."), ..Self::default() }
     }
 
-    /// Names the nodes that follow `PREFIX.NAME`; gives what they were named before.
-    pub fn rename(&mut self, prefix: &str) -> String {
+    /// Appends `PREFIX.` to the prefix of further nodes; returns the previous prefix.
+    pub fn push_prefix(&mut self, prefix: &str) -> String {
         let longer = format!("{}{prefix}.", self.prefix);
         std::mem::replace(&mut self.prefix, longer)
     }
 
-    /// Ends what [`GraphBuilder::rename`] began.
-    pub fn rename_back(&mut self, before: String) {
-        self.prefix = before;
+    /// Restores the prefix that [`GraphBuilder::push_prefix`] returned.
+    pub fn restore_prefix(&mut self, previous: String) {
+        self.prefix = previous;
     }
 
-    /// Adds a node; gives its whole name, which others read it by.
+    /// Adds a node; returns its full name.
     pub fn node(&mut self, name: &str, inputs: &[&str], op: Op) -> Result<String, ModelError> {
-        // A list of layers in a small file can be long.
+        // A small file can list many layers.
         ModelError::limit("the number of nodes", self.nodes.len() + 1, limits::NODES)?;
         let name = format!("{}{name}", self.prefix);
         let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
@@ -83,12 +84,12 @@ impl GraphBuilder {
         self.weights
     }
 
-    /// Adds a weight to a node, by its whole name.
+    /// Adds a weight to the node with the given full name.
     pub fn weight(&mut self, node: &str, parameter: &str, shape: &[usize], data: Vec<f32>) {
         self.weights.insert(format!("{node}.{parameter}"), Tensor::new(shape, data));
     }
 
-    /// Adds a convolution.
+    /// Adds a convolution; returns the node's name.
     pub fn conv(&mut self, name: &str, input: &str, weights: ConvWeights) -> Result<String, ModelError> {
         let Conv { inputs, kernel, dilation, groups, slice, .. } = weights.conv;
         let outputs = weights.bias.len();
@@ -99,7 +100,7 @@ impl GraphBuilder {
         Ok(name)
     }
 
-    /// Adds a matrix product, `weight [outputs][inputs]`.
+    /// Adds a matrix product, `weight [outputs][inputs]`; returns the node's name.
     pub fn linear(&mut self, name: &str, input: &str, weight: Vec<f32>, bias: Vec<f32>) -> Result<String, ModelError> {
         let outputs = bias.len();
         let name = self.node(name, &[input], Op::Linear { outputs })?;
@@ -108,7 +109,8 @@ impl GraphBuilder {
         Ok(name)
     }
 
-    /// Ends the method, which shows `output` and has those ports, at that rate in Hz; it warms up as players of captures do.
+    /// Completes the method with the given output node, input ports and sample rate in Hz. Its warm-up is that of
+    /// capture players.
     pub fn method(self, name: &str, output: &str, ports: Vec<Port>, rate: u32) -> Result<BuiltMethod, ModelError> {
         let recurrent = self.nodes.iter().any(|node| matches!(node.op, Op::Lstm { .. } | Op::Gru { .. }));
         let rooms = self.nodes.iter().any(|node| matches!(node.op, Op::Convolve { .. }));
@@ -116,55 +118,55 @@ impl GraphBuilder {
         let mut method =
             Method { name: name.into(), block, warm_up: 0, inputs: ports, outputs: Vec::new(), nodes: self.nodes };
         let shapes = method.infer()?;
-        // Before anything is summed up that a file could make overflow.
+        // Validates sizes before they are added up, which could overflow.
         validate::check_method(&method, &shapes)?;
         let shown = method.nodes.iter().position(|node| node.name == output).map(|node| node + method.inputs.len());
         let shape = shapes.values[shown.unwrap_or(0)];
         method.outputs.push(Port { name: output.into(), channels: shape.channels, ratio: shape.ratio });
         method.warm_up = match (rooms, recurrent) {
-            // Silence leaves it as it was.
+            // Silence does not change the state of a convolution.
             (true, _) => 0,
-            // It never quite forgets; half a second is what players wait for.
+            // Recurrent states never settle exactly; capture players process half a second.
             (_, true) => (rate as usize / 2).next_multiple_of(block),
-            // All that it can hear.
+            // The whole receptive field.
             _ => method.tail_samples(rate),
         };
         Ok(BuiltMethod { method, weights: self.weights })
     }
 }
 
-/// Samples per step of a method with a long impulse response, which a transform needs.
+/// Samples per step of a method with a long impulse response, which is convolved by FFT.
 const ROOM_BLOCK: usize = 64;
 
-/// A method with its weights.
+/// Method with its weights.
 pub(super) struct BuiltMethod {
     pub method: Method,
     weights: Weights,
 }
 
-/// What the model is besides its methods.
+/// Properties of a model besides its methods.
 pub(super) struct ModelInfo {
-    /// Hz.
+    /// Sample rate, Hz.
     pub rate: u32,
     pub card: Card,
     pub controls: Vec<Control>,
     pub variants: Vec<Variant>,
 }
 
-/// The sound port of a capture.
-pub(super) fn sound_port(channels: usize) -> Port {
+/// Returns the audio input port of a capture.
+pub(super) fn audio_port(channels: usize) -> Port {
     Port { name: INPUT.into(), channels, ratio: 1 }
 }
 
-/// The effect of those methods.
-pub(super) fn model(methods: Vec<BuiltMethod>, frame: ModelInfo) -> Result<Model, ModelError> {
+/// Creates an effect from methods.
+pub(super) fn model(methods: Vec<BuiltMethod>, info: ModelInfo) -> Result<Model, ModelError> {
     let mut weights = Weights::default();
     let mut all = Vec::new();
     for BuiltMethod { method, weights: own } in methods {
         all.push(method);
         weights.extend(own);
     }
-    let ModelInfo { rate, card, controls, variants } = frame;
+    let ModelInfo { rate, card, controls, variants } = info;
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,

@@ -1,13 +1,13 @@
-//! JSON as RTNeural reads it and AIDA-X writes it: a list of layers with weights as Keras lays them out.
+//! JSON of AIDA-X and RTNeural: a list of layers with weights in the layout of Keras.
 
 use super::card_text;
-use super::field::{Field, JsonMatrix};
 use super::control_inputs;
-use super::graph_builder::{Conv, ConvWeights, ModelInfo, INPUT, GraphBuilder, model};
+use super::field::{Field, JsonMatrix};
+use super::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT, ModelInfo, model};
 use crate::dsp::level::db_to_amplitude_f64;
-use crate::model::{Activation, Card, ModelError, Gear, Model, Op};
+use crate::model::{Activation, Card, Gear, Model, ModelError, Op};
 
-/// Rate of a file that names none, Hz.
+/// Sample rate of a file that states none, Hz.
 const RATE: u32 = 48_000;
 
 pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
@@ -20,7 +20,7 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     if in_gain != 0.0 {
         dry = builder.node("in_gain", &[INPUT], decibels(in_gain))?;
     }
-    let (ports, controls, mut value) = control_inputs::join(&mut builder, &dry, inputs)?;
+    let (ports, controls, mut value) = control_inputs::add_inputs(&mut builder, &dry, inputs)?;
     let mut channels = inputs;
     for (index, layer) in root.need("layers")?.items()?.iter().enumerate() {
         (value, channels) = add_layer(&mut builder, &format!("layer{index}"), layer, value, channels)?;
@@ -57,7 +57,7 @@ fn card(metadata: Option<&Field<'_>>) -> Card {
     }
 }
 
-/// Adds a layer that reads `value` of so many channels; gives what it makes and its channels.
+/// Adds a layer that reads `value` of `channels` channels; returns its output and the number of output channels.
 fn add_layer(
     builder: &mut GraphBuilder,
     name: &str,
@@ -87,24 +87,25 @@ fn add_layer(
             let hidden = weight(layer, &weights, 1)?.matrix()?.rows;
             let op = Op::Lstm { hidden, initial_state: false };
             let zeros = vec![0.0; bias.len()];
-            usual_recurrence(layer)?;
-            let place =
+            check_recurrent_activations(layer)?;
+            let recurrent =
                 RecurrentLayer { builder, name: &format!("{name}.lstm"), value: &value, channels, gates: [0, 1, 2, 3] };
-            Ok((place.add(layer, &weights, op, [bias, zeros])?, hidden))
+            Ok((recurrent.add(layer, &weights, op, [bias, zeros])?, hidden))
         }
         "gru" => {
             let weights = weights()?;
             let biases = weight(layer, &weights, 2)?.matrix()?;
             if biases.rows != 2 {
-                return Err(weights[2].error("two rows of biases are needed, one for the input and one for the state"));
+                return Err(weights[2].error("expected two rows of biases, one for the input and one for the state"));
             }
             let (input, state) = biases.values.split_at(biases.columns);
             let hidden = weight(layer, &weights, 1)?.matrix()?.rows;
             let op = Op::Gru { hidden, initial_state: false };
-            usual_recurrence(layer)?;
-            // Keras has the gates in the order z, r, n.
-            let place = RecurrentLayer { builder, name: &format!("{name}.gru"), value: &value, channels, gates: [1, 0, 2] };
-            Ok((place.add(layer, &weights, op, [input.to_vec(), state.to_vec()])?, hidden))
+            check_recurrent_activations(layer)?;
+            // Keras orders the gates z, r, n.
+            let recurrent =
+                RecurrentLayer { builder, name: &format!("{name}.gru"), value: &value, channels, gates: [1, 0, 2] };
+            Ok((recurrent.add(layer, &weights, op, [input.to_vec(), state.to_vec()])?, hidden))
         }
         "batchnorm" | "batch_norm" => Ok((add_norm(builder, name, layer, &weights()?, &value, channels)?, channels)),
         "prelu" => {
@@ -114,26 +115,26 @@ fn add_layer(
             Ok((node, channels))
         }
         "activation" => Ok((activate(builder, name, layer, value)?, channels)),
-        other => Err(kind.error(&format!("a layer {other:?} is not known"))),
+        other => Err(kind.error(&format!("unknown layer type {other:?}"))),
     }
 }
 
-/// One of a layer's weights.
+/// Returns one of a layer's weights.
 fn weight<'a>(layer: &Field<'_>, weights: &[Field<'a>], index: usize) -> Result<Field<'a>, ModelError> {
     weights
         .get(index)
         .cloned()
-        .ok_or_else(|| layer.error(&format!("has {} weights, one more is needed", weights.len())))
+        .ok_or_else(|| layer.error(&format!("has {} weights, expected at least {}", weights.len(), index + 1)))
 }
 
 fn fits(field: &Field<'_>, matrix: &JsonMatrix, rows: usize, columns: usize) -> Result<(), ModelError> {
     if (matrix.rows, matrix.columns) == (rows, columns) {
         return Ok(());
     }
-    Err(field.error(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
+    Err(field.error(&format!("expected a matrix of {rows} × {columns}, found {} × {}", matrix.rows, matrix.columns)))
 }
 
-/// The slopes of a PReLU, however deep they are nested.
+/// Returns the slopes of a PReLU, however deeply they are nested.
 fn slopes(field: &Field<'_>) -> Result<Vec<f32>, ModelError> {
     let mut field = field.clone();
     while let Some(first) = field.items()?.into_iter().next().filter(Field::is_list) {
@@ -143,7 +144,7 @@ fn slopes(field: &Field<'_>) -> Result<Vec<f32>, ModelError> {
     if slopes.is_empty() { Err(field.error("is empty")) } else { Ok(slopes) }
 }
 
-/// The activation that a layer names, if any.
+/// Adds the activation that a layer names, if any.
 fn activate(builder: &mut GraphBuilder, name: &str, layer: &Field<'_>, value: String) -> Result<String, ModelError> {
     let Some(field) = layer.find("activation") else { return Ok(value) };
     let op = match field.text()? {
@@ -151,43 +152,49 @@ fn activate(builder: &mut GraphBuilder, name: &str, layer: &Field<'_>, value: St
         "tanh" => Op::Activation(Activation::Tanh),
         "relu" => Op::Activation(Activation::Relu),
         "sigmoid" => Op::Activation(Activation::Sigmoid),
-        other => return Err(field.error(&format!("the activation {other:?} is not known"))),
+        other => return Err(field.error(&format!("unknown activation {other:?}"))),
     };
     builder.node(&format!("{name}.act"), &[&value], op)
 }
 
-/// An error where a recurrent layer has other activations than everybody's.
-fn usual_recurrence(layer: &Field<'_>) -> Result<(), ModelError> {
+/// Returns an error if a recurrent layer has unusual activations.
+fn check_recurrent_activations(layer: &Field<'_>) -> Result<(), ModelError> {
     for (name, usual) in [("activation", "tanh"), ("recurrent_activation", "sigmoid")] {
         if let Some(field) = layer.find(name)
             && !["", usual].contains(&field.text()?)
         {
-            return Err(field.error(&format!("a recurrent layer needs {usual:?}")));
+            return Err(field.error(&format!("expected {usual:?} in a recurrent layer")));
         }
     }
     Ok(())
 }
 
-/// Where a recurrent layer goes.
+/// Recurrent layer to add.
 struct RecurrentLayer<'a, const GATES: usize> {
     builder: &'a mut GraphBuilder,
     name: &'a str,
     value: &'a str,
     channels: usize,
-    /// Which gate of the file each of ours is.
+    /// Index in the file of each gate.
     gates: [usize; GATES],
 }
 
 impl<const GATES: usize> RecurrentLayer<'_, GATES> {
-    /// Adds the layer; `biases` are `[gate][unit]`, of the input and of the state.
-    fn add(self, layer: &Field<'_>, weights: &[Field<'_>], op: Op, biases: [Vec<f32>; 2]) -> Result<String, ModelError> {
+    /// Adds the layer; `biases` are `[gate][unit]` of the input and of the state.
+    fn add(
+        self,
+        layer: &Field<'_>,
+        weights: &[Field<'_>],
+        op: Op,
+        biases: [Vec<f32>; 2],
+    ) -> Result<String, ModelError> {
         let [from_input, from_state] = [weight(layer, weights, 0)?.matrix()?, weight(layer, weights, 1)?.matrix()?];
         let hidden = from_state.rows;
         let width = GATES * hidden;
         fits(&weights[0], &from_input, self.channels, width)?;
         fits(&weights[1], &from_state, hidden, width)?;
         if biases.iter().any(|bias| bias.len() != width) {
-            return Err(weights[2].error(&format!("{width} biases are needed")));
+            return Err(weights[2].error(&format!("expected {width} biases")));
         }
         let node = self.builder.node(self.name, &[self.value], op)?;
         let ordered = |rows: &[f32]| -> Vec<f32> {
@@ -203,14 +210,14 @@ impl<const GATES: usize> RecurrentLayer<'_, GATES> {
     }
 }
 
-/// A number, or the first of a list.
+/// Returns a number, or the first of a list.
 fn count_or_first(layer: &Field<'_>, name: &str) -> Result<Option<usize>, ModelError> {
     let Some(field) = layer.find(name) else { return Ok(None) };
     let field = if field.is_list() { field.items()?.into_iter().next().unwrap_or(field) } else { field };
     field.count().map(Some)
 }
 
-/// Adds a convolution, weights `[tap][input / groups][output]`.
+/// Adds a convolution with weights `[tap][input / groups][output]`.
 fn add_conv(
     builder: &mut GraphBuilder,
     name: &str,
@@ -229,11 +236,11 @@ fn add_conv(
     };
     let kernel = count_or_first(layer, "kernel_size")?.unwrap_or(taps.len());
     if kernel != taps.len() || kernel == 0 {
-        return Err(field.error(&format!("{kernel} taps are needed, {} are there", taps.len())));
+        return Err(field.error(&format!("expected {kernel} taps, found {}", taps.len())));
     }
     let outputs = bias.len();
     if !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) || outputs == 0 {
-        return Err(layer.error(&format!("{channels} and {outputs} channels do not divide into {groups} groups")));
+        return Err(layer.error(&format!("{channels} and {outputs} channels are not divisible by {groups} groups")));
     }
     let inputs = channels / groups;
     taps.iter().try_for_each(|tap| fits(&field, tap, inputs, outputs))?;
@@ -244,7 +251,7 @@ fn add_conv(
     Ok((builder.conv(&format!("{name}.conv"), value, ConvWeights { conv, weight, bias })?, outputs))
 }
 
-/// Adds a batch norm, which at play is a factor and a summand for each channel: γ, β, mean and variance, or the last two.
+/// Adds a batch norm as a scale and an offset per channel; its weights are γ, β, mean and variance, or the last two.
 fn add_norm(
     builder: &mut GraphBuilder,
     name: &str,
@@ -257,7 +264,7 @@ fn add_norm(
     let row = |index: usize| {
         let row = weight(layer, weights, index)?;
         let numbers = row.numbers()?;
-        if numbers.len() == channels { Ok(numbers) } else { Err(row.error(&format!("{channels} numbers are needed"))) }
+        if numbers.len() == channels { Ok(numbers) } else { Err(row.error(&format!("expected {channels} numbers"))) }
     };
     let affine = weights.len() >= 4;
     let [gain, offset, mean, variance] = if affine {

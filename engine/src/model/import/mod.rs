@@ -1,50 +1,50 @@
-//! Captures of other programs, as models: each importer turns one format into a graph, weights and a card.
+//! Importers: turn models of other programs into a graph, weights and a card.
 //!
-//! [`nam`] reads Neural Amp Modeler's `.nam`, [`keras`] what AIDA-X and RTNeural read, [`proteus`] what Proteus does. All are
-//! JSON and are told apart by what they hold. They share [`field`] (reading JSON so that an error names the field),
-//! [`graph_builder`] (a network in the making) and [`weight_reader`] (weights in one long list). What they make is an effect like any other:
-//! nothing plays a format, everything plays a graph.
+//! [`nam`] reads `.nam` files of Neural Amp Modeler, [`keras`] the JSON of AIDA-X and RTNeural, and [`proteus`] the
+//! JSON of Proteus; the format is detected from the fields. They share [`field`] (JSON access with errors that name the
+//! field), [`graph_builder`] and [`weight_reader`] (weights in one flat list). Imported models are ordinary effects:
+//! nothing after the import depends on the format.
 
-mod field;
-mod weight_reader;
-mod keras;
 mod control_inputs;
+mod field;
+mod graph_builder;
+mod keras;
 mod nam;
 mod proteus;
 pub mod rave;
-mod graph_builder;
+mod weight_reader;
 
 use serde_json::Value;
 
-use super::{ModelError, Model, limits};
+use super::{Model, ModelError, limits};
 use field::Field;
 
-/// Largest file, bytes: a hundred times the largest captures in use. Read as JSON it takes several times as much memory.
+/// Largest file, bytes: a hundred times the largest known captures. Parsed JSON takes several times as much memory.
 const FILE_BYTES: usize = 64 << 20;
 
-/// Samples per step of an imported method. These networks make one sample of each, so nothing has to wait: a player steps them
-/// in pieces as long as what it has at once.
+/// Samples per step of an imported method. These networks work sample by sample, so they can be stepped by any number
+/// of samples.
 const BLOCK: usize = 1;
 
-/// A capture that was read.
+/// Imported model.
 #[derive(Clone, Debug)]
 pub struct ImportedModel {
-    /// The model that it is.
+    /// The model.
     pub model: Model,
-    /// What somebody may want to know about how it was read, each in one line.
+    /// Remarks for the user, one line each.
     pub notes: Vec<String>,
 }
 
-/// Whether those bytes may be a capture: whether they are a JSON object.
+/// Returns whether the bytes look like a JSON object.
 #[must_use]
 pub fn is_json(bytes: &[u8]) -> bool {
     without_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Reads a capture of any format.
+/// Parses a capture of any supported format.
 ///
 /// # Errors
-/// [`ModelError`] names the field that is wrong.
+/// Returns [`ModelError`] with the path of the invalid field.
 pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
     ModelError::limit("the size of the JSON", bytes.len(), FILE_BYTES)?;
     let value: Value =
@@ -64,12 +64,12 @@ pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
     Ok(ImportedModel { model, notes })
 }
 
-/// Some editors put a mark in front of UTF-8.
+/// Removes a UTF-8 byte order mark, which some editors write.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }
 
-/// The text that a card may show in one line.
+/// Shortens a text to the limit of a card's one-line fields.
 fn card_text(text: &str) -> String {
     let mut end = text.len().min(limits::NAME_BYTES);
     while !text.is_char_boundary(end) {

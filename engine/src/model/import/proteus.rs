@@ -1,12 +1,12 @@
-//! JSON of Proteus and its relatives: one recurrent layer and a linear one, with PyTorch's names.
+//! JSON of Proteus: a recurrent and a linear layer, with PyTorch's weight names.
 
 use super::card_text;
-use super::field::{Field, JsonMatrix};
 use super::control_inputs;
-use super::graph_builder::{ModelInfo, INPUT, GraphBuilder, model};
-use crate::model::{Card, ModelError, Model, Op};
+use super::field::{Field, JsonMatrix};
+use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model};
+use crate::model::{Card, Model, ModelError, Op};
 
-/// Rate of all of them, Hz.
+/// Sample rate of all files, Hz.
 const RATE: u32 = 44_100;
 
 pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
@@ -19,12 +19,12 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let (gates, op): (usize, fn(usize) -> Op) = match kind {
         "LSTM" => (4, |hidden| Op::Lstm { hidden, initial_state: false }),
         "GRU" => (3, |hidden| Op::Gru { hidden, initial_state: false }),
-        other => return Err(data.need("unit_type")?.error(&format!("a unit {other:?} is not known"))),
+        other => return Err(data.need("unit_type")?.error(&format!("unknown unit type {other:?}"))),
     };
     let too_many = || data.error("hidden_size is too large");
     let width = hidden.checked_mul(gates).ok_or_else(too_many)?;
     let mut builder = GraphBuilder::default();
-    let (ports, controls, mut value) = control_inputs::join(&mut builder, INPUT, inputs)?;
+    let (ports, controls, mut value) = control_inputs::add_inputs(&mut builder, INPUT, inputs)?;
     let mut channels = inputs;
     for layer in 0..count("num_layers", 1)? {
         let part = |name: &str| state.need(&format!("rec.{name}_l{layer}"));
@@ -45,7 +45,7 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let outputs = count("output_size", 1)?;
     let head = matrix(&weight, outputs, hidden)?;
     value = builder.linear("head", &value, head.values, vector(&bias, outputs)?)?;
-    // Trained on what the gear adds to its input, unless the file says otherwise.
+    // These networks predict the difference to their input unless the file says otherwise.
     if data.find("skip").map_or(Ok(true), |skip| skip.flag())? {
         value = builder.node("skip", &[&value, INPUT], Op::Add)?;
     }
@@ -60,10 +60,10 @@ fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, 
     if (matrix.rows, matrix.columns) == (rows, columns) {
         return Ok(matrix);
     }
-    Err(field.error(&format!("is {} × {}, {rows} × {columns} is needed", matrix.rows, matrix.columns)))
+    Err(field.error(&format!("expected a matrix of {rows} × {columns}, found {} × {}", matrix.rows, matrix.columns)))
 }
 
 fn vector(field: &Field<'_>, length: usize) -> Result<Vec<f32>, ModelError> {
     let values = field.numbers()?;
-    if values.len() == length { Ok(values) } else { Err(field.error(&format!("{length} numbers are needed"))) }
+    if values.len() == length { Ok(values) } else { Err(field.error(&format!("expected {length} numbers"))) }
 }

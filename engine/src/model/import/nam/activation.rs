@@ -1,17 +1,17 @@
-//! Activations by the names that `.nam` files give them.
+//! Activations by their names in `.nam` files.
 
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::GraphBuilder;
 use crate::model::{Activation, ModelError, Op};
 
-/// An activation with its parameters.
+/// Activation with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NamActivation {
-    /// One without weights.
+    /// Activation without weights.
     Plain(Op),
-    /// One with a slope, or one for each channel.
+    /// PReLU with one slope, or one for each channel.
     Prelu(Vec<f32>),
-    /// A softsign brought between 0 and 1.
+    /// Softsign mapped to the range 0 to 1.
     Softsigmoid,
 }
 
@@ -45,7 +45,7 @@ impl NamActivation {
             }),
             "Softsign" => Op::Activation(Activation::Softsign),
             "Softsigmoid" => return Ok(Self::Softsigmoid),
-            other => return Err(name.error(&format!("the activation {other:?} is not known"))),
+            other => return Err(name.error(&format!("unknown activation {other:?}"))),
         };
         Ok(Self::Plain(op))
     }
@@ -59,7 +59,7 @@ impl NamActivation {
         if slopes.is_empty() { Err(field.error("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
     }
 
-    /// The same for the first channels alone.
+    /// Returns the activation of the first channels alone.
     pub fn sliced(&self, channels: usize) -> Self {
         match self {
             Self::Prelu(slopes) if slopes.len() > channels => Self::Prelu(slopes[..channels].to_vec()),
@@ -67,7 +67,7 @@ impl NamActivation {
         }
     }
 
-    /// Adds its nodes; the last one has that name.
+    /// Adds the activation's nodes; the last one is called `name`.
     pub fn add(&self, builder: &mut GraphBuilder, name: &str, input: &str) -> Result<String, ModelError> {
         match self {
             Self::Plain(op) => builder.node(name, &[input], op.clone()),

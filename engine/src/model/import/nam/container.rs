@@ -1,12 +1,15 @@
-//! SlimmableContainer: one capture in several sizes, each a whole model.
+//! SlimmableContainer: a capture in several sizes, each a complete model.
 
 use super::method;
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::BuiltMethod;
 use crate::model::{ModelError, Variant};
 
-/// A method for each size, and the variants that all but the largest are.
-pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<BuiltMethod>, Vec<Variant>), ModelError> {
+/// Returns a method for each size, and the variants of all but the largest.
+pub(super) fn methods(
+    root: &Field<'_>,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<BuiltMethod>, Vec<Variant>), ModelError> {
     let list = root.need("config")?.need("submodels")?;
     let submodels = list.items()?;
     let Some((largest, smaller)) = submodels.split_last() else { return Err(list.error("is empty")) };
@@ -17,7 +20,7 @@ pub(super) fn methods(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(Vec<
         let inner = submodel.need("model")?;
         super::check_version(&inner, notes)?;
         if inner.find("sample_rate").is_some() && super::rate(&inner)? != rate {
-            return Err(inner.need("sample_rate")?.error("is another one than that of the whole"));
+            return Err(inner.need("sample_rate")?.error(&format!("expected {rate} Hz, the rate of the container")));
         }
     }
     notes.dedup();

@@ -1,13 +1,17 @@
-//! ConvNet: convolutions of two taps, each followed by an activation, then a mix of all channels.
+//! ConvNet: two-tap convolutions, each followed by an activation, then a mix of all channels.
 
 use super::OutputNode;
 use super::activation::NamActivation;
 use crate::model::ModelError;
 use crate::model::import::field::Field;
+use crate::model::import::graph_builder::{Conv, GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
-use crate::model::import::graph_builder::{Conv, INPUT, GraphBuilder};
 
-pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
+pub(super) fn add(
+    config: &Field<'_>,
+    weights: &mut WeightReader<'_>,
+    builder: &mut GraphBuilder,
+) -> Result<OutputNode, ModelError> {
     let count = |name: &str, usual: usize| config.find(name).map_or(Ok(usual), |field| field.count());
     let outputs = config.need("channels")?.count()?;
     let groups = count("groups", 1)?;
@@ -23,20 +27,20 @@ pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &
             let mut row = || weights.take(&what, &[outputs]).map(<[f32]>::to_vec);
             let [mean, variance, gain, offset] = [row()?, row()?, row()?, row()?];
             let epsilon = f64::from(weights.next(&what)?);
-            // At play a norm is a factor and a summand for each channel, and the convolution takes both.
+            // A batch norm is a scale and an offset per channel, which are folded into the convolution.
             for (channel, taps) in conv.weight.chunks_exact_mut(inputs / groups * 2).enumerate() {
                 let scale = f64::from(gain[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
                 taps.iter_mut().for_each(|tap| *tap = (f64::from(*tap) * scale) as f32);
                 conv.bias[channel] = (f64::from(offset[channel]) - f64::from(mean[channel]) * scale) as f32;
             }
         }
-        let before = builder.rename(&format!("block{layer}"));
+        let before = builder.push_prefix(&format!("block{layer}"));
         value = builder.conv("conv", &value, conv)?;
         value = activation.add(builder, "act", &value)?;
-        builder.rename_back(before);
+        builder.restore_prefix(before);
         inputs = outputs;
     }
-    let heard = count("out_channels", 1)?;
-    let head = weights.conv("the head", Conv::pointwise(inputs, heard))?;
-    Ok(OutputNode { node: builder.conv("head", &value, head)?, channels: heard })
+    let output_channels = count("out_channels", 1)?;
+    let head = weights.conv("the head", Conv::pointwise(inputs, output_channels))?;
+    Ok(OutputNode { node: builder.conv("head", &value, head)?, channels: output_channels })
 }

@@ -1,11 +1,11 @@
 //! Feature-wise modulation: the condition scales and shifts every channel (Perez et al., AAAI 2018).
 
 use crate::model::import::field::Field;
-use crate::model::import::weight_reader::WeightReader;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
+use crate::model::import::weight_reader::WeightReader;
 use crate::model::{ModelError, Op};
 
-/// A place in a layer that can be modulated; they are written in this order.
+/// Points of a layer that can be modulated, in the order of their weights.
 pub(super) const FILM_POSITIONS: [&str; 8] = [
     "conv_pre_film",
     "conv_post_film",
@@ -17,7 +17,7 @@ pub(super) const FILM_POSITIONS: [&str; 8] = [
     "head1x1_post_film",
 ];
 
-/// What a layer array says of one place.
+/// Configuration of the modulation at one point.
 #[derive(Clone, Copy)]
 pub(super) struct FilmConfig {
     shift: bool,
@@ -25,7 +25,7 @@ pub(super) struct FilmConfig {
 }
 
 impl FilmConfig {
-    /// None where the place is not modulated.
+    /// Reads the configuration; `None` if the point is not modulated.
     pub fn read(array: &Field<'_>, place: &str) -> Result<Option<Self>, ModelError> {
         let Some(field) = array.find(place) else { return Ok(None) };
         let active = if field.is_object() { field.find("active") } else { Some(field.clone()) };
@@ -38,23 +38,35 @@ impl FilmConfig {
         }))
     }
 
-    /// Takes its weights, of a condition of that many channels that modulates so many.
-    pub fn take(self, weights: &mut WeightReader<'_>, place: &str, condition: usize, channels: usize) -> Result<FilmWeights, ModelError> {
+    /// Reads the weights that modulate `channels` channels by a condition of `condition` channels.
+    pub fn take(
+        self,
+        weights: &mut WeightReader<'_>,
+        place: &str,
+        condition: usize,
+        channels: usize,
+    ) -> Result<FilmWeights, ModelError> {
         let outputs = if self.shift { channels.saturating_mul(2) } else { channels };
         let conv = Conv { groups: self.groups, ..Conv::pointwise(condition, outputs) };
         Ok(FilmWeights { conv: weights.conv(place, conv)?, shift: self.shift })
     }
 }
 
-/// A modulation with its weights.
+/// Modulation with its weights.
 pub(super) struct FilmWeights {
     conv: ConvWeights,
     shift: bool,
 }
 
 impl FilmWeights {
-    /// Adds its nodes after `input`; the last one has that name.
-    pub fn add(self, builder: &mut GraphBuilder, name: &str, input: &str, condition: &str) -> Result<String, ModelError> {
+    /// Adds the modulation's nodes after `input`; the last one is called `name`.
+    pub fn add(
+        self,
+        builder: &mut GraphBuilder,
+        name: &str,
+        input: &str,
+        condition: &str,
+    ) -> Result<String, ModelError> {
         let modulation = builder.conv(&format!("{name}_condition"), condition, self.conv)?;
         builder.node(name, &[input, &modulation], if self.shift { Op::Film } else { Op::Multiply })
     }

@@ -1,14 +1,14 @@
-//! One layer of a WaveNet: a dilated convolution and the condition meet in an activation, whose output goes to the head and,
-//! mixed, on to the next layer.
+//! WaveNet layer: the sum of a dilated convolution and the mixed-in condition passes an activation, whose output feeds
+//! the head and, mixed, the next layer.
 
 use super::activation::NamActivation;
-use super::film::{FilmWeights, FilmConfig, FILM_POSITIONS};
+use super::film::{FILM_POSITIONS, FilmConfig, FilmWeights};
 use crate::model::import::field::Field;
-use crate::model::import::weight_reader::WeightReader;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
+use crate::model::import::weight_reader::WeightReader;
 use crate::model::{Activation, ModelError, Op};
 
-/// What the layers of an array have in common.
+/// Sizes common to the layers of an array.
 pub(super) struct LayerSizes {
     pub condition: usize,
     pub channels: usize,
@@ -16,49 +16,50 @@ pub(super) struct LayerSizes {
     pub bottleneck: usize,
     pub groups_input: usize,
     pub groups_mixin: usize,
-    /// Groups of the mix of the activation's output on its way to the next layer, if there is one.
+    /// Groups of the 1×1 convolution before the next layer, if there is one.
     pub layer1x1: Option<usize>,
-    /// Channels and groups of the one on its way to the head.
+    /// Channels and groups of the 1×1 convolution before the head, if there is one.
     pub head1x1: Option<(usize, usize)>,
-    /// By the order of [`FILM_POSITIONS`].
+    /// Modulations, in the order of [`FILM_POSITIONS`].
     pub films: [Option<FilmConfig>; FILM_POSITIONS.len()],
-    /// The first so many channels are all that is used.
+    /// Number of leading channels to use, if not all.
     pub slice: Option<usize>,
 }
 
 impl LayerSizes {
-    /// Channels of what a layer gives the head.
+    /// Returns the number of channels that a layer passes to the head.
     pub fn to_head(&self) -> usize {
         self.head1x1.map_or(self.bottleneck, |(channels, _)| channels)
     }
 }
 
-/// What a layer does with the two halves of its channels.
+/// Combination of the two halves of a layer's channels.
 pub(super) enum Gating {
-    /// There are no halves.
+    /// The channels are not divided.
     None,
-    /// The activation of the first times that of the second.
+    /// Activation of the first half times this activation of the second.
     Gated(NamActivation),
-    /// From the first to its activation, as far as that of the second says.
+    /// Blend from the first half to its activation, by this activation of the second.
     Blended(NamActivation),
 }
 
 impl Gating {
-    /// `secondary` is the activation of the second half.
+    /// Reads the gating mode; `secondary` is the activation of the second half.
     pub fn read(mode: Option<&Field<'_>>, gated: bool, secondary: Option<&Field<'_>>) -> Result<Self, ModelError> {
         let name = mode.map_or(Ok(if gated { "gated" } else { "none" }), Field::text)?;
-        let secondary = || secondary.map_or(Ok(NamActivation::Plain(Op::Activation(Activation::Sigmoid))), NamActivation::read);
+        let secondary =
+            || secondary.map_or(Ok(NamActivation::Plain(Op::Activation(Activation::Sigmoid))), NamActivation::read);
         match (name, mode) {
             ("none", _) => Ok(Self::None),
             ("gated", _) => Ok(Self::Gated(secondary()?)),
             ("blended", _) => Ok(Self::Blended(secondary()?)),
-            (other, Some(mode)) => Err(mode.error(&format!("the mode {other:?} is not known"))),
+            (other, Some(mode)) => Err(mode.error(&format!("unknown mode {other:?}"))),
             (_, None) => Ok(Self::None),
         }
     }
 }
 
-/// What is each layer's own.
+/// Configuration of one layer.
 pub(super) struct LayerConfig {
     pub kernel: usize,
     pub dilation: usize,
@@ -66,15 +67,15 @@ pub(super) struct LayerConfig {
     pub gating: Gating,
 }
 
-/// The nodes that a layer reads.
+/// Nodes that a layer reads.
 pub(super) struct LayerInputs<'a> {
     pub value: &'a str,
     pub condition: &'a str,
-    /// What the layers before it have given the head.
+    /// Sum of the head outputs of earlier layers.
     pub head: Option<&'a str>,
 }
 
-/// The nodes that others read of a layer.
+/// Output nodes of a layer.
 pub(super) struct LayerOutputs {
     pub value: String,
     pub head: String,
@@ -84,45 +85,46 @@ pub(super) struct LayerOutputs {
 pub(super) fn add(
     builder: &mut GraphBuilder,
     weights: &mut WeightReader<'_>,
-    width: &LayerSizes,
+    sizes: &LayerSizes,
     config: &LayerConfig,
     reads: &LayerInputs<'_>,
 ) -> Result<LayerOutputs, ModelError> {
     let paired = !matches!(config.gating, Gating::None);
     let double = |channels: usize| if paired { channels.saturating_mul(2) } else { channels };
-    let (channels, bottleneck) = (width.channels, width.bottleneck);
+    let (channels, bottleneck) = (sizes.channels, sizes.bottleneck);
     let middle = double(bottleneck);
-    let slice = |inputs: usize, outputs: usize| width.slice.map(|_| (inputs, outputs));
-    let slice_channels = width.slice.unwrap_or(0);
-    // In the order in which they were written.
+    let slice = |inputs: usize, outputs: usize| sizes.slice.map(|_| (inputs, outputs));
+    let slice_channels = sizes.slice.unwrap_or(0);
+    // In the order of the flat list.
     let conv = Conv {
         inputs: channels,
         outputs: middle,
         kernel: config.kernel,
         dilation: config.dilation,
-        groups: width.groups_input,
+        groups: sizes.groups_input,
         bias: true,
         slice: slice(slice_channels, double(slice_channels)),
     };
     let conv = weights.conv("a convolution", conv)?;
     let mixin = Conv {
-        groups: width.groups_mixin,
+        groups: sizes.groups_mixin,
         bias: false,
-        slice: slice(width.condition, double(slice_channels)),
-        ..Conv::pointwise(width.condition, middle)
+        slice: slice(sizes.condition, double(slice_channels)),
+        ..Conv::pointwise(sizes.condition, middle)
     };
     let mixin = weights.conv("a mix-in", mixin)?;
     let pointwise = |weights: &mut WeightReader<'_>, outputs: usize, groups: usize| {
-        let conv = Conv { groups, slice: slice(slice_channels, slice_channels), ..Conv::pointwise(bottleneck, outputs) };
+        let conv =
+            Conv { groups, slice: slice(slice_channels, slice_channels), ..Conv::pointwise(bottleneck, outputs) };
         weights.conv("a 1x1", conv)
     };
-    let out = width.layer1x1.map(|groups| pointwise(weights, channels, groups)).transpose()?;
-    let to_head = width.head1x1.map(|(outputs, groups)| pointwise(weights, outputs, groups)).transpose()?;
-    let modulated = [channels, middle, width.condition, middle, middle, bottleneck, channels, width.to_head()];
+    let out = sizes.layer1x1.map(|groups| pointwise(weights, channels, groups)).transpose()?;
+    let to_head = sizes.head1x1.map(|(outputs, groups)| pointwise(weights, outputs, groups)).transpose()?;
+    let modulated = [channels, middle, sizes.condition, middle, middle, bottleneck, channels, sizes.to_head()];
     let mut films: [Option<FilmWeights>; FILM_POSITIONS.len()] = Default::default();
     for (place, film) in films.iter_mut().enumerate() {
-        if let Some(config) = width.films[place] {
-            *film = Some(config.take(weights, FILM_POSITIONS[place], width.condition, modulated[place])?);
+        if let Some(config) = sizes.films[place] {
+            *film = Some(config.take(weights, FILM_POSITIONS[place], sizes.condition, modulated[place])?);
         }
     }
     let [conv_pre, conv_post, mixin_pre, mixin_post, act_pre, act_post, out_post, head_post] = films;
@@ -131,15 +133,15 @@ pub(super) fn add(
         Some(film) => film.add(builder, name, &value, reads.condition),
         None => Ok(value),
     };
-    let heard = modulate(builder, conv_pre, "conv_pre_film", reads.value.to_owned())?;
-    let value = builder.conv("conv", &heard, conv)?;
+    let input = modulate(builder, conv_pre, "conv_pre_film", reads.value.to_owned())?;
+    let value = builder.conv("conv", &input, conv)?;
     let value = modulate(builder, conv_post, "conv_post_film", value)?;
     let condition = modulate(builder, mixin_pre, "mixin_pre_film", reads.condition.to_owned())?;
     let mixed = builder.conv("mixin", &condition, mixin)?;
     let mixed = modulate(builder, mixin_post, "mixin_post_film", mixed)?;
     let value = builder.node("sum", &[&value, &mixed], Op::Add)?;
     let value = modulate(builder, act_pre, "act_pre_film", value)?;
-    let value = activate(builder, config, &value, width.slice.unwrap_or(bottleneck))?;
+    let value = activate(builder, config, &value, sizes.slice.unwrap_or(bottleneck))?;
     let act = modulate(builder, act_post, "act_post_film", value)?;
     let onward = |builder: &mut GraphBuilder, name: &str, conv: Option<ConvWeights>| match conv {
         Some(conv) => builder.conv(name, &act, conv),
@@ -156,8 +158,13 @@ pub(super) fn add(
     Ok(LayerOutputs { value: builder.node("residual", &[reads.value, &out], Op::Add)?, head })
 }
 
-/// Adds the activation, of so many channels of output.
-fn activate(builder: &mut GraphBuilder, config: &LayerConfig, value: &str, channels: usize) -> Result<String, ModelError> {
+/// Adds the activation with `channels` output channels.
+fn activate(
+    builder: &mut GraphBuilder,
+    config: &LayerConfig,
+    value: &str,
+    channels: usize,
+) -> Result<String, ModelError> {
     let sliced = |activation: &NamActivation| activation.sliced(channels);
     let activation = sliced(&config.activation);
     let (secondary, blended) = match &config.gating {
@@ -165,7 +172,11 @@ fn activate(builder: &mut GraphBuilder, config: &LayerConfig, value: &str, chann
         Gating::Gated(secondary) => (sliced(secondary), false),
         Gating::Blended(secondary) => (sliced(secondary), true),
     };
-    let usual = [&activation, &secondary] == [&NamActivation::Plain(Op::Activation(Activation::Tanh)), &NamActivation::Plain(Op::Activation(Activation::Sigmoid))];
+    let usual = [&activation, &secondary]
+        == [
+            &NamActivation::Plain(Op::Activation(Activation::Tanh)),
+            &NamActivation::Plain(Op::Activation(Activation::Sigmoid)),
+        ];
     if usual && !blended {
         return builder.node("act", &[value], Op::Gate);
     }

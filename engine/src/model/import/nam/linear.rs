@@ -1,20 +1,24 @@
-//! Linear: an impulse response, newest tap first.
+//! Linear: an impulse response.
 
 use super::OutputNode;
 use crate::model::import::field::Field;
+use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
-use crate::model::import::graph_builder::{Conv, ConvWeights, INPUT, GraphBuilder};
 use crate::model::{ModelError, Op};
 
-/// Longest response that is summed tap by tap; a longer one is cheaper by transforms.
+/// Longest response that is convolved directly; longer ones are convolved by FFT.
 const MAX_DIRECT_TAPS: usize = 2048;
 
-pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
+pub(super) fn add(
+    config: &Field<'_>,
+    weights: &mut WeightReader<'_>,
+    builder: &mut GraphBuilder,
+) -> Result<OutputNode, ModelError> {
     let kernel = config.need("receptive_field")?.count()?;
     if let Some(field) = config.find("in_channels")
         && field.count()? != 1
     {
-        return Err(field.error("one channel is needed"));
+        return Err(field.error("only one channel is supported"));
     }
     let mut taps = weights.take("the impulse response", &[kernel])?.to_vec();
     let bias = match config.find("bias") {

@@ -1,12 +1,16 @@
-//! LSTM: layers with a state to start from, then a linear one.
+//! LSTM: recurrent layers with an initial state, then a linear layer.
 
 use super::OutputNode;
 use crate::model::import::field::Field;
+use crate::model::import::graph_builder::{GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
-use crate::model::import::graph_builder::{INPUT, GraphBuilder};
 use crate::model::{ModelError, Op};
 
-pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &mut GraphBuilder) -> Result<OutputNode, ModelError> {
+pub(super) fn add(
+    config: &Field<'_>,
+    weights: &mut WeightReader<'_>,
+    builder: &mut GraphBuilder,
+) -> Result<OutputNode, ModelError> {
     let hidden = config.need("hidden_size")?.count()?;
     let layers = config.find("num_layers").map_or(Ok(1), |field| field.count())?;
     let mut channels = config.find("input_size").map_or(Ok(1), |field| field.count())?;
@@ -16,7 +20,7 @@ pub(super) fn add(config: &Field<'_>, weights: &mut WeightReader<'_>, builder: &
         let too_large = || config.error("hidden_size is too large");
         let gates = hidden.checked_mul(4).ok_or_else(too_large)?;
         let width = hidden.checked_add(channels).ok_or_else(too_large)?;
-        // Each row weighs the inputs, then the state.
+        // Each row has the weights of the inputs, then those of the state.
         let rows = weights.take(&what, &[gates, width])?.chunks_exact(width);
         let from_input: Vec<f32> = rows.clone().flat_map(|row| &row[..channels]).copied().collect();
         let from_state: Vec<f32> = rows.flat_map(|row| &row[channels..]).copied().collect();

@@ -1,4 +1,4 @@
-//! What a file tells of the capture. Nothing of it changes the sound, so what makes no sense is left out.
+//! Card of a capture. Metadata do not affect the sound, so invalid fields are ignored.
 
 use crate::model::import::card_text;
 use crate::model::import::field::Field;

@@ -1,7 +1,8 @@
-//! `.nam` files of Neural Amp Modeler, versions 0.5 to 0.7: one file for each architecture.
+//! `.nam` files of Neural Amp Modeler, versions 0.5 to 0.7.
 //!
-//! An architecture adds its nodes to a sketch and says which node is heard; all weights come in one flat list. A
-//! [`container`] holds whole models of several sizes, and a WaveNet may hold another one that makes its condition.
+//! There is one file for each architecture, which adds its nodes to a [`GraphBuilder`] and returns the output node; all
+//! weights are stored in one flat list. A [`container`] contains complete models of several sizes, and a WaveNet may
+//! contain another model that computes its condition.
 
 mod activation;
 mod container;
@@ -14,22 +15,22 @@ mod metadata;
 mod wavenet;
 
 use super::field::Field;
+use super::graph_builder::{BuiltMethod, GraphBuilder, ModelInfo, audio_port, model};
 use super::weight_reader::WeightReader;
-use super::graph_builder::{ModelInfo, GraphBuilder, BuiltMethod, model, sound_port};
-use crate::model::{ModelError, Model, Variant};
+use crate::model::{Model, ModelError, Variant};
 
-/// The newest version known: major, minor, patch.
+/// Newest known version: major, minor, patch.
 const VERSION: [u64; 3] = [0, 7, 0];
-/// The oldest minor version known.
+/// Oldest known minor version.
 const OLDEST_MINOR: u64 = 5;
-/// Rate of a file that names none, Hz.
+/// Sample rate of a file that states none, Hz.
 const RATE: u32 = 48_000;
-/// How deep models may lie in models.
+/// Deepest nesting of models.
 const DEPTH: usize = 4;
 
-/// What an architecture made.
+/// Output of an architecture.
 struct OutputNode {
-    /// The node that is heard.
+    /// Name of the node.
     node: String,
     channels: usize,
 }
@@ -53,19 +54,21 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
     model(methods, ModelInfo { rate, card: metadata::card(root), controls: Vec::new(), variants })
 }
 
-/// An error for a version that may mean other things than we think.
+/// Returns an error for an unsupported version.
 fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), ModelError> {
     let field = root.need("version")?;
     let text = field.text()?;
     let parts: Vec<u64> = text.split('.').map_while(|part| part.parse().ok()).collect();
     let [major, minor, patch] = parts[..] else {
-        return Err(field.error(&format!("{text:?} is no version of the form 0.7.0")));
+        return Err(field.error(&format!("{text:?} is not a version such as 0.7.0")));
     };
     if major != VERSION[0] || !(OLDEST_MINOR..=VERSION[1]).contains(&minor) {
-        return Err(field.error(&format!("{text} is not supported, 0.{OLDEST_MINOR} to 0.{} are", VERSION[1])));
+        return Err(
+            field.error(&format!("{text} is not supported; supported are 0.{OLDEST_MINOR} to 0.{}", VERSION[1]))
+        );
     }
     if minor == VERSION[1] && patch > VERSION[2] {
-        notes.push(format!("version {text} is newer than 0.7.0: what it has brought is not known"));
+        notes.push(format!("version {text} is newer than 0.7.0; features added since then are ignored"));
     }
     Ok(())
 }
@@ -74,47 +77,57 @@ fn rate(root: &Field<'_>) -> Result<u32, ModelError> {
     root.find("sample_rate").map_or(Ok(RATE), |rate| rate.rate())
 }
 
-/// A whole model as a method of that name.
+/// Builds a model as the method called `name`.
 fn method(root: &Field<'_>, name: &str) -> Result<BuiltMethod, ModelError> {
-    // Methods whose nodes share a name would share their weights.
+    // Methods whose nodes have equal names would share their weights.
     let builder = name.split_once('.').map_or_else(GraphBuilder::default, |(_, variant)| GraphBuilder::named(variant));
     finish(root, name, builder, None)
 }
 
-/// The same with that many channels of its WaveNet.
+/// Builds a model with the first `channels` channels of its WaveNet.
 fn sliced(root: &Field<'_>, name: &str, channels: usize) -> Result<BuiltMethod, ModelError> {
     finish(root, name, GraphBuilder::named(&format!("slice{channels}")), Some(channels))
 }
 
-fn finish(root: &Field<'_>, name: &str, mut builder: GraphBuilder, slice: Option<usize>) -> Result<BuiltMethod, ModelError> {
+fn finish(
+    root: &Field<'_>,
+    name: &str,
+    mut builder: GraphBuilder,
+    slice: Option<usize>,
+) -> Result<BuiltMethod, ModelError> {
     let inputs = inputs(root)?;
     let OutputNode { node, .. } = add(root, &mut builder, slice, 0)?;
-    builder.method(name, &node, vec![sound_port(inputs)], rate(root)?)
+    builder.method(name, &node, vec![audio_port(inputs)], rate(root)?)
 }
 
-/// Channels of the sound that a model hears.
+/// Returns the number of audio input channels.
 fn inputs(root: &Field<'_>) -> Result<usize, ModelError> {
     let config = root.need("config")?;
     let field = ["in_channels", "input_size"].iter().find_map(|name| config.find(name));
     field.map_or(Ok(1), |field| field.count())
 }
 
-/// Adds a model of any architecture that hears the sound.
-fn add(root: &Field<'_>, builder: &mut GraphBuilder, slice: Option<usize>, depth: usize) -> Result<OutputNode, ModelError> {
+/// Adds a model of any architecture, fed by the audio input.
+fn add(
+    root: &Field<'_>,
+    builder: &mut GraphBuilder,
+    slice: Option<usize>,
+    depth: usize,
+) -> Result<OutputNode, ModelError> {
     if depth > DEPTH {
-        return Err(root.error("models lie too deep in models"));
+        return Err(root.error(&format!("models are nested too deeply; the limit is {DEPTH}")));
     }
     let architecture = root.need("architecture")?;
     let config = root.need("config")?;
     let mut weights = WeightReader::new(root.need("weights")?)?;
-    let heard = match architecture.text()? {
+    let output = match architecture.text()? {
         "WaveNet" => wavenet::add(&config, &mut weights, builder, slice, depth),
         "LSTM" => lstm::add(&config, &mut weights, builder),
         "ConvNet" => convnet::add(&config, &mut weights, builder),
         "Linear" => linear::add(&config, &mut weights, builder),
         "SlimmableContainer" => Err(architecture.error("a container cannot be part of another model")),
-        other => Err(architecture.error(&format!("{other:?} is not known"))),
+        other => Err(architecture.error(&format!("unknown architecture {other:?}"))),
     }?;
     weights.finish()?;
-    Ok(heard)
+    Ok(output)
 }

@@ -1,18 +1,18 @@
-//! WaveNet: arrays of layers, one after another, whose sum goes through a head.
+//! WaveNet: a series of layer arrays whose summed outputs pass a head.
 
 use super::OutputNode;
 use super::activation::NamActivation;
-use super::film::{FilmConfig, FILM_POSITIONS};
-use super::layer::{self, Gating, LayerConfig, LayerOutputs, LayerInputs, LayerSizes};
+use super::film::{FILM_POSITIONS, FilmConfig};
+use super::layer::{self, Gating, LayerConfig, LayerInputs, LayerOutputs, LayerSizes};
 use crate::model::import::field::Field;
+use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
-use crate::model::import::graph_builder::{Conv, ConvWeights, INPUT, GraphBuilder};
 use crate::model::{ModelError, Op};
 
-/// Most slices of one model: each is a copy of a part of its weights.
+/// Most slices of a model; each copies a part of its weights.
 const SLICES: usize = 16;
 
-/// The fields of a layer array.
+/// Known fields of a layer array.
 const FIELDS: [&str; 19] = [
     "input_size",
     "condition_size",
@@ -35,12 +35,12 @@ const FIELDS: [&str; 19] = [
     "slimmable",
 ];
 
-/// A layer array as the file describes it.
+/// Layer array, as the file describes it.
 struct LayerArray {
     inputs: usize,
-    width: LayerSizes,
+    sizes: LayerSizes,
     layers: Vec<LayerConfig>,
-    /// The mix of what the layers give the head.
+    /// Mix of the layers' outputs to the head.
     head: Conv,
 }
 
@@ -54,7 +54,7 @@ impl LayerArray {
         for (film, place) in films.iter_mut().zip(FILM_POSITIONS) {
             *film = FilmConfig::read(field, place)?;
         }
-        let width = LayerSizes {
+        let sizes = LayerSizes {
             condition: field.need("condition_size")?.count()?,
             channels,
             bottleneck: count("bottleneck", channels)?,
@@ -65,21 +65,21 @@ impl LayerArray {
             films,
             slice,
         };
-        for (place, there) in [(6, width.layer1x1.is_some()), (7, width.head1x1.is_some())] {
+        for (place, there) in [(6, sizes.layer1x1.is_some()), (7, sizes.head1x1.is_some())] {
             if films[place].is_some() && !there {
-                return Err(field.error(&format!("{} modulates what is not there", FILM_POSITIONS[place])));
+                return Err(field.error(&format!("{} modulates a part that is not active", FILM_POSITIONS[place])));
             }
         }
         Ok(Self {
             inputs: field.need("input_size")?.count()?,
             layers: layers(field)?,
-            head: head(field, width.to_head(), slice)?,
-            width,
+            head: head(field, sizes.to_head(), slice)?,
+            sizes,
         })
     }
 }
 
-/// Whether a part of a layer is there, where the file says so.
+/// Returns whether an optional part of a layer is active; `usual` if the file does not say.
 fn active(part: &Field<'_>, usual: bool) -> Result<bool, ModelError> {
     part.find("active").map_or(Ok(usual), |active| active.flag())
 }
@@ -100,7 +100,7 @@ fn head1x1(array: &Field<'_>) -> Result<Option<(usize, usize)>, ModelError> {
     }
 }
 
-/// The head's mix: an object, or a size and a flag in older files.
+/// Reads the head's mix: an object, or a size and a flag in older files.
 fn head(array: &Field<'_>, inputs: usize, slice: Option<usize>) -> Result<Conv, ModelError> {
     let flag = |field: Option<Field<'_>>| field.map_or(Ok(false), |field| field.flag());
     let mut conv = match array.find("head") {
@@ -148,13 +148,13 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
     (0..items.len()).map(layer).collect()
 }
 
-/// A field that is a list with an item for each layer, or one for all of them.
+/// Returns a field for each of `count` layers; it may be a list, or one value for all.
 fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Field<'a>>>, ModelError> {
     match array.find(name) {
         Some(list) if list.is_list() => {
             let items = list.items()?;
             if items.len() != count {
-                return Err(list.error(&format!("{} are there for {count} layers", items.len())));
+                return Err(list.error(&format!("expected {count} items, one for each layer, found {}", items.len())));
             }
             Ok(items.into_iter().map(Field::present).collect())
         }
@@ -162,7 +162,7 @@ fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Fi
     }
 }
 
-/// Adds a WaveNet that hears the sound, of the first `slice` channels alone where that is given.
+/// Adds a WaveNet fed by the audio input, with its first `slice` channels only if given.
 pub(super) fn add(
     config: &Field<'_>,
     weights: &mut WeightReader<'_>,
@@ -176,45 +176,45 @@ pub(super) fn add(
     let mut channels = config.find("in_channels").map_or(Ok(1), |field| field.count())?;
     let condition = match config.find("condition_dsp") {
         Some(inner) => {
-            let before = builder.rename("condition");
-            let heard = super::add(&inner, builder, None, depth + 1)?;
-            builder.rename_back(before);
-            heard
+            let before = builder.push_prefix("condition");
+            let output_channels = super::add(&inner, builder, None, depth + 1)?;
+            builder.restore_prefix(before);
+            output_channels
         }
         None => OutputNode { node: value.clone(), channels },
     };
     let mut head: Option<String> = None;
-    let mut heard = 0;
+    let mut output_channels = 0;
     for (index, field) in fields.iter().enumerate() {
         let array = LayerArray::read(field, slice)?;
         for (name, size, given) in
-            [("input_size", array.inputs, channels), ("condition_size", array.width.condition, condition.channels)]
+            [("input_size", array.inputs, channels), ("condition_size", array.sizes.condition, condition.channels)]
         {
             if size != given {
-                return Err(field.need(name)?.error(&format!("is {size}, but {given} channels come in")));
+                return Err(field.need(name)?.error(&format!("is {size}, but there are {given} input channels")));
             }
         }
-        let before = builder.rename(&format!("array{index}"));
+        let before = builder.push_prefix(&format!("array{index}"));
         (value, head) = add_array(builder, weights, &array, &value, &condition.node, head)?;
-        builder.rename_back(before);
-        (channels, heard) = (array.width.channels, array.head.outputs);
+        builder.restore_prefix(before);
+        (channels, output_channels) = (array.sizes.channels, array.head.outputs);
     }
     let Some(head) = head else { return Err(list.error("is empty")) };
-    // The gain is the last weight, but what comes after it in the network is written before it.
-    let stages = post_head(config, weights, heard)?;
+    // The head scale is the last weight, although it precedes the post-head in the network.
+    let stages = post_head(config, weights, output_channels)?;
     let scale = weights.next("head_scale")?;
     let mut node = builder.node("scaled", &[&head], Op::Affine { scale, offset: 0.0 })?;
     for (index, (activation, conv)) in stages.into_iter().enumerate() {
-        let before = builder.rename(&format!("head{index}"));
+        let before = builder.push_prefix(&format!("head{index}"));
         node = activation.add(builder, "act", &node)?;
-        heard = conv.conv.outputs;
+        output_channels = conv.conv.outputs;
         node = builder.conv("conv", &node, conv)?;
-        builder.rename_back(before);
+        builder.restore_prefix(before);
     }
-    Ok(OutputNode { node, channels: heard })
+    Ok(OutputNode { node, channels: output_channels })
 }
 
-/// Adds an array; gives its value and what goes on to the head.
+/// Adds an array; returns its output and the sum for the head.
 fn add_array(
     builder: &mut GraphBuilder,
     weights: &mut WeightReader<'_>,
@@ -223,16 +223,16 @@ fn add_array(
     condition: &str,
     mut head: Option<String>,
 ) -> Result<(String, Option<String>), ModelError> {
-    let width = &array.width;
-    let slice = width.slice.map(|slice| (array.inputs, slice));
-    let rechannel = Conv { bias: false, slice, ..Conv::pointwise(array.inputs, width.channels) };
+    let sizes = &array.sizes;
+    let slice = sizes.slice.map(|slice| (array.inputs, slice));
+    let rechannel = Conv { bias: false, slice, ..Conv::pointwise(array.inputs, sizes.channels) };
     let rechannel = weights.conv("a rechannel", rechannel)?;
     let mut value = builder.conv("rechannel", value, rechannel)?;
     for (index, config) in array.layers.iter().enumerate() {
-        let before = builder.rename(&format!("layer{index}"));
+        let before = builder.push_prefix(&format!("layer{index}"));
         let reads = LayerInputs { value: &value, condition, head: head.as_deref() };
-        let LayerOutputs { value: next, head: sum } = layer::add(builder, weights, width, config, &reads)?;
-        builder.rename_back(before);
+        let LayerOutputs { value: next, head: sum } = layer::add(builder, weights, sizes, config, &reads)?;
+        builder.restore_prefix(before);
         (value, head) = (next, Some(sum));
     }
     let mix = weights.conv("the head's mix", array.head)?;
@@ -240,7 +240,7 @@ fn add_array(
     Ok((value, head))
 }
 
-/// What comes after the gain: activations, each with a convolution.
+/// Reads the post-head: activations, each followed by a convolution.
 fn post_head(
     config: &Field<'_>,
     weights: &mut WeightReader<'_>,
@@ -262,38 +262,40 @@ fn post_head(
     Ok(stages)
 }
 
-/// A size of a WaveNet that the first channels of its layers make.
+/// Size of a WaveNet that consists of its first channels.
 pub(super) struct ChannelSlice {
     pub channels: usize,
     pub up_to: f32,
 }
 
-/// The sizes that a WaveNet can be sliced to, but for the whole.
+/// Returns the sizes that a WaveNet can be sliced to, except the full one.
 pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<ChannelSlice>, ModelError> {
     let list = root.need("config")?.find("layers");
     let arrays = list.map_or(Ok(Vec::new()), |list| list.items())?;
     let Some(slimmable) = arrays.iter().find_map(|array| array.find("slimmable")) else { return Ok(Vec::new()) };
     let method = slimmable.need("method")?;
     if method.text()? != "slice_channels_uniform" {
-        return Err(method.error(&format!("{:?} is not known", method.text()?)));
+        return Err(method.error(&format!("unknown method {:?}", method.text()?)));
     }
     let allowed = slimmable.find("kwargs").and_then(|arguments| arguments.find("allowed_channels"));
-    let sizes = allowed.map_or(Ok(Vec::new()), |sizes| sizes.items()?.iter().map(Field::count).collect())?;
+    let allowed_sizes =
+        allowed.map_or(Ok(Vec::new()), |allowed_sizes| allowed_sizes.items()?.iter().map(Field::count).collect())?;
     let array = LayerArray::read(&arrays[0], None)?;
-    let width = &array.width;
+    let sizes = &array.sizes;
     let plain = arrays.len() == 1
-        && width.groups_input == 1
-        && width.groups_mixin == 1
-        && width.bottleneck == width.channels
-        && width.layer1x1 == Some(1)
-        && width.head1x1.is_none()
-        && width.films.iter().all(Option::is_none);
-    let whole = sizes.last() == Some(&width.channels) && sizes.iter().all(|size| *size <= width.channels);
-    if !plain || !whole || sizes.len() > SLICES {
-        notes.push("config.layers: it can be slimmed in a way that is not supported; it plays as a whole".into());
+        && sizes.groups_input == 1
+        && sizes.groups_mixin == 1
+        && sizes.bottleneck == sizes.channels
+        && sizes.layer1x1 == Some(1)
+        && sizes.head1x1.is_none()
+        && sizes.films.iter().all(Option::is_none);
+    let whole =
+        allowed_sizes.last() == Some(&sizes.channels) && allowed_sizes.iter().all(|size| *size <= sizes.channels);
+    if !plain || !whole || allowed_sizes.len() > SLICES {
+        notes.push("config.layers: unsupported slimming method; only the full size is available".into());
         return Ok(Vec::new());
     }
-    let count = sizes.len() as f32;
-    let smaller = sizes.iter().take(sizes.len() - 1).enumerate();
+    let count = allowed_sizes.len() as f32;
+    let smaller = allowed_sizes.iter().take(allowed_sizes.len() - 1).enumerate();
     Ok(smaller.map(|(index, &channels)| ChannelSlice { channels, up_to: (index + 1) as f32 / count }).collect())
 }

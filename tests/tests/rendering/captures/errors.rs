@@ -1,0 +1,119 @@
+//! What cannot be played is refused in one line that names the field.
+
+use ondes_engine::model::{Kind, Levels, file, import};
+use serde_json::{Value, json};
+
+use super::generate::Generator;
+
+fn refused(file: &Value) -> String {
+    match import::parse(file.to_string().as_bytes()) {
+        Ok(_) => panic!("it is read"),
+        Err(fault) => fault.to_string(),
+    }
+}
+
+fn plain() -> Value {
+    Generator::new(1).classic(&[(1, 4, 1, vec![(3, 1), (3, 2)])], |_| {})
+}
+
+/// The refusal of a plain WaveNet with another value at a place.
+fn changed(pointer: &str, value: Value) -> String {
+    let mut file = plain();
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    file.pointer_mut(parent).expect("it is there")[name] = value;
+    refused(&file)
+}
+
+#[test]
+fn versions_and_architectures() {
+    assert_eq!(changed("/version", json!("0.8.0")), "version: 0.8.0 is not supported; supported are 0.5 to 0.7");
+    assert_eq!(changed("/version", json!("1.0.0")), "version: 1.0.0 is not supported; supported are 0.5 to 0.7");
+    assert_eq!(changed("/version", json!("new")), "version: \"new\" is not a version such as 0.7.0");
+    assert_eq!(changed("/architecture", json!("Trans\nformer")), "architecture: unknown architecture \"Trans\\nformer\"");
+    let mut file = plain();
+    for (version, notes) in [("0.5.9", 0), ("0.6.3", 0), ("0.7.0", 0), ("0.7.2", 1)] {
+        file["version"] = json!(version);
+        assert_eq!(import::parse(file.to_string().as_bytes()).expect("it is read").notes.len(), notes, "{version}");
+    }
+}
+
+#[test]
+fn fields() {
+    for (pointer, value, said) in [
+        ("/config/layers/0/channels", json!(0), "config.layers[0].channels: expected a positive integer"),
+        ("/config/layers/0/channels", json!(5), "weights: only "),
+        ("/config/layers/0/channels", json!(3), "but the architecture needs"),
+        ("/config/layers/0/input_size", json!(2), "config.layers[0].input_size: is 2, but there are 1 input channels"),
+        ("/config/layers/0/activation", json!("Swoosh"), "config.layers[0].activation: unknown activation \"Swoosh\""),
+        ("/config/layers/0/gating_mode", json!("half"), "config.layers[0].gating_mode: unknown mode \"half\""),
+        ("/config/layers/0/packing", json!({ "a": 1 }), "config.layers[0]: unknown field \"packing\""),
+        ("/config/layers/0/groups_input", json!(3), "4 and 4 channels are not divisible by 3 groups"),
+        ("/config/layers/0/dilations", json!([]), "config.layers[0].dilations: is empty"),
+        ("/config/layers/0/dilations", json!([1, 2, 4]), "config.layers[0].kernel_sizes: expected 3 items, one for each layer, found 2"),
+        ("/config/layers/0/dilations", json!([1, 1_u64 << 62]), "more than the limit"),
+        ("/config/layers", json!([]), "config.layers: is empty"),
+        ("/sample_rate", json!(7), "sample rate 7 Hz is out of range"),
+        ("/weights", json!([1, "2"]), "weights: expected a list of numbers only"),
+    ] {
+        let found = changed(pointer, value);
+        assert!(found.contains(said) && !found.contains('\n'), "{pointer}: {found}");
+    }
+    let nothing = refused(&json!({ "midi": true }));
+    assert!(nothing.contains("state_dict"), "{nothing}");
+    let mut keras = Generator::new(2).keras();
+    keras["layers"][0]["type"] = json!("conv3d");
+    assert_eq!(refused(&keras), "layers[0].type: unknown layer type \"conv3d\"");
+    let mut proteus = Generator::new(2).proteus();
+    proteus["state_dict"]["lin.bias"] = json!([0.0, 1.0]);
+    assert_eq!(refused(&proteus), "state_dict.lin.bias: expected 1 numbers");
+}
+
+#[test]
+fn containers_do_not_lie_in_containers() {
+    let inner = Generator::new(1).container(2);
+    let mut outer = Generator::new(2).container(2);
+    outer["config"]["submodels"][0]["model"] = inner;
+    assert_eq!(refused(&outer), "config.submodels[0].model.architecture: a container cannot be part of another model");
+    let mut deep = plain();
+    for _ in 0..8 {
+        let mut around = plain();
+        around["config"]["condition_dsp"] = deep;
+        deep = around;
+    }
+    assert!(refused(&deep).contains("too deeply"));
+}
+
+#[test]
+fn the_card_says_what_the_file_says() {
+    let mut file = plain();
+    file["metadata"] = json!({
+        "name": "Loud One", "modeled_by": "Somebody", "gear_make": "Acme", "gear_model": "Model 4", "gear_type": "amp",
+        "tone_type": "hi_gain", "loudness": -19.5, "gain": null, "input_level_dbu": 12.0, "output_level_dbu": null,
+        "training": { "validation_esr": 0.0125 }, "date": { "year": 2026 },
+    });
+    let model = import::parse(file.to_string().as_bytes()).expect("it is read").model;
+    let card = &model.header().card;
+    assert_eq!((card.name.as_str(), card.author.as_str()), ("Loud One", "Somebody"));
+    let gear = card.gear.as_ref().expect("gear");
+    assert_eq!([&gear.make, &gear.model, &gear.kind, &gear.tone], ["Acme", "Model 4", "amp", "hi_gain"]);
+    let levels = Levels { input_dbu: Some(12.0), output_dbu: None, loudness_db: Some(-19.5) };
+    assert_eq!(card.levels, Some(levels));
+    assert_eq!(card.quality[0].value, 0.0125);
+    assert_eq!(model.header().kind, Kind::Effect);
+    // It stays what it is in our own format.
+    let bytes = file::serialize(&model).expect("it can be laid out");
+    assert_eq!(file::parse(&bytes).expect("it can be read"), model);
+}
+
+#[test]
+fn a_file_is_what_it_holds_not_what_it_is_called() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("My Amp.txt");
+    std::fs::write(&path, format!("\u{feff}\n  {}", plain())).expect("it can be written");
+    let read = file::open(&path).expect("it is read");
+    assert_eq!((read.model.header().card.name.as_str(), read.notes.len()), ("My Amp", 0));
+    assert_eq!(file::read(&path).expect("it is read"), read.model);
+    std::fs::write(&path, "{\"version\": ").expect("it can be written");
+    let error = file::read(&path).expect_err("it is cut off").to_string();
+    assert!(error.contains("My Amp.txt: not an Ondes model: JSON: ") && !error.contains('\n'), "{error}");
+}
