@@ -1,37 +1,46 @@
-//! `ondes import`: a capture of another program becomes a model file of ours.
+//! `ondes import`: converts models of other programs to model files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use ondes_engine::model::file;
+use ondes_engine::model::import::rave;
+use ondes_engine::model::{Model, ModelError, ModelFileError, file};
 
-use crate::{opening, terminal};
+use crate::{open_model, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
   ondes import amp.nam
-  ondes import pedal.json -o pedals/screamer.ondes";
+  ondes import pedal.json -o pedals/screamer.ondes
+  ondes import vintage.ts -o vintage.ondes";
 
-/// Converts a capture (.nam, or JSON of AIDA-X, RTNeural or Proteus) to NAME.ondes.
+/// Converts a capture (.nam, or JSON of AIDA-X, RTNeural or Proteus) or a RAVE export (.ts) to NAME.ondes.
 ///
-/// Captures play as they are; converted, they load faster and can be carried on.
+/// Captures play as they are; converted, they load faster and can be trained further. A converted RAVE export plays without
+/// libtorch.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArguments {
-    /// The capture
+    /// Capture, or TorchScript export of RAVE v1, v2, v3 or BRAVE
     pub file: PathBuf,
-    /// Where to write it; without this, beside the capture under its name
+    /// Model file to write [default: FILE with the ending .ondes]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Name on the model's card [default: the name in the file, or the file's name]
+    #[arg(long)]
+    pub name: Option<String>,
 }
 
-/// Converts a capture and prints where it went.
+/// Converts a model and prints the path of the model file.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it.
+/// Returns an error if the file cannot be read, is not supported, or the model file cannot be written.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
-    let model = opening::read(&arguments.file)?;
+    let mut model = read(&arguments.file)?;
+    if let Some(name) = &arguments.name {
+        model = renamed(&model, name)?;
+    }
     let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ondes"));
     let same = |a: &PathBuf, b: &PathBuf| Some(a.canonicalize().ok()? == b.canonicalize().ok()?);
     if same(&out, &arguments.file) == Some(true) {
@@ -39,4 +48,26 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
     }
     file::write(&model, &out)?;
     terminal::print(&out.display().to_string())
+}
+
+/// Reads a capture or RAVE export and prints notes on standard error.
+fn read(path: &Path) -> anyhow::Result<Model> {
+    let error = match open_model::read(path) {
+        Ok(model) => return Ok(model),
+        Err(error) => error,
+    };
+    // TorchScript, which is not run here.
+    let Some(ModelFileError { error: ModelError::Program, .. }) = error.downcast_ref() else { return Err(error) };
+    let import = rave::import(path, None)?;
+    for note in &import.notes {
+        terminal::warn(&format!("{}: {note}", path.display()));
+    }
+    terminal::print_to_stderr(&import.summary())?;
+    Ok(import.model)
+}
+
+fn renamed(model: &Model, name: &str) -> Result<Model, ModelError> {
+    let mut header = model.header().clone();
+    header.card.name = name.to_owned();
+    Model::new(header, model.weights().clone())
 }

@@ -1,7 +1,7 @@
 //! From recordings to an instrument: [`ondes_corpus`] makes recordings of physical models, [`dataset`] hears a folder of audio,
 //! [`network`] is what learns, [`trainer`] teaches it by [`loss`] and [`optimiser`], [`checkpoint`] survives a kill, and
 //! [`evaluate`] measures what was learnt on sound that training never heard. From an amplifier or a pedal to an effect:
-//! [`capture`], with [circuits](ondes_corpus::circuits) of our own to try it on. From RAVE exports to codecs: [`import_rave`]. From a model to a smaller
+//! [`capture`], with [circuits](ondes_corpus::circuits) of our own to try it on. From a model to a smaller
 //! one: [`quantise`], [`prune`] and [`distill`], which [`tune`] what they make; [`compare`] holds models side by side, and
 //! [`variants`] puts several sizes into one file.
 
@@ -14,7 +14,6 @@ pub mod config;
 pub mod dataset;
 pub mod distill;
 pub mod evaluate;
-pub mod import_rave;
 pub mod loss;
 pub mod network;
 pub mod optimiser;

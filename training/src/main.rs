@@ -65,7 +65,8 @@ enum Command {
     Capture(Box<capture_command::Capture>),
     /// Writes a trained model in fewer bits, as far as that is not heard.
     Quantize(Box<quantise_command::Quantise>),
-    /// Turns a RAVE export (TorchScript, `.ts`) into a codec that plays without libtorch.
+    /// Converts a RAVE export; `ondes import` does the same without libtorch.
+    #[command(hide = true)]
     ImportRave(import_rave_command::ImportRave),
     /// Measures an instrument or a capture on sound that it was not trained on.
     Evaluate {
@@ -119,7 +120,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Circuit(options) => capture_command::play_circuit(&options),
         Command::Capture(options) => capture_command::capture(&options),
         Command::Quantize(options) => quantise_command::quantise(&options),
-        Command::ImportRave(options) => import_rave_command::import(&options),
+        Command::ImportRave(options) => import_rave_command::run(&options),
         Command::Compare(options) => compare_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),

@@ -4,7 +4,7 @@
 
 use ondes_engine::instrument::Performance;
 use ondes_engine::model::{
-    Control, Curve, FORMAT, Fault, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+    Activation, Control, Curve, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -15,7 +15,7 @@ use crate::config::{Config, NetworkConfig};
 /// Where tone and noise start, before their sigmoid: noise quiet, so that harmonics are learnt first.
 const TONE_BIAS: f32 = -1.0;
 const NOISE_BIAS: f32 = -3.0;
-/// From loudness to level: far below zero [`Op::ExpSigmoid`] is `2 e^(x ln 10)`, so that a twentieth of the loudness in dB makes
+/// From loudness to level: far below zero [`Activation::ExpSigmoid`] is `2 e^(x ln 10)`, so that a twentieth of the loudness in dB makes
 /// `2 · 10^(dB / 20)`; the offset keeps x below −3, where that holds within 5 %, and the gain makes up for it.
 const LEVEL_SCALE: f32 = 0.05;
 const LEVEL_OFFSET: f32 = -3.0;
@@ -32,7 +32,7 @@ const ROOM_START: f32 = 1e-3;
 ///
 /// # Errors
 /// When the sizes of the configuration do not make a model.
-pub fn untrained(config: &Config) -> Result<Model, Fault> {
+pub fn untrained(config: &Config) -> Result<Model, ModelError> {
     let methods = vec![synth(&config.network), room(&config.network)];
     let weights = initial_weights(&methods, &config.network, config.seed)?;
     let header = Header {
@@ -75,13 +75,13 @@ fn synth(network: &NetworkConfig) -> Method {
     let decoded = nodes.dense("decoded", &["remembered"], network.output_units);
     let (harmonics, bands) = (network.harmonics, network.noise_bands);
     nodes.add("heads", &[&decoded], Op::Linear { outputs: 1 + harmonics + bands });
-    nodes.add("shaped", &["heads"], Op::ExpSigmoid);
+    nodes.add("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid));
     nodes.add("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 });
     nodes.add("distribution", &["shaped"], Op::Split { start: 1, channels: harmonics });
     nodes.add("magnitudes", &["shaped"], Op::Split { start: 1 + harmonics, channels: bands });
     // The level follows the loudness by itself: what is left to learn is what each pitch and timbre adds to it.
     nodes.add("level_scaled", &["loudness"], Op::Affine { scale: LEVEL_SCALE, offset: LEVEL_OFFSET });
-    nodes.add("level_curve", &["level_scaled"], Op::ExpSigmoid);
+    nodes.add("level_curve", &["level_scaled"], Op::Activation(Activation::ExpSigmoid));
     nodes.add("level", &["level_curve"], Op::Affine { scale: LEVEL_GAIN, offset: -1e-7 * LEVEL_GAIN });
     nodes.add("tone_level", &["amplitude", "level"], Op::Multiply);
     nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
@@ -137,7 +137,7 @@ impl Nodes {
         let (linear, norm) = (format!("{name}_linear"), format!("{name}_norm"));
         self.add(&linear, &[&input], Op::Linear { outputs });
         self.add(&norm, &[&linear], Op::LayerNorm);
-        self.add(name, &[&norm], Op::LeakyRelu { slope: 0.01 });
+        self.add(name, &[&norm], Op::Activation(Activation::LeakyRelu { slope: 0.01 }));
         name.to_owned()
     }
 }
@@ -157,7 +157,7 @@ fn controls(performance: &Performance) -> Vec<Control> {
 }
 
 /// Weights as PyTorch starts its layers: uniform within `1 / √inputs`.
-fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Result<Weights, Fault> {
+fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Result<Weights, ModelError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut weights = Weights::default();
     for method in methods {

@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ondes_engine::dsp::resample::resample;
 use ondes_engine::media::read_mono;
-use ondes_engine::model::compression::{Fit, Precision, Scaling};
+use ondes_engine::model::compression::{ScaleFit, Precision, Scaling};
 use ondes_engine::model::{Kind, Model, file};
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::signal;
@@ -102,7 +102,7 @@ pub fn quantise(options: &Quantise) -> anyhow::Result<()> {
         (_, false, true) => Precision::Stored8,
         _ => Precision::Computed8,
     };
-    let fit = if options.scales == "peak" { Fit::Peak } else { Fit::LeastSquares };
+    let fit = if options.scales == "peak" { ScaleFit::Peak } else { ScaleFit::LeastSquares };
     let scaling = Scaling { fit, per_tensor: options.per_tensor, asymmetric: options.asymmetric };
     let usual = if model.header().kind == Kind::Instrument { INSTRUMENT_LOSS } else { CAPTURE_LOSS };
     let max_loss = options.max_loss.unwrap_or(usual);
@@ -130,7 +130,7 @@ pub fn quantise(options: &Quantise) -> anyhow::Result<()> {
 fn tuned(model: &Model, options: &Quantise, bounds: &Bounds) -> anyhow::Result<Model> {
     ensure!(options.bits == "8", "--aware is for eight bits: sixteen lose next to nothing");
     ensure!(
-        model.weights().are_plain(),
+        model.weights().are_f32(),
         "some of its weights are in fewer bits already; start from the model as it was trained"
     );
     let Quantise { data, dry, wet, learning, out, .. } = options;

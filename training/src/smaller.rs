@@ -31,7 +31,7 @@ impl Keeping {
     /// Makes sure that what is asked for can be done, before hours go by.
     pub fn check(&self, whole: &Model) -> anyhow::Result<()> {
         ensure!(
-            self.keep_in.is_none() || whole.header().whole().is_some(),
+            self.keep_in.is_none() || whole.header().base_method_name().is_some(),
             "--keep-in is for captures and instruments: players know no sizes of others"
         );
         match self.out.parent() {

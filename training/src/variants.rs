@@ -88,7 +88,7 @@ pub fn put_in(whole: &Model, smaller: &Model, name: &str) -> anyhow::Result<Mode
 
 /// The method that variants take the place of.
 fn whole(header: &Header) -> anyhow::Result<&'static str> {
-    header.whole().context("only effects and instruments hold smaller sizes of themselves")
+    header.base_method_name().context("only effects and instruments hold smaller sizes of themselves")
 }
 
 /// A method by another name.
@@ -113,7 +113,7 @@ fn prefixed(method: &Method, prefix: &str) -> Method {
 /// The weights of those methods.
 fn used(weights: &Weights, methods: &[Method]) -> Weights {
     let mut used = Weights::default();
-    weights.of(methods).for_each(|(name, tensor)| used.insert(name, tensor.clone()));
+    weights.used_by(methods).for_each(|(name, tensor)| used.insert(name, tensor.clone()));
     used
 }
 
@@ -149,7 +149,7 @@ mod tests {
         let alone = alone(&both).expect("a model");
         assert_eq!(alone, whole);
         // Whatever sizes it holds, it is known by the whole.
-        assert_eq!((both.whole_hash(), whole.whole_hash()), (whole.content_hash(), whole.content_hash()));
+        assert_eq!((both.base_hash(), whole.base_hash()), (whole.content_hash(), whole.content_hash()));
         assert_ne!(both.content_hash(), whole.content_hash());
 
         // A name is taken once; what it named before is gone with all its weights.

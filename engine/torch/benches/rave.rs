@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use ondes_engine::Kernels;
 use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
-use ondes_tests::random;
+use ondes_tests::seeded_rng;
 use ondes_tests::rave::Recipe;
-use ondes_training::import_rave::import;
 use rand::RngExt;
 use tch::{CModule, Tensor};
 
@@ -64,11 +64,11 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("v2.ts");
     Recipe::v2().export(1).0.save(&path);
-    let model = import(&path, "RAVE v2").expect("it is understood").model;
+    let model = import(&path, Some("RAVE v2")).expect("it is understood").model;
     let compressed = |precision| model.compressed(Scaling::default(), |_| precision).expect("its weights have scales");
     let narrow = folder.path().join("half.ts");
     Recipe { capacity: Recipe::v2().capacity / 2, ..Recipe::v2() }.export(1).0.save(&narrow);
-    let narrow = import(&narrow, "half of the channels").expect("it is understood").model;
+    let narrow = import(&narrow, Some("half of the channels")).expect("it is understood").model;
     let mut natives = [
         Native::new("native, f32", &model, false),
         Native::new("native, f16", &compressed(Precision::F16), true),
@@ -81,7 +81,7 @@ fn main() {
     let _no_gradients = tch::no_grad_guard();
     let _flush = FlushToZero::on();
     let libtorch = CModule::load(&path).expect("libtorch reads it");
-    let mut random = random(1);
+    let mut random = seeded_rng(1);
     let mut theirs = Vec::new();
     for _ in 0..WARM_UP + BLOCKS {
         let input: Vec<f32> = (0..BLOCK).map(|_| random.random_range(-0.5..0.5)).collect();

@@ -4,6 +4,7 @@
 //! cross-correlation with phase transform does (Knapp & Carter, "The generalized correlation method for estimation of time delay",
 //! IEEE Trans. ASSP 24(4), 1976): devices colour a sound, and only its timing is asked for.
 
+use ondes_engine::dsp::level::peak;
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
@@ -62,7 +63,6 @@ pub fn align(dry: &[f32], wet: &[f32], rate_hz: f64) -> Alignment {
 
 /// The delay of the blips; none where they did not come back, or not both after the same time.
 fn from_blips(dry: &[f32], wet: &[f32], rate_hz: f64) -> Option<i64> {
-    let peak = |sound: &[f32]| sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
     let places = signal::blips(rate_hz);
     // Whatever the delay, nothing has come back before the first blip went out.
     let noise = peak(wet.get(places[0] - (0.25 * rate_hz) as usize..places[0])?);

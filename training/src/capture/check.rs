@@ -1,5 +1,7 @@
 //! What is wrong with a pair, told so that whoever recorded it knows what to do.
 
+use ondes_engine::dsp::level::peak;
+
 use super::align::Alignment;
 use super::measure::rms_db;
 
@@ -56,10 +58,6 @@ impl Finding {
     pub fn stop(message: String) -> Self {
         Self { severity: Severity::Stop, message }
     }
-}
-
-fn peak(sound: &[f32]) -> f32 {
-    sound.iter().fold(0.0, |peak, x| peak.max(x.abs()))
 }
 
 /// What can be told of each sound alone.

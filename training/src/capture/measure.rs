@@ -2,7 +2,7 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::resample::resample;
-use ondes_engine::model::{Fault, Measure, Model};
+use ondes_engine::model::{ModelError, Measure, Model};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
 use serde::Serialize;
@@ -22,11 +22,11 @@ const STEP: usize = 256;
 ///
 /// # Errors
 /// When the model is no effect of one channel that can be stepped by single samples.
-pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, Fault> {
+pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
     let method = model.method("forward")?;
     let one = |ports: &[ondes_engine::model::Port]| ports.len() == 1 && ports[0].channels == 1 && ports[0].ratio == 1;
     if !(one(&method.inputs) && one(&method.outputs)) {
-        return Err(Fault::Header("not a capture of one channel: it has other ports".into()));
+        return Err(ModelError::Header("not a capture of one channel: it has other ports".into()));
     }
     let block = method.block;
     let mut executor = Executor::new(model, "forward", Kernels::detect(), 1, STEP.div_ceil(block))?;
@@ -73,7 +73,7 @@ const UNSURE: i64 = 8;
 ///
 /// # Errors
 /// As [`play`].
-pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, Fault> {
+pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, ModelError> {
     let round = |value: f64| (value * 1e6).round() / 1e6;
     let sound = play(model, &pair.dry)?;
     let unsure = if pair.alignment.blips { 0 } else { UNSURE };

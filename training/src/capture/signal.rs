@@ -7,6 +7,7 @@
 
 use std::f64::consts::TAU;
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
@@ -96,13 +97,13 @@ pub fn signal(seconds: f64) -> Vec<f32> {
 #[must_use]
 pub fn standard() -> Vec<f32> {
     let mut playing = passages(4.0, 4, &[-1.0], music);
-    let gain = 10f64.powf((-18.0 - super::measure::rms_db(&playing)) / 20.0) as f32;
+    let gain = db_to_amplitude_f64(-18.0 - super::measure::rms_db(&playing)) as f32;
     playing.iter_mut().for_each(|x| *x *= gain);
     playing
 }
 
 fn gain(level_db: f64) -> f64 {
-    10f64.powf(level_db / 20.0)
+    db_to_amplitude_f64(level_db)
 }
 
 /// Exponential sweeps from 20 Hz to 20 kHz, one at each level, with a fade at both ends.

@@ -1,6 +1,8 @@
 //! Pairs that are late, upside down or spoilt, and networks that players know.
 
+use ondes_engine::dsp::level::peak;
 use ondes_engine::model::import;
+use ondes_engine::random::Lcg;
 use serde_json::Value;
 
 use super::align::align;
@@ -105,21 +107,15 @@ fn what_spoils_a_pair_is_told_plainly() {
         holed[loud + 1..end].fill(0.0);
     }
     stopped(holed, "2 holes");
-    let mut state = 1_u32;
-    let unrelated = (0..wet.len()).map(|_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state as f32 / u32::MAX as f32 - 0.5
-    });
+    let mut random = Lcg::new(1);
+    let unrelated = (0..wet.len()).map(|_| random.next_u32() as f32 / u32::MAX as f32 - 0.5);
     stopped(unrelated.collect(), "nothing to do with");
 }
 
 #[test]
 fn noise_and_short_pairs_are_noted() {
-    let mut state = 1_u32;
-    let noisy = device(dry()).into_iter().map(|x| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        x + 0.02 * (state as f32 / u32::MAX as f32 - 0.5)
-    });
+    let mut random = Lcg::new(1);
+    let noisy = device(dry()).into_iter().map(|x| x + 0.02 * (random.next_u32() as f32 / u32::MAX as f32 - 0.5));
     let pair = Pair::new(dry().to_vec(), noisy.collect(), RATE, "wet".into());
     assert!(
         notes(&pair).contains("that is noisy") && notes(&pair).contains("little to learn from"),
@@ -134,7 +130,6 @@ fn the_signal_is_what_it_says() {
     let signal = dry();
     assert_eq!(signal.len(), 30 * RATE as usize);
     assert!(signal::has_blips(signal, 48_000.0) && !signal::has_blips(&signal[1_000..], 48_000.0));
-    let peak = |sound: &[f32]| sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
     assert!((0.8..0.98).contains(&peak(signal)), "{}", peak(signal));
     // Soft and loud all the way after the blips, also in the part to judge by.
     assert!(signal[96_000..].chunks(4 * RATE as usize).all(|part| peak(part) > 5e-3));

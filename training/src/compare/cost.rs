@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
-use ondes_engine::trial::Trial;
+use ondes_engine::realtime::Trial;
 use serde::Serialize;
 
 use super::Candidate;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
-use ondes_engine::model::{Method, Model, Op, Port};
+use ondes_engine::model::{Activation, Method, Model, Op, Port};
 use ondes_torch::{Memory, TorchGraph, TorchWeights};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -145,7 +145,7 @@ fn is_feature(op: &Op) -> bool {
     match op {
         Op::Gru { .. } | Op::Lstm { .. } | Op::Gate => true,
         // What a snake or an exponential makes goes on in the same layer.
-        Op::Snake | Op::Exp => false,
+        Op::Snake | Op::Activation(Activation::Exp) => false,
         op => op.is_activation(),
     }
 }

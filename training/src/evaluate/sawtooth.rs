@@ -3,6 +3,7 @@
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::analyse;
 use ondes_engine::dsp::convolution::Convolver;
+use ondes_engine::dsp::level::db_to_amplitude;
 use ondes_kernels::HarmonicFrame;
 use realfft::num_complex::Complex32;
 use realfft::{RealFftPlanner, RealToComplex};
@@ -89,7 +90,7 @@ fn level(sound: &[f32], file: &Features) -> Vec<f32> {
     let gains: Vec<f32> = wanted
         .map(|(&wanted, frame)| {
             let change = (wanted - frame.loudness).clamp(LEVEL_LIMITS_DB.0, LEVEL_LIMITS_DB.1);
-            10.0_f32.powf(change / 20.0)
+            db_to_amplitude(change)
         })
         .collect();
     let gain = |sample: usize| {

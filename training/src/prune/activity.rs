@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ondes_engine::model::{Fault, Model, Port};
+use ondes_engine::model::{ModelError, Model, Port};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
@@ -43,8 +43,8 @@ impl Activity {
     /// Gets ready to watch a model; what is watched starts from its first frame, without the warm-up of its methods.
     ///
     /// # Errors
-    /// [`Fault`] where a method does not fit.
-    pub fn new(model: &Model, device: Device) -> Result<Self, Fault> {
+    /// [`ModelError`] where a method does not fit.
+    pub fn new(model: &Model, device: Device) -> Result<Self, ModelError> {
         let header = model.header();
         let watched = header.methods.iter().map(|method| {
             let shapes = method.infer()?;
@@ -63,7 +63,7 @@ impl Activity {
             Ok(Watched { graph, values })
         });
         Ok(Self {
-            watched: watched.collect::<Result<_, Fault>>()?,
+            watched: watched.collect::<Result<_, ModelError>>()?,
             weights: TorchWeights::new(model.weights(), device),
             moments: BTreeMap::new(),
         })

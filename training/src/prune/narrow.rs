@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ondes_engine::model::{Fault, Method, Model, Op, Tensor, Weights};
+use ondes_engine::model::{ModelError, Method, Model, Op, Tensor, Weights};
 
 use super::channels::Channels;
 
 /// The model without the classes that are to go.
 ///
 /// # Errors
-/// [`Fault`] when what is left does not fit, which is a mistake in the classes.
-pub fn narrow(model: &Model, channels: &Channels, gone: &BTreeSet<usize>) -> Result<Model, Fault> {
+/// [`ModelError`] when what is left does not fit, which is a mistake in the classes.
+pub fn narrow(model: &Model, channels: &Channels, gone: &BTreeSet<usize>) -> Result<Model, ModelError> {
     let mut header = model.header().clone();
     let mut weights = Weights::default();
     for (index, (method, whole)) in header.methods.iter_mut().zip(&model.header().methods).enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ondes_engine::Kernels;
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::native::Executor;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -170,10 +170,10 @@ fn what_never_moves_goes_first_and_is_made_up_for() {
         let model = effect(
             &[
                 ("wide", &["in"], Op::Conv1d { outputs: 10, kernel: 3, stride: 1, dilation: 2, groups: 1 }),
-                ("bent", &["wide"], Op::Tanh),
+                ("bent", &["wide"], Op::Activation(Activation::Tanh)),
                 ("memory", &["bent"], recurrent),
                 ("decoded", &["memory"], Op::Linear { outputs: 8 }),
-                ("bent_again", &["decoded"], Op::LeakyRelu { slope: 0.1 }),
+                ("bent_again", &["decoded"], Op::Activation(Activation::LeakyRelu { slope: 0.1 })),
                 ("out", &["bent_again"], Op::Linear { outputs: 1 }),
             ],
             seed,

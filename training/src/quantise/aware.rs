@@ -49,20 +49,20 @@ impl Grids {
 
 /// The grid of a weight; none where it is not stored in bytes.
 fn grid(weight: &Plain, device: Device) -> Option<Grid> {
-    let scaled = weight.scaled()?;
-    let shape: Vec<i64> = scaled.scale_shape.iter().map(|&extent| extent as i64).collect();
+    let quantized = weight.quantized()?;
+    let shape: Vec<i64> = quantized.scale_shape.iter().map(|&extent| extent as i64).collect();
     let everywhere = |values: &[f32]| {
         let mut values = Tensor::from_slice(values).view(shape.as_slice());
-        for (axis, (&extent, &count)) in weight.shape().iter().zip(&scaled.scale_shape).enumerate() {
+        for (axis, (&extent, &count)) in weight.shape().iter().zip(&quantized.scale_shape).enumerate() {
             values = values.repeat_interleave_self_int((extent / count) as i64, axis as i64, None);
         }
         values.to_device(device)
     };
-    let zeros: Vec<f32> = match scaled.zeros.as_slice() {
-        [] => vec![0.0; scaled.scales.len()],
+    let zeros: Vec<f32> = match quantized.zero_points.as_slice() {
+        [] => vec![0.0; quantized.scales.len()],
         zeros => zeros.iter().copied().map(f32::from).collect(),
     };
-    Some(Grid { step: everywhere(&scaled.scales), zero: everywhere(&zeros) })
+    Some(Grid { step: everywhere(&quantized.scales), zero: everywhere(&zeros) })
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub fn compress(original: &Model, yardstick: &Yardstick, bounds: &Bounds) -> any
     if let Some(unknown) = bounds.skip.iter().find(|name| !layers.contains(name)) {
         anyhow::bail!("no layer {unknown:?} has weights; those that have are {}", layers.join(", "));
     }
-    if !original.weights().are_plain() {
+    if !original.weights().are_f32() {
         anyhow::bail!("some of its weights are in fewer bits already; start from the model as it was trained");
     }
     let search = Search { original, yardstick, scaling: bounds.scaling };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Kind, Measure, Model};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, ControlSource};
 use ondes_kernels::FlushToZero;
 use tch::{Device, Tensor};
 
@@ -179,7 +179,7 @@ fn sizes(model: &Model) -> anyhow::Result<Vec<Model>> {
     model.header().variants.iter().map(|variant| variants::take_out(model, variant)).collect()
 }
 
-fn pipeline(model: &Model, source: Source) -> anyhow::Result<Pipeline> {
+fn pipeline(model: &Model, source: ControlSource) -> anyhow::Result<Pipeline> {
     let sample_rate = model.header().sample_rate;
     Pipeline::new(model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() })
         .context("it cannot be played")
@@ -187,7 +187,7 @@ fn pipeline(model: &Model, source: Source) -> anyhow::Result<Pipeline> {
 
 /// What a model makes of a sound at its own rate.
 fn through(model: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
-    let mut pipeline = pipeline(model, Source::Sound)?;
+    let mut pipeline = pipeline(model, ControlSource::AudioInput)?;
     let mut out = vec![0.0; sound.len()];
     for (x, y) in sound.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         pipeline.process(x, y);
@@ -197,7 +197,7 @@ fn through(model: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
 
 /// An instrument all over its range, soft and loud.
 fn notes(model: &Model) -> anyhow::Result<Vec<f32>> {
-    let mut pipeline = pipeline(model, Source::Notes)?;
+    let mut pipeline = pipeline(model, ControlSource::Notes)?;
     let performance = model.header().performance.unwrap_or_default();
     let step = (NOTE_SECONDS * f64::from(model.header().sample_rate)) as usize;
     let mut out = vec![0.0; step * NOTES as usize];

@@ -1,6 +1,7 @@
 //! `ondes-train` as its user runs it.
 
 mod common;
+mod documentation;
 mod quantise;
 mod smaller;
 mod training;

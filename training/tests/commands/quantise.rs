@@ -64,7 +64,7 @@ fn models_are_compressed_within_a_bound() {
     let shifted = quantize("bowed", "shifted.ondes", &["--weights-only", "--asymmetric"]);
     assert!(shifted["loss"].as_f64().is_some_and(|loss| loss <= 0.05), "{shifted}");
     assert!(stored(&shifted).iter().all(|(_, _, computed)| computed == "f32"), "{shifted}");
-    let zeros = |tensor: &Tensor| tensor.scaled().is_some_and(|scaled| scaled.zeros.iter().any(|zero| *zero != 0));
+    let zeros = |tensor: &Tensor| tensor.quantized().is_some_and(|quantized| quantized.zero_points.iter().any(|zero| *zero != 0));
     let read = file::read(&folder.path().join("shifted.ondes")).expect("it can be read");
     assert!(read.weights().iter().any(|(_, tensor)| zeros(tensor)), "they came through the file");
     let halved = quantize("triode", "halved.ondes", &["--bits", "16", "--bf16"]);
@@ -109,5 +109,5 @@ fn a_capture_learns_with_its_weights_rounded() {
     assert!(loss(&before) < loss(&after), "{before} against {after}");
     let weights = |path: &str| file::read(Path::new(path)).expect("it can be read").weights().clone();
     assert_ne!(weights(&aware), weights(&stored));
-    assert!(weights(&aware).iter().any(|(_, tensor)| tensor.scaled().is_some()));
+    assert!(weights(&aware).iter().any(|(_, tensor)| tensor.quantized().is_some()));
 }

@@ -45,7 +45,8 @@ impl CodecBuilder {
                 // The identity until it has collected statistics.
                 for name in ["num_update_x", "num_update_y", "learn_x", "learn_y"] {
                     let used = module.tensor(name)?.values.iter().any(|&value| value != 0.0);
-                    module.ensure(!used, format_args!("its {name} is not 0: collected statistics are not supported"))?;
+                    module
+                        .ensure(!used, format_args!("its {name} is not 0: collected statistics are not supported"))?;
                 }
                 Ok(input.clone())
             }
@@ -128,7 +129,11 @@ impl CodecBuilder {
             module
                 .ensure(signal.channels.is_multiple_of(2), "it modulates the amplitude of an odd number of channels")?;
             let amplitude = self.split(&format!("{path}.amplitude"), &signal, half, half)?;
-            let amplitude = self.same_shape(&format!("{path}.amplitude.sigmoid"), &[&amplitude], Op::Activation(Activation::Sigmoid))?;
+            let amplitude = self.same_shape(
+                &format!("{path}.amplitude.sigmoid"),
+                &[&amplitude],
+                Op::Activation(Activation::Sigmoid),
+            )?;
             let waveform = self.split(&format!("{path}.waveform"), &signal, 0, half)?;
             signal = self.same_shape(&format!("{path}.modulated"), &[&waveform, &amplitude], Op::Multiply)?;
         }

@@ -64,13 +64,7 @@ impl CodecBuilder {
     }
 
     /// Adds a node that changes the number of channels.
-    pub fn with_channels(
-        &mut self,
-        name: &str,
-        input: &Signal,
-        channels: usize,
-        op: Op,
-    ) -> Result<Signal, ModelError> {
+    pub fn with_channels(&mut self, name: &str, input: &Signal, channels: usize, op: Op) -> Result<Signal, ModelError> {
         Ok(Signal { channels, ..self.same_shape(name, &[input], op)? })
     }
 
@@ -84,13 +78,7 @@ impl CodecBuilder {
     }
 
     /// Selects a range of channels.
-    pub fn split(
-        &mut self,
-        name: &str,
-        input: &Signal,
-        start: usize,
-        channels: usize,
-    ) -> Result<Signal, ModelError> {
+    pub fn split(&mut self, name: &str, input: &Signal, start: usize, channels: usize) -> Result<Signal, ModelError> {
         self.with_channels(name, input, channels, Op::Split { start, channels })
     }
 

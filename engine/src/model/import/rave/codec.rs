@@ -6,8 +6,8 @@ use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};
 use super::error::RaveError;
 use super::module::{Module, TorchFile};
-use crate::model::{Activation, 
-    Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Node, Op, Port,
+use crate::model::{
+    Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Node, Op, Port,
 };
 
 /// Sample rate of RAVE's configurations, assumed for exports that do not state theirs, Hz.

@@ -77,13 +77,7 @@ impl CodecBuilder {
         })
     }
 
-    fn padding(
-        &self,
-        module: &Module<'_>,
-        input: &Signal,
-        reach: usize,
-        stride: usize,
-    ) -> Result<Padding, ModelError> {
+    fn padding(&self, module: &Module<'_>, input: &Signal, reach: usize, stride: usize) -> Result<Padding, ModelError> {
         if module.class() == "Conv1d" {
             let (left, right) = module.maybe_pair("_pad").ok_or_else(|| module.error("it has no padding \"_pad\""))?;
             module.ensure(left.max(right) <= reach, "its padding is longer than its filter")?;
