@@ -1,6 +1,6 @@
-//! A picture in memory: rectangles, lines, discs, text, PNG.
+//! Software rasteriser for charts: rectangles, lines, discs, text, PNG output.
 //!
-//! It needs no display and no font of the system: charts look the same wherever they are drawn.
+//! Needs neither a display nor system fonts, so pictures are identical on every machine.
 
 #![forbid(unsafe_code)]
 
@@ -9,21 +9,21 @@ use std::path::Path;
 use ab_glyph::{Font as _, FontRef, ScaleFont as _};
 use anyhow::Context;
 
-/// Red, green, blue.
+/// 8-bit sRGB: red, green, blue.
 pub type Colour = [u8; 3];
 
-/// Where a text is, seen from the point that is given for it.
+/// Horizontal alignment of a text relative to its anchor point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// It begins there.
+    /// The text starts at the anchor.
     Left,
-    /// Its middle is there.
+    /// The text is centred on the anchor.
     Centre,
-    /// It ends there.
+    /// The text ends at the anchor.
     Right,
 }
 
-/// Pixels, from the top left.
+/// Pixel buffer; the origin is the top left corner, and y points down.
 pub struct Canvas {
     width: usize,
     height: usize,
@@ -32,18 +32,18 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// A canvas of one colour.
+    /// Creates a canvas filled with one colour.
     ///
     /// # Panics
-    /// Never: the font is part of the program.
+    /// Panics if the built-in font cannot be parsed, which a test rules out.
     #[must_use]
     pub fn new(width: usize, height: usize, colour: Colour) -> Self {
-        let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).expect("the font is a font");
+        let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).expect("the built-in font is valid");
         Self { width, height, pixels: vec![colour; width * height], font }
     }
 
-    /// Paints a pixel, or a part of it; what is outside is not painted.
-    pub fn paint(&mut self, x: isize, y: isize, colour: Colour, coverage: f32) {
+    /// Blends a colour into a pixel with a coverage of 0 … 1; ignores pixels outside of the canvas.
+    pub fn blend(&mut self, x: isize, y: isize, colour: Colour, coverage: f32) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         if x < self.width && y < self.height {
             let pixel = &mut self.pixels[y * self.width + x];
@@ -53,42 +53,42 @@ impl Canvas {
         }
     }
 
-    /// Paints a rectangle.
+    /// Fills a rectangle, given by its top left corner and its size in pixels.
     pub fn fill(&mut self, [x, y]: [isize; 2], [width, height]: [isize; 2], colour: Colour) {
         for row in y..y + height {
             for column in x..x + width {
-                self.paint(column, row, colour, 1.0);
+                self.blend(column, row, colour, 1.0);
             }
         }
     }
 
-    /// Paints a vertical stroke one pixel wide; its ends may lie within pixels.
-    pub fn stroke(&mut self, x: isize, top: f32, bottom: f32, colour: Colour) {
+    /// Draws a vertical line one pixel wide from `top` to `bottom`, antialiased at its ends.
+    pub fn vertical_line(&mut self, x: isize, top: f32, bottom: f32, colour: Colour) {
         for y in top.floor() as isize..=bottom.floor() as isize {
             let coverage = bottom.min(y as f32 + 1.0) - top.max(y as f32);
-            self.paint(x, y, colour, coverage);
+            self.blend(x, y, colour, coverage);
         }
     }
 
-    /// Paints a straight line of that width, in pixels, with round ends.
+    /// Draws a line with round ends; `width` is in pixels.
     pub fn line(&mut self, [from, to]: [[f32; 2]; 2], width: f32, colour: Colour) {
         let along = [to[0] - from[0], to[1] - from[1]];
         let square = along[0].powi(2) + along[1].powi(2);
-        self.paint_near([from, to], width / 2.0, colour, |[x, y]| {
-            // How far the nearest point of the line is.
-            let way = ((x - from[0]) * along[0] + (y - from[1]) * along[1]) / square.max(f32::EPSILON);
-            let way = way.clamp(0.0, 1.0);
-            (x - from[0] - way * along[0]).hypot(y - from[1] - way * along[1])
+        self.fill_within([from, to], width / 2.0, colour, |[x, y]| {
+            // Distance to the nearest point of the line.
+            let share = ((x - from[0]) * along[0] + (y - from[1]) * along[1]) / square.max(f32::EPSILON);
+            let share = share.clamp(0.0, 1.0);
+            (x - from[0] - share * along[0]).hypot(y - from[1] - share * along[1])
         });
     }
 
-    /// Paints a disc around a point.
+    /// Fills a disc.
     pub fn disc(&mut self, centre: [f32; 2], radius: f32, colour: Colour) {
-        self.paint_near([centre; 2], radius, colour, |[x, y]| (x - centre[0]).hypot(y - centre[1]));
+        self.fill_within([centre; 2], radius, colour, |[x, y]| (x - centre[0]).hypot(y - centre[1]));
     }
 
-    /// Paints what is no further than `radius` by a measure of distance, within the box around two corners.
-    fn paint_near(&mut self, corners: [[f32; 2]; 2], radius: f32, colour: Colour, distance: impl Fn([f32; 2]) -> f32) {
+    /// Fills all points whose `distance` is at most `radius`, searching the bounding box of two corners.
+    fn fill_within(&mut self, corners: [[f32; 2]; 2], radius: f32, colour: Colour, distance: impl Fn([f32; 2]) -> f32) {
         let range = |axis: usize| {
             let (low, high) = (corners[0][axis].min(corners[1][axis]), corners[0][axis].max(corners[1][axis]));
             (low - radius - 1.0).floor() as isize..=(high + radius + 1.0).ceil() as isize
@@ -96,12 +96,12 @@ impl Canvas {
         for y in range(1) {
             for x in range(0) {
                 let coverage = radius + 0.5 - distance([x as f32 + 0.5, y as f32 + 0.5]);
-                self.paint(x, y, colour, coverage);
+                self.blend(x, y, colour, coverage);
             }
         }
     }
 
-    /// Writes one line whose capitals stand on `y`; `size` is the height of the font in pixels.
+    /// Draws one line of text with its baseline at `y`; `size` is the font height in pixels.
     pub fn text(&mut self, text: &str, [x, y]: [f32; 2], size: f32, align: Align, colour: Colour) {
         let font = self.font.clone();
         let scaled = font.as_scaled(size);
@@ -123,7 +123,7 @@ impl Canvas {
             let Some(outline) = font.outline_glyph(glyph) else { continue };
             let corner = outline.px_bounds().min;
             outline.draw(|column, row, coverage| {
-                self.paint(corner.x as isize + column as isize, corner.y as isize + row as isize, colour, coverage);
+                self.blend(corner.x as isize + column as isize, corner.y as isize + row as isize, colour, coverage);
             });
         }
     }
@@ -131,8 +131,8 @@ impl Canvas {
     /// Writes a PNG file.
     ///
     /// # Errors
-    /// One line with the file and the reason.
-    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+    /// Returns an error with the path if the file cannot be written.
+    pub fn write_png(&self, path: &Path) -> anyhow::Result<()> {
         self.encode()
             .and_then(|bytes| Ok(std::fs::write(path, bytes)?))
             .with_context(|| format!("{}: cannot be written", path.display()))
@@ -158,9 +158,9 @@ mod tests {
     const WHITE: Colour = [255; 3];
 
     #[test]
-    fn strokes_end_within_pixels() {
+    fn vertical_lines_are_antialiased_at_their_ends() {
         let mut canvas = Canvas::new(3, 4, BLACK);
-        canvas.stroke(1, 0.5, 2.25, WHITE);
+        canvas.vertical_line(1, 0.5, 2.25, WHITE);
         let column: Vec<u8> = (0..4).map(|y| canvas.pixels[y * 3 + 1][0]).collect();
         assert_eq!(column, [128, 255, 64, 0]);
         canvas.fill([-5, -5], [100, 6], WHITE);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_discs_cover_what_they_should() {
+    fn lines_and_discs_cover_their_areas() {
         let ink = |draw: &dyn Fn(&mut Canvas)| -> f32 {
             let mut canvas = Canvas::new(64, 64, BLACK);
             draw(&mut canvas);
@@ -177,13 +177,13 @@ mod tests {
         let disc = ink(&|canvas| canvas.disc([32.0, 32.0], 10.0, WHITE));
         assert!((disc / (std::f32::consts::PI * 100.0) - 1.0).abs() < 0.01, "{disc}");
         let line = ink(&|canvas| canvas.line([[10.0, 10.0], [40.0, 50.0]], 4.0, WHITE));
-        // Fifty long and four wide, with half a disc at each end.
+        // 50 by 4 pixels, with half a disc at each end.
         assert!((line / (200.0 + 4.0 * std::f32::consts::PI) - 1.0).abs() < 0.02, "{line}");
         assert_eq!(ink(&|canvas| canvas.disc([-40.0, 32.0], 10.0, WHITE)), 0.0);
     }
 
     #[test]
-    fn text_is_where_it_is_asked_for() {
+    fn text_is_aligned_to_its_anchor() {
         let ink = |align| {
             let mut canvas = Canvas::new(200, 40, BLACK);
             canvas.text("16 kHz", [100.0, 30.0], 20.0, align, WHITE);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn png_comes_back_as_it_was() {
+    fn a_decoded_png_equals_the_canvas() {
         let mut canvas = Canvas::new(5, 3, [1, 2, 3]);
         canvas.fill([1, 1], [2, 1], WHITE);
         let bytes = canvas.encode().unwrap();

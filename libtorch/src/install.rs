@@ -1,109 +1,110 @@
-//! A folder with libtorch, put in its place at once.
+//! Installs libtorch into a folder, atomically.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::fetch::{agent, check, fetch};
-use crate::recipe::{MARK, Recipe};
+use crate::download::{agent, download, verify};
+use crate::manifest::{Manifest, VERSION_FILE};
 use crate::unpack::unpack;
-use crate::{Error, Progress};
+use crate::{Error, InstallProgress};
 
-/// Where wheels come from.
+/// Origin of the wheels.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
-    /// From where they are published.
+pub enum WheelSource<'a> {
+    /// Downloads from the published URLs.
     Network,
-    /// From a folder that somebody has put them into, under their own names.
+    /// Reads from a folder that holds them under their published file names.
     Folder(&'a Path),
 }
 
-/// What became of it.
+/// Result of a successful [`install`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// It was there.
+pub enum InstallOutcome {
+    /// The folder was complete.
     AlreadyThere,
-    /// It was made.
+    /// The folder was created or replaced.
     Installed,
 }
 
-/// Sees to it that a folder holds what the recipe says.
+/// Installs the contents of `manifest` into `folder`; does nothing if the folder is complete.
 ///
-/// It is made beside its place, in a folder that ends with `.part`, and gets its name when all of it is there. One that is
-/// killed leaves that folder behind, with what was fetched, and the next one goes on with it. Two at a time wait for one
-/// another. `finish` may add something to the folder before it gets its name.
+/// Files are prepared in a sibling folder with the suffix `.part`, which is renamed to `folder` once complete. An
+/// interrupted installation keeps its downloads there, and the next one resumes them. A lock file serialises concurrent
+/// installations. `finish` may add files before the rename.
 ///
 /// # Errors
-/// [`Error`], in one line. What was in the place before is still there then.
+/// Returns an [`Error`] if a wheel cannot be read, verified or unpacked, or if `finish` fails; an existing `folder` is then
+/// unchanged.
 pub fn install(
-    recipe: &Recipe,
+    manifest: &Manifest,
     folder: &Path,
-    source: Source<'_>,
+    source: WheelSource<'_>,
     finish: impl FnOnce(&Path) -> Result<(), Error>,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Done, Error> {
-    if recipe.fault(folder).is_none() {
-        return Ok(Done::AlreadyThere);
+    progress: &mut dyn FnMut(InstallProgress<'_>),
+) -> Result<InstallOutcome, Error> {
+    if manifest.problem(folder).is_none() {
+        return Ok(InstallOutcome::AlreadyThere);
     }
-    let beside = |end: &str| {
+    let sibling = |suffix: &str| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        folder.with_file_name(format!("{name}.{end}"))
+        folder.with_file_name(format!("{name}.{suffix}"))
     };
     let parent = folder.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::at(parent))?;
-    // The system lets go of it when we end, however we end.
-    let lock = beside("lock");
+    // The system releases the lock when the process ends.
+    let lock = sibling("lock");
     let held = File::create(&lock).map_err(Error::at(&lock))?;
     held.lock().map_err(Error::at(&lock))?;
-    if recipe.fault(folder).is_none() {
-        return Ok(Done::AlreadyThere);
+    if manifest.problem(folder).is_none() {
+        return Ok(InstallOutcome::AlreadyThere);
     }
-    let work = beside("part");
-    let (wheels, made) = (work.join("wheels"), work.join("made"));
-    clear(&made)?;
-    for path in [&wheels, &made] {
+    let part = sibling("part");
+    let (wheels, staged) = (part.join("wheels"), part.join("staged"));
+    remove_folder(&staged)?;
+    for path in [&wheels, &staged] {
         fs::create_dir_all(path).map_err(Error::at(path))?;
     }
     let agent = agent();
-    for wheel in &recipe.wheels {
+    for wheel in &manifest.wheels {
         let path = match source {
-            Source::Network => {
+            WheelSource::Network => {
                 let path = wheels.join(wheel.file());
-                fetch(&agent, wheel, &path, progress)?;
+                download(&agent, wheel, &path, progress)?;
                 path
             }
-            Source::Folder(folder) => given(folder, wheel.file(), &wheel.url)?,
+            WheelSource::Folder(folder) => local_wheel(folder, wheel.file(), &wheel.url)?,
         };
-        check(wheel, &path, progress).inspect_err(|_| {
-            // What is not what was published is of no use to the next one either.
-            if matches!(source, Source::Network) {
+        verify(wheel, &path, progress).inspect_err(|_| {
+            // A corrupt download must not be resumed; a user's own file is kept.
+            if matches!(source, WheelSource::Network) {
                 let _ = fs::remove_file(&path);
             }
         })?;
-        unpack(wheel, &path, &made, progress)?;
+        unpack(wheel, &path, &staged, progress)?;
     }
-    finish(&made)?;
-    if let Some(fault) = recipe.missing(&made) {
-        return Err(Error::Fault(fault));
+    finish(&staged)?;
+    if let Some(problem) = manifest.missing_file(&staged) {
+        return Err(Error::Incomplete(problem));
     }
-    let mark = made.join(MARK);
-    fs::write(&mark, &recipe.version).map_err(Error::at(&mark))?;
-    clear(folder)?;
-    fs::rename(&made, folder).map_err(Error::at(folder))?;
-    clear(&work)?;
-    Ok(Done::Installed)
+    let version = staged.join(VERSION_FILE);
+    fs::write(&version, &manifest.version).map_err(Error::at(&version))?;
+    remove_folder(folder)?;
+    fs::rename(&staged, folder).map_err(Error::at(folder))?;
+    remove_folder(&part)?;
+    Ok(InstallOutcome::Installed)
 }
 
-/// A wheel that somebody has put into a folder.
-fn given(folder: &Path, file: &str, url: &str) -> Result<PathBuf, Error> {
+/// Returns the path of a wheel in a user's folder.
+fn local_wheel(folder: &Path, file: &str, url: &str) -> Result<PathBuf, Error> {
     let path = folder.join(file);
     if path.is_file() {
         return Ok(path);
     }
-    Err(Error::Absent { folder: folder.into(), file: file.into(), url: url.into() })
+    Err(Error::MissingWheel { folder: folder.into(), file: file.into(), url: url.into() })
 }
 
-/// Removes a folder with all that is in it, if it is there.
-fn clear(folder: &Path) -> Result<(), Error> {
+/// Removes a folder and its contents, if it exists.
+fn remove_folder(folder: &Path) -> Result<(), Error> {
     if folder.symlink_metadata().is_err() {
         return Ok(());
     }

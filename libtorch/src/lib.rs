@@ -1,111 +1,111 @@
-//! libtorch for the CPU, out of the published wheels.
+//! Installs libtorch for the CPU from the published Python wheels.
 //!
-//! A [`Recipe`] says which wheels there are and what is taken out of them; [`Recipe::published`] is the one for the libtorch
-//! that Ondes runs on. [`install`] fetches them ([`fetch`]), or takes them from a folder, checks them, and unpacks them
-//! ([`unpack`]) beside the place where they belong; a folder has its name only when it is whole. The app (`ondes setup-torch`)
-//! and `cargo xtask setup` both stand on this.
+//! A [`Manifest`] lists the wheels, the members to extract and the files that must result; [`Manifest::published`] is the
+//! one for the libtorch version of Ondes. [`install`] downloads the wheels or takes them from a folder, verifies length
+//! and SHA-256, and unpacks them next to the target; the target gets its name only when it is complete. The command
+//! `ondes setup-torch` and the program `prepare-libtorch` of `cargo xtask setup` use this crate.
 
 #![forbid(unsafe_code)]
 
-mod fetch;
+mod download;
 mod install;
-mod recipe;
+mod manifest;
 mod unpack;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use install::{Done, Source, install};
-pub use recipe::{Content, Recipe, VERSION, Wheel};
+pub use install::{InstallOutcome, WheelSource, install};
+pub use manifest::{Contents, Manifest, VERSION, Wheel};
 
-/// What goes on, in bytes.
+/// Progress of one wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
-    /// What is done.
-    pub work: Work,
-    /// The wheel's file name.
+pub struct InstallProgress<'a> {
+    /// Current step.
+    pub step: InstallStep,
+    /// File name of the wheel.
     pub wheel: &'a str,
-    /// Bytes of it that are done.
-    pub done: u64,
-    /// Bytes of it.
-    pub all: u64,
+    /// Bytes processed in this step.
+    pub done_bytes: u64,
+    /// Size of the wheel in bytes.
+    pub total_bytes: u64,
 }
 
-/// What is done to a wheel.
+/// Installation step of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// It is fetched from where it is published.
-    Fetching,
-    /// Its hash is taken.
-    Checking,
-    /// What is needed is taken out of it.
+pub enum InstallStep {
+    /// The wheel is downloaded.
+    Downloading,
+    /// The SHA-256 is computed and compared.
+    Verifying,
+    /// The members are extracted.
     Unpacking,
 }
 
-/// Why there is no libtorch. Each is one line.
+/// Reason why libtorch was not installed. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or a folder.
+    /// A file or folder cannot be read or written.
     #[error("{}: {reason}", path.display())]
     File {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
-    /// The network, or who answers there.
+    /// A download failed.
     #[error("{url}: {reason}")]
     Network {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What went wrong.
+        /// The failure.
         reason: String,
     },
-    /// A wheel that is not in the folder.
-    #[error("{}: there is no {file}, which is published at {url}", folder.display())]
-    Absent {
-        /// The folder.
+    /// The folder does not hold a required wheel.
+    #[error("{}: {file} is missing; download it from {url}", folder.display())]
+    MissingWheel {
+        /// The searched folder.
         folder: PathBuf,
-        /// The name of the wheel's file.
+        /// File name of the wheel.
         file: String,
-        /// Where it can be had.
+        /// Download URL.
         url: String,
     },
-    /// A wheel of another length, cut off or longer.
-    #[error("{}: has {found} bytes where {expected} are published", path.display())]
+    /// A wheel is truncated or too long.
+    #[error("{}: {found} bytes, but the published wheel has {expected}; download it again", path.display())]
     Length {
         /// The wheel.
         path: PathBuf,
-        /// Its length.
+        /// Its length in bytes.
         found: u64,
-        /// The length that is published.
+        /// The published length in bytes.
         expected: u64,
     },
-    /// A wheel with another content.
-    #[error("{}: is not what was published (SHA-256 {found} where {expected} is due)", path.display())]
+    /// A wheel has another hash than the published one.
+    #[error("{}: SHA-256 is {found}, but the published wheel has {expected}; download it again", path.display())]
     Hash {
         /// The wheel.
         path: PathBuf,
-        /// Its hash.
+        /// Its SHA-256.
         found: String,
-        /// The hash that is published.
+        /// The published SHA-256.
         expected: String,
     },
-    /// A wheel that does not hold what it should.
+    /// A wheel is damaged or lacks a required member.
     #[error("{}: {reason}", path.display())]
     Wheel {
         /// The wheel.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// What was made is not whole.
+    /// The result lacks a required file, or the caller's `finish` step failed.
     #[error("{0}")]
-    Fault(String),
+    Incomplete(String),
 }
 
 impl Error {
-    /// For `map_err`: what happened to that file.
+    /// Returns a `map_err` function that adds the path.
     fn at(path: &Path) -> impl Fn(io::Error) -> Self {
         move |reason| Self::File { path: path.into(), reason }
     }

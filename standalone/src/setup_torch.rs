@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ondes_engine::torch::{self, Library};
-use ondes_libtorch::{Content, Done, Error, Progress, Recipe, Source, Work};
+use ondes_libtorch::{Contents, Error, InstallOutcome, InstallProgress, InstallStep, Manifest, WheelSource};
 
 use crate::terminal;
 
@@ -49,13 +49,13 @@ pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
 /// Puts the library that came beside this program where plugins look for it, too.
 fn install_library() -> anyhow::Result<String> {
     let file = torch::library_file();
-    let looked = torch::libraries();
-    let Some(found) = looked.iter().find(|path| path.is_file()) else {
-        let looked: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
+    let searched = torch::libraries();
+    let Some(found) = searched.iter().find(|path| path.is_file()) else {
+        let searched: Vec<String> = searched.iter().map(|path| path.display().to_string()).collect();
         bail!(
             "{file} did not come with this program: take the one of its release, or, from a checkout, `cargo xtask install --torch`; \
              looked for {}",
-            looked.join(", ")
+            searched.join(", ")
         )
     };
     let folder = torch::installed().context("nothing says where this user's data are: HOME is not set")?;
@@ -64,12 +64,12 @@ fn install_library() -> anyhow::Result<String> {
     if same(found, &target) == Some(true) {
         return Ok(format!("{file}: already there ({})", target.display()));
     }
-    put(found, &target).with_context(|| target.display().to_string()).map_err(|error| anyhow!("{error:#}"))?;
+    install_file(found, &target).with_context(|| target.display().to_string()).map_err(|error| anyhow!("{error:#}"))?;
     Ok(format!("{file}: {}", target.display()))
 }
 
 /// Copies a file to its place at once: who has the one before open goes on with that.
-fn put(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn install_file(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder)?;
     let mut copy = tempfile::NamedTempFile::new_in(folder)?;
@@ -83,7 +83,7 @@ fn put(from: &Path, to: &Path) -> anyhow::Result<()> {
 fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
     let version = torch::LIBTORCH_VERSION;
     let folder = torch::libtorch_folder().context("nothing says where this user's data are: HOME is not set")?;
-    let recipe = Recipe::published(Content::Running);
+    let manifest = Manifest::published(Contents::Runtime);
     // A damaged one of ours is made again; others are somebody else's.
     if let Some(found) = torch::libtorch_found().filter(|found| *found != folder.join("lib")) {
         return Ok(format!("libtorch {version}: already there ({})", found.display()));
@@ -93,24 +93,24 @@ fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
             "libtorch is fetched for Linux on x86-64 only: put a libtorch {version} somewhere and set LIBTORCH to it"
         );
     }
-    let bar = Bar::new();
-    let source = from.map_or(Source::Network, Source::Folder);
-    let done = ondes_libtorch::install(&recipe, &folder, source, |_| Ok(()), &mut |progress| bar.show(progress));
-    let done = done.map_err(|error| match error {
+    let bar = WheelProgress::new();
+    let source = from.map_or(WheelSource::Network, WheelSource::Folder);
+    let outcome = ondes_libtorch::install(&manifest, &folder, source, |_| Ok(()), &mut |progress| bar.show(progress));
+    let outcome = outcome.map_err(|error| match error {
         Error::Network { .. } => anyhow!("{error}; `--from FOLDER` takes wheels that were fetched otherwise"),
         error => error.into(),
     })?;
     drop(bar);
-    Ok(match done {
-        Done::AlreadyThere => format!("libtorch {version}: already there ({})", folder.display()),
-        Done::Installed => format!("libtorch {version}: {}", folder.display()),
+    Ok(match outcome {
+        InstallOutcome::AlreadyThere => format!("libtorch {version}: already there ({})", folder.display()),
+        InstallOutcome::Installed => format!("libtorch {version}: {}", folder.display()),
     })
 }
 
 /// How far a wheel is. Nothing where standard error is no terminal; gone when dropped.
-struct Bar(ProgressBar);
+struct WheelProgress(ProgressBar);
 
-impl Bar {
+impl WheelProgress {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) =
@@ -121,24 +121,24 @@ impl Bar {
         Self(bar)
     }
 
-    fn show(&self, progress: Progress<'_>) {
-        let work = match progress.work {
-            Work::Fetching => "fetching",
-            Work::Checking => "checking",
-            Work::Unpacking => "unpacking",
+    fn show(&self, progress: InstallProgress<'_>) {
+        let work = match progress.step {
+            InstallStep::Downloading => "fetching",
+            InstallStep::Verifying => "checking",
+            InstallStep::Unpacking => "unpacking",
         };
         let wheel = progress.wheel.split('-').next().unwrap_or_default();
         let message = format!("{work} {wheel}");
         if self.0.message() != message {
             self.0.reset();
-            self.0.set_length(progress.all);
+            self.0.set_length(progress.total_bytes);
             self.0.set_message(message);
         }
-        self.0.set_position(progress.done);
+        self.0.set_position(progress.done_bytes);
     }
 }
 
-impl Drop for Bar {
+impl Drop for WheelProgress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -159,7 +159,7 @@ mod tests {
         let (from, to) = (folder.path().join("new.so"), folder.path().join("torch/lib.so"));
         for content in ["first", "second"] {
             std::fs::write(&from, content).unwrap();
-            put(&from, &to).unwrap();
+            install_file(&from, &to).unwrap();
             assert_eq!(std::fs::read_to_string(&to).unwrap(), content);
         }
         assert_eq!(std::fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);

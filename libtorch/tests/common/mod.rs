@@ -1,15 +1,15 @@
-//! Small wheels, and a server for them.
+//! Small wheels and an HTTP server for them.
 
 use std::io::{BufRead, BufReader, Cursor, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ondes_libtorch::{Recipe, Wheel};
+use ondes_libtorch::{Manifest, Wheel};
 use sha2::{Digest, Sha256};
 use zip::write::{FileOptions, ZipWriter};
 
-/// A wheel with those members, each holding its own name many times.
+/// Returns a wheel whose members hold their own names, repeated.
 pub fn pack(members: &[&str]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for member in members {
@@ -19,13 +19,13 @@ pub fn pack(members: &[&str]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// What a member holds.
+/// Returns a member's content.
 pub fn content(member: &str) -> String {
     member.repeat(100)
 }
 
-/// A recipe of two wheels at a server, and their bytes.
-pub fn recipe(server: &str) -> (Recipe, Vec<Vec<u8>>) {
+/// Returns a manifest of two wheels on a server, and the wheels' bytes.
+pub fn manifest(server: &str) -> (Manifest, Vec<Vec<u8>>) {
     let packed = [
         pack(&["torch/lib/one.so", "torch/lib/unwanted.so", "torch/include/a/b.h", "torch/include/c.h"]),
         pack(&["nvidia/lib/two.so.13"]),
@@ -42,19 +42,19 @@ pub fn recipe(server: &str) -> (Recipe, Vec<Vec<u8>>) {
     });
     let length = content("torch/lib/one.so").len() as u64;
     let files = vec![("lib/one.so".into(), Some(length)), ("lib/two.so.13".into(), None), ("include/c.h".into(), None)];
-    (Recipe { version: "1.2.3".into(), wheels: wheels.collect(), files }, packed.into())
+    (Manifest { version: "1.2.3".into(), wheels: wheels.collect(), files }, packed.into())
 }
 
-/// A file.
+/// File name and content.
 pub type NamedBytes = (String, Vec<u8>);
 
-/// A server that gives out files, and notes who asked for what.
+/// HTTP server that records its requests.
 pub struct Server {
     pub address: String,
-    /// The first lines and the ranges of all requests.
-    pub asked: Arc<Mutex<Vec<String>>>,
-    /// Bytes of a body after which it hangs up.
-    pub most: Arc<AtomicUsize>,
+    /// Request lines with range starts.
+    pub requests: Arc<Mutex<Vec<String>>>,
+    /// Closes the connection after this many body bytes.
+    pub body_limit: Arc<AtomicUsize>,
     pub files: Arc<Mutex<Vec<NamedBytes>>>,
 }
 
@@ -62,12 +62,13 @@ impl Server {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let server = Self { address, asked: Arc::default(), most: Arc::new(usize::MAX.into()), files: Arc::default() };
-        let (asked, most, files) = (server.asked.clone(), server.most.clone(), server.files.clone());
+        let server =
+            Self { address, requests: Arc::default(), body_limit: Arc::new(usize::MAX.into()), files: Arc::default() };
+        let (requests, body_limit, files) = (server.requests.clone(), server.body_limit.clone(), server.files.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // Whoever asks may go away.
-                let _ = answer(stream.unwrap(), &asked, &most, &files.lock().unwrap());
+                // The client may disconnect.
+                let _ = answer(stream.unwrap(), &requests, &body_limit, &files.lock().unwrap());
             }
         });
         server
@@ -76,8 +77,8 @@ impl Server {
 
 fn answer(
     mut stream: TcpStream,
-    asked: &Mutex<Vec<String>>,
-    most: &AtomicUsize,
+    requests: &Mutex<Vec<String>>,
+    body_limit: &AtomicUsize,
     files: &[NamedBytes],
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
@@ -94,11 +95,11 @@ fn answer(
             request = format!("{request} from {from}");
         }
     }
-    asked.lock().unwrap().push(request);
+    requests.lock().unwrap().push(request);
     let Some((_, bytes)) = files.iter().find(|(name, _)| *name == path) else {
         return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     };
-    let (status, body) = if from > 0 { ("206 Partial Content", &bytes[from..]) } else { ("200 OK", &bytes[..]) };
+    let (status, body) = if from > 0 { ("206 Partial Contents", &bytes[from..]) } else { ("200 OK", &bytes[..]) };
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len())?;
-    stream.write_all(&body[..body.len().min(most.load(Ordering::Relaxed))])
+    stream.write_all(&body[..body.len().min(body_limit.load(Ordering::Relaxed))])
 }

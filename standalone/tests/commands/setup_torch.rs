@@ -48,14 +48,14 @@ fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
         assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
         assert!(String::from_utf8_lossy(&refused.stdout).contains("already there"));
     };
-    from(&["wheels: there is no torch-2.11.0-", "https://"]);
-    let wheel = &ondes_libtorch::Recipe::published(ondes_libtorch::Content::Running).wheels[0];
+    from(&["wheels: torch-2.11.0-", "is missing", "https://"]);
+    let wheel = &ondes_libtorch::Manifest::published(ondes_libtorch::Contents::Runtime).wheels[0];
     let path = wheels.join(wheel.file());
     std::fs::write(&path, "cut off").expect("it can be written");
-    from(&[wheel.file(), "has 7 bytes where 530604548 are published"]);
+    from(&[wheel.file(), "7 bytes, but the published wheel has 530604548"]);
     // As long as it should be, on a disk that does not store what is empty.
     File::create(&path).and_then(|file| file.set_len(wheel.bytes)).expect("it can be written");
-    from(&[wheel.file(), "is not what was published", &wheel.sha256]);
+    from(&[wheel.file(), "SHA-256", &wheel.sha256]);
     assert!(!folder.path("data/ondes/libtorch-2.11.0-cpu").exists());
 }
 
