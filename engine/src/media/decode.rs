@@ -1,7 +1,7 @@
-//! Audio from files of any format that Symphonia reads: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more.
+//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more.
 //!
-//! Symphonia 0.6 panics on a few malformed headers (a WAV of 32 channels without loudspeakers is enough where overflow is
-//! checked). Every call to it is fenced, so that such a file is an error like any other.
+//! Symphonia 0.6 panics on a few malformed headers, such as a WAV of 32 channels without loudspeakers in a build with
+//! overflow checks. Every call to it catches panics and turns them into errors.
 
 use std::fs::File;
 use std::io;
@@ -17,56 +17,77 @@ use symphonia::core::meta::MetadataOptions;
 
 use super::{MediaError, check_limits, display_name};
 
-/// Endings of names, in small letters, that files have whose format [`Decoder`] reads. It looks at contents, not at names; this
-/// is for finding files in a folder.
+/// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
+/// names and detects the format from the content.
 pub const FILE_EXTENSIONS: [&str; 23] = [
     "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
     "oga", "ogg", "ogv", "ogx", "wav", "wave", "webm",
 ];
 
-/// Frames that [`read_mono`] makes room for before it has seen them: what a header says is not to be trusted further.
+/// Most frames that [`read_mono`] allocates on the word of a header.
 const TRUSTED_FRAMES: u64 = 1 << 24;
 
-/// A gap in the time stamps this long, in seconds, is damage: no frame of any codec is shorter than that, so one is missing.
+/// A gap of at least this length between time stamps is damage, seconds. No codec has shorter frames, so at least one
+/// is missing.
 const GAP_S: f64 = 0.002;
 
-/// Reads a file as blocks of `f32` samples, -1 to 1 for what was integer, in constant memory.
+/// Decodes a file as blocks of `f32` samples in constant memory; integers become −1 to 1.
 ///
-/// Delay and padding that an encoder noted are left out. A file that ends early gives what it has; one that is damaged in
-/// the middle gives an error there. Samples that are not finite are read as 0 and counted.
+/// Encoder delay and padding are removed if the file declares them. A file that ends early is read up to there; damage
+/// in the middle is an error. Samples that are not finite become 0 and are counted.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::media::{Decoder, WavBits, WavWriter};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ramp.wav");
+/// let mut writer = WavWriter::create(&path, 48_000, 1, WavBits::Float32)?;
+/// writer.write(&[[0.0, 0.25, 0.5]])?;
+/// writer.finish()?;
+///
+/// let mut decoder = Decoder::open(&path)?;
+/// let mut block = Vec::new();
+/// let mut samples = Vec::new();
+/// while decoder.next(&mut block)? {
+///     samples.extend_from_slice(&block[0]);
+/// }
+/// assert_eq!((decoder.sample_rate(), samples), (48_000, vec![0.0, 0.25, 0.5]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Decoder {
     file: String,
     format: Box<dyn FormatReader>,
     track: AudioTrack,
     sample_rate: u32,
     channels: usize,
-    /// The first block, decoded to see whether there is any.
+    /// First block, decoded by the constructor.
     first: Option<Vec<Vec<f32>>>,
     decoded: u64,
     replaced: u64,
-    /// Where the next packet should begin, in the units of the track.
-    due: Option<i64>,
+    /// Expected time stamp of the next packet, in units of the track.
+    expected_start: Option<i64>,
     truncated: bool,
     ended: bool,
 }
 
-/// What is read of a file.
+/// Audio track of a file.
 struct AudioTrack {
     id: u32,
     codec: Box<dyn AudioDecoder>,
-    /// Frames it says it has.
-    announced: Option<u64>,
-    /// A gap in the units of the time stamps, where those are as fine as frames.
+    /// Number of frames according to the file.
+    declared: Option<u64>,
+    /// Length of [`GAP_S`] in units of the time stamps, if those are as fine as frames.
     gap: Option<i64>,
 }
 
 impl Decoder {
-    /// Opens a file and decodes its beginning. Where there are several audio tracks, the default one is read.
+    /// Opens a file and decodes its first block. Of several audio tracks, the default one is read.
     ///
     /// # Errors
     ///
-    /// If the file is missing, unreadable, not audio, or empty, or has other than 1 to 32 channels or a sample rate other
-    /// than 1 kHz to 768 kHz.
+    /// Returns [`MediaError`] if the file is missing, unreadable, not audio or empty, or has other than 1 to 32
+    /// channels or a sample rate other than 1 kHz to 768 kHz.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MediaError> {
         let path = path.as_ref();
         let name = display_name(path);
@@ -75,7 +96,7 @@ impl Decoder {
             _ => MediaError::Unreadable { file: name.clone(), source },
         };
         let file = File::open(path).map_err(unreadable)?;
-        // A folder opens like a file on some systems, and fails only when read.
+        // On some systems a folder can be opened, but not read.
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
@@ -86,11 +107,11 @@ impl Decoder {
         Self::begin(name, Box::new(file), &hint)
     }
 
-    /// The same for a file that is in memory; `name` is what messages call it.
+    /// Decodes a file in memory; `name` is its name in errors.
     ///
     /// # Errors
     ///
-    /// Those of [`Decoder::open`].
+    /// See [`Decoder::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
         Self::begin(name.to_owned(), Box::new(io::Cursor::new(bytes)), &Hint::new())
     }
@@ -98,7 +119,7 @@ impl Decoder {
     fn begin(name: String, source: Box<dyn MediaSource>, hint: &Hint) -> Result<Self, MediaError> {
         let stream = MediaSourceStream::new(source, Default::default());
         let probe = symphonia::default::get_probe();
-        let format = fenced(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
+        let format = catch_panics(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
             .map_err(|error| not_audio(&name, error))?;
         let track = default_track(&name, &*format)?;
         let mut decoder = Self {
@@ -110,7 +131,7 @@ impl Decoder {
             first: None,
             decoded: 0,
             replaced: 0,
-            due: None,
+            expected_start: None,
             truncated: false,
             ended: false,
         };
@@ -122,36 +143,37 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// Frames per second, in Hz.
+    /// Returns the sample rate in Hz.
     pub fn sample_rate(&self) -> u32 {
         self.sample_rate
     }
 
-    /// Channels of every block.
+    /// Returns the number of channels.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// How many frames the file says it has, if it says so. It may be wrong.
+    /// Returns the number of frames that the file declares, if any. It may be wrong.
     pub fn frames(&self) -> Option<u64> {
-        self.track.announced
+        self.track.declared
     }
 
-    /// How many samples so far were not finite and read as 0.
+    /// Returns the number of samples replaced by 0 so far because they were not finite.
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
-    /// Whether the file turned out, at its end, to have less than it says or to break off in the middle of a packet.
+    /// Returns whether the file turned out to end early, once its end has been reached.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
 
-    /// Puts the next block into `block` as `[channel][frame]`, at least one frame long; false, and no frames, at the end.
+    /// Decodes the next block into `block` as `[channel][frame]`, at least one frame. At the end it returns false and
+    /// no frames.
     ///
     /// # Errors
     ///
-    /// If the file is damaged here, or its sample rate or channels change.
+    /// Returns [`MediaError`] if the file is damaged here, or if its sample rate or channels change.
     pub fn next(&mut self, block: &mut Vec<Vec<f32>>) -> Result<bool, MediaError> {
         if let Some(first) = self.first.take() {
             *block = first;
@@ -159,17 +181,17 @@ impl Decoder {
         }
         block.resize(self.channels, Vec::new());
         block.iter_mut().for_each(Vec::clear);
-        // What went wrong with the last packet: damage if another follows, the end of a file cut short if none does.
-        let mut broken: Option<String> = None;
+        // Failure of the last packet: damage if another packet follows, an early end otherwise.
+        let mut failure: Option<String> = None;
         while !self.ended {
             let format = &mut self.format;
-            let packet = match fenced(|| format.next_packet()) {
+            let packet = match catch_panics(|| format.next_packet()) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
                 Err(Error::ResetRequired) => {
                     // Another stream follows in the same file, as in chained Ogg.
                     self.track = default_track(&self.file, &*self.format)?;
-                    self.due = None;
+                    self.expected_start = None;
                     continue;
                 }
                 Err(Error::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
@@ -179,16 +201,17 @@ impl Decoder {
                 continue;
             }
             let (start, length) = (packet.pts.get(), i64::try_from(packet.dur.get()).unwrap_or(i64::MAX));
-            if let (Some(due), Some(gap)) = (self.due.replace(start.saturating_add(length)), self.track.gap)
-                && start.saturating_sub(due) >= gap
+            if let (Some(expected_start), Some(gap)) =
+                (self.expected_start.replace(start.saturating_add(length)), self.track.gap)
+                && start.saturating_sub(expected_start) >= gap
             {
-                broken.get_or_insert("a part is missing".to_owned());
+                failure.get_or_insert("packets are missing".to_owned());
             }
             let codec = &mut self.track.codec;
-            match fenced(|| codec.decode(&packet).map(drop)) {
+            match catch_panics(|| codec.decode(&packet).map(drop)) {
                 Ok(()) => (),
                 Err(error @ (Error::DecodeError(_) | Error::IoError(_))) => {
-                    broken.get_or_insert(error.to_string());
+                    failure.get_or_insert(error.to_string());
                     continue;
                 }
                 Err(error) => return Err(self.failed(error)),
@@ -197,8 +220,8 @@ impl Decoder {
             if decoded.is_empty() {
                 continue;
             }
-            // Before the first frame that decodes there may be anything: an MP3 cut out of a stream begins like that.
-            if let (Some(reason), true) = (broken.take(), self.decoded > 0) {
+            // Anything may precede the first frame that decodes, for instance in an MP3 cut out of a stream.
+            if let (Some(reason), true) = (failure.take(), self.decoded > 0) {
                 self.ended = true;
                 return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
             }
@@ -209,7 +232,7 @@ impl Decoder {
                 (self.sample_rate, self.channels) = (rate, channels);
             } else if (rate, channels) != (self.sample_rate, self.channels) {
                 self.ended = true;
-                let reason = format!("it goes on with {channels} channels at {rate} Hz");
+                let reason = format!("it continues with {channels} channels at {rate} Hz");
                 return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
             }
             decoded.copy_to_vecs_planar(block);
@@ -221,14 +244,14 @@ impl Decoder {
             return Ok(true);
         }
         self.ended = true;
-        self.truncated = broken.is_some() || self.track.announced.is_some_and(|frames| frames > self.decoded);
-        match broken {
+        self.truncated = failure.is_some() || self.track.declared.is_some_and(|frames| frames > self.decoded);
+        match failure {
             Some(reason) if self.decoded == 0 => Err(MediaError::NotAudio { file: self.file.clone(), reason }),
             _ => Ok(false),
         }
     }
 
-    /// An error that ends the reading.
+    /// Ends decoding and returns the error.
     fn failed(&mut self, error: Error) -> MediaError {
         self.ended = true;
         let file = self.file.clone();
@@ -240,11 +263,11 @@ impl Decoder {
     }
 }
 
-/// The whole of a file as one channel, the mean of all, and its sample rate in Hz. For use where a file fits in memory.
+/// Reads a whole file into memory as the mean of its channels; returns it with the sample rate in Hz.
 ///
 /// # Errors
 ///
-/// Those of [`Decoder::open`] and [`Decoder::next`].
+/// See [`Decoder::open`] and [`Decoder::next`].
 pub fn read_mono(path: impl AsRef<Path>) -> Result<(Vec<f32>, u32), MediaError> {
     let mut decoder = Decoder::open(path)?;
     let room = decoder.frames().unwrap_or(0).min(TRUSTED_FRAMES);
@@ -258,29 +281,28 @@ pub fn read_mono(path: impl AsRef<Path>) -> Result<(Vec<f32>, u32), MediaError> 
     Ok((mono, decoder.sample_rate()))
 }
 
-/// The default audio track, ready to be decoded.
+/// Returns the default audio track with its decoder.
 fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, MediaError> {
     let refuse = |reason: &str| MediaError::NotAudio { file: name.to_owned(), reason: reason.to_owned() };
     let track = format.default_track(TrackType::Audio).ok_or_else(|| refuse("there is no audio track"))?;
     let parameters = track.codec_params.as_ref().and_then(|parameters| parameters.audio());
-    let parameters = parameters.ok_or_else(|| refuse("the audio track does not say what it is"))?;
-    // Checked before decoding, too: a decoder makes room for what the header claims.
+    let parameters = parameters.ok_or_else(|| refuse("the audio track has no codec parameters"))?;
+    // Checked before decoding, because decoders allocate what the header claims.
     let rate = parameters.sample_rate.map_or(48_000, u64::from);
     let channels = parameters.channels.as_ref().map_or(1, |channels| channels.count() as u64);
     check_limits(name, rate, channels)?;
     let options = AudioDecoderOptions::default().gapless(true);
-    let codec = fenced(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
+    let codec = catch_panics(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
         .map_err(|error| not_audio(name, error))?;
     let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    Ok(AudioTrack { id: track.id, codec, announced: track.num_frames, gap })
+    Ok(AudioTrack { id: track.id, codec, declared: track.num_frames, gap })
 }
 
-/// Calls Symphonia, and makes a panic of it an error.
-///
-/// What it was called on is not used again after an error of this kind: [`Decoder`] is at its end then.
-fn fenced<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Error::Unsupported("contents that break the decoder")))
+/// Calls Symphonia and converts a panic into an error. [`Decoder`] ends after such an error, so broken state is not
+/// used again.
+fn catch_panics<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Error::Unsupported("content that crashes the decoder")))
 }
 
 fn not_audio(name: &str, error: Error) -> MediaError {

@@ -1,7 +1,7 @@
-//! Audio files: what comes in from any format ([`decode`]) and what goes out as WAV ([`wav`]).
+//! Audio files: decoding of any common format ([`decode`]) and writing of WAV ([`wav`]).
 //!
-//! Both stream in constant memory, and everything that can go wrong is one [`MediaError`]: one line that names the file and
-//! the reason.
+//! Both directions stream in constant memory. Every error is a [`MediaError`], one line that names the file and the
+//! reason.
 
 pub mod decode;
 mod quantize;
@@ -15,92 +15,92 @@ pub use decode::{Decoder, FILE_EXTENSIONS, read_mono};
 pub use quantize::Quantizer;
 pub use wav::{GrowingWav, WavBits, WavWriter, remove_abandoned};
 
-/// What went wrong with which file; displays as one line, "FILE: reason".
+/// Error of an audio file, displayed as one line, `FILE: reason`.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{file}: no such file")]
     Missing {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
     },
-    /// The system refuses to give the contents.
+    /// The file cannot be read.
     #[error("{file}: cannot be read: {source}")]
     Unreadable {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The contents are in no format known.
+    /// The content is not audio in a known format.
     #[error("{file}: is not audio in a known format: {reason}")]
     NotAudio {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// What was missed.
+        /// Reason.
         reason: String,
     },
-    /// A well-formed file without a single sample.
-    #[error("{file}: holds no audio")]
+    /// The file is well-formed, but has no samples.
+    #[error("{file}: contains no audio")]
     Empty {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
     },
-    /// The file, or the file asked for, is beyond what is supported.
-    #[error("{file}: {what} is {found}, supported is {supported}")]
+    /// A property of the file exceeds what is supported.
+    #[error("{file}: {what} is {found}; supported: {supported}")]
     Limit {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// The quantity, with its unit.
+        /// Quantity with its unit.
         what: &'static str,
-        /// What the file has.
+        /// Value of the file.
         found: u64,
-        /// The range it may be in.
+        /// Supported range.
         supported: String,
     },
-    /// The contents are broken before their end.
+    /// The content is damaged before its end.
     #[error("{file}: is damaged after {frames} frames: {reason}")]
     Damaged {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
         /// Frames decoded before the damage.
         frames: u64,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
-    /// The system does not take the contents.
+    /// The file cannot be written.
     #[error("{file}: cannot be written: {source}")]
     Unwritable {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Fewer or more frames were written than the header promised.
-    #[error("{file}: {promised} frames were promised, {written} were to be written")]
+    /// The number of frames written differs from the number in the header.
+    #[error("{file}: the header declares {declared} frames, but {written} were written")]
     Length {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// Frames the header was made for.
-        promised: u64,
-        /// Frames there were.
+        /// Frames in the header.
+        declared: u64,
+        /// Frames written.
         written: u64,
     },
 }
 
-/// The name of a file in a message: one line, whatever the name is.
+/// Returns a file name for messages, as one line whatever characters it has.
 #[must_use]
 pub fn display_name(path: &Path) -> String {
     let name = path.display().to_string();
     if name.chars().any(char::is_control) { name.escape_debug().to_string() } else { name }
 }
 
-/// Channels a file may have.
+/// Supported numbers of channels.
 const CHANNELS: RangeInclusive<u64> = 1..=32;
-/// Sample rates a file may have, in Hz.
+/// Supported sample rates, Hz.
 const RATES_HZ: RangeInclusive<u64> = 1_000..=768_000;
 
-/// Checks what a file claims, or is asked, to be.
+/// Checks sample rate and channels of a file.
 fn check_limits(file: &str, sample_rate: u64, channels: u64) -> Result<(), MediaError> {
     check_range(file, "the sample rate in Hz", sample_rate, RATES_HZ)?;
     check_range(file, "the number of channels", channels, CHANNELS)

@@ -1,27 +1,35 @@
-//! Floating point to integers.
+//! Conversion of samples to integers.
 
 use crate::random::SplitMix64;
 
-/// Rounds samples to integers of a number of bits, with triangular dither where asked for.
+/// Rounds samples to integers, optionally with triangular dither.
 ///
-/// The dither spans two quantisation steps and is the same at every run. A sample of 1 is clamped to the largest number, and
-/// what is not a number becomes 0.
+/// The dither spans two quantisation steps and is the same in every run. A sample of 1 becomes the largest integer, NaN
+/// becomes 0.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::media::Quantizer;
+///
+/// let mut quantizer = Quantizer::new(16, false);
+/// assert_eq!([-1.0, 0.25, 1.0].map(|sample| quantizer.quantize(sample)), [-32_768, 8_192, 32_767]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Quantizer {
-    /// Steps from 0 to 1.
+    /// Quantisation steps from 0 to 1.
     scale: f64,
     dither: Option<Dither>,
 }
 
 impl Quantizer {
-    /// For integers of `bits` (2 to 32) bits.
+    /// Creates a quantizer to integers of `bits` bits, 2 to 32.
     #[must_use]
     pub fn new(bits: u32, dithered: bool) -> Self {
         let scale = f64::from(bits as i32 - 1).exp2();
         Self { scale, dither: dithered.then_some(Dither(SplitMix64::new(0x0bde_5eed))) }
     }
 
-    /// The integer for a sample, -1 to 1.
+    /// Quantizes a sample, −1 to 1.
     pub fn quantize(&mut self, sample: f32) -> i32 {
         let sample = if sample.is_nan() { 0.0 } else { f64::from(sample) };
         let noise = self.dither.as_mut().map_or(0.0, Dither::next);
@@ -29,13 +37,13 @@ impl Quantizer {
     }
 }
 
-/// Triangular noise of two quantisation steps, which makes the error of rounding independent of the sound up to its variance
-/// (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization and dither", JAES 40(5), 1992).
+/// Triangular dither of two quantisation steps: the mean and the variance of the rounding error become independent of
+/// the signal (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization and dither", JAES 40(5), 1992).
 #[derive(Debug, Clone)]
 struct Dither(SplitMix64);
 
 impl Dither {
-    /// In steps, -1 to 1.
+    /// Returns the next value in quantisation steps, −1 to 1.
     fn next(&mut self) -> f64 {
         let z = self.0.next_u64();
         let unit = |bits: u64| bits as f64 / f64::from(u32::MAX);

@@ -1,15 +1,14 @@
-//! WAV files, written so that a file of that name is either the whole sound or not there.
+//! WAV files, written atomically: a target exists only once it is complete.
 //!
 //! The format is that of Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" (1991), with
-//! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but [`super::Decoder`] is
-//! among the readers that do not take them.
+//! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but many readers,
+//! [`super::Decoder`] among them, refuse them.
 //!
-//! [`GrowingWav`] is the other way round: a recording that must outlive whatever happens to the process is a whole file from
-//! its first moment on.
+//! [`GrowingWav`] is for recordings that must survive a crash: the file is complete after every block.
 
 mod growing;
 mod header;
-mod part;
+mod partial_file;
 mod sample;
 
 use std::fs::{self, OpenOptions};
@@ -19,20 +18,20 @@ use std::path::Path;
 use self::header::Header;
 use self::sample::SampleEncoder;
 use super::{MediaError, check_limits, display_name};
-use part::PartFile;
+use partial_file::PartialFile;
 
-pub use part::remove_abandoned;
+pub use partial_file::remove_abandoned;
 
 pub use growing::GrowingWav;
 
-/// How a sample is stored.
+/// Sample format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WavBits {
-    /// 16-bit integers with triangular dither of two quantisation steps, the same at every run. -1 to 1, clamped.
+    /// 16-bit integers with triangular dither, clamped to −1 to 1.
     Int16,
-    /// 24-bit integers, rounded. -1 to 1, clamped.
+    /// 24-bit integers, rounded, clamped to −1 to 1.
     Int24,
-    /// 32-bit floating point, exactly as given, beyond -1 to 1 too.
+    /// 32-bit floats, unchanged, including values beyond −1 to 1.
     Float32,
 }
 
@@ -48,35 +47,36 @@ impl WavBits {
 
 /// Writes a WAV file block by block.
 ///
-/// A file grows under a hidden name beside the one asked for and takes that name in [`finish`](Self::finish); given up or
-/// failed before, it is removed. Samples that are not a number are written as 0.
+/// The file is written under a hidden name in the folder of the target, and renamed by [`finish`](Self::finish); it is
+/// removed if the writer is dropped or fails before. NaN is written as 0.
 pub struct WavWriter {
     name: String,
-    /// Nothing after a failure or the end.
+    /// `None` after a failure and at the end.
     sink: Option<Sink>,
     channels: usize,
     encoder: SampleEncoder,
     header: Header,
     frames: u64,
-    promised: Option<u64>,
-    /// Frames there is room for.
-    most: u64,
+    declared: Option<u64>,
+    /// Most frames that the header can declare.
+    max_frames: u64,
     bytes: Vec<u8>,
 }
 
 enum Sink {
-    File(PartFile),
+    File(PartialFile),
     Stream(Box<dyn Write + Send>),
 }
 
 impl WavWriter {
-    /// Starts a file at `path`, replacing the one that is there when finished.
+    /// Creates a file that replaces `path` when it is finished.
     ///
-    /// Where `path` is no ordinary file but a device or a pipe, it is written as by [`to_writer`](Self::to_writer).
+    /// If `path` is a device or a pipe, it is written as by [`to_writer`](Self::to_writer).
     ///
     /// # Errors
     ///
-    /// If no file can be made there, or channels (1 to 32) or rate (1 kHz to 768 kHz) are not supported.
+    /// Returns [`MediaError`] if the file cannot be created, or if channels (1 to 32) or sample rate (1 kHz to 768 kHz)
+    /// are not supported.
     pub fn create(
         path: impl AsRef<Path>,
         sample_rate: u32,
@@ -89,22 +89,23 @@ impl WavWriter {
         let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let sink = if special {
-            // A folder is refused here.
+            // Fails for a folder.
             Sink::Stream(Box::new(OpenOptions::new().write(true).open(path).map_err(unwritable)?))
         } else {
-            Sink::File(PartFile::create(path).map_err(unwritable)?)
+            Sink::File(PartialFile::create(path).map_err(unwritable)?)
         };
         Self::start(name, sink, sample_rate, channels, bits, None)
     }
 
-    /// Starts a WAV stream to where one cannot go back, such as standard output; `name` is for messages.
+    /// Writes a WAV stream to an output that cannot seek, such as standard output; `name` is its name in errors.
     ///
-    /// With `frames` the header states the length, and exactly so many frames must follow. Without, it states the largest
-    /// there is, which readers of streams take as "to the end", and the length is not limited.
+    /// With `frames` the header declares the length, and exactly so many frames must follow. Without, it declares the
+    /// largest length, which readers of streams take as "to the end", and the length is unlimited.
     ///
     /// # Errors
     ///
-    /// If channels (1 to 32), rate (1 kHz to 768 kHz) or length (4 GiB) are not supported, or the header cannot be written.
+    /// Returns [`MediaError`] if channels (1 to 32), sample rate (1 kHz to 768 kHz) or length (4 GiB) are not
+    /// supported, or if the header cannot be written.
     pub fn to_writer(
         writer: impl Write + Send + 'static,
         name: &str,
@@ -124,30 +125,30 @@ impl WavWriter {
         sample_rate: u32,
         channels: usize,
         bits: WavBits,
-        promised: Option<u64>,
+        declared: Option<u64>,
     ) -> Result<Self, MediaError> {
         let header = Header { sample_rate, channels: channels as u16, bits };
-        let to_the_end = matches!(sink, Sink::Stream(_)) && promised.is_none();
-        let most = if to_the_end { u64::MAX } else { header.most_frames() };
+        let to_the_end = matches!(sink, Sink::Stream(_)) && declared.is_none();
+        let max_frames = if to_the_end { u64::MAX } else { header.max_frames() };
         let mut writer = Self {
             name,
             sink: Some(sink),
             channels,
-            // The error of 24 bits is below the noise of any converter.
+            // The rounding error of 24 bits is below the noise of any converter.
             encoder: SampleEncoder::new(bits, bits == WavBits::Int16),
             header,
             frames: 0,
-            promised,
-            most,
+            declared,
+            max_frames,
             bytes: Vec::new(),
         };
-        writer.check_length(promised.unwrap_or(0))?;
-        let header = if to_the_end { header.unknown_length() } else { header.with_frames(promised.unwrap_or(0)) };
-        writer.put(&header)?;
+        writer.check_length(declared.unwrap_or(0))?;
+        let header = if to_the_end { header.unknown_length() } else { header.with_frames(declared.unwrap_or(0)) };
+        writer.write_bytes(&header)?;
         Ok(writer)
     }
 
-    /// Frames written so far.
+    /// Returns the number of frames written so far.
     pub fn frames(&self) -> u64 {
         self.frames
     }
@@ -156,16 +157,16 @@ impl WavWriter {
     ///
     /// # Errors
     ///
-    /// If the system does not take it, or the file would grow beyond 4 GiB or the length promised. The file is then removed,
-    /// and all further calls fail.
+    /// Returns [`MediaError`] if the block cannot be written, or if the file would exceed 4 GiB or its declared length.
+    /// The file is then removed, and all further calls fail.
     ///
     /// # Panics
     ///
-    /// If the channels are not as many as at the start, or not of one length.
+    /// If the number of channels differs from that of the file, or their lengths differ.
     pub fn write<C: AsRef<[f32]>>(&mut self, block: &[C]) -> Result<(), MediaError> {
-        assert_eq!(block.len(), self.channels, "as many channels as the file has");
+        assert_eq!(block.len(), self.channels, "the block must have as many channels as the file");
         let frames = block[0].as_ref().len();
-        assert!(block.iter().all(|channel| channel.as_ref().len() == frames), "channels of one length");
+        assert!(block.iter().all(|channel| channel.as_ref().len() == frames), "channels must have equal lengths");
         let total = self.frames + frames as u64;
         self.check_length(total)?;
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -175,52 +176,54 @@ impl WavWriter {
                 self.encoder.encode(channel.as_ref()[frame], &mut bytes);
             }
         }
-        let result = self.put(&bytes);
+        let result = self.write_bytes(&bytes);
         self.bytes = bytes;
         self.frames = total;
         result
     }
 
-    /// Completes the header and gives the file its name.
+    /// Completes the header and renames the file to its target.
     ///
     /// # Errors
     ///
-    /// If the system does not take it, or fewer frames were written than promised. The file is then removed.
+    /// Returns [`MediaError`] if the file cannot be written, or if fewer frames were written than declared. The file is
+    /// then removed.
     pub fn finish(mut self) -> Result<(), MediaError> {
-        if let Some(promised) = self.promised.filter(|&promised| promised != self.frames) {
-            return Err(MediaError::Length { file: self.name.clone(), promised, written: self.frames });
+        if let Some(declared) = self.declared.filter(|&declared| declared != self.frames) {
+            return Err(MediaError::Length { file: self.name.clone(), declared, written: self.frames });
         }
-        // Chunks are padded to an even length; the pad byte is not counted. A stream to the end has nothing after it.
-        let odd = self.most != u64::MAX && self.header.data_bytes(self.frames) % 2 == 1;
+        // Chunks are padded to an even length that the header does not count. Nothing follows a stream of unlimited
+        // length.
+        let odd = self.max_frames != u64::MAX && self.header.data_bytes(self.frames) % 2 == 1;
         let pad: &[u8] = if odd { &[0] } else { &[] };
-        self.put(pad)?;
+        self.write_bytes(pad)?;
         let result = match self.sink.take() {
-            None => Err(gone()),
+            None => Err(closed()),
             Some(Sink::Stream(mut stream)) => stream.flush(),
             Some(Sink::File(file)) => file.complete(&self.header.with_frames(self.frames)),
         };
         result.map_err(|source| MediaError::Unwritable { file: self.name.clone(), source })
     }
 
-    /// Fails, and gives the file up, if it is to have more frames than it can.
+    /// Fails and closes the output if `frames` exceed the limit or the declared length.
     fn check_length(&mut self, frames: u64) -> Result<(), MediaError> {
-        if let Some(promised) = self.promised.filter(|&promised| frames > promised) {
+        if let Some(declared) = self.declared.filter(|&declared| frames > declared) {
             self.sink = None;
-            return Err(MediaError::Length { file: self.name.clone(), promised, written: frames });
+            return Err(MediaError::Length { file: self.name.clone(), declared, written: frames });
         }
-        if frames > self.most {
+        if frames > self.max_frames {
             self.sink = None;
             let what = "the length of a WAV file in frames";
-            let supported = format!("0 to {} (4 GiB)", self.most);
+            let supported = format!("0 to {} (4 GiB)", self.max_frames);
             return Err(MediaError::Limit { file: self.name.clone(), what, found: frames, supported });
         }
         Ok(())
     }
 
-    /// Writes bytes, and gives the file up if that fails.
-    fn put(&mut self, bytes: &[u8]) -> Result<(), MediaError> {
+    /// Writes bytes; closes the output on failure.
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), MediaError> {
         let result = match &mut self.sink {
-            None => Err(gone()),
+            None => Err(closed()),
             Some(Sink::File(file)) => file.write_all(bytes),
             Some(Sink::Stream(stream)) => stream.write_all(bytes),
         };
@@ -231,8 +234,8 @@ impl WavWriter {
     }
 }
 
-/// What a call after a failure meets.
-fn gone() -> io::Error {
+/// Error of a call after a failure.
+fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "an earlier write failed")
 }
 

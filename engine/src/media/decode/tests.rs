@@ -20,7 +20,7 @@ fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
     path
 }
 
-/// A WAV file by another hand than ours.
+/// Writes a WAV file with hound.
 fn wav(folder: &TempDir, name: &str, spec: hound::WavSpec, samples: &[f32]) -> PathBuf {
     let path = folder.path().join(name);
     let mut writer = hound::WavWriter::create(&path, spec).unwrap();
@@ -53,7 +53,7 @@ fn read(path: &PathBuf) -> Result<(Vec<Vec<f32>>, Decoder), MediaError> {
     Ok((all, decoder))
 }
 
-/// The message, which is one line that begins with the file.
+/// Returns the error message, which must be one line that begins with the file name.
 fn message(path: &PathBuf) -> String {
     let error = Decoder::open(path).err().or_else(|| read(path).err());
     let line = error.expect("an error").to_string();
@@ -87,7 +87,7 @@ fn wav_of_every_kind() {
 #[test]
 fn compressed_formats() {
     let folder = TempDir::new().unwrap();
-    // Lossy codecs lose a bit; the length and the place are exact all the same.
+    // Lossy codecs change samples slightly; length and position must be exact.
     for (name, contents, frames, tolerance) in [
         ("a.flac", FLAC, 12_000, 2e-5),
         ("a.aiff", AIFF, 500, 1e-6),
@@ -98,7 +98,7 @@ fn compressed_formats() {
         assert_eq!((decoder.sample_rate(), decoder.channels(), all[0].len()), (22_050, 1, frames), "{name}");
         assert!(!decoder.truncated(), "{name}");
         assert_sine(&all[0], tolerance);
-        // The contents count, not the name.
+        // The format is detected from the content, not from the name.
         assert_eq!(read(&file(&folder, "b.dat", contents)).unwrap().0, all, "{name}");
     }
 }
@@ -111,7 +111,7 @@ fn mono_is_the_mean() {
 }
 
 #[test]
-fn a_file_has_to_be_there_and_be_audio() {
+fn missing_files_and_other_content_are_refused() {
     let folder = TempDir::new().unwrap();
     let text = b"Lorem ipsum dolor sit amet, consectetur adipiscing elit.\n".repeat(200);
     assert_eq!(message(&folder.path().join("none.wav")), "no such file");
@@ -125,14 +125,14 @@ fn a_file_has_to_be_there_and_be_audio() {
 }
 
 #[test]
-fn a_file_has_to_hold_something() {
+fn files_without_samples_are_refused() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(message(&wav(&folder, "a.wav", spec(2, 16), &[])), "holds no audio");
-    assert_eq!(message(&wav(&folder, "a.wav", spec(1, 32), &[])), "holds no audio");
+    assert_eq!(message(&wav(&folder, "a.wav", spec(2, 16), &[])), "contains no audio");
+    assert_eq!(message(&wav(&folder, "a.wav", spec(1, 32), &[])), "contains no audio");
 }
 
 #[test]
-fn a_file_cut_short_gives_what_it_has() {
+fn truncated_files_are_read_up_to_their_end() {
     let folder = TempDir::new().unwrap();
     let samples: Vec<f32> = (0..20_000).map(|n| (n % 100) as f32 / 128.0).collect();
     let contents = std::fs::read(wav(&folder, "a.wav", spec(2, 16), &samples)).unwrap();
@@ -148,14 +148,14 @@ fn a_file_cut_short_gives_what_it_has() {
         assert!((least..=most).contains(&all[0].len()), "{name}: {}", all[0].len());
         assert_sine(&all[0], 0.05);
     }
-    // All of its audio is in one page, which is checked as a whole.
+    // All audio is in a single page, which is checked as a whole.
     let line = message(&file(&folder, "a.ogg", &OGG[..OGG.len() * 9 / 10]));
     assert_eq!(line, "is not audio in a known format: the file ends before any audio");
 }
 
-/// Whatever is cut off or overwritten, there is a result or a line, and no panic.
+/// Damaged files give a result or an error, never a panic.
 #[test]
-fn hostile_files_are_survived() {
+fn damaged_files_never_panic() {
     let folder = TempDir::new().unwrap();
     let samples: Vec<f32> = (0..3_000).map(|n| (n % 100) as f32 / 128.0).collect();
     let wav = std::fs::read(wav(&folder, "a.wav", spec(3, 24), &samples)).unwrap();
@@ -182,10 +182,10 @@ fn hostile_files_are_survived() {
 }
 
 #[test]
-fn damage_in_the_middle_is_told() {
+fn damage_in_the_middle_is_an_error() {
     let folder = TempDir::new().unwrap();
     let mut contents = FLAC.to_vec();
-    // The second of three blocks of 4096 frames.
+    // In the second of three blocks of 4096 frames.
     let middle = contents.len() / 2;
     contents[middle..middle + 8].fill(0x55);
     let error = read(&file(&folder, "a.flac", &contents)).err().unwrap();
@@ -193,7 +193,7 @@ fn damage_in_the_middle_is_told() {
 }
 
 #[test]
-fn absurd_headers_are_refused() {
+fn invalid_headers_are_refused() {
     let folder = TempDir::new().unwrap();
     let contents = std::fs::read(wav(&folder, "a.wav", spec(2, 16), &[0.5; 1_000])).unwrap();
     let patched = |place: usize, bytes: &[u8]| {
@@ -201,13 +201,10 @@ fn absurd_headers_are_refused() {
         contents[place..place + bytes.len()].copy_from_slice(bytes);
         message(&file(&folder, "b.wav", &contents))
     };
-    assert_eq!(patched(24, &999_u32.to_le_bytes()), "the sample rate in Hz is 999, supported is 1000 to 768000");
-    assert_eq!(
-        patched(24, &u32::MAX.to_le_bytes()),
-        "the sample rate in Hz is 4294967295, supported is 1000 to 768000"
-    );
-    assert_eq!(patched(24, &0_u32.to_le_bytes()), "the sample rate in Hz is 0, supported is 1000 to 768000");
-    // More than loudspeakers have names is refused by Symphonia itself.
+    assert_eq!(patched(24, &999_u32.to_le_bytes()), "the sample rate in Hz is 999; supported: 1000 to 768000");
+    assert_eq!(patched(24, &u32::MAX.to_le_bytes()), "the sample rate in Hz is 4294967295; supported: 1000 to 768000");
+    assert_eq!(patched(24, &0_u32.to_le_bytes()), "the sample rate in Hz is 0; supported: 1000 to 768000");
+    // Symphonia itself refuses more channels than loudspeakers have names.
     for channels in [0_u16, 33, 1_000] {
         let line = patched(22, &channels.to_le_bytes());
         assert!(line.starts_with("is not audio in a known format: "), "{line}");
@@ -215,7 +212,7 @@ fn absurd_headers_are_refused() {
 }
 
 #[test]
-fn what_is_not_finite_is_replaced_and_counted() {
+fn non_finite_samples_are_replaced_and_counted() {
     let folder = TempDir::new().unwrap();
     let path = wav(&folder, "a.wav", spec(1, 32), &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0]);
     let (all, decoder) = read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! A WAV file that is whole at every moment, however long it grows.
+//! WAV files that are complete after every block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,31 +9,32 @@ use super::sample::SampleEncoder;
 use super::{MediaError, WavBits};
 use crate::media::{RATES_HZ, check_range, display_name};
 
-/// Channels it may have.
+/// Supported numbers of channels.
 const CHANNELS: std::ops::RangeInclusive<u64> = 1..=64;
 
-/// Writes a WAV file under its own name and rewrites the header with every block, so that what is there is a whole file even
-/// where the process is killed.
+/// Writes a WAV file in place and updates its header with every block, so that the file is complete even if the process
+/// is killed.
 ///
-/// Beyond 4 GiB the file becomes an RF64 (EBU Tech 3306); the room for that is left from the beginning. Integers of 16 and of
-/// 24 bits are dithered. Nothing is buffered from block to block: blocks of a tenth of a second and more are cheap.
+/// Beyond 4 GiB the file becomes RF64 (EBU Tech 3306); the header reserves space for that. Integers of 16 and 24 bits
+/// are dithered. Nothing is buffered between blocks, so blocks should be at least a tenth of a second long.
 pub struct GrowingWav {
     name: String,
     file: File,
     header: Header,
     encoder: SampleEncoder,
     frames: u64,
-    /// The longest RIFF chunk that stays a plain WAV, in bytes.
+    /// Longest RIFF chunk of a plain WAV, bytes; longer files become RF64.
     largest_riff: u64,
     bytes: Vec<u8>,
 }
 
 impl GrowingWav {
-    /// Starts a file where there is none.
+    /// Creates a new file.
     ///
     /// # Errors
     ///
-    /// If there is a file already or none can be made, or channels (1 to 64) or rate (1 kHz to 768 kHz) are not supported.
+    /// Returns [`MediaError`] if the file exists or cannot be created, or if channels (1 to 64) or sample rate (1 kHz
+    /// to 768 kHz) are not supported.
     pub fn create(
         path: impl AsRef<Path>,
         sample_rate: u32,
@@ -57,7 +58,7 @@ impl GrowingWav {
         let encoder = SampleEncoder::new(bits, true);
         let open = || {
             let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-            // A file without its header is of no use to anybody.
+            // A file without a header is useless.
             file.write_all(&header.growing(0, largest_riff)).inspect_err(|_| drop(std::fs::remove_file(path)))?;
             Ok(file)
         };
@@ -65,63 +66,64 @@ impl GrowingWav {
         Ok(Self { name, file, header, encoder, frames: 0, largest_riff, bytes: Vec::new() })
     }
 
-    /// Frames in the file.
+    /// Returns the number of frames in the file.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// The file, to be synchronised with the disk.
+    /// Returns the file, so that it can be flushed to disk.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes a block of interleaved samples, and the header that counts them.
+    /// Writes a block of interleaved samples and updates the header.
     ///
     /// # Errors
     ///
-    /// If the system does not take it. The file is then whole up to the last frames that found room.
+    /// Returns [`MediaError`] if the block cannot be written. The file then ends with the last frame that was written
+    /// completely.
     ///
     /// # Panics
     ///
-    /// If the samples are not whole frames.
+    /// If the number of samples is not a multiple of the channels.
     pub fn append(&mut self, interleaved: &[f32]) -> Result<(), MediaError> {
         let channels = usize::from(self.header.channels);
-        assert_eq!(interleaved.len() % channels, 0, "whole frames");
+        assert_eq!(interleaved.len() % channels, 0, "the block must consist of complete frames");
         self.bytes.clear();
         for &sample in interleaved {
             self.encoder.encode(sample, &mut self.bytes);
         }
         let total = self.frames + (interleaved.len() / channels) as u64;
         if self.header.data_bytes(total) % 2 == 1 {
-            // Chunks are padded to an even length; the next block overwrites the pad byte.
+            // Chunks are padded to an even length; the next block overwrites the padding.
             self.bytes.push(0);
         }
         let end = self.data_start() + self.header.data_bytes(self.frames);
-        let result = write_at(&mut self.file, end, &self.bytes).and_then(|()| self.state(total));
+        let result = write_at(&mut self.file, end, &self.bytes).and_then(|()| self.write_header(total));
         result.map_err(|source| {
-            // What counts is the error that came first; without a new header the last one still holds.
-            drop(self.settle(total));
+            // The first error counts. If this fails too, the previous header remains valid.
+            drop(self.truncate_to_whole_frames(total));
             MediaError::Unwritable { file: self.name.clone(), source }
         })
     }
 
-    /// Makes the file state that it has so many frames.
-    fn state(&mut self, frames: u64) -> io::Result<()> {
+    /// Updates the header to declare `frames` frames.
+    fn write_header(&mut self, frames: u64) -> io::Result<()> {
         write_at(&mut self.file, 0, &self.header.growing(frames, self.largest_riff))?;
         self.frames = frames;
         Ok(())
     }
 
-    /// Keeps the whole frames, at most `most`, of a write that broke off.
-    fn settle(&mut self, most: u64) -> io::Result<()> {
+    /// Truncates the file to complete frames, at most `max_frames`, after a failed write.
+    fn truncate_to_whole_frames(&mut self, max_frames: u64) -> io::Result<()> {
         let data = self.file.metadata()?.len().saturating_sub(self.data_start());
-        let mut frames = (data / self.header.data_bytes(1)).min(most);
-        // There may be no room for the pad byte.
+        let mut frames = (data / self.header.data_bytes(1)).min(max_frames);
+        // The disk may have no space left for the padding.
         frames -= self.header.data_bytes(frames) % 2;
         self.file.set_len(self.data_start() + self.header.data_bytes(frames))?;
-        self.state(frames)
+        self.write_header(frames)
     }
 
     fn data_start(&self) -> u64 {

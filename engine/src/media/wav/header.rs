@@ -1,8 +1,8 @@
-//! What stands before the samples of a WAV file.
+//! Headers of WAV files.
 
 use super::WavBits;
 
-/// What stands before the samples.
+/// Format of a WAV file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub sample_rate: u32,
@@ -10,14 +10,14 @@ pub(super) struct Header {
     pub bits: WavBits,
 }
 
-/// The longest RIFF chunk there can be, in bytes: the largest 32-bit number stands for "unknown".
+/// Longest RIFF chunk, bytes; the largest 32-bit number means "unknown".
 pub(super) const LARGEST_RIFF: u64 = u32::MAX as u64 - 1;
 
-/// Contents of a `ds64` chunk (EBU Tech 3306): the lengths of the RIFF and of the data chunk in bytes, that of the sound in
-/// frames, and the number of other long chunks, of which there are none.
+/// Size of a `ds64` chunk (EBU Tech 3306): the lengths of the RIFF and data chunks in bytes, the number of frames, and
+/// the size of a table, which is empty.
 const LENGTHS_BYTES: usize = 28;
 
-/// The GUID of the sub-formats of WAVE_FORMAT_EXTENSIBLE, after the format tag it begins with.
+/// Sub-format GUID of WAVE_FORMAT_EXTENSIBLE after its leading format tag.
 const SUB_FORMAT: [u8; 14] = [0, 0, 0, 0, 16, 0, 128, 0, 0, 170, 0, 56, 155, 113];
 
 impl Header {
@@ -29,8 +29,8 @@ impl Header {
         frames * u64::from(self.frame_bytes())
     }
 
-    /// The lengths are 32-bit numbers, of which the largest stands for "unknown".
-    pub fn most_frames(self) -> u64 {
+    /// Returns the most frames that 32-bit lengths allow; the largest number means "unknown".
+    pub fn max_frames(self) -> u64 {
         let overhead = self.with_frames(0).len() as u64 + 1;
         (u64::from(u32::MAX) - 1 - overhead) / u64::from(self.frame_bytes())
     }
@@ -39,7 +39,7 @@ impl Header {
         self.bytes(b"RIFF", u32::MAX, None, None, u32::MAX)
     }
 
-    /// For at most [`most_frames`](Self::most_frames).
+    /// Encodes the header for at most [`max_frames`](Self::max_frames) frames.
     pub fn with_frames(self, frames: u64) -> Vec<u8> {
         let short = |value: u64| u32::try_from(value).expect("the length was checked");
         let data = self.data_bytes(frames);
@@ -47,7 +47,8 @@ impl Header {
         self.bytes(b"RIFF", short(empty + data + data % 2), None, Some(short(frames)), short(data))
     }
 
-    /// For any length: with room for 64-bit lengths, which are used where the RIFF chunk becomes longer than `largest_riff`.
+    /// Encodes the header for any length. It reserves space for 64-bit lengths, which are used if the RIFF chunk
+    /// exceeds `largest_riff` bytes.
     pub fn growing(self, frames: u64, largest_riff: u64) -> Vec<u8> {
         let data = self.data_bytes(frames);
         let no_lengths = [0; LENGTHS_BYTES];
@@ -85,8 +86,8 @@ impl Header {
         if extensible {
             format.extend_from_slice(&22_u16.to_le_bytes());
             format.extend_from_slice(&bits.to_le_bytes());
-            // The loudspeaker of each channel, in the order of the standard, which knows 18. None at all is allowed, but
-            // not every reader takes that.
+            // Loudspeaker of each channel in the order of the standard, which names 18. None at all is valid, but not
+            // every reader accepts it.
             let loudspeakers = if self.channels <= 18 { (1_u32 << self.channels) - 1 } else { 0 };
             format.extend_from_slice(&loudspeakers.to_le_bytes());
             format.extend_from_slice(&tag.to_le_bytes());
@@ -103,7 +104,7 @@ impl Header {
             chunk(name, LENGTHS_BYTES as u32, &lengths);
         }
         chunk(b"fmt ", format.len() as u32, &format);
-        // What is not PCM says how long it is in this way, too.
+        // Formats other than PCM also declare the number of frames.
         if let (WavBits::Float32, Some(frames)) = (self.bits, frames) {
             chunk(b"fact", 4, &frames.to_le_bytes());
         }

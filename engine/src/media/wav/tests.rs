@@ -1,4 +1,4 @@
-//! Written by us, read by hound and by [`Decoder`].
+//! Files of our writer, read by hound and by [`Decoder`].
 
 use std::sync::{Arc, Mutex};
 
@@ -17,27 +17,27 @@ fn scale(bits: WavBits) -> f32 {
     }
 }
 
-/// Takes so many bytes, then is full.
+/// Writer that accepts a number of bytes and then reports a full disk.
 #[derive(Clone)]
-struct Small {
-    room: usize,
-    taken: Arc<Mutex<Vec<u8>>>,
+struct LimitedWriter {
+    capacity: usize,
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Small {
-    fn new(room: usize) -> Self {
-        Self { room, taken: Arc::default() }
+impl LimitedWriter {
+    fn new(capacity: usize) -> Self {
+        Self { capacity, written: Arc::default() }
     }
 }
 
-impl Write for Small {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut taken = self.taken.lock().unwrap();
-        let length = bytes.len().min(self.room - taken.len());
+        let mut written = self.written.lock().unwrap();
+        let length = bytes.len().min(self.capacity - written.len());
         if length == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        taken.extend_from_slice(&bytes[..length]);
+        written.extend_from_slice(&bytes[..length]);
         Ok(length)
     }
 
@@ -79,7 +79,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_samples_are_read_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     for bits in KINDS {
@@ -93,7 +93,7 @@ fn what_is_written_is_read() {
             assert_eq!(writer.frames(), 1_001);
             writer.finish().unwrap();
             let tolerance = match bits {
-                // Dither of one step to either side, rounding of half a step; and 1 is beyond the largest number.
+                // Dither of one step to either side and rounding by half a step; 1 exceeds the largest integer.
                 WavBits::Int16 => 1.5 / 32_768.0 + 1e-9,
                 WavBits::Int24 => 1.01 / 8_388_608.0,
                 WavBits::Float32 => 0.0,
@@ -144,13 +144,13 @@ fn integers_are_clamped_and_floats_are_not() {
 }
 
 #[test]
-fn dither_keeps_what_is_below_a_step() {
+fn dither_preserves_signals_below_one_step() {
     let write = |level: f32| {
-        let stream = Small::new(1 << 20);
+        let stream = LimitedWriter::new(1 << 20);
         let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, WavBits::Int16, None).unwrap();
         writer.write(&[vec![level / 32_768.0; 100_000]]).unwrap();
         writer.finish().unwrap();
-        let bytes = stream.taken.lock().unwrap()[44..].to_vec();
+        let bytes = stream.written.lock().unwrap()[44..].to_vec();
         bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect::<Vec<_>>()
     };
     for level in [0.0_f32, 0.1, 0.25, 0.5, -0.3] {
@@ -158,14 +158,14 @@ fn dither_keeps_what_is_below_a_step() {
         let mean = found.iter().sum::<f64>() / found.len() as f64;
         let variance = found.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / found.len() as f64;
         assert!((mean - f64::from(level)).abs() < 0.01, "{level}: {mean}");
-        // 1/12 of rounding and 2/12 of dither, whatever the level.
+        // 1/12 of rounding and 2/12 of dither at any level.
         assert!((variance - 0.25).abs() < 0.01, "{level}: {variance}");
-        assert_eq!(found, write(level), "the same at every run");
+        assert_eq!(found, write(level), "dither must be the same in every run");
     }
 }
 
 #[test]
-fn nothing_is_there_until_it_is_whole() {
+fn the_target_appears_when_it_is_complete() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     fs::write(&path, b"before").unwrap();
@@ -182,7 +182,7 @@ fn nothing_is_there_until_it_is_whole() {
 }
 
 #[test]
-fn two_writers_of_one_name_do_not_meet() {
+fn concurrent_writers_of_one_target_do_not_interfere() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     let mut writers: Vec<WavWriter> =
@@ -196,7 +196,7 @@ fn two_writers_of_one_name_do_not_meet() {
 }
 
 #[test]
-fn places_that_cannot_be_written_are_named() {
+fn unwritable_targets_are_named() {
     let folder = TempDir::new().unwrap();
     for path in [folder.path().join("none/a.wav"), folder.path().to_owned()] {
         let line = WavWriter::create(&path, 48_000, 1, WavBits::Int16).err().unwrap().to_string();
@@ -207,7 +207,7 @@ fn places_that_cannot_be_written_are_named() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_device_is_written_and_not_replaced() {
+fn devices_are_written_in_place() {
     use std::os::unix::fs::FileTypeExt;
 
     let error = WavWriter::create("/dev/full", 48_000, 1, WavBits::Int16).err().unwrap();
@@ -222,7 +222,7 @@ fn a_device_is_written_and_not_replaced() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_stays_a_link() {
+fn symbolic_links_are_followed() {
     let folder = TempDir::new().unwrap();
     let (target, link) = (folder.path().join("target.wav"), folder.path().join("link.wav"));
     fs::write(&target, b"before").unwrap();
@@ -235,32 +235,32 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
-    for room in [0, 20, 44, 100, 1_043] {
-        let stream = Small::new(room);
+fn a_full_disk_is_reported() {
+    for capacity in [0, 20, 44, 100, 1_043] {
+        let stream = LimitedWriter::new(capacity);
         let result = WavWriter::to_writer(stream.clone(), "out", 48_000, 1, WavBits::Int16, Some(500));
         let error = result.and_then(|mut writer| {
             let error = writer.write(&[[0.5; 500]]).err().unwrap();
-            // It stays so.
+            // The writer stays closed.
             assert!(writer.write(&[[0.5; 1]]).is_err() && writer.finish().is_err());
             Err::<(), _>(error)
         });
         let line = error.err().unwrap().to_string();
-        assert!(line.starts_with("out: cannot be written: ") && line.contains("storage"), "{room}: {line}");
+        assert!(line.starts_with("out: cannot be written: ") && line.contains("storage"), "{capacity}: {line}");
     }
 }
 
 #[test]
-fn streams_state_their_length_or_the_largest() {
+fn streams_declare_their_length_or_the_largest() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     for bits in KINDS {
         for frames in [None, Some(333)] {
-            let stream = Small::new(1 << 20);
+            let stream = LimitedWriter::new(1 << 20);
             let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, bits, frames).unwrap();
             writer.write(&sound(1, 333)).unwrap();
             writer.finish().unwrap();
-            let bytes = stream.taken.lock().unwrap().clone();
+            let bytes = stream.written.lock().unwrap().clone();
             fs::write(&path, &bytes).unwrap();
             let all = decode(&path);
             assert_eq!(all[0].len(), 333, "{bits:?} {frames:?}");
@@ -273,30 +273,30 @@ fn streams_state_their_length_or_the_largest() {
 }
 
 #[test]
-fn promises_are_kept() {
-    let make = || WavWriter::to_writer(Small::new(1 << 20), "-", 48_000, 1, WavBits::Int16, Some(100)).unwrap();
+fn declared_lengths_are_enforced() {
+    let make = || WavWriter::to_writer(LimitedWriter::new(1 << 20), "-", 48_000, 1, WavBits::Int16, Some(100)).unwrap();
     let mut short = make();
     short.write(&sound(1, 99)).unwrap();
-    assert_eq!(short.finish().unwrap_err().to_string(), "-: 100 frames were promised, 99 were to be written");
+    assert_eq!(short.finish().unwrap_err().to_string(), "-: the header declares 100 frames, but 99 were written");
     let mut long = make();
     long.write(&sound(1, 99)).unwrap();
-    assert!(matches!(long.write(&sound(1, 2)), Err(MediaError::Length { promised: 100, written: 101, .. })));
+    assert!(matches!(long.write(&sound(1, 2)), Err(MediaError::Length { declared: 100, written: 101, .. })));
 }
 
 #[test]
 fn lengths_do_not_wrap_around() {
     let folder = TempDir::new().unwrap();
     let line = |frames| {
-        let result = WavWriter::to_writer(Small::new(1_000), "out", 48_000, 2, WavBits::Int16, Some(frames));
+        let result = WavWriter::to_writer(LimitedWriter::new(1_000), "out", 48_000, 2, WavBits::Int16, Some(frames));
         result.err().map(|error| error.to_string())
     };
-    // 4 GiB less the header, at 4 bytes a frame.
+    // 4 GiB minus the header, 4 bytes per frame.
     assert_eq!(line((u64::from(u32::MAX) - 100) / 4), None);
-    let expected = "out: the length of a WAV file in frames is 1073741824, supported is 0 to 1073741812 (4 GiB)";
+    let expected = "out: the length of a WAV file in frames is 1073741824; supported: 0 to 1073741812 (4 GiB)";
     assert_eq!(line(1 << 30).as_deref(), Some(expected));
     assert!(line(u64::MAX).is_some());
     let mut writer = WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
-    writer.frames = writer.most - 1;
+    writer.frames = writer.max_frames - 1;
     writer.write(&sound(2, 1)).unwrap();
     assert!(matches!(writer.write(&sound(2, 1)), Err(MediaError::Limit { .. })));
     assert!(names(&folder).is_empty());
@@ -305,7 +305,7 @@ fn lengths_do_not_wrap_around() {
 }
 
 #[test]
-fn absurd_formats_are_refused() {
+fn invalid_formats_are_refused() {
     let folder = TempDir::new().unwrap();
     for (rate, channels) in [(0, 1), (999, 1), (800_000, 1), (48_000, 0), (48_000, 33), (48_000, 65_537)] {
         let result = WavWriter::create(folder.path().join("a.wav"), rate, channels, WavBits::Int16);
@@ -315,7 +315,7 @@ fn absurd_formats_are_refused() {
 }
 
 #[test]
-fn only_what_nobody_writes_any_more_is_abandoned() {
+fn only_files_without_a_writer_are_abandoned() {
     let folder = TempDir::new().unwrap();
     let kept = ["b.wav", ".a.wav.part", ".a.wav.7.part", ".a.wav.7-x.part", ".other.wav.7-0.part", "a.wav.7-0.part"];
     for name in kept.iter().chain(&[".a.wav.7-0.part", ".a.wav.4194304-12.part"]) {
@@ -325,7 +325,7 @@ fn only_what_nobody_writes_any_more_is_abandoned() {
     let mut writer = WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap();
     writer.write(&[[0.5; 10]]).unwrap();
     assert_eq!(remove_abandoned(folder.path(), |name| name == "a.wav").unwrap(), 2);
-    // The one that is being written is still there and becomes the file.
+    // The file that is being written still exists and can be completed.
     assert_eq!(names(&folder).len(), kept.len() + 1);
     writer.finish().unwrap();
     let mut expected: Vec<String> = kept.iter().chain(&["a.wav"]).map(|&name| name.to_owned()).collect();

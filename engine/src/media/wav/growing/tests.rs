@@ -1,4 +1,4 @@
-//! What is on the disk after every block.
+//! Content of the file after every block.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::media::Decoder;
 
-/// A ramp that is exact in every format: multiples of 2^-15.
+/// Ramp of multiples of 2^-15, which are exact in every format.
 fn ramp(channels: usize, frames: std::ops::Range<usize>) -> Vec<f32> {
     let sample = |frame: usize, channel: usize| ((frame * 7 + channel * 1_001) % 65_536) as f32 / 32_768.0 - 1.0;
     frames.flat_map(|frame| (0..channels).map(move |channel| sample(frame, channel))).collect()
@@ -17,7 +17,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The chunks of a RIFF or RF64 file as EBU Tech 3306 has them, with what the lengths must be.
+/// Chunks of a RIFF or RF64 file (EBU Tech 3306) with the lengths that they must have.
 struct Chunks {
     form: String,
     riff: u64,
@@ -75,7 +75,7 @@ fn decode(path: &Path) -> Vec<f32> {
 }
 
 #[test]
-fn it_is_whole_after_every_block() {
+fn the_file_is_complete_after_every_block() {
     let folder = TempDir::new().unwrap();
     for bits in [WavBits::Int16, WavBits::Int24, WavBits::Float32] {
         for channels in [1, 2, 5] {
@@ -95,9 +95,9 @@ fn it_is_whole_after_every_block() {
                 };
                 let (found, expected) = (decode(&path), ramp(channels, 0..end));
                 assert_eq!(found.len(), expected.len());
-                // Dither of less than a step to either side.
+                // Dither of less than one step to either side.
                 assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= step), "{bits:?}");
-                // At both depths there is dither.
+                // Both integer formats are dithered.
                 assert!(end < 1_000 || bits == WavBits::Float32 || found != expected);
             }
         }
@@ -105,7 +105,7 @@ fn it_is_whole_after_every_block() {
 }
 
 #[test]
-fn beyond_its_limit_it_is_rf64() {
+fn long_files_become_rf64() {
     let folder = TempDir::new().unwrap();
     for bits in [WavBits::Int16, WavBits::Int24, WavBits::Float32] {
         let path = folder.path().join(format!("{bits:?}.wav"));
@@ -131,10 +131,10 @@ fn beyond_its_limit_it_is_rf64() {
     }
 }
 
-/// The file has a hole where 4 GiB would be, which costs no room.
+/// The file is sparse up to 4 GiB, so it needs no disk space.
 #[cfg(target_os = "linux")]
 #[test]
-fn four_gibibytes_are_no_limit() {
+fn files_can_exceed_4_gib() {
     use std::io::Read;
 
     let folder = TempDir::new().unwrap();
@@ -157,7 +157,7 @@ fn four_gibibytes_are_no_limit() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn existing_files_are_not_overwritten() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     fs::write(&path, b"before").unwrap();

@@ -1,4 +1,4 @@
-//! A file that is not there until it is whole.
+//! Files that appear only once they are complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -6,35 +6,35 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const ENDING: &str = "part";
+const EXTENSION: &str = "part";
 
-/// A file under a hidden name until it is complete, removed if it never is.
+/// File that is written under a hidden name until it is complete, and removed if it never is.
 ///
-/// It is locked as long as somebody writes it, so that what a killed program left behind can be told from what another one
-/// is busy with; see [`remove_abandoned`].
-pub(super) struct PartFile {
+/// The file is locked while it is written, which distinguishes it from files that a killed process left behind; see
+/// [`remove_abandoned`].
+pub(super) struct PartialFile {
     writer: BufWriter<File>,
-    part: PathBuf,
+    hidden: PathBuf,
     target: PathBuf,
 }
 
-impl PartFile {
+impl PartialFile {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // A link stays a link to the new contents.
+        // A symbolic link is followed, so that it links to the new content.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
         };
-        // Unlike that of any other writer, in this process or another.
-        let mut part = OsString::from(".");
-        part.push(name);
-        part.push(format!(".{}-{}.{ENDING}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let part = target.with_file_name(part);
-        let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-        // Where the system has no locks, nothing that is left behind counts as abandoned.
+        // Unique among all writers, in this process and others.
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}-{}.{EXTENSION}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let hidden = target.with_file_name(hidden);
+        let file = OpenOptions::new().write(true).create_new(true).open(&hidden)?;
+        // On systems without locks nothing counts as abandoned.
         drop(file.try_lock());
-        Ok(Self { writer: BufWriter::new(file), part, target })
+        Ok(Self { writer: BufWriter::new(file), hidden, target })
     }
 
     pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -45,29 +45,29 @@ impl PartFile {
         self.writer.seek(SeekFrom::Start(0))?;
         self.writer.write_all(header)?;
         self.writer.flush()?;
-        // Some systems tell only now that there was no room.
+        // Some systems report a full disk only here.
         self.writer.get_ref().sync_all()?;
-        fs::rename(&self.part, &self.target)?;
-        self.part.clear();
+        fs::rename(&self.hidden, &self.target)?;
+        self.hidden.clear();
         Ok(())
     }
 }
 
-impl Drop for PartFile {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        if !self.part.as_os_str().is_empty() {
-            // Nobody is left to tell should it fail, and the name says what the file is.
-            drop(fs::remove_file(&self.part));
+        if !self.hidden.as_os_str().is_empty() {
+            // Best effort: an error cannot be reported here.
+            drop(fs::remove_file(&self.hidden));
         }
     }
 }
 
-/// Removes from a folder what writers that were killed left behind of the files that `is_target` knows by name, and tells
-/// how many those were. What is still being written, here or in another program, stays.
+/// Removes unfinished files that killed processes left in a folder, if `is_target` accepts the name of their target;
+/// returns how many were removed. Files that are still being written stay.
 ///
 /// # Errors
 ///
-/// If the folder cannot be read or a file not be removed.
+/// Returns an error if the folder cannot be read or a file cannot be removed.
 pub fn remove_abandoned(folder: &Path, is_target: impl Fn(&str) -> bool) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(folder)? {
@@ -76,7 +76,7 @@ pub fn remove_abandoned(folder: &Path, is_target: impl Fn(&str) -> bool) -> io::
             continue;
         }
         let path = entry.path();
-        // One that its writer completed or removed just now is no concern of ours.
+        // It may have been completed or removed meanwhile.
         let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
         if file.try_lock().is_err() {
             continue;
@@ -90,9 +90,10 @@ pub fn remove_abandoned(folder: &Path, is_target: impl Fn(&str) -> bool) -> io::
     Ok(removed)
 }
 
-/// The name that a part was to take: `NAME` of `.NAME.PROCESS-COUNT.part`.
-fn target_of(part: &OsStr) -> Option<&str> {
-    let (name, id) = part.to_str()?.strip_prefix('.')?.strip_suffix(ENDING)?.strip_suffix('.')?.rsplit_once('.')?;
+/// Returns the target of an unfinished file: `NAME` of `.NAME.PROCESS-COUNT.hidden`.
+fn target_of(hidden: &OsStr) -> Option<&str> {
+    let (name, id) =
+        hidden.to_str()?.strip_prefix('.')?.strip_suffix(EXTENSION)?.strip_suffix('.')?.rsplit_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     id.split_once('-').filter(|(process, count)| is_number(process) && is_number(count)).map(|_| name)
 }
