@@ -1,8 +1,7 @@
-//! What stands before and after an amplifier: gate → tone → gain → model → gain → DC blocker → tone → cabinet.
+//! Signal chain around a model: gate → tone → gain → model → gain → DC blocker → tone → cabinet.
 //!
-//! A [`Calibration`] is where the gains may come from.
-//!
-//! All of it is at the host's rate and adds no latency. What is not in use passes samples as they are, and costs nothing.
+//! All stages run at the host's rate without latency. A stage that is off passes samples unchanged at no cost.
+//! [`Calibration`] computes gains from the levels on a model's card.
 
 mod calibration;
 mod impulse_file;
@@ -19,29 +18,29 @@ use crate::dsp::noise_gate::NoiseGate;
 use crate::dsp::ramp::Ramp;
 use crate::dsp::tone::Tone;
 
-/// Where all knobs of a chain stand. By default nothing changes anything, but for a cabinet where there is one.
+/// Settings of a chain. By default all stages are off, except for a cabinet if one is loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChainSettings {
-    /// Peaks of the input above this open the gate, dB of full scale; without it the gate is open.
+    /// Gate threshold in dB of full scale; `None` keeps the gate open.
     pub gate_db: Option<f32>,
-    /// Bass, middle and treble, dB.
+    /// Gains of bass, middle and treble, dB.
     pub tone: [f32; 3],
-    /// Where the tone control stands.
-    pub placement: TonePosition,
-    /// Whether what the model adds to all samples alike is taken away.
+    /// Position of the tone control.
+    pub tone_position: TonePosition,
+    /// Whether to remove the DC offset of the model's output.
     pub block_dc: bool,
-    /// Share of the cabinet's sound, 0 … 1.
+    /// Mix of the cabinet, 0 to 1.
     pub cabinet: f32,
     /// Gains directly before and after the model, dB.
     pub gains_db: [f32; 2],
 }
 
-/// Where a tone control stands.
+/// Position of the tone control relative to the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TonePosition {
-    /// Before the model: it changes what is driven.
+    /// Before the model; changes the sound that drives it.
     Before,
-    /// After the model: it changes what is heard.
+    /// After the model; changes the sound that it makes.
     #[default]
     After,
 }
@@ -51,7 +50,7 @@ impl Default for ChainSettings {
         Self {
             gate_db: None,
             tone: [0.0; 3],
-            placement: TonePosition::default(),
+            tone_position: TonePosition::default(),
             block_dc: false,
             cabinet: 1.0,
             gains_db: [0.0; 2],
@@ -60,36 +59,50 @@ impl Default for ChainSettings {
 }
 
 impl ChainSettings {
-    /// Gains of the tone controls before and after the model, dB.
+    /// Returns the tone gains before and after the model, dB.
     fn tones(&self) -> [[f32; 3]; 2] {
-        match self.placement {
+        match self.tone_position {
             TonePosition::Before => [self.tone, [0.0; 3]],
             TonePosition::After => [[0.0; 3], self.tone],
         }
     }
 }
 
-/// All stages but the model. Knobs go to where they are set without clicks.
+/// Effects before and after a model. Changes of settings are smoothed.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::chain::{Chain, ChainSettings};
+///
+/// let mut chain = Chain::new(48_000, 64);
+/// chain.set(&ChainSettings { gains_db: [6.0, -6.0], ..ChainSettings::default() });
+/// chain.reset();
+/// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
+/// chain.process_input(&mut [&mut left, &mut right]);
+/// // The model runs here.
+/// chain.process_output(&mut left, &mut right);
+/// assert!((left[63] - 0.1).abs() < 1e-6 && left == right);
+/// ```
 pub struct Chain {
     gate: NoiseGate,
-    /// `[channel]`
+    /// One for each channel.
     before: [Tone; 2],
-    /// Before the model and after it.
+    /// Before and after the model.
     gains: [Ramp; 2],
     dc_blocker: DcBlocker,
     after: Tone,
     cabinet: CabinetSlot,
-    /// Samples that stages ring on, but for the cabinet.
+    /// Tail of the filters in samples.
     ring: usize,
 }
 
-/// Time in which tone controls and the DC blocker ring on, s.
+/// Tail of tone controls and DC blocker, s.
 const RING_S: f64 = 0.1;
-/// Time in which a gain goes to its new value, s.
+/// Duration of gain changes, s.
 const RAMP_S: f64 = 0.020;
 
 impl Chain {
-    /// A chain in which nothing is in use, for a host that has a rate in Hz and blocks of up to so many samples.
+    /// Creates a chain with all stages off, for a sample rate in Hz and blocks of at most `max_block` samples.
     #[must_use]
     pub fn new(sample_rate: u32, max_block: usize) -> Self {
         let tone = Tone::new(sample_rate);
@@ -104,37 +117,37 @@ impl Chain {
         }
     }
 
-    /// Sends all knobs to where they shall stand.
+    /// Applies settings; changes are smoothed.
     pub fn set(&mut self, settings: &ChainSettings) {
         let [before, after] = settings.tones();
         self.gate.set(settings.gate_db);
         self.before.iter_mut().for_each(|tone| tone.set(before));
         for (gain, db) in self.gains.iter_mut().zip(settings.gains_db) {
-            gain.go(db_to_amplitude(db));
+            gain.set_target(db_to_amplitude(db));
         }
         self.dc_blocker.set(settings.block_dc);
         self.after.set(after);
         self.cabinet.set(settings.cabinet);
     }
 
-    /// Forgets all that was heard; everything is at once as it was set to be.
+    /// Clears all state and completes changes that are being smoothed.
     pub fn reset(&mut self) {
         self.gate.reset();
         self.before.iter_mut().for_each(Tone::reset);
-        self.gains.iter_mut().for_each(Ramp::arrive);
+        self.gains.iter_mut().for_each(Ramp::finish);
         self.dc_blocker.reset();
         self.after.reset();
         self.cabinet.reset();
     }
 
-    /// Where the cabinet stands.
-    pub fn cabinet(&mut self) -> &mut CabinetSlot {
+    /// Returns the slot of the cabinet.
+    pub fn cabinet_slot(&mut self) -> &mut CabinetSlot {
         &mut self.cabinet
     }
 
-    /// What comes to the model, `[channel][frame]`, of one channel or two.
-    pub fn before(&mut self, channels: &mut [&mut [f32]]) {
-        // What dies away in filters ends up in numbers that would cost a hundred times the others.
+    /// Processes the model's input in place, `[channel][frame]`, of one or two channels.
+    pub fn process_input(&mut self, channels: &mut [&mut [f32]]) {
+        // Decaying filter states become denormal numbers, which are a hundred times slower.
         let _flush = FlushToZero::on();
         self.gate.process(channels);
         for (tone, channel) in self.before.iter_mut().zip(&mut *channels) {
@@ -143,11 +156,11 @@ impl Chain {
         amplify(&mut self.gains[0], channels);
     }
 
-    /// What comes from the model: from `left` to both channels. At most a block.
+    /// Processes the model's output in `left`, at most a block, and writes both channels.
     ///
     /// # Panics
-    /// When there are more samples than in the longest block, or lengths differ.
-    pub fn after(&mut self, left: &mut [f32], right: &mut [f32]) {
+    /// If there are more samples than in a block, or the lengths differ.
+    pub fn process_output(&mut self, left: &mut [f32], right: &mut [f32]) {
         let _flush = FlushToZero::on();
         amplify(&mut self.gains[1], &mut [left]);
         self.dc_blocker.process(left);
@@ -155,13 +168,13 @@ impl Chain {
         self.cabinet.process(left, right);
     }
 
-    /// Whether both channels of what comes out may differ.
+    /// Returns whether the output channels may differ.
     #[must_use]
-    pub fn is_wide(&self) -> bool {
+    pub fn is_stereo(&self) -> bool {
         !self.cabinet.is_neutral()
     }
 
-    /// Samples that still sound after the model is silent.
+    /// Returns how long the chain sounds after its input has ended, in samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         let [left, right] = &self.before;
@@ -172,9 +185,9 @@ impl Chain {
     }
 }
 
-/// The same gain for all channels, sample by sample.
+/// Applies a gain to all channels.
 fn amplify(gain: &mut Ramp, channels: &mut [&mut [f32]]) {
-    if gain.rest() == Some(1.0) {
+    if gain.settled() == Some(1.0) {
         return;
     }
     let begun = *gain;
@@ -196,19 +209,19 @@ mod tests {
         (0..frames).map(|n| 0.3 * (n as f32 * 0.05).sin()).collect()
     }
 
-    /// A whole chain around a model that drives hard.
+    /// Plays sound through a chain around a model that distorts.
     fn through(chain: &mut Chain, sound: &[f32], block: usize) -> [Vec<f32>; 2] {
         let (mut left, mut right) = (sound.to_vec(), sound.to_vec());
         for (left, right) in left.chunks_mut(block).zip(right.chunks_mut(block)) {
-            chain.before(&mut [left, right]);
+            chain.process_input(&mut [left, right]);
             left.iter_mut().for_each(|sample| *sample = (5.0 * *sample).tanh());
-            chain.after(left, right);
+            chain.process_output(left, right);
         }
         [left, right]
     }
 
     #[test]
-    fn by_default_samples_pass_as_they_are() {
+    fn defaults_pass_samples_unchanged() {
         let mut chain = Chain::new(RATE, 512);
         chain.set(&ChainSettings::default());
         let sound = tone(5_000);
@@ -218,28 +231,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_forgotten() {
+    fn non_finite_samples_do_not_persist() {
         let mut chain = Chain::new(RATE, 512);
-        let settings = ChainSettings { gate_db: Some(-40.0), tone: [3.0; 3], block_dc: true, ..ChainSettings::default() };
+        let settings =
+            ChainSettings { gate_db: Some(-40.0), tone: [3.0; 3], block_dc: true, ..ChainSettings::default() };
         let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp()).collect();
         let response = Response::new(vec![taps], RATE).unwrap();
-        chain.cabinet().replace(Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())).ok().unwrap();
-        for placement in [TonePosition::Before, TonePosition::After] {
-            chain.set(&ChainSettings { placement, ..settings });
+        chain.cabinet_slot().replace(Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())).ok().unwrap();
+        for tone_position in [TonePosition::Before, TonePosition::After] {
+            chain.set(&ChainSettings { tone_position, ..settings });
             let mut hostile = tone(2_000);
             (hostile[700], hostile[701], hostile[702]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
             through(&mut chain, &hostile, 100);
             let heard = through(&mut chain, &tone(2_000), 100);
-            assert!(heard.iter().flatten().all(|sample| sample.is_finite()), "{placement:?}");
+            assert!(heard.iter().flatten().all(|sample| sample.is_finite()), "{tone_position:?}");
         }
     }
 
     #[test]
-    fn everything_in_use_sounds_alike_in_any_blocks() {
+    fn output_does_not_depend_on_block_length() {
         let settings = ChainSettings {
             gate_db: Some(-40.0),
             tone: [3.0, -6.0, 9.0],
-            placement: TonePosition::Before,
+            tone_position: TonePosition::Before,
             block_dc: true,
             cabinet: 0.7,
             gains_db: [4.0, -3.0],
@@ -250,9 +264,9 @@ mod tests {
             let mut chain = Chain::new(RATE, 512);
             chain.set(&settings);
             let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
-            chain.cabinet().replace(Box::new(cabinet)).ok().unwrap();
+            chain.cabinet_slot().replace(Box::new(cabinet)).ok().unwrap();
             let mut heard = through(&mut chain, &tone(3_000), block);
-            chain.set(&ChainSettings { placement: TonePosition::After, ..settings });
+            chain.set(&ChainSettings { tone_position: TonePosition::After, ..settings });
             for (heard, more) in heard.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
                 heard.extend(more);
             }
@@ -267,14 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn gains_go_where_they_are_set_without_a_click_and_back_to_the_bit() {
+    fn gain_changes_are_smooth_and_reversible() {
         let mut chain = Chain::new(RATE, 512);
         let sound = vec![0.1; 4_800];
         let driven = |gain_db: f32| (5.0 * 0.1 * db_to_amplitude(gain_db)).tanh();
         chain.set(&ChainSettings { gains_db: [6.0, -12.0], ..ChainSettings::default() });
         let heard = through(&mut chain, &sound, 100);
-        let wanted = driven(6.0) * db_to_amplitude(-12.0);
-        assert!((heard[0][4_799] - wanted).abs() < 1e-6 && heard[0] == heard[1], "{} for {wanted}", heard[0][4_799]);
+        let expected = driven(6.0) * db_to_amplitude(-12.0);
+        assert!(
+            (heard[0][4_799] - expected).abs() < 1e-6 && heard[0] == heard[1],
+            "{} for {expected}",
+            heard[0][4_799]
+        );
         let step = |heard: &[f32]| heard.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
         assert!(step(&heard[0]) < 1e-3 && (heard[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&heard[0]));
         assert_eq!(chain.tail_samples(), 0);
@@ -282,17 +300,17 @@ mod tests {
         let back = through(&mut chain, &sound, 100);
         assert!(step(&back[0]) < 1e-3);
         assert_eq!(back[0][2_000..], vec![driven(0.0); 2_800]);
-        // Set before anything is heard they are there at once.
+        // Settings before a reset are effective at once.
         chain.set(&ChainSettings { gains_db: [6.0, 0.0], ..ChainSettings::default() });
         chain.reset();
         assert_eq!(through(&mut chain, &sound, 100)[0][0], driven(6.0));
     }
 
     #[test]
-    fn where_the_tone_stands_counts() {
-        let heard = |placement| {
+    fn tone_position_matters() {
+        let heard = |position| {
             let mut chain = Chain::new(RATE, 512);
-            chain.set(&ChainSettings { tone: [12.0; 3], placement, ..ChainSettings::default() });
+            chain.set(&ChainSettings { tone: [12.0; 3], tone_position: position, ..ChainSettings::default() });
             chain.reset();
             through(&mut chain, &tone(5_000), 500)[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()))
         };

@@ -1,35 +1,36 @@
-//! Gains around a model, from what its card says of volts and loudness.
+//! Gains around a model, derived from the levels on its card.
 
 use crate::model::card::Levels;
 
-/// Loudness that a normalised output has, dB RMS of full scale.
+/// Target loudness of normalised output, dB RMS of full scale.
 const NORMAL_DB: f64 = -18.0;
-/// Most that any gain changes, dB: what a card says may be nonsense.
-const MOST_DB: f64 = 60.0;
+/// Largest gain, dB; guards against wrong levels on a card.
+const MAX_GAIN_DB: f64 = 60.0;
 
-/// How loud the output of a model is made.
+/// Output level of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputLevel {
-    /// As the model makes it.
+    /// Unchanged.
     #[default]
     Raw,
-    /// As loud as every other model, by the loudness of its card: that of a standard signal, not of what is played.
+    /// Equal loudness of all models for a standard signal, by the loudness on their cards.
     Normalised,
-    /// As many volts at the interface's output as the gear has at its own.
+    /// The voltage of the captured device, at the output of the audio interface.
     Calibrated,
 }
 
-/// What a player says of levels; by default nothing, which changes nothing.
+/// Level settings of a player. The defaults change nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Level that a sine of 1 kHz with a peak of full scale has at the interface, dBu. With it the model is driven as the gear was.
+    /// Level in dBu of a full-scale 1 kHz sine at the audio interface. If set, the model is driven as the captured
+    /// device was.
     pub interface_dbu: Option<f32>,
-    /// How loud the output is made.
+    /// Output level.
     pub output: OutputLevel,
 }
 
 impl Calibration {
-    /// Gains before and after a model with those levels, -60 to 60 dB; 0 for what the levels do not tell.
+    /// Returns the gains before and after a model, −60 to 60 dB; 0 dB if a level is unknown.
     #[must_use]
     pub fn gains_db(self, levels: Levels) -> [f32; 2] {
         let interface_dbu = self.interface_dbu.map(f64::from);
@@ -39,19 +40,19 @@ impl Calibration {
             OutputLevel::Normalised => levels.loudness_db.map(|loudness| NORMAL_DB - loudness),
             OutputLevel::Calibrated => interface_dbu.zip(levels.output_dbu).map(|(interface, model)| model - interface),
         };
-        [input, output].map(|gain| gain.unwrap_or_default().clamp(-MOST_DB, MOST_DB) as f32)
+        [input, output].map(|gain| gain.unwrap_or_default().clamp(-MAX_GAIN_DB, MAX_GAIN_DB) as f32)
     }
 
-    /// Why some of it changes nothing on a model with those levels, in a few words each.
-    pub fn untold(self, levels: Levels) -> impl Iterator<Item = &'static str> {
+    /// Returns why settings have no effect on a model with these levels.
+    pub fn missing_levels(self, levels: Levels) -> impl Iterator<Item = &'static str> {
         let input = self.interface_dbu.is_some() && levels.input_dbu.is_none();
         let output = match self.output {
-            OutputLevel::Normalised if levels.loudness_db.is_none() => Some("the model does not tell its loudness"),
-            OutputLevel::Calibrated if levels.output_dbu.is_none() => Some("the model does not tell its output level"),
-            OutputLevel::Calibrated if self.interface_dbu.is_none() => Some("the interface's level is not told"),
+            OutputLevel::Normalised if levels.loudness_db.is_none() => Some("the model states no loudness"),
+            OutputLevel::Calibrated if levels.output_dbu.is_none() => Some("the model states no output level"),
+            OutputLevel::Calibrated if self.interface_dbu.is_none() => Some("the level of the interface is not set"),
             _ => None,
         };
-        input.then_some("the model does not tell its input level").into_iter().chain(output)
+        input.then_some("the model states no input level").into_iter().chain(output)
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn what_is_not_asked_for_changes_nothing() {
         assert_eq!(Calibration::default().gains_db(TOLD), [0.0; 2]);
-        assert_eq!(Calibration::default().untold(Levels::default()).count(), 0);
+        assert_eq!(Calibration::default().missing_levels(Levels::default()).count(), 0);
     }
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
     fn what_is_not_told_changes_nothing_and_is_said() {
         let said = |calibration: Calibration, levels| {
             assert_eq!(calibration.gains_db(levels), [0.0; 2]);
-            calibration.untold(levels).collect::<Vec<_>>()
+            calibration.missing_levels(levels).collect::<Vec<_>>()
         };
         let (input, output) = ("the model does not tell its input level", "the model does not tell its output level");
         let none = Levels::default();
@@ -103,6 +104,6 @@ mod tests {
         assert_eq!(said(of(None, OutputLevel::Calibrated), TOLD), ["the interface's level is not told"]);
         let loudness = "the model does not tell its loudness";
         assert_eq!(said(of(None, OutputLevel::Normalised), Levels { loudness_db: None, ..TOLD }), [loudness]);
-        assert_eq!(of(Some(12.0), OutputLevel::Calibrated).untold(TOLD).count(), 0);
+        assert_eq!(of(Some(12.0), OutputLevel::Calibrated).missing_levels(TOLD).count(), 0);
     }
 }

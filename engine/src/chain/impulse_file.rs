@@ -7,41 +7,42 @@ use std::path::Path;
 use crate::dsp::cabinet::{MAX_RESPONSE_S, Response, ResponseError};
 use crate::media::{Decoder, MediaError, display_name};
 
-/// The largest file, bytes: more than 10 s of two channels at any usual rate.
-const LARGEST: u64 = 64 << 20;
+/// Largest file, bytes; more than 10 s of stereo at any common rate.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// Why a file is no impulse response; displays as one line that names the file.
+/// Error of an impulse response file, displayed as one line that names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpulseError {
-    /// It cannot be read as sound.
+    /// The file cannot be decoded.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// Its sound is no impulse response.
+    /// The audio is not a valid impulse response.
     #[error("{file}: {reason}")]
     Response {
-        /// The file, as the caller named it.
+        /// File name, as given by the caller.
         file: String,
-        /// What is wrong.
+        /// Reason.
         reason: ResponseError,
     },
 }
 
-/// An impulse response, and the file that it came from.
+/// Impulse response with the file it came from.
 #[derive(Debug)]
 pub struct ImpulseFile {
-    /// What was recorded.
+    /// The response.
     pub response: Response,
-    /// BLAKE3 hash of the file, hexadecimal: what makes it the same one wherever it lies.
+    /// BLAKE3 hash of the file in hexadecimal, its identity independent of its path.
     pub hash: String,
-    /// The file itself.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
 impl ImpulseFile {
-    /// Reads a file, WAV or any other format that is decoded.
+    /// Reads an audio file of any format that [`Decoder`] supports.
     ///
     /// # Errors
-    /// When it cannot be read, or is no impulse response of one channel or two and at most 10 s.
+    /// Returns [`ImpulseError`] if the file cannot be decoded, or is not an impulse response of one or two channels and
+    /// at most 10 s.
     pub fn read(path: &Path) -> Result<Self, ImpulseError> {
         let name = display_name(path);
         let unreadable = |source: io::Error| match source.kind() {
@@ -50,28 +51,29 @@ impl ImpulseFile {
         };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         Self::parse(&name, bytes)
     }
 
-    /// The same for a file that is in memory; `name` is what messages call it.
+    /// Decodes a file in memory; `name` is its name in errors.
     ///
     /// # Errors
-    /// When it is no impulse response of one channel or two and at most 10 s.
+    /// Returns [`ImpulseError`] if it cannot be decoded, or is not an impulse response of one or two channels and at
+    /// most 10 s.
     pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self, ImpulseError> {
         let file = || name.to_owned();
-        if bytes.len() as u64 > LARGEST {
+        if bytes.len() as u64 > MAX_BYTES {
             let (what, found) = ("the size in bytes", bytes.len() as u64);
-            return Err(MediaError::Limit { file: file(), what, found, supported: format!("0 to {LARGEST}") }.into());
+            return Err(MediaError::Limit { file: file(), what, found, supported: format!("0 to {MAX_BYTES}") }.into());
         }
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let mut decoder = Decoder::from_bytes(name, bytes.clone())?;
         let rate = decoder.sample_rate();
-        let most = MAX_RESPONSE_S as usize * rate as usize;
+        let max_frames = MAX_RESPONSE_S as usize * rate as usize;
         let mut channels = vec![Vec::new(); decoder.channels()];
         let mut block = Vec::new();
         // One that is too long need not be read to its end.
-        while channels[0].len() <= most && decoder.next(&mut block)? {
+        while channels[0].len() <= max_frames && decoder.next(&mut block)? {
             for (channel, block) in channels.iter_mut().zip(&block) {
                 channel.extend_from_slice(block);
             }

@@ -1,7 +1,7 @@
-//! The loudspeaker, its box and the microphone in front of it, as an impulse response.
+//! Guitar cabinet and microphone as an impulse response.
 //!
-//! A [`Response`] is what was recorded. A [`Cabinet`] is that made ready for a host's rate, which takes its time; a [`CabinetSlot`] is
-//! where one stands in a chain, and where another may take over while sound goes through, without a click.
+//! A [`Response`] is a recording. A [`Cabinet`] is prepared for a sample rate, which takes time; a [`CabinetSlot`]
+//! holds one in a signal chain and cross-fades to another.
 
 mod response;
 
@@ -12,49 +12,50 @@ pub use response::{MAX_RESPONSE_S, Response, ResponseError};
 use super::convolution::ZeroLatencyConvolver;
 use super::ramp::Ramp;
 
-/// Time in which one takes over from another, and in which it comes in and goes out, s.
+/// Duration of cross-fades, s.
 const FADE_S: f64 = 0.020;
 
-/// One sound in, two out: what it makes of the sound on both sides. Without latency. One that is nothing lets sound pass as it is.
+/// Convolution of a mono input with a mono or stereo response, without latency. An empty cabinet passes the input
+/// unchanged.
 #[derive(Default)]
 pub struct Cabinet {
-    /// None, one for both, or one for each.
+    /// No convolver, one for both sides, or one for each.
     sides: Vec<ZeroLatencyConvolver>,
     taps: usize,
 }
 
 impl Cabinet {
-    /// Makes a response ready for a rate in Hz.
+    /// Prepares a response for a sample rate in Hz.
     ///
     /// # Errors
-    /// When the response cannot be converted to that rate.
+    /// Returns [`ResponseError`] if the response cannot be converted to that rate.
     pub fn new(response: &Response, sample_rate: u32, kernels: Kernels) -> Result<Self, ResponseError> {
         let taps = response.taps(sample_rate)?;
         let length = taps.iter().map(Vec::len).max().unwrap_or(0);
         Ok(Self { sides: taps.iter().map(|taps| ZeroLatencyConvolver::new(taps, kernels)).collect(), taps: length })
     }
 
-    /// Samples that it rings on.
+    /// Returns the length of the tail in samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         self.taps.saturating_sub(1)
     }
 
-    /// Whether it is nothing.
+    /// Returns whether the cabinet passes its input unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sides.is_empty()
     }
 
-    /// Forgets all that it has heard.
+    /// Clears all state.
     pub fn reset(&mut self) {
         self.sides.iter_mut().for_each(ZeroLatencyConvolver::reset);
     }
 
-    /// Fills both sides with what it makes of the next samples.
+    /// Processes samples of `sound` into both sides.
     ///
     /// # Panics
-    /// When lengths differ.
+    /// If the lengths differ.
     pub fn process(&mut self, sound: &[f32], left: &mut [f32], right: &mut [f32]) {
         match &mut self.sides[..] {
             [one, other, ..] => {
@@ -73,34 +74,34 @@ impl Cabinet {
     }
 }
 
-/// Where a cabinet stands; in the beginning it is nothing.
+/// Slot for a cabinet in a signal chain; initially empty.
 pub struct CabinetSlot {
-    now: Box<Cabinet>,
-    /// The one that takes over, and for how many samples it has.
+    current: Box<Cabinet>,
+    /// Next cabinet and the number of samples it has faded in.
     next: Option<(Box<Cabinet>, usize)>,
-    /// One that has left and was not fetched yet.
-    left: Option<Box<Cabinet>>,
-    /// `[sample]`: the gain of the one that comes.
+    /// Replaced cabinet, until it is taken by [`CabinetSlot::take_retired`].
+    retired: Option<Box<Cabinet>>,
+    /// Gain of the next cabinet, `[sample]`.
     fade: Box<[f32]>,
-    /// Share of the cabinet's sound; the rest passes as it is.
+    /// Mix of the cabinet's output.
     amount: Ramp,
-    /// It was not heard, and was not told what is played.
+    /// Samples were skipped, so the state is outdated.
     stale: bool,
     sound: Vec<f32>,
     arriving: [Vec<f32>; 2],
 }
 
 impl CabinetSlot {
-    /// A place in a host that has a rate in Hz and blocks of up to so many samples.
+    /// Creates an empty slot for a sample rate in Hz and blocks of at most `max_block` samples.
     #[must_use]
     pub fn new(sample_rate: u32, max_block: usize) -> Self {
         let fade = (FADE_S * f64::from(sample_rate)).ceil().max(1.0) as usize;
         let gain = |n: usize| (0.5 - 0.5 * (std::f64::consts::PI * n as f64 / fade as f64).cos()) as f32;
         let block = || vec![0.0; max_block];
         Self {
-            now: Box::default(),
+            current: Box::default(),
             next: None,
-            left: None,
+            retired: None,
             fade: (1..=fade).map(gain).collect(),
             amount: Ramp::new(1.0, FADE_S, sample_rate),
             stale: false,
@@ -109,17 +110,17 @@ impl CabinetSlot {
         }
     }
 
-    /// Whether [`CabinetSlot::replace`] would take another one: not while one takes over, nor before [`CabinetSlot::take_retired`] has given back the
-    /// one before.
+    /// Returns whether [`CabinetSlot::replace`] accepts a cabinet: no cross-fade is running, and the previous cabinet
+    /// has been taken.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.next.is_none() && self.left.is_none()
+        self.next.is_none() && self.retired.is_none()
     }
 
-    /// Lets another one take over.
+    /// Cross-fades to another cabinet.
     ///
     /// # Errors
-    /// Gives it back while the place [is not free](CabinetSlot::is_ready).
+    /// Returns the cabinet unless the slot [is ready](CabinetSlot::is_ready).
     pub fn replace(&mut self, cabinet: Box<Cabinet>) -> Result<(), Box<Cabinet>> {
         if !self.is_ready() {
             return Err(cabinet);
@@ -128,54 +129,54 @@ impl CabinetSlot {
         Ok(())
     }
 
-    /// Gives one that has left, to be dropped where there is time for that.
+    /// Takes the replaced cabinet, to be dropped outside the audio thread.
     pub fn take_retired(&mut self) -> Option<Box<Cabinet>> {
-        self.left.take()
+        self.retired.take()
     }
 
-    /// Share of the cabinet's sound, 0 … 1; the rest passes as it is.
+    /// Sets the mix of the cabinet, 0 to 1.
     pub fn set(&mut self, amount: f32) {
-        self.amount.go(amount.clamp(0.0, 1.0));
+        self.amount.set_target(amount.clamp(0.0, 1.0));
     }
 
-    /// Forgets all that was heard; share and cabinet are at once as they were set to be.
+    /// Clears all state and completes cross-fades.
     pub fn reset(&mut self) {
-        self.amount.arrive();
+        self.amount.finish();
         if let Some((next, _)) = self.next.take() {
-            self.left = Some(std::mem::replace(&mut self.now, next));
+            self.retired = Some(std::mem::replace(&mut self.current, next));
         }
-        self.now.reset();
+        self.current.reset();
         self.stale = false;
     }
 
-    /// Samples that what stands here rings on.
+    /// Returns the length of the tail in samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         let next = self.next.as_ref().map_or(0, |(next, _)| next.tail_samples());
-        self.now.tail_samples().max(next)
+        self.current.tail_samples().max(next)
     }
 
-    /// Whether samples pass as they are until somebody changes something.
+    /// Returns whether samples pass unchanged until a setting is changed.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
-        self.next.is_none() && (self.now.is_empty() || self.amount.rest() == Some(0.0))
+        self.next.is_none() && (self.current.is_empty() || self.amount.settled() == Some(0.0))
     }
 
-    /// Takes the next samples from `left`, at most a block, and fills both sides with what is made of them.
+    /// Processes at most a block of samples from `left` into both sides.
     ///
     /// # Panics
-    /// When there are more than a block, or lengths differ.
+    /// If there are more samples than in a block, or the lengths differ.
     pub fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
         if self.is_neutral() {
             self.stale = true;
             return right.copy_from_slice(left);
         }
         if std::mem::take(&mut self.stale) {
-            self.now.reset();
+            self.current.reset();
         }
         let sound = &mut self.sound[..left.len()];
         sound.copy_from_slice(left);
-        self.now.process(sound, left, right);
+        self.current.process(sound, left, right);
         if let Some((next, faded)) = &mut self.next {
             let [next_left, next_right] = &mut self.arriving;
             let (next_left, next_right) = (&mut next_left[..sound.len()], &mut next_right[..sound.len()]);
@@ -189,7 +190,7 @@ impl CabinetSlot {
             }
             *faded += gains.len();
         }
-        if self.amount.rest() != Some(1.0) {
+        if self.amount.settled() != Some(1.0) {
             for ((left, right), sound) in left.iter_mut().zip(right).zip(&*sound) {
                 let amount = self.amount.advance();
                 *left = sound + amount * (*left - sound);
@@ -197,7 +198,7 @@ impl CabinetSlot {
             }
         }
         if let Some((next, _)) = self.next.take_if(|(_, faded)| *faded == self.fade.len()) {
-            self.left = Some(std::mem::replace(&mut self.now, next));
+            self.retired = Some(std::mem::replace(&mut self.current, next));
         }
     }
 }
@@ -213,7 +214,7 @@ mod tests {
         Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())
     }
 
-    /// A box that rings, and is heard a little later where the peak is not at 0.
+    /// Decaying response after a delay.
     fn ringing(delay: usize, frames: usize) -> Vec<f32> {
         let ring = (0..frames).map(|n| (-(n as f32) / 300.0).exp() * (n as f32 * 0.2).cos());
         std::iter::repeat_n(0.0, delay).chain(ring).collect()
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_place_and_one_that_is_switched_off_change_nothing() {
+    fn empty_and_bypassed_slots_pass_samples_unchanged() {
         let sound = tone(4_000);
         let mut slot = CabinetSlot::new(RATE, 512);
         assert_eq!(through(&mut slot, &sound, 100), [sound.clone(), sound.clone()]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_differ_where_they_were_recorded_so() {
+    fn stereo_responses_are_stereo() {
         let mut slot = CabinetSlot::new(RATE, 64);
         slot.replace(boxed(vec![[ringing(0, 500), vec![0.0; 40]].concat(), ringing(40, 500)])).ok().unwrap();
         slot.reset();
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_takes_over_from_another_without_a_click_in_any_blocks() {
+    fn cabinets_are_cross_faded_in_blocks_of_any_length() {
         let sound = tone(12_000);
         let play = |block: usize| {
             let mut slot = CabinetSlot::new(RATE, 512);
@@ -280,13 +281,13 @@ mod tests {
             slot.replace(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)])).ok().unwrap();
             assert!(slot.replace(Box::default()).is_err(), "one at a time");
             heard.extend(&through(&mut slot, &sound[4_000..8_000], block)[0]);
-            assert!(!slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(), "what has left is to be fetched");
+            assert!(!slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(), "the old one must be taken");
             slot.replace(Box::default()).ok().unwrap();
             heard.extend(&through(&mut slot, &sound[8_000..], block)[0]);
             heard
         };
         let whole = play(500);
-        // The tone alone rises by 0.015 in a sample, with any of the cabinets by less than 0.06.
+        // The tone rises by 0.015 per sample, and by less than 0.06 through either cabinet.
         for (n, pair) in whole.windows(2).enumerate() {
             assert!((pair[0] - pair[1]).abs() < 0.06, "{pair:?} at {n}");
         }
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_and_goes_without_a_click_and_without_what_it_heard_before() {
+    fn bypassing_is_smooth_and_forgets_old_input() {
         let mut slot = CabinetSlot::new(RATE, 512);
         slot.replace(boxed(vec![ringing(0, 4_000)])).ok().unwrap();
         slot.reset();

@@ -7,8 +7,8 @@
 //!
 //! [`ZeroLatencyConvolver`] takes blocks of any length.
 
-mod zero_latency;
 mod partitioned;
+mod zero_latency;
 
 pub use zero_latency::ZeroLatencyConvolver;
 
@@ -72,7 +72,11 @@ impl Convolver {
             let part = &impulse[begin(level)..begin(level + 1)];
             (!part.is_empty()).then(|| LongTail::new(part, span, level * SPAN / 2, partition, kernels))
         });
-        Self { partition, head: PartitionedConvolver::new(&impulse[..begin(0)], partition, kernels), tails: tails.collect() }
+        Self {
+            partition,
+            head: PartitionedConvolver::new(&impulse[..begin(0)], partition, kernels),
+            tails: tails.collect(),
+        }
     }
 
     /// Samples per block.

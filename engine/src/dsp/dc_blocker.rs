@@ -1,58 +1,58 @@
-//! What a model adds to all samples alike, taken away again.
+//! Removal of a DC offset.
 
 use std::f64::consts::TAU;
 
 use super::ramp::Ramp;
 
-/// Below this frequency, Hz, everything falls by 6 dB per octave.
+/// Corner frequency, Hz; 6 dB per octave below.
 const CORNER_HZ: f64 = 5.0;
-/// Time in which it comes in and goes out, s.
+/// Fade time when switched on or off, s.
 const FADE_S: f64 = 0.020;
 
-/// A high-pass of the first order; while it is off samples pass as they are.
+/// First-order high-pass; passes samples unchanged while it is off.
 pub struct DcBlocker {
-    /// Share of the way to the present sample that the mean goes.
+    /// Coefficient of the running mean.
     share: f64,
     mean: f64,
     amount: Ramp,
 }
 
 impl DcBlocker {
-    /// One that is off, at a rate in Hz.
+    /// Creates a DC blocker that is off, for a sample rate in Hz.
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let share = 1.0 - (-TAU * CORNER_HZ / f64::from(sample_rate)).exp();
         Self { share, mean: 0.0, amount: Ramp::new(0.0, FADE_S, sample_rate) }
     }
 
-    /// On or off.
+    /// Switches it on or off with a fade.
     pub fn set(&mut self, on: bool) {
-        self.amount.go(if on { 1.0 } else { 0.0 });
+        self.amount.set_target(if on { 1.0 } else { 0.0 });
     }
 
-    /// Forgets all that it has heard, and is at once as it was set to be.
+    /// Clears all state and completes fades.
     pub fn reset(&mut self) {
         self.mean = 0.0;
-        self.amount.arrive();
+        self.amount.finish();
     }
 
-    /// Whether samples pass as they are until somebody switches it on.
+    /// Returns whether samples pass unchanged until it is switched on.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
-        self.amount.rest() == Some(0.0)
+        self.amount.settled() == Some(0.0)
     }
 
-    /// Filters the next samples.
+    /// Filters samples in place.
     pub fn process(&mut self, sound: &mut [f32]) {
         if self.is_neutral() {
-            // It begins anew when it is needed.
+            // Starts from 0 when switched on again.
             self.mean = 0.0;
             return;
         }
         for sample in sound {
-            // What is no number would stay for ever.
-            let heard = if sample.is_finite() { f64::from(*sample) } else { 0.0 };
-            self.mean += self.share * (heard - self.mean);
+            // A non-finite value would persist in the mean.
+            let input = if sample.is_finite() { f64::from(*sample) } else { 0.0 };
+            self.mean += self.share * (input - self.mean);
             *sample -= self.amount.advance() * self.mean as f32;
         }
     }
@@ -65,7 +65,7 @@ mod tests {
     const RATE: u32 = 48_000;
 
     #[test]
-    fn an_offset_goes_and_music_stays() {
+    fn offsets_are_removed_and_music_passes() {
         let mut blocker = DcBlocker::new(RATE);
         let tone = |n: usize, hz: f64| (0.3 * (TAU * hz * n as f64 / f64::from(RATE)).sin()) as f32;
         let mut off: Vec<f32> = (0..100).map(|n| 0.2 + tone(n, 40.0)).collect();
@@ -81,12 +81,12 @@ mod tests {
         let mean = second.iter().sum::<f32>() / 48_000.0;
         assert!(mean.abs() < 1e-5, "{mean}");
         let power = second.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / 48_000.0;
-        // A high-pass at 5 Hz takes 0.07 dB at 40 Hz.
+        // A first-order high-pass at 5 Hz attenuates 40 Hz by 0.07 dB.
         assert!((10.0 * (power / 0.045).log10() + 0.0673).abs() < 0.01, "{power}");
     }
 
     #[test]
-    fn it_comes_and_goes_without_a_click() {
+    fn switching_is_smooth() {
         let mut blocker = DcBlocker::new(RATE);
         let mut sound = vec![0.5_f32; 30_000];
         blocker.set(true);

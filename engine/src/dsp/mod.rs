@@ -1,12 +1,12 @@
-//! Signal stages: what happens to sound before and after a model.
+//! Signal stages before and after a model.
 //!
-//! Read [`pitch`], [`loudness`] and [`analysis`] for what an instrument is driven by when it follows a sound, [`noise`] and
-//! [`filtered_noise`] for the air in its own sound, [`resample`] for what stands between the rate of a host and the rate of a
-//! model, and [`convolution`] for the room at the end of a synthesiser. Around an amplifier stand a [`noise_gate`], [`tone`], a
-//! [`dc_blocker`] and a [`cabinet`], within it [`oversample`] keeps overtones from folding; [`ramp`] is how knobs turn.
+//! [`pitch`], [`loudness`] and [`analysis`] extract the features that drive an instrument from sound. [`noise`] and
+//! [`filtered_noise`] are part of synthesis, [`convolution`] adds rooms. [`resample`] converts between the rates of
+//! host and model. [`noise_gate`], [`tone`], [`dc_blocker`] and [`cabinet`] surround an amplifier model, and
+//! [`oversample`] reduces its aliasing. [`ramp`] smooths parameters; [`level`] has decibels and peaks.
 //!
-//! All stages stream: they take blocks of any length (or of one fixed length, where they say so), allocate nothing after
-//! construction, and their output is the same bit for bit however the input was split.
+//! All stages stream: they accept blocks of any length unless they state a fixed one, allocate only on construction,
+//! and their output does not depend on how the input was divided into blocks, to the bit.
 
 pub mod analysis;
 pub mod cabinet;

@@ -1,33 +1,34 @@
-//! A gate that keeps what a player does not play, such as the hum of pickups, from being heard.
+//! Noise gate.
 
-/// Below the threshold by less than this an open gate stays open, dB.
+use super::level::db_to_amplitude;
+
+/// Hysteresis: an open gate closes at this many dB below the threshold.
 const HYSTERESIS_DB: f32 = 6.0;
-use crate::dsp::level::db_to_amplitude;
-/// Time in which it opens, s: short enough for a pick, long enough not to click.
+/// Opening time, s; short enough for a pick attack, long enough not to click.
 const ATTACK_S: f64 = 0.001;
-/// Time that it stays open after the last loud sample, s: more than a period of the lowest string.
+/// Time that the gate stays open after the last loud sample, s; more than a period of the lowest string.
 const HOLD_S: f64 = 0.050;
-/// Time in which it closes, s.
+/// Closing time, s.
 const RELEASE_S: f64 = 0.100;
 
-/// Lets pass what is louder than a threshold, and what follows shortly after. The key is the loudest of all channels, so that
-/// they open together.
+/// Passes sound above a threshold and what follows shortly after. All channels share one gate, controlled by the
+/// loudest.
 ///
-/// Without a threshold, and while it is open, samples pass as they are.
+/// Samples pass unchanged while the gate is open or has no threshold.
 pub struct NoiseGate {
-    /// Peaks that open it, and those that keep it open; nothing while it is off.
+    /// Amplitudes that open the gate and keep it open; `None` while it is off.
     thresholds: Option<[f32; 2]>,
-    /// Samples that it stays open: from now on, and after a loud one.
+    /// Remaining samples until the gate closes, and their number after a loud sample.
     left: usize,
     hold: usize,
-    /// How far it is open, 0 … 1, and how far it goes in a sample.
+    /// Current gain, 0 to 1, and its changes per sample.
     gain: f32,
     attack: f32,
     release: f32,
 }
 
 impl NoiseGate {
-    /// A gate that lets everything pass, at a rate in Hz.
+    /// Creates a gate without threshold, for a sample rate in Hz.
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let step = |seconds: f64| (1.0 / (seconds * f64::from(sample_rate))) as f32;
@@ -35,23 +36,23 @@ impl NoiseGate {
         Self { thresholds: None, left: hold, hold, gain: 1.0, attack: step(ATTACK_S), release: step(RELEASE_S) }
     }
 
-    /// Peaks above this, in dB of full scale, open it; without a threshold it is open.
+    /// Sets the threshold in dB of full scale; `None` keeps the gate open.
     pub fn set(&mut self, threshold_db: Option<f32>) {
         self.thresholds = threshold_db.map(|db| [db_to_amplitude(db), db_to_amplitude(db - HYSTERESIS_DB)]);
     }
 
-    /// Opens at once, as if new.
+    /// Opens the gate at once.
     pub fn reset(&mut self) {
         (self.left, self.gain) = (self.hold, 1.0);
     }
 
-    /// Whether samples pass as they are until somebody sets a threshold.
+    /// Returns whether samples pass unchanged until a threshold is set.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         self.thresholds.is_none() && self.gain >= 1.0
     }
 
-    /// Opens or closes over the next samples, `[channel][frame]`, of channels that are equally long.
+    /// Processes samples in place, `[channel][frame]`; channels must have equal lengths.
     pub fn process(&mut self, channels: &mut [&mut [f32]]) {
         if self.is_neutral() {
             return;
@@ -64,7 +65,7 @@ impl NoiseGate {
         }
     }
 
-    /// The gain for a sample of that size.
+    /// Returns the gain for a sample of magnitude `key`.
     fn next(&mut self, key: f32) -> f32 {
         let open = self.thresholds.is_none_or(|[opens, holds]| {
             let loud = key >= if self.left > 0 { holds } else { opens };
@@ -82,7 +83,7 @@ mod tests {
 
     const RATE: u32 = 48_000;
 
-    /// A tenth of a second of a hum with that peak.
+    /// Hum of 0.1 s with a peak level in dB.
     fn hum(db: f32) -> Vec<f32> {
         let peak = db_to_amplitude(db);
         (0..4_800).map(|n| peak * (n as f32 * 0.0131).sin()).collect()
@@ -95,17 +96,17 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_for_what_is_played_and_closes_on_hum() {
+    fn loud_sound_opens_and_hum_closes() {
         let mut gate = NoiseGate::new(RATE);
         gate.set(Some(-50.0));
         let hiss = hum(-57.0);
         through(&mut gate, &hiss);
         assert!(through(&mut gate, &hiss)[2_500..].iter().all(|sample| *sample == 0.0), "closed");
-        // 1 ms after a loud sample everything passes.
+        // Open 1 ms after a loud sample.
         let played = hum(-20.0);
         let heard = through(&mut gate, &played);
         assert_eq!(heard[100..], played[100..]);
-        // What is a little softer than the threshold keeps it open, but would not open it.
+        // Slightly below the threshold: keeps the gate open, but does not open it.
         let soft = hum(-53.0);
         assert_eq!(through(&mut gate, &soft), soft);
         for _ in 0..3 {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn it_neither_leaps_nor_depends_on_blocks() {
+    fn gains_change_smoothly_in_blocks_of_any_length() {
         let sound: Vec<f32> = [hum(-20.0), hum(-60.0), hum(-60.0), hum(-10.0)].concat();
         let whole = {
             let mut gate = NoiseGate::new(RATE);

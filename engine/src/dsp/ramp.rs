@@ -1,6 +1,17 @@
-//! Straight lines between the values of a knob.
+//! Linear smoothing of parameters.
 
-/// A value that goes to where it is sent in a straight line, in a fixed time, and arrives exactly.
+/// Value that approaches its target linearly in a fixed time and reaches it exactly.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::ramp::Ramp;
+///
+/// let mut gain = Ramp::new(0.0, 0.5, 8);
+/// gain.set_target(1.0);
+/// let values: Vec<f32> = (0..5).map(|_| gain.advance()).collect();
+/// assert_eq!(values, [0.25, 0.5, 0.75, 1.0, 1.0]);
+/// assert_eq!(gain.settled(), Some(1.0));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ramp {
     value: f32,
@@ -11,33 +22,33 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// A ramp that rests at `value` and takes `seconds` for every way, at a rate in Hz.
+    /// Creates a ramp at rest at `value`, whose changes take `seconds` at a sample rate in Hz.
     #[must_use]
     pub fn new(value: f32, seconds: f64, sample_rate: u32) -> Self {
         let length = (seconds * f64::from(sample_rate)).ceil().max(1.0) as usize;
         Self { value, target: value, step: 0.0, left: 0, length }
     }
 
-    /// Sends it on its way, from where it is; it stays on the way that it is on if that leads there.
-    pub fn go(&mut self, target: f32) {
-        #[expect(clippy::float_cmp, reason = "a target is what somebody said")]
+    /// Sets the target. A ramp that is already on its way there continues unchanged.
+    pub fn set_target(&mut self, target: f32) {
+        #[expect(clippy::float_cmp, reason = "an equal target is the same target")]
         if self.target != target {
             (self.target, self.left) = (target, self.length);
             self.step = (target - self.value) / self.length as f32;
         }
     }
 
-    /// Goes there at once.
+    /// Sets the value without a ramp.
     pub fn jump(&mut self, value: f32) {
         (self.value, self.target, self.left) = (value, value, 0);
     }
 
-    /// Goes at once to where it was sent.
-    pub fn arrive(&mut self) {
+    /// Completes the current change.
+    pub fn finish(&mut self) {
         self.jump(self.target);
     }
 
-    /// Where it is with the next sample.
+    /// Advances by one sample and returns the value.
     pub fn advance(&mut self) -> f32 {
         if self.left > 0 {
             self.left -= 1;
@@ -46,9 +57,9 @@ impl Ramp {
         self.value
     }
 
-    /// Where it stays, if it has arrived.
+    /// Returns the value if the ramp is at rest.
     #[must_use]
-    pub fn rest(&self) -> Option<f32> {
+    pub fn settled(&self) -> Option<f32> {
         (self.left == 0).then_some(self.value)
     }
 }
@@ -58,11 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_arrives_exactly_and_never_leaps() {
+    fn the_target_is_reached_exactly_without_steps() {
         let mut ramp = Ramp::new(0.0, 0.010, 48_000);
-        ramp.go(0.7);
+        ramp.set_target(0.7);
         let values: Vec<f32> = (0..480).map(|_| ramp.advance()).collect();
         assert!(values.windows(2).all(|pair| (0.0..0.0015).contains(&(pair[1] - pair[0]))));
-        assert_eq!((values[479], ramp.rest(), ramp.advance()), (0.7, Some(0.7), 0.7));
+        assert_eq!((values[479], ramp.settled(), ramp.advance()), (0.7, Some(0.7), 0.7));
     }
 }

@@ -62,7 +62,8 @@ impl StreamResampler {
         if !RATES_HZ.contains(&rate_in) || !RATES_HZ.contains(&rate_out) {
             return Err(error);
         }
-        let block_resampler = if rate_in == rate_out { None } else { Some(BlockResampler::new(rate_in, rate_out).ok_or(error)?) };
+        let block_resampler =
+            if rate_in == rate_out { None } else { Some(BlockResampler::new(rate_in, rate_out).ok_or(error)?) };
         Ok(Self { rate_in, rate_out, block_resampler, pushed: 0, emitted: 0 })
     }
 
@@ -74,7 +75,9 @@ impl StreamResampler {
 
     /// Samples taken at the input and given at the output at a time; (1, 1) where nothing is converted.
     pub fn blocks(&self) -> (usize, usize) {
-        self.block_resampler.as_ref().map_or((1, 1), |block_resampler| (block_resampler.input.len(), block_resampler.output.len()))
+        self.block_resampler
+            .as_ref()
+            .map_or((1, 1), |block_resampler| (block_resampler.input.len(), block_resampler.output.len()))
     }
 
     /// Takes any number of samples and gives the output they complete, in order.

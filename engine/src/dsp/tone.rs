@@ -1,51 +1,51 @@
-//! Bass, middle and treble.
+//! Three-band tone control.
 
 use std::f64::consts::TAU;
 
-/// Corner of the low shelf, centre of the peak and corner of the high shelf, Hz: where a guitar's body, its voice and its edge are.
+/// Corner of the low shelf, centre of the peak and corner of the high shelf, Hz, for guitar.
 const BANDS_HZ: [f64; 3] = [150.0, 500.0, 2_000.0];
-/// Quality of the shelves, the steepest without overshoot, and of the peak, about two octaves wide.
+/// Q of the shelves, the steepest without overshoot, and of the peak, about two octaves wide.
 const QUALITIES: [f64; 3] = [std::f64::consts::FRAC_1_SQRT_2, 0.7, std::f64::consts::FRAC_1_SQRT_2];
-/// No band lies above this share of the rate.
-const HIGHEST: f64 = 0.45;
-/// Most that a band is raised or lowered, dB.
+/// Highest frequency of a band relative to the sample rate.
+const MAX_RELATIVE_FREQUENCY: f64 = 0.45;
+/// Largest boost or cut of a band, dB.
 pub const MAX_GAIN_DB: f32 = 12.0;
-/// Samples in which the filters go straight from one set of coefficients to the next.
+/// Samples over which coefficients are interpolated linearly.
 const STEP: u32 = 16;
-/// Time in which the bands go to where they are set, s.
+/// Duration of gain changes, s.
 const RAMP_S: f64 = 0.020;
-/// Time after which nothing is left of what the filters heard, s.
+/// Time after which the filters' states have decayed, s.
 const SETTLE_S: f64 = 0.100;
 
-/// A low shelf, a peak and a high shelf in a row, after R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter
-/// coefficients".
+/// Low shelf, peak and high shelf in series, after R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad
+/// filter coefficients".
 ///
-/// While all are at 0 dB samples pass as they are.
+/// Samples pass unchanged while all bands are at 0 dB.
 #[derive(Clone)]
 pub struct Tone {
     bands: [Band; 3],
-    /// `[band]`, dB.
+    /// Current gains, `[band]`, dB.
     gains: [f32; 3],
     targets: [f32; 3],
-    /// Steps on the way there, those that are left of it, and samples that are left of the present one.
+    /// Steps of a change, remaining steps, and remaining samples of the current step.
     ramp: u32,
     steps: u32,
     samples: u32,
-    /// Samples in which it is still heard that the bands were not at 0 dB.
+    /// Samples until the states have decayed after a change to 0 dB.
     unsettled: u32,
     settle: u32,
 }
 
-/// One filter.
+/// Biquad filter of one band.
 #[derive(Clone, Copy)]
 struct Band {
     kind: FilterKind,
-    /// Of the corner or the centre.
+    /// Cosine of the corner or centre frequency.
     cos: f64,
     alpha: f64,
-    /// b0, b1, b2, a1, a2, over a0.
+    /// b0, b1, b2, a1, a2, divided by a0.
     coefficients: [f64; 5],
-    /// How they change in a sample, and where that leads.
+    /// Change of the coefficients per sample, and their target.
     slopes: [f64; 5],
     next: [f64; 5],
     state: [f64; 2],
@@ -59,11 +59,13 @@ enum FilterKind {
 }
 
 impl Tone {
-    /// One with all bands at 0 dB, at a rate in Hz.
+    /// Creates a tone control with all bands at 0 dB, for a sample rate in Hz.
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
-        let band = |place: usize, kind| Band::new(kind, BANDS_HZ[place].min(HIGHEST * rate) / rate, QUALITIES[place]);
+        let band = |place: usize, kind| {
+            Band::new(kind, BANDS_HZ[place].min(MAX_RELATIVE_FREQUENCY * rate) / rate, QUALITIES[place])
+        };
         Self {
             bands: [band(0, FilterKind::Low), band(1, FilterKind::Peak), band(2, FilterKind::High)],
             gains: [0.0; 3],
@@ -76,16 +78,16 @@ impl Tone {
         }
     }
 
-    /// Sends bass, middle and treble to gains in dB, within ±[`MAX_GAIN_DB`].
+    /// Sets the gains of bass, middle and treble in dB, clamped to ±[`MAX_GAIN_DB`]; changes are smoothed.
     pub fn set(&mut self, gains: [f32; 3]) {
         let gains = gains.map(|db| if db.is_nan() { 0.0 } else { db.clamp(-MAX_GAIN_DB, MAX_GAIN_DB) });
-        #[expect(clippy::float_cmp, reason = "a target is what somebody said")]
+        #[expect(clippy::float_cmp, reason = "an equal target is the same target")]
         if gains != self.targets {
             (self.targets, self.steps) = (gains, self.ramp);
         }
     }
 
-    /// Forgets all that it has heard, and is at once as it was set to be.
+    /// Clears all state and completes changes that are being smoothed.
     pub fn reset(&mut self) {
         (self.gains, self.steps, self.samples, self.unsettled) = (self.targets, 0, 0, 0);
         for (band, gain) in self.bands.iter_mut().zip(self.gains) {
@@ -95,14 +97,14 @@ impl Tone {
         }
     }
 
-    /// Whether samples pass as they are until somebody raises or lowers a band.
+    /// Returns whether samples pass unchanged until a gain is changed.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         let flat = [self.gains, self.targets].iter().flatten().all(|gain| *gain == 0.0);
         flat && self.steps == 0 && self.samples == 0 && self.unsettled == 0
     }
 
-    /// Filters the next samples.
+    /// Filters samples in place.
     pub fn process(&mut self, sound: &mut [f32]) {
         let mut rest = sound;
         while !rest.is_empty() {
@@ -133,10 +135,10 @@ impl Tone {
         }
     }
 
-    /// Begins the next step on the way.
+    /// Begins the next step of a change.
     fn step(&mut self) {
         for ((band, gain), target) in self.bands.iter_mut().zip(&mut self.gains).zip(self.targets) {
-            // It arrives exactly.
+            // Ends exactly on the target.
             *gain = if self.steps == 1 { target } else { *gain + (target - *gain) / self.steps as f32 };
             band.aim(*gain, STEP);
         }
@@ -145,7 +147,7 @@ impl Tone {
 }
 
 impl Band {
-    /// At 0 dB; `frequency` is a share of the rate.
+    /// Creates a band at 0 dB; `frequency` is relative to the sample rate.
     fn new(kind: FilterKind, frequency: f64, quality: f64) -> Self {
         let (sin, cos) = (TAU * frequency).sin_cos();
         let mut band = Self {
@@ -162,7 +164,7 @@ impl Band {
         band
     }
 
-    /// Those of the cookbook.
+    /// Returns the coefficients for a gain.
     fn design(&self, gain_db: f32) -> [f64; 5] {
         let a = 10.0_f64.powf(f64::from(gain_db) / 40.0);
         let (cos, alpha) = (self.cos, self.alpha);
@@ -174,7 +176,7 @@ impl Band {
         };
         let (b, [a0, a1, a2]) = match self.kind {
             FilterKind::Low => shelf(cos, 1.0),
-            // The same turned over: the signs of its cosine and of what is odd.
+            // A mirrored low shelf: the signs of the cosine and of the odd coefficients change.
             FilterKind::High => shelf(-cos, -1.0),
             FilterKind::Peak => {
                 ([1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a], [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a])
@@ -183,7 +185,8 @@ impl Band {
         [b[0] / a0, b[1] / a0, b[2] / a0, a1 / a0, a2 / a0]
     }
 
-    /// Lets the coefficients go to those of a gain, in so many samples. On a straight line between two stable filters all are.
+    /// Starts interpolating to the coefficients of a gain over `samples` samples. All filters between two stable ones
+    /// are stable.
     fn aim(&mut self, gain_db: f32, samples: u32) {
         self.next = self.design(gain_db);
         for (slope, (next, now)) in self.slopes.iter_mut().zip(self.next.iter().zip(&self.coefficients)) {
@@ -210,11 +213,11 @@ impl Band {
         }
     }
 
-    /// The transposed direct form II.
+    /// Filters one sample (transposed direct form II).
     fn tick(&mut self, sample: f32) -> f32 {
         let [b0, b1, b2, a1, a2] = self.coefficients;
         let [first, second] = self.state;
-        // What is no number would stay for ever.
+        // A non-finite value would persist in the state.
         let x = if sample.is_finite() { f64::from(sample) } else { 0.0 };
         let y = b0 * x + first;
         self.state = [b1 * x - a1 * y + second, b2 * x - a2 * y];
@@ -232,7 +235,7 @@ mod tests {
         (0..length).map(|n| (0.3 * (TAU * hz * n as f64 / f64::from(RATE)).sin()) as f32).collect()
     }
 
-    /// Gain of a sine in dB, once all has settled.
+    /// Returns the gain of a sine in dB in the steady state.
     fn gain_db(bands: [f32; 3], hz: f64) -> f64 {
         let mut tone = Tone::new(RATE);
         tone.set(bands);
@@ -247,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn bands_do_what_they_say() {
+    fn bands_have_their_gains() {
         for db in [-12.0, -3.0, 6.0, 12.0_f32] {
             let wanted = f64::from(db);
             assert_near(gain_db([db, 0.0, 0.0], 15.0), wanted, 0.1);
-            // A shelf is half-way at its corner.
+            // A shelf has half its gain at the corner.
             assert_near(gain_db([db, 0.0, 0.0], 150.0), wanted / 2.0, 0.02);
             assert_near(gain_db([db, 0.0, 0.0], 2_000.0), 0.0, 0.1);
             assert_near(gain_db([0.0, db, 0.0], 500.0), wanted, 0.02);
@@ -265,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn flat_is_nothing_at_all() {
+    fn flat_gains_pass_samples_unchanged() {
         let mut tone = Tone::new(RATE);
         let sound = sine(1_000.0, 5_000);
         let mut heard = sound.clone();
         tone.set([0.0; 3]);
         tone.process(&mut heard);
         assert!(heard == sound && tone.is_neutral());
-        // Also after it was something.
+        // Also after a change.
         tone.set([6.0, -3.0, 12.0]);
         tone.process(&mut heard);
         tone.set([0.0; 3]);
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn knobs_turn_without_zipper_in_any_blocks() {
+    fn changes_are_smooth_in_blocks_of_any_length() {
         let play = |block: usize| {
             let mut tone = Tone::new(RATE);
             let mut sound = sine(60.0, 24_000);
@@ -298,10 +301,9 @@ mod tests {
         for block in [1, 7, 64] {
             assert_eq!(play(block), whole, "blocks of {block}");
         }
-        // What a zipper leaves above the tone: its second difference.
+        // The second difference reveals steps.
         let bend = whole.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).abs()).fold(0.0, f32::max);
-        // Where the gain begins to go from one end to the other in 20 ms the line has a corner of about 0.01; the 60 steps of a
-        // zipper would each leave 0.06.
+        // A gain change over the full range in 20 ms has a corner of about 0.01; 60 steps would each leave 0.06.
         assert!(bend < 0.015, "{bend}");
     }
 }

@@ -1,50 +1,50 @@
-//! The impulse response of a cabinet, as it was recorded.
+//! Recorded impulse responses.
 
 use ondes_kernels::Kernels;
 
 use crate::dsp::fourier::RealFft;
 use crate::dsp::resample::{ResampleError, resample};
 
-/// The longest response, s.
+/// Longest response, s.
 pub const MAX_RESPONSE_S: u32 = 10;
-/// Where music is loud, Hz: what counts for the level.
+/// Frequency band in which the level is measured, Hz.
 const BAND_HZ: [f64; 2] = [80.0, 8_000.0];
-/// What is softer than this against the peak, and all that follows, is left out: −120 dB.
+/// Trailing samples below this level relative to the peak are removed: −120 dB.
 const INAUDIBLE: f32 = 1e-6;
 
-/// Why there is no such response.
+/// Error of an impulse response.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ResponseError {
-    /// It has neither one channel nor two.
-    #[error("an impulse response has one channel or two, this one has {0}")]
+    /// The response has an unsupported number of channels.
+    #[error("an impulse response has one channel or two; this one has {0}")]
     Channels(usize),
-    /// It is too long.
-    #[error("an impulse response lasts at most {MAX_RESPONSE_S} s, this one lasts {0:.1} s")]
+    /// The response is too long; seconds.
+    #[error("an impulse response lasts at most {MAX_RESPONSE_S} s; this one lasts {0:.1} s")]
     Length(f64),
-    /// There is nothing in it.
+    /// The response is silent.
     #[error("the impulse response is silent")]
     Silent,
-    /// Its samples are no numbers, or differ in number between its channels.
+    /// The samples are not finite, or the channels have different lengths.
     #[error("the impulse response is damaged")]
     Damaged,
-    /// Its rate cannot be converted.
+    /// The sample rate cannot be converted.
     #[error(transparent)]
     Rate(#[from] ResampleError),
 }
 
-/// An impulse response of one channel or two, at its own rate.
+/// Impulse response of one or two channels at its own sample rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// `[channel][frame]`
+    /// Samples, `[channel][frame]`.
     channels: Vec<Vec<f32>>,
     sample_rate: u32,
 }
 
 impl Response {
-    /// A response, `[channel][frame]`, at a rate in Hz.
+    /// Creates a response from samples, `[channel][frame]`, at a rate in Hz.
     ///
     /// # Errors
-    /// When it is not what it should be.
+    /// Returns [`ResponseError`] if the response is not valid.
     pub fn new(channels: Vec<Vec<f32>>, sample_rate: u32) -> Result<Self, ResponseError> {
         let frames = channels.first().map_or(0, Vec::len);
         if !(1..=2).contains(&channels.len()) {
@@ -63,19 +63,19 @@ impl Response {
         Ok(Self { channels, sample_rate })
     }
 
-    /// Its rate, Hz.
+    /// Returns the sample rate in Hz.
     #[must_use]
     pub fn sample_rate(&self) -> u32 {
         self.sample_rate
     }
 
-    /// Seconds that it lasts.
+    /// Returns the duration in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.channels[0].len() as f64 / f64::from(self.sample_rate)
     }
 
-    /// The mean of its channels, as one.
+    /// Mixes the channels to their mean.
     #[must_use]
     pub fn to_mono(mut self) -> Self {
         if let [left, right] = &mut self.channels[..] {
@@ -85,17 +85,17 @@ impl Response {
         self
     }
 
-    /// The taps of a filter for each channel, at a rate in Hz and with the level of what goes in: pink noise from 80 Hz to 8 kHz,
-    /// which has a spectrum like music, comes out as loud as it was, in the mean of the channels.
+    /// Returns filter taps, `[channel][tap]`, for a sample rate in Hz. They are normalised to unit gain for pink noise
+    /// from 80 Hz to 8 kHz, which resembles the spectrum of music, as a mean over the channels.
     ///
     /// # Errors
-    /// When the rate cannot be converted to.
+    /// Returns [`ResponseError`] if the rate cannot be converted, or the response has nothing in that band.
     pub fn taps(&self, sample_rate: u32) -> Result<Vec<Vec<f32>>, ResponseError> {
         let converted = self.channels.iter().map(|channel| resample(channel, self.sample_rate, sample_rate));
         let mut taps = converted.collect::<Result<Vec<_>, _>>()?;
         let power = taps.iter().map(|taps| pink_power(taps, sample_rate)).sum::<f64>() / taps.len() as f64;
         let gain = power.sqrt().recip() as f32;
-        // A response may have nothing where music is.
+        // The response may have no power in the band.
         if !gain.is_finite() {
             return Err(ResponseError::Silent);
         }
@@ -109,7 +109,7 @@ impl Response {
     }
 }
 
-/// The factor of the power of pink noise in a band.
+/// Returns the power gain for pink noise in the band.
 fn pink_power(taps: &[f32], sample_rate: u32) -> f64 {
     let size = taps.len().next_power_of_two().max(1 << 15);
     let mut fft = RealFft::new(size, Kernels::detect());
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A cabinet of sorts: a resonance that dies away.
+    /// Decaying resonance.
     fn ringing(sample_rate: u32, hz: f64, seconds: f64, gain: f64) -> Vec<f32> {
         let rate = f64::from(sample_rate);
         let at = |n: usize| gain * (-20.0 * n as f64 / rate).exp() * (TAU * hz * n as f64 / rate).sin();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_response_is_refused() {
+    fn invalid_responses_are_refused() {
         let refused = |channels: Vec<Vec<f32>>| Response::new(channels, 8_000).unwrap_err();
         assert_eq!(refused(vec![]), ResponseError::Channels(0));
         assert_eq!(refused(vec![vec![1.0]; 4]), ResponseError::Channels(4));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn its_level_depends_neither_on_how_it_was_recorded_nor_on_rates() {
+    fn levels_are_independent_of_recording_level_and_rate() {
         let reference = Response::new(vec![ringing(48_000, 700.0, 0.5, 1.0)], 48_000).unwrap().taps(48_000).unwrap();
         for (rate, gain) in [(48_000, 1e-3), (44_100, 30.0), (96_000, 1.0)] {
             let response = Response::new(vec![ringing(rate, 700.0, 0.5, gain)], rate).unwrap();
@@ -164,13 +164,13 @@ mod tests {
                 assert!((found - expected).abs() < 2e-4, "{found} for {expected} at {n}, recorded at {rate} Hz");
             }
         }
-        // One that does nothing goes on doing nothing.
+        // A unit impulse stays one.
         let nothing = Response::new(vec![vec![0.25, 0.0, 0.0]], 48_000).unwrap().taps(48_000).unwrap();
         assert!(nothing[0].len() == 1 && (nothing[0][0] - 1.0).abs() < 1e-6, "{nothing:?}");
     }
 
     #[test]
-    fn channels_keep_their_balance_and_silence_is_left_out() {
+    fn channels_keep_their_balance_and_trailing_silence_is_removed() {
         let (left, mut right) = (ringing(48_000, 500.0, 0.2, 0.8), ringing(48_000, 500.0, 0.2, 0.2));
         right.extend([0.0; 20_000]);
         let mut longer = left.clone();
