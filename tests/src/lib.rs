@@ -1,49 +1,50 @@
-//! What tests that cross crates share: small untrained models, and the bundled ones.
+//! Helpers for tests across crates: small untrained models, the bundled ones, fake models, and files of other programs.
 
-pub mod doubles;
+pub mod audio_models;
+pub mod documentation;
+pub mod fake_model;
+pub mod random_performance;
 pub mod rave;
-pub mod through;
 pub mod torchscript;
-pub mod traffic;
 
 use std::path::PathBuf;
 
 use ondes_engine::instrument::{Event, EventKind, Performance, controller};
 use ondes_engine::model::compression::{Precision, Scaling};
-use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// Hz.
+/// Sample rate of the test models, Hz.
 pub const SAMPLE_RATE: u32 = 48_000;
 /// Samples per control frame of the untrained instrument.
 pub const HOP: usize = 192;
 
-/// Chance with a fixed course.
+/// Creates a random generator with a fixed sequence.
 #[must_use]
-pub fn random(seed: u64) -> Xoshiro256PlusPlus {
+pub fn seeded_rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A port.
+/// Creates a port.
 #[must_use]
 pub fn port(name: &str, channels: usize, ratio: usize) -> Port {
     Port { name: name.into(), channels, ratio }
 }
 
-/// A node.
+/// Creates a node.
 #[must_use]
 pub fn node(name: &str, inputs: &[&str], op: Op) -> Node {
     Node { name: name.into(), inputs: inputs.iter().map(|&input| input.into()).collect(), op }
 }
 
-/// A method of one node named `y`, which is shown.
+/// Creates a method of one node `y`, which is its output.
 ///
 /// # Panics
-/// When the node does not fit.
+/// If the op does not accept the inputs.
 #[must_use]
-pub fn single(op: Op, inputs: &[Port], block: usize) -> Method {
+pub fn single_node_method(op: Op, inputs: &[Port], block: usize) -> Method {
     let names: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
     let nodes = vec![node("y", &names, op)];
     let mut method =
@@ -53,13 +54,13 @@ pub fn single(op: Op, inputs: &[Port], block: usize) -> Method {
     method
 }
 
-/// Random weights for all nodes.
+/// Creates random weights for all nodes.
 ///
 /// # Panics
-/// When a method does not fit.
+/// If a method is invalid.
 #[must_use]
 pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
-    let mut random = random(seed);
+    let mut random = seeded_rng(seed);
     let mut weights = Weights::default();
     for method in methods {
         let shapes = method.infer().expect("the method fits");
@@ -78,26 +79,26 @@ pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
     weights
 }
 
-/// A model of those methods with random weights.
+/// Creates a model with random weights.
 ///
 /// # Panics
-/// When the methods do not fit.
+/// If a method is invalid.
 #[must_use]
 pub fn model(kind: Kind, methods: Vec<Method>, seed: u64) -> Model {
     let weights = random_weights(&methods, seed);
     Model::new(header(kind, methods), weights).expect("a random model is sound")
 }
 
-/// The same model with all weights in eight bits, to be multiplied in them where that pays.
+/// Returns the model with 8-bit weights, multiplied in 8 bits where that is faster.
 ///
 /// # Panics
-/// When a weight has no scale.
+/// If a weight is not finite.
 #[must_use]
-pub fn in_bytes(model: &Model) -> Model {
+pub fn int8_model(model: &Model) -> Model {
     model.compressed(Scaling::default(), |_| Precision::Computed8).expect("its weights have scales")
 }
 
-/// A header for those methods.
+/// Creates a header with the controls of instruments.
 #[must_use]
 pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
     let performance = Performance::default();
@@ -116,7 +117,7 @@ pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
     }
 }
 
-/// The methods of a small instrument: a decoder with memory, harmonics, noise and a room.
+/// Returns the methods of a small instrument: a recurrent decoder, harmonics, noise and reverberation.
 #[must_use]
 pub fn instrument_methods() -> Vec<Method> {
     let synth = Method {
@@ -131,7 +132,7 @@ pub fn instrument_methods() -> Vec<Method> {
             node("conditions", &["pitch_scaled", "loudness_scaled"], Op::Concat),
             node("memory", &["conditions"], Op::Gru { hidden: 24, initial_state: false }),
             node("heads", &["memory"], Op::Linear { outputs: 1 + 20 + 9 }),
-            node("shaped", &["heads"], Op::ExpSigmoid),
+            node("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid)),
             node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
             node("distribution", &["shaped"], Op::Split { start: 1, channels: 20 }),
             node("magnitudes", &["shaped"], Op::Split { start: 21, channels: 9 }),
@@ -151,33 +152,33 @@ pub fn instrument_methods() -> Vec<Method> {
     vec![synth, room]
 }
 
-/// A small instrument with random weights.
+/// Creates a small instrument with random weights.
 #[must_use]
 pub fn untrained_instrument(seed: u64) -> Model {
     model(Kind::Instrument, instrument_methods(), seed)
 }
 
-/// Where the bundled model of that name lies. The folder is asked for at run time: checkouts may share what was built.
+/// Returns the path of a bundled model. The checkout is found at run time, because checkouts may share build output.
 ///
 /// # Panics
-/// When it is not cargo that runs the test.
+/// If the test is not run by cargo.
 #[must_use]
 pub fn bundled_file(name: &str) -> PathBuf {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let mut above = std::path::Path::new(&package).ancestors().map(|folder| folder.join("assets/models"));
-    above.find(|folder| folder.is_dir()).expect("the package lies in a checkout").join(format!("{name}.ondes"))
+    above.find(|folder| folder.is_dir()).expect("the package is in a checkout").join(format!("{name}.ondes"))
 }
 
-/// Where the bundled instruments lie.
+/// Returns the paths of the bundled instruments.
 #[must_use]
 pub fn bundled_models() -> Vec<PathBuf> {
     ["bowed", "wind", "plucked"].map(bundled_file).into()
 }
 
-/// Notes, wheels and pedals for `samples` samples at any rate: chords, overlaps, bends, pedal.
+/// Returns random notes, bends, modulation and sustain pedal within `samples` samples.
 #[must_use]
 pub fn random_events(seed: u64, samples: u64) -> Vec<Event> {
-    let mut random = random(seed);
+    let mut random = seeded_rng(seed);
     let mut events = Vec::new();
     for _ in 0..24 {
         let (at, length) = (random.random_range(0..samples * 3 / 4), random.random_range(1..samples / 4));
@@ -197,7 +198,7 @@ pub fn random_events(seed: u64, samples: u64) -> Vec<Event> {
 /// Splits a length into random parts of 1 … `longest`.
 #[must_use]
 pub fn random_splits(seed: u64, length: usize, longest: usize) -> Vec<usize> {
-    let mut random = random(seed);
+    let mut random = seeded_rng(seed);
     let mut parts = Vec::new();
     let mut left = length;
     while left > 0 {

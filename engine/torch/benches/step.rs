@@ -1,12 +1,12 @@
-//! What a step of a TorchScript program takes, with more and more sessions in one batch: the tables of `docs/torch.md`.
+//! Measures steps of TorchScript programs by number of sessions in a batch: the table in `docs/src/rave-and-torchscript.md`.
 //!
 //! Times are those of the one thread that computes, without what other programs take away: the 10 % quantile of steps that are
 //! taken in turn for all numbers of sessions.
 
-use ondes_engine::executor::{Execute, Running};
+use ondes_engine::executor::{ExecutorOptions, MethodExecutor};
 use ondes_engine::model::Model;
 use ondes_engine::torch;
-use ondes_engine::wish::Wish;
+use ondes_engine::executor::ExecutorSelection;
 use ondes_tests::torchscript::models::{counter, streaming};
 
 const SESSIONS: [usize; 4] = [1, 2, 8, 32];
@@ -41,9 +41,9 @@ fn busy_seconds() -> f64 {
 /// Seconds of a step for each of [`SESSIONS`].
 fn measure(model: &Model) -> Vec<f64> {
     let method = model.method("forward").expect("an effect");
-    let running = Running { wish: Wish::default(), kernels: ondes_engine::Kernels::detect(), lenient: false };
+    let running = ExecutorOptions { selection: ExecutorSelection::default(), kernels: ondes_engine::Kernels::detect(), allow_fallback: false };
     let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
-    let mut executors: Vec<Box<dyn Execute>> = SESSIONS.iter().map(prepare).collect();
+    let mut executors: Vec<MethodExecutor> = SESSIONS.iter().map(prepare).collect();
     let mut times = vec![Vec::new(); SESSIONS.len()];
     for round in 0..ROUNDS {
         for ((executor, &sessions), times) in executors.iter_mut().zip(&SESSIONS).zip(&mut times) {

@@ -112,7 +112,7 @@ fn text_is_neither_midi_nor_sound() {
 fn sound_without_a_sample() {
     let folder = Folder::new();
     write_wav(&folder.path("empty.wav"), 48_000, 1, std::iter::empty());
-    folder.refuses(&["render", "small.ondes", "--input", "empty.wav"], &["empty.wav: holds no audio"]);
+    folder.refuses(&["render", "small.ondes", "--input", "empty.wav"], &["empty.wav: contains no audio"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Captures of other programs open like any model, and become models of ours.
 
+use ondes_engine::dsp::level::db_to_amplitude;
 use ondes_engine::model::file;
 use serde_json::{Value, json};
 
@@ -123,14 +124,14 @@ fn levels_are_those_of_the_card() {
         (&["--interface-dbu", "12", "--output-level", "calibrated"], -12.0),
         (&["--interface-dbu", "12", "--output-level", "normalised"], 0.0),
     ] {
-        let gain = 10.0_f32.powf(gain_db / 20.0);
+        let gain = db_to_amplitude(gain_db);
         let (heard, warnings) = render("told.nam", arguments);
         let most =
             heard.iter().zip(&plain).fold(0.0_f32, |most, (heard, plain)| most.max((heard - gain * plain).abs()));
         assert!(most < 1e-5 && warnings == json!([]), "{arguments:?}: off by {most}, {warnings}");
         let (heard, warnings) = render("untold.nam", arguments);
         assert!(heard == plain, "{arguments:?} changes what does not tell");
-        let said = "untold.nam: a level stays as it is: the model does not tell its";
+        let said = "untold.nam: a level stays as it is: the model states no";
         assert!(warnings[0].as_str().is_some_and(|warning| warning.starts_with(said)), "{arguments:?}: {warnings}");
     }
     let render = ["render", "told.nam", "--input", "guitar.wav"];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ondes_engine::instrument::Performance;
-use ondes_engine::model::{
+use ondes_engine::model::{Activation, 
     Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
 use serde_json::Value;
@@ -133,7 +133,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
         nodes: vec![
             node("level", &["loudness"], Op::Affine { scale: 0.04, offset: 1.8 }),
             node("heads", &["level"], Op::Linear { outputs: 1 + HARMONICS + BANDS }),
-            node("shaped", &["heads"], Op::ExpSigmoid),
+            node("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid)),
             node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
             node("distribution", &["shaped"], Op::Split { start: 1, channels: HARMONICS }),
             node("magnitudes", &["shaped"], Op::Split { start: 1 + HARMONICS, channels: BANDS }),

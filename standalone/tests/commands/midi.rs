@@ -1,5 +1,7 @@
 //! Rendering MIDI files.
 
+use ondes_engine::dsp::level::peak;
+
 use crate::common::{Folder, midi, read_wav, two_tracks};
 
 fn with_score() -> Folder {
@@ -17,7 +19,7 @@ fn a_score_sounds_until_it_has_faded() {
     let seconds = sound.len() as f64 / 48_000.0;
     // The last key comes up after 1.5 s; the release and the room take less than a second.
     assert!((1.5..2.5).contains(&seconds), "{seconds} s");
-    let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+    let peak = peak(&sound);
     assert!((0.01..1.0).contains(&peak), "{peak}");
     let end = &sound[sound.len() - 100..];
     assert!(end.iter().all(|sample| sample.abs() < 1e-3 * peak), "it ends in the middle of a sound");
@@ -40,7 +42,7 @@ fn figures_are_those_of_the_file() {
     assert!(report["executor"].as_str().is_some_and(|name| name.starts_with("native")));
     let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key} is no number"));
     assert!((number("seconds") - sound.len() as f64 / 48_000.0).abs() < 1e-9);
-    let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+    let peak = peak(&sound);
     assert!((number("peak_db") - 20.0 * f64::from(peak).log10()).abs() < 1e-3);
     for key in ["realtime_factor", "ns_per_sample", "start_ms", "memory_bytes"] {
         assert!(number(key) > 0.0, "{key}");
@@ -78,7 +80,7 @@ fn more_events_than_can_wait_are_all_played() {
     };
     let sound = render("64");
     let held = &sound[48_000..60_000];
-    let peak = held.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+    let peak = peak(held);
     assert!(peak > 0.003, "the last note was lost: {peak}");
     assert!(sound == render("4096"));
 }

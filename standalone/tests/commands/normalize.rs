@@ -1,6 +1,7 @@
 //! Loudness, measured independently of the program.
 
 use ebur128::{EbuR128, Mode};
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use ondes_engine::media::read_mono;
 use serde_json::Value;
 
@@ -78,7 +79,7 @@ fn only_the_gain_is_another() {
     let report = folder.json(&[&RENDER[..], &["--normalize=-30"]].concat());
     let (sound, _) = read_mono(folder.path("x.wav")).expect("a WAV");
     assert_eq!(sound.len(), plain.len());
-    let gain = 10_f64.powf(number(&report, "gain_db") / 20.0);
+    let gain = db_to_amplitude_f64(number(&report, "gain_db"));
     for (sound, plain) in sound.iter().zip(&plain) {
         assert!((f64::from(*sound) - gain * f64::from(*plain)).abs() < 1e-6);
     }

@@ -2,6 +2,7 @@
 
 use std::f32::consts::TAU;
 
+use ondes_engine::dsp::level::peak;
 use ondes_engine::model::file;
 
 use crate::common::{Folder, codec, effect, read_wav, write_wav};
@@ -27,7 +28,7 @@ fn bursts(sample_rate: u32) -> impl Iterator<Item = f32> {
 
 /// Instants at which sound begins after 200 ms of silence, s.
 fn onsets(sound: &[f32], sample_rate: u32) -> Vec<f64> {
-    let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+    let peak = peak(sound);
     let silence = sample_rate as usize / 5;
     let mut last_loud = None;
     let mut found = Vec::new();

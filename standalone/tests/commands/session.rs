@@ -1,7 +1,7 @@
 //! Sessions that cannot be rendered, and how others end.
 
 use ondes_engine::model::file;
-use ondes_processor::library::Reference;
+use ondes_processor::library::FileReference;
 use serde_json::{Value, json};
 
 use crate::common::{Folder, two_tracks};
@@ -9,7 +9,7 @@ use crate::common::{Folder, two_tracks};
 /// A session of one track that plays the small instrument, as a window saves it.
 fn session(folder: &Folder) -> Value {
     let path = folder.path("small.ondes");
-    let model = Reference::to(&file::read(&path).expect("a model"), Some(path));
+    let model = FileReference::to(&file::read(&path).expect("a model"), Some(path));
     json!({
         "format": "ondes-session",
         "version": 1,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_tests::torchscript::models::{attributes, codec, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use serde_json::json;
@@ -96,7 +96,7 @@ fn a_model_with_a_prior_plays_without_an_input() {
 /// A session of one track that plays a model of ours, on the tone of `in.wav`.
 fn session(folder: &Folder, model: &str, running: serde_json::Value) {
     let bundled = BUNDLED.iter().find(|bundled| bundled.name == model).expect("a bundled model");
-    let selection = json!({ "model": Reference::to(&bundled.model(), None), "running": running });
+    let selection = json!({ "model": FileReference::to(&bundled.model(), None), "running": running });
     let input = json!({ "file": { "path": folder.path("in.wav") } });
     let track = json!({ "product": "org.ondes.effect", "selection": selection, "input": input });
     let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
@@ -156,17 +156,17 @@ fn a_track_that_cannot_be_run_so_plays_all_the_same() {
     let (native, quiet) = render("Fuzz", json!({}));
     assert!(quiet.is_empty(), "{quiet:?}");
     for (running, words) in [
-        (json!({ "executor": "torch" }), ["not torch: ", "ondes setup-torch"]),
-        (json!({ "executor": "torch", "precision": "f16" }), ["not torch f16: ", "/nowhere"]),
-        (json!({ "precision": "f16" }), ["as its file says", "not in f16"]),
-        (json!({ "device": "cuda:1" }), ["on the CPU", "not cuda:1"]),
+        (json!({ "executor": "torch" }), ["instead of torch: ", "ondes setup-torch"]),
+        (json!({ "executor": "torch", "precision": "f16" }), ["instead of torch f16: ", "/nowhere"]),
+        (json!({ "precision": "f16" }), ["the model file's precision", "f16 needs"]),
+        (json!({ "device": "cuda:1" }), ["CPU-only", "cuda:1 needs"]),
     ] {
         let (sound, said) = render("Fuzz", running);
         assert!(said.len() == 1 && words.iter().all(|word| said[0].contains(word)), "{said:?}");
         assert_eq!(difference(&native, &sound), 0.0);
     }
     let (_, said) = render("Bowed", json!({ "executor": "torch" }));
-    assert!(said.iter().any(|line| line.contains("an instrument is run by our own code")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("instruments run on the native executor only")), "{said:?}");
     // What is said on the command line is another matter.
     let refused = |arguments: &[&str], words: &[&str]| {
         let mut command = folder.command(arguments);

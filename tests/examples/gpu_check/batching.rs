@@ -1,8 +1,8 @@
-//! Sessions in one batch sound as each does alone.
+//! Sessions in a batch equal sessions alone.
 
 use ondes_engine::executor::{Device, Precision};
 use ondes_engine::model::Model;
-use ondes_tests::through::untrained_effect;
+use ondes_tests::audio_models::untrained_effect;
 use ondes_tests::torchscript::models::{counter, streaming};
 
 use crate::report::Report;
@@ -10,10 +10,10 @@ use crate::stepping::{inputs, prepare, program, relative_rms, step};
 
 const SESSIONS: [usize; 4] = [1, 2, 8, 32];
 const STEPS: usize = 8;
-/// Libraries choose another way of summing for another size of a batch.
+/// Tolerance: libraries sum in another order for another batch size.
 const BOUND: f64 = 1e-5;
 
-/// Compares batches with sessions that are alone.
+/// Compares batches to sessions alone.
 pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     report.section(
         "Batches",

@@ -1,28 +1,29 @@
-//! A device that has no memory left is left for the CPU; on the CPU itself the reason is told.
+//! A device without memory is replaced by the CPU; on the CPU itself the reason is reported.
 
 use std::sync::Arc;
 
+use ondes_engine::dsp::level::peak;
 use ondes_engine::executor::Device;
-use ondes_engine::pipeline::{PipelineOptions, Source};
-use ondes_engine::realtime::{Driver, Patch, Status};
-use ondes_engine::wish::Wish;
+use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::pipeline::{ControlSource, PipelineOptions};
+use ondes_engine::realtime::{Driver, PlayableModel, Status};
 use ondes_tests::SAMPLE_RATE;
-use ondes_tests::doubles::{Host, Wave, wait_until};
+use ondes_tests::fake_model::{Host, Wave, wait_until};
 use ondes_tests::torchscript::{Class, Value};
 
 use crate::report::Report;
 use crate::stepping::program;
 
-/// Of a session with the worker, samples.
+/// Latency of a session on the worker, samples.
 const BLOCK: usize = 256;
 const LATENCY: usize = 4_096;
-/// 4 TB of f32: what no device has.
+/// 4 TB of f32: more than any device has.
 const TOO_MUCH: &str = "1099511627776";
 const INPUT: Wave = Wave { frequency: 1.0 / 480.0, peak: 0.5 };
-/// No step of a cross-fade of 5 ms between two sounds of that peak is larger.
+/// Steepest step of a cross-fade of 5 ms between two signals of that peak.
 const STEEPEST: f32 = 0.03;
 
-/// Plays until the memory is gone, and sees what is heard then.
+/// Plays until the memory is exhausted, and checks the output from then on.
 pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     report.section(
         "Without memory",
@@ -41,20 +42,20 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     ];
     let rate = Value::Int(i64::from(SAMPLE_RATE));
     let class = Class::default().with("sr", rate).with("heard", Value::Int(0)).nn("forward", [1, 1, 1, 1], &body);
-    let wish = Wish { device, ..Wish::default() };
-    let options = PipelineOptions { source: Source::Sound, wish, ..PipelineOptions::default() };
-    let patch = Patch::new(Arc::new(program(&class)?), options).map_err(|error| error.to_string())?;
+    let executor = ExecutorSelection { device, ..ExecutorSelection::default() };
+    let options = PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() };
+    let patch = PlayableModel::new(Arc::new(program(&class)?), options).map_err(|error| error.to_string())?;
     let mut host = Host::new(patch, Driver::Worker { latency: Some(LATENCY) }, BLOCK);
     host.input = Some(INPUT);
     let blocks = SAMPLE_RATE as usize / BLOCK;
     host.play(blocks);
     if on_gpu {
-        wait_until("the worker says so", || host.remote.notice().is_some());
-        let notice = host.remote.notice().unwrap_or_default();
+        wait_until("the worker says so", || host.remote.warning().is_some());
+        let notice = host.remote.warning().unwrap_or_default();
         report.check(&[format!("said: {notice}")], notice.contains("memory"));
         report.check(&["the session plays on".into()], host.remote.status() == Status::Ready);
-        let late = &host.heard[host.heard.len() - BLOCK..];
-        let loudest = late.iter().fold(0.0_f32, |loudest, sample| loudest.max(sample.abs()));
+        let late = &host.output[host.output.len() - BLOCK..];
+        let loudest = peak(late);
         report.check(&[format!("what is heard then has a peak of {loudest:.2}")], loudest > 0.1);
     } else {
         let told = match host.remote.status() {
@@ -65,7 +66,7 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
         report
             .check(&[format!("said: {short}")], told.starts_with("the model broke down: ") && told.contains("memory"));
     }
-    let step = host.heard.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    let step = host.output.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
     report.check(&[format!("the largest step from sample to sample is {step:.4}")], step < STEEPEST);
     Ok(())
 }

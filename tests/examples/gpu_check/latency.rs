@@ -1,8 +1,8 @@
-//! How long steps take.
+//! Measures the time of steps.
 
 use std::time::{Duration, Instant};
 
-use ondes_engine::executor::{Device, Execute, Precision};
+use ondes_engine::executor::{Device, MethodExecutor, Precision};
 use ondes_engine::model::Model;
 use ondes_engine::realtime::histogram::Histogram;
 use ondes_engine::torch;
@@ -15,14 +15,14 @@ use crate::stepping::{inputs, prepare, program};
 
 const SESSIONS: [usize; 3] = [1, 8, 64];
 const HOPS: [usize; 2] = [512, 2048];
-/// The worker makes batches of so many.
+/// Maximum batch of the worker.
 const BATCH: usize = 8;
-/// Rounds that are not measured: the first ones compile and choose.
+/// Rounds before measuring, in which libraries compile and select algorithms.
 const WARM_UP: usize = 20;
-/// As many as the rarest figure wants.
+/// Minimum of rounds for the highest percentile.
 const ROUNDS: usize = 20_000;
 
-/// Measures rounds in which every session makes a hop.
+/// Measures rounds of one hop per session.
 pub fn measure(device: Device, patience: Duration, report: &mut Report) -> Result<(), String> {
     report.section(
         "Latency",
@@ -53,7 +53,7 @@ pub fn measure(device: Device, patience: Duration, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// A RAVE of the usual size, with random weights.
+/// Returns a RAVE of the usual size with random weights.
 fn rave() -> Result<Model, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("rave.ts");
@@ -71,7 +71,7 @@ fn rounds(
 ) -> Result<(), String> {
     let method = model.method("forward").map_err(|fault| fault.to_string())?;
     let blocks = hop / method.block;
-    let mut batches: Vec<(Box<dyn Execute>, Vec<usize>)> = Vec::new();
+    let mut batches: Vec<(MethodExecutor, Vec<usize>)> = Vec::new();
     for first in (0..sessions).step_by(BATCH) {
         let count = BATCH.min(sessions - first);
         let mut executor = prepare(model, "forward", Some(there), count, blocks)?;

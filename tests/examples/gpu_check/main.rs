@@ -1,8 +1,8 @@
-//! Checks and measures what libtorch computes on a GPU, and writes a report; `cargo xtask gpu-check` runs it with the library
-//! around libtorch. The same list runs on the CPU, which tests the list.
+//! Checks and measures libtorch on a GPU, and writes a report. `cargo xtask gpu-check` runs it with the library around libtorch.
+//! The same checks run on the CPU.
 //!
-//! [`parity`] compares with our own code, [`batching`] sessions in a batch with sessions alone, [`fallback`] takes the device's
-//! memory away, [`latency`] measures steps; [`report`] is what becomes of it.
+//! [`parity`] compares to the native executor, [`batching`] compares batches to sessions alone, [`fallback`] exhausts the device's
+//! memory, [`latency`] measures steps, [`report`] writes the results.
 
 mod batching;
 mod fallback;
@@ -21,16 +21,16 @@ use ondes_engine::torch::Library;
 
 use report::Report;
 
-/// Checks what libtorch computes on a GPU, and how long it takes
+/// Checks libtorch on a GPU and measures it
 #[derive(Parser)]
 struct Arguments {
-    /// Where to compute: cuda:N, or cpu
+    /// Device: cuda:N, or cpu
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cuda(0))]
     device: Device,
-    /// Seconds that are measured for each number of sessions and each hop
+    /// Seconds to measure per number of sessions and hop
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
-    /// Where the report is written
+    /// Path of the report
     #[arg(long, value_name = "FILE.md", default_value = "target/gpu-check/report.md")]
     report: PathBuf,
 }
@@ -51,11 +51,11 @@ fn check(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Device::Cuda(number) = device
         && usize::from(number) >= library.gpus
     {
-        println!("gpu-check: libtorch sees {} GPUs, and so {device} was not checked", library.gpus);
+        println!("gpu-check: libtorch finds {} GPUs; {device} was not checked", library.gpus);
         return Ok(ExitCode::SUCCESS);
     }
     if device == Device::Auto {
-        return Err("auto is no device to check: cuda:N or cpu".into());
+        return Err("--device auto cannot be checked; choose cuda:N or cpu".into());
     }
     let patience = Duration::try_from_secs_f64(arguments.seconds).map_err(|error| format!("--seconds: {error}"))?;
     let mut report = Report::new(device);

@@ -1,23 +1,23 @@
-//! The device computes what our own code computes, in f32 and, as near as they come, in f16 and bf16.
+//! The device agrees with the native executor, in f32 and, within their precision, in f16 and bf16.
 
 use ondes_engine::executor::{Device, Precision};
 use ondes_engine::model::{Model, file};
+use ondes_tests::audio_models::{untrained_codec, untrained_effect};
 use ondes_tests::bundled_file;
-use ondes_tests::through::{untrained_codec, untrained_effect};
 use ondes_tests::torchscript::models::streaming;
 
 use crate::report::Report;
 use crate::stepping::{inputs, prepare, program, relative_rms, step};
 
-/// Relative RMS of the difference: what f32 leaves of networks that sum up some hundred products in another order, and what
-/// roundings to 11 and 8 bits leave of a capture that amplifies much.
+/// Relative RMS tolerances: f32 for sums of some hundred products in another order; f16 and bf16 for rounding to 11 and 8 bits in a
+/// capture with high gain.
 const BOUNDS: [(Precision, f64); 3] = [(Precision::F32, 1e-4), (Precision::F16, 2e-2), (Precision::Bf16, 8e-2)];
 const STREAMS: [usize; 2] = [0, 1];
 const BLOCKS: usize = 50;
-/// The bundled captures; instruments are run by our own code alone.
+/// Bundled captures; instruments run on the native executor only.
 const CAPTURES: [&str; 3] = ["overdrive", "triode", "fuzz"];
 
-/// Compares all methods of effects and codecs that there are, and a program with itself in f32 on the CPU.
+/// Compares all methods of effects and codecs, and a program with itself in f32 on the CPU.
 pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     let bounds = BOUNDS.map(|(precision, bound)| format!("{bound:e} in {precision}")).join(", ");
     report.section(
@@ -48,7 +48,7 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// What a method makes of noise there, or by our own code.
+/// Runs a method on noise, on the device or on the native executor.
 fn output(model: &Model, method: &str, there: Option<(Device, Precision)>) -> Result<Vec<f32>, String> {
     let facts = model.method(method).map_err(|fault| fault.to_string())?;
     let given: Vec<_> = STREAMS.iter().map(|&stream| inputs(facts, stream, BLOCKS)).collect();

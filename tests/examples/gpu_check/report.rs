@@ -1,4 +1,4 @@
-//! What was found, as Markdown.
+//! Report in Markdown.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use ondes_engine::executor::Device;
 use ondes_engine::torch::LIBTORCH_VERSION;
 
-/// Sections with tables, and how many checks failed.
+/// Sections with tables, and the number of checks and failures.
 pub struct Report {
     text: String,
     checks: usize,
@@ -15,7 +15,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// One about that device.
+    /// Creates a report about a device.
     pub fn new(device: Device) -> Self {
         let mut text = format!("# libtorch on {device}\n\n");
         // Writing to a string does not fail.
@@ -30,20 +30,20 @@ impl Report {
         Self { text, checks: 0, failures: 0 }
     }
 
-    /// Begins a section, with what it is about and the heads of its columns.
+    /// Starts a section with an introduction and column headings.
     pub fn section(&mut self, title: &str, about: &str, columns: &[&str]) {
         println!("{title}");
         let rule = vec!["---"; columns.len()].join("|");
         let _ = write!(self.text, "\n## {title}\n\n{about}\n\n| {} |\n|{rule}|\n", columns.join(" | "));
     }
 
-    /// A row of figures.
+    /// Adds a row of figures.
     pub fn row(&mut self, cells: &[String]) {
         println!("  {}", cells.join("  "));
         let _ = writeln!(self.text, "| {} |", cells.join(" | "));
     }
 
-    /// A row of a check: whether it passed comes last.
+    /// Adds a row for a check; the last column says whether it passed.
     pub fn check(&mut self, cells: &[String], passed: bool) {
         self.checks += 1;
         self.failures += usize::from(!passed);
@@ -51,17 +51,17 @@ impl Report {
         self.row(&[cells, &[verdict.to_owned()]].concat());
     }
 
-    /// How many checks there were.
+    /// Returns the number of checks.
     pub fn checks(&self) -> usize {
         self.checks
     }
 
-    /// How many of them failed.
+    /// Returns the number of failed checks.
     pub fn failures(&self) -> usize {
         self.failures
     }
 
-    /// Writes it to a file, in a folder that is made.
+    /// Writes the report; creates its folder.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, &self.text));
@@ -69,14 +69,14 @@ impl Report {
     }
 }
 
-/// What the processor is called.
+/// Returns the name of the processor.
 fn processor() -> String {
     let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| "A processor without a name".into(), |(_, name)| name.trim().into())
 }
 
-/// Name, driver and memory of a GPU, where NVIDIA's tool tells them.
+/// Returns name, driver and memory of a GPU, if `nvidia-smi` reports them.
 fn gpu(device: Device) -> Option<String> {
     let Device::Cuda(number) = device else { return None };
     let mut tool = Command::new("nvidia-smi");

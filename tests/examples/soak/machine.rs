@@ -1,29 +1,29 @@
-//! Watches the machine itself: when one of its cores stood still, whatever plays on it.
+//! Records when a core of the machine stood still.
 //!
-//! A virtual machine is put aside by its host now and then, for milliseconds; nothing that runs inside can be in time then. On
-//! each core a thread that outranks all of ours asks to be woken often, and notes when it was not.
+//! The host of a virtual machine sometimes suspends it for milliseconds, and nothing inside can be in time then. On each core a
+//! thread of higher priority than ours asks to be woken often, and records when it was not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a core has to answer.
+/// Interval at which a core must answer.
 const EVERY: Duration = Duration::from_micros(500);
-/// An answer that comes so much too late is noted.
+/// Delay from which an answer is recorded.
 const LATE: Duration = Duration::from_millis(1);
-/// Above the audio thread, and so above the worker.
+/// Priority above the audio thread, and so above the worker.
 #[cfg(target_os = "linux")]
 const PRIORITY: u8 = 90;
 
-/// Time in which a core did not run its most urgent thread.
+/// Interval in which a core did not run its most urgent thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Stall {
-    /// When it should have.
+    /// Time at which it should have run.
     pub from: Instant,
-    /// When it did.
+    /// Time at which it ran.
     pub until: Instant,
 }
 
-/// Watches one core until it is over. Without the right to outrank others nothing can be told, and nothing is.
+/// Watches one core until `over` is set. Returns `None` without permission for real-time priority.
 pub fn watch(core: usize, over: &AtomicBool) -> Option<Vec<Stall>> {
     outrank(core)?;
     let mut stalls = Vec::new();
@@ -52,18 +52,18 @@ fn outrank(_core: usize) -> Option<()> {
     None
 }
 
-/// Misses of one session that were seen in a span of time.
+/// Dropouts of one session in a span of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Missed {
-    /// The span.
+    /// Length of the span.
     pub from: Instant,
-    /// Its end.
+    /// End of the span.
     pub until: Instant,
-    /// How many.
+    /// Number of dropouts.
     pub count: u64,
 }
 
-/// How many of the misses came while a core stood still, or at most `reach` after.
+/// Returns the number of dropouts while a core stood still, or at most `reach` later.
 pub fn during_stalls(missed: &[Missed], stalls: &[Stall], reach: Duration) -> u64 {
     let touches =
         |miss: &&Missed| stalls.iter().any(|stall| stall.from <= miss.until && miss.from <= stall.until + reach);

@@ -1,4 +1,4 @@
-//! Plays the bundled instruments against the clock, as a host does, and says how that went. It measures and judges nothing.
+//! Plays the bundled instruments in real time, as a host does, and reports dropouts and times without judging them.
 
 mod machine;
 
@@ -14,36 +14,38 @@ use ondes_engine::instrument::{EventKind, controller};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions};
 use ondes_engine::realtime::histogram::{Histogram, Percentiles};
-use ondes_engine::realtime::{BlockCue, Driver, Patch, Remote, Session, Setup, Status, priority};
-use ondes_tests::{bundled_models, random};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, PlayableModel, Session, SessionController, Setup, Status, priority,
+};
+use ondes_tests::{bundled_models, seeded_rng};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// Plays the bundled instruments in real time and measures what is late
+/// Plays the bundled instruments in real time and measures dropouts
 #[derive(Parser)]
 struct Args {
-    /// How long to play
+    /// Minutes to play
     #[arg(long, default_value_t = 5.0)]
     minutes: f64,
-    /// Samples of a block
+    /// Samples per block
     #[arg(long, default_value_t = 128)]
     block: usize,
     /// Sample rate, Hz
     #[arg(long, default_value_t = 48_000)]
-    rate: u32,
-    /// Threads that compute all the time beside it, with ordinary priority
+    sample_rate: u32,
+    /// Threads of ordinary priority that compute all the time
     #[arg(long, default_value_t = 0)]
     busy: usize,
-    /// Where the models run
+    /// Thread that runs the models: audio thread (inline), background (worker), or as measured (auto)
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     driver: Choice,
-    /// Latency of the worker's queue, samples; as short as is safe where not given
+    /// Latency of the worker in samples [default: as short as is safe]
     #[arg(long)]
     latency: Option<usize>,
-    /// Sessions; each plays the next of the bundled models
+    /// Number of sessions; they play the bundled models in turn
     #[arg(long, default_value_t = 3)]
     sessions: usize,
-    /// Writes what the worker did in the last seconds to this file, for a look at it in ui.perfetto.dev
+    /// Writes a trace of the worker's last seconds, for ui.perfetto.dev
     #[arg(long)]
     trace: Option<std::path::PathBuf>,
 }
@@ -67,7 +69,7 @@ impl Choice {
 
 fn main() {
     let args = Args::parse();
-    let setup = Setup { sample_rate: args.rate, max_block: args.block };
+    let setup = Setup { sample_rate: args.sample_rate, max_block: args.block };
     let models = bundled_models();
     let (mut titles, mut remotes, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
     for (number, path) in (0..args.sessions).zip(models.iter().cycle()) {
@@ -82,7 +84,7 @@ fn main() {
     }
     let over = AtomicBool::new(false);
     let cores = available_parallelism().map_or(1, usize::from);
-    let (host, at_start, missed, stalls) = scope(|scope| {
+    let (host, at_start, dropouts, stalls) = scope(|scope| {
         for _ in 0..args.busy {
             scope.spawn(|| compute(&over));
         }
@@ -91,14 +93,14 @@ fn main() {
         let audio = scope.spawn(|| play(sessions, setup, Duration::from_secs_f64(60.0 * args.minutes.max(0.0))));
         sleep(Duration::from_secs_f64((30.0 * args.minutes).clamp(0.0, 2.0)));
         let at_start = memory_kib();
-        let missed = count_misses(&remotes, || audio.is_finished());
+        let dropouts = count_dropouts(&remotes, || audio.is_finished());
         let host = audio.join().expect("the models play");
         over.store(true, Ordering::Relaxed);
         let stalls: Option<Vec<_>> = watches.into_iter().map(|watch| watch.join().expect("it only sleeps")).collect();
-        (host, at_start, missed, stalls.map(|stalls| stalls.concat()))
+        (host, at_start, dropouts, stalls.map(|stalls| stalls.concat()))
     });
     report(&args, &host, &titles, &remotes, [at_start, memory_kib()]);
-    report_misses(&titles, &remotes, &missed, stalls.as_deref(), args.rate);
+    report_dropouts(&titles, &remotes, &dropouts, stalls.as_deref(), args.sample_rate);
     if let Some(path) = args.trace {
         let written = std::fs::File::create(&path)
             .and_then(|file| ondes_engine::realtime::worker_trace().write_chrome(&mut std::io::BufWriter::new(file)));
@@ -109,14 +111,15 @@ fn main() {
     }
 }
 
-/// A session's other half that has its model.
-fn loaded(path: &Path, driver: Driver) -> Remote {
-    let remote = Remote::new();
+/// Creates a controller and loads a model.
+fn loaded(path: &Path, driver: Driver) -> SessionController {
+    let remote = SessionController::new();
     remote.set_driver(driver);
     let path = path.to_owned();
     let load = move || {
         let model = file::read(&path).map_err(|error| error.to_string())?;
-        let patch = Patch::new(Arc::new(model), PipelineOptions::default()).map_err(|error| error.to_string())?;
+        let patch =
+            PlayableModel::new(Arc::new(model), PipelineOptions::default()).map_err(|error| error.to_string())?;
         Ok(Arc::new(patch) as _)
     };
     remote.load(Box::new(load), &[]);
@@ -126,46 +129,46 @@ fn loaded(path: &Path, driver: Driver) -> Remote {
     remote
 }
 
-/// How often misses are counted.
+/// Interval at which dropouts are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
-/// Misses of each session, and when they were seen, from the first block on.
-fn count_misses(remotes: &[Remote], is_over: impl Fn() -> bool) -> Vec<Vec<machine::Missed>> {
-    let mut missed = vec![Vec::new(); remotes.len()];
+/// Counts dropouts of each session, with their time, from the first block on.
+fn count_dropouts(remotes: &[SessionController], is_over: impl Fn() -> bool) -> Vec<Vec<machine::Missed>> {
+    let mut dropouts = vec![Vec::new(); remotes.len()];
     let mut counts = vec![0; remotes.len()];
     let mut from = Instant::now();
     loop {
         let last = is_over();
         sleep(COUNT_EVERY);
         let until = Instant::now();
-        for ((remote, seen), missed) in remotes.iter().zip(&mut counts).zip(&mut missed) {
-            let now = remote.health().map_or(*seen, |health| health.misses);
+        for ((remote, seen), dropouts) in remotes.iter().zip(&mut counts).zip(&mut dropouts) {
+            let now = remote.health().map_or(*seen, |health| health.dropouts);
             if now > *seen {
-                missed.push(machine::Missed { from, until, count: now - *seen });
+                dropouts.push(machine::Missed { from, until, count: now - *seen });
             }
             *seen = now;
         }
         from = until;
         if last {
-            return missed;
+            return dropouts;
         }
     }
 }
 
-/// How a host's audio thread did.
+/// Statistics of a host's audio thread.
 struct Host {
     real_time: bool,
     blocks: u64,
-    /// Blocks that were not ready when the next one was due.
+    /// Blocks that were not done when the next one was due.
     late: u64,
-    /// Time from when a block was due to when its callback began: what the system and the machine make late.
+    /// Delays from a block's due time to the start of its callback.
     woken: Percentiles,
-    /// Time of whole callbacks, all sessions.
+    /// Durations of callbacks, all sessions together.
     callbacks: Percentiles,
 }
 
-/// The audio thread of a host. A block is due when the clock says so, and late when it is not done before the next one is due;
-/// after a delay of several blocks it goes on with the one that is due then.
+/// Runs the audio thread of a host. A block is late if it is not done when the next one is due; after a longer delay it continues
+/// with the block due then.
 fn play(sessions: Vec<Session>, setup: Setup, length: Duration) -> Host {
     let real_time = raise(HOST_PRIORITY);
     let mut players: Vec<Player> =
@@ -191,10 +194,10 @@ fn play(sessions: Vec<Session>, setup: Setup, length: Duration) -> Host {
     Host { real_time, blocks, late, woken: woken.percentiles(), callbacks: callbacks.percentiles() }
 }
 
-/// What a sound server gives its clients, 1 to 99.
+/// Real-time priority of a sound server's clients, 1 to 99.
 const HOST_PRIORITY: u8 = 70;
 
-/// Asks for a real-time priority.
+/// Requests real-time priority.
 fn raise(priority: u8) -> bool {
     #[cfg(unix)]
     {
@@ -213,15 +216,15 @@ fn raise(priority: u8) -> bool {
     }
 }
 
-/// Most notes that are held at once.
+/// Maximum number of held notes.
 const CHORD: usize = 4;
 
-/// Plays a session without end and never the same.
+/// Plays a session with random notes and controls.
 struct Player {
     session: Session,
     random: Xoshiro256PlusPlus,
     held: Vec<u8>,
-    cues: Vec<BlockCue>,
+    commands: Vec<BlockCommand>,
     output: [Vec<f32>; 2],
     rate: f64,
 }
@@ -230,32 +233,32 @@ impl Player {
     fn new(session: Session, seed: u64, setup: Setup) -> Self {
         Self {
             session,
-            random: random(seed),
+            random: seeded_rng(seed),
             held: Vec::with_capacity(CHORD),
-            cues: Vec::with_capacity(4),
+            commands: Vec::with_capacity(4),
             output: [vec![0.0; setup.max_block], vec![0.0; setup.max_block]],
             rate: setup.max_block as f64 / f64::from(setup.sample_rate),
         }
     }
 
     fn block(&mut self) {
-        self.cues.clear();
+        self.commands.clear();
         // So many times per second each.
         if self.random.random_bool((5.0 * self.rate).min(1.0)) {
             let action = self.note();
-            self.cue(action);
+            self.push(action);
         }
         if self.random.random_bool((20.0 * self.rate).min(1.0)) {
             let action = self.turn();
-            self.cue(action);
+            self.push(action);
         }
-        self.cues.sort_unstable_by_key(|cue| cue.offset);
+        self.commands.sort_unstable_by_key(|command| command.offset);
         let [left, right] = &mut self.output;
-        self.session.process(&self.cues, &[], &mut [left, right]);
+        self.session.process(&self.commands, &[], &mut [left, right]);
     }
 
-    fn cue(&mut self, action: Action) {
-        self.cues.push(BlockCue { offset: self.random.random_range(0..self.output[0].len()), action });
+    fn push(&mut self, action: Action) {
+        self.commands.push(BlockCommand { offset: self.random.random_range(0..self.output[0].len()), action });
     }
 
     fn note(&mut self) -> Action {
@@ -284,26 +287,26 @@ impl Player {
     }
 }
 
-/// Takes a core's time.
+/// Computes until `over` is set.
 fn compute(over: &AtomicBool) {
-    let mut random = random(0);
+    let mut random = seeded_rng(0);
     while !over.load(Ordering::Relaxed) {
         std::hint::black_box((0..10_000).fold(0.0_f32, |sum, _| sum + random.random_range(0.0..1.0_f32).sqrt()));
     }
 }
 
-/// What of the process lies in memory, KiB, where the system says.
+/// Returns the resident memory of the process in KiB, if the system reports it.
 fn memory_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
 }
 
-fn report(args: &Args, host: &Host, titles: &[String], remotes: &[Remote], memory: [Option<u64>; 2]) {
-    let period = 1e3 * args.block as f64 / f64::from(args.rate);
+fn report(args: &Args, host: &Host, titles: &[String], remotes: &[SessionController], memory: [Option<u64>; 2]) {
+    let period = 1e3 * args.block as f64 / f64::from(args.sample_rate);
     let cores = available_parallelism().map_or(0, usize::from);
     println!(
         "{} min, {} Hz, blocks of {} ({period:.3} ms), {} busy threads, {cores} cores",
-        args.minutes, args.rate, args.block, args.busy
+        args.minutes, args.sample_rate, args.block, args.busy
     );
     let granted = |granted| if granted { "granted" } else { "refused" };
     let worker = priority::granted().map_or("not asked for", granted);
@@ -312,7 +315,7 @@ fn report(args: &Args, host: &Host, titles: &[String], remotes: &[Remote], memor
     println!("memory: {} MiB at the start, {} MiB at the end", memory[0], memory[1]);
     let share = 100.0 * host.late as f64 / host.blocks.max(1) as f64;
     println!("host: {} blocks played, {} late ({share:.4} %)", host.blocks, host.late);
-    println!("host: woken after {}", Times(host.woken));
+    println!("host: wake-up delay {}", Times(host.woken));
     println!("host: callbacks took {}", Times(host.callbacks));
     for (title, remote) in titles.iter().zip(remotes) {
         let Some(health) = remote.health() else {
@@ -320,40 +323,40 @@ fn report(args: &Args, host: &Host, titles: &[String], remotes: &[Remote], memor
             continue;
         };
         println!(
-            "{title}: {:?}, latency {} ({:.1} ms), load {:.1} %, {} misses, {} faults, {} cues lost; {} steps {}",
+            "{title}: {:?}, latency {} ({:.1} ms), load {:.1} %, {} dropouts, {} invalid blocks, {} commands lost; {} steps {}",
             health.driven,
             health.latency_samples,
             health.latency_ms,
             100.0 * health.load,
-            health.misses,
-            health.faults,
-            health.cues_lost,
-            health.steps.count,
-            Times(health.steps)
+            health.dropouts,
+            health.invalid_blocks,
+            health.commands_lost,
+            health.inference_time.count,
+            Times(health.inference_time)
         );
     }
 }
 
-/// Which misses the machine is to blame for: those during a stall of a core, or within the session's latency after.
-fn report_misses(
+/// Prints the dropouts caused by the machine: those during a stall of a core, or within the session's latency after it.
+fn report_dropouts(
     titles: &[String],
-    remotes: &[Remote],
-    missed: &[Vec<machine::Missed>],
+    remotes: &[SessionController],
+    dropouts: &[Vec<machine::Missed>],
     stalls: Option<&[machine::Stall]>,
-    rate: u32,
+    sample_rate: u32,
 ) {
     let Some(stalls) = stalls else {
-        return println!("machine: not watched, since no thread may outrank the audio thread here");
+        return println!("machine: not watched: no permission for a priority above the audio thread");
     };
     let lengths: Vec<Duration> = stalls.iter().map(|stall| stall.until - stall.from).collect();
     let (total, worst) = (lengths.iter().sum::<Duration>(), lengths.iter().max().copied().unwrap_or_default());
     println!("machine: a core stood still {} times for over 1 ms, {total:.1?} in all, worst {worst:.1?}", stalls.len());
-    for ((title, remote), missed) in titles.iter().zip(remotes).zip(missed) {
+    for ((title, remote), dropouts) in titles.iter().zip(remotes).zip(dropouts) {
         let latency = remote.health().map_or(0, |health| health.latency_samples);
         let reach = Duration::from_secs_f64(latency as f64 / f64::from(rate));
-        let all: u64 = missed.iter().map(|missed| missed.count).sum();
-        let excused = machine::during_stalls(missed, stalls, reach);
-        println!("{title}: {all} misses, {excused} of them while a core stood still, {} otherwise", all - excused);
+        let all: u64 = dropouts.iter().map(|dropouts| dropouts.count).sum();
+        let excused = machine::during_stalls(dropouts, stalls, reach);
+        println!("{title}: {all} dropouts, {excused} of them while a core stood still, {} otherwise", all - excused);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The filter bank.
+//! PQMF filter bank.
 
 use std::f64::consts::PI;
 
@@ -6,11 +6,11 @@ use ondes_engine::model::Tensor;
 
 use super::convolutions::Conv;
 use super::script::{Attribute, Module};
-use super::{FORWARD, Maker};
+use super::{FORWARD, ModuleBuilder};
 
-impl Maker<'_> {
-    /// A cosine-modulated filter bank of 32 taps for each band (Nguyen, IEEE Trans. Signal Processing 42(1), 1994), laid out as
-    /// RAVE's; samples by which either half is late.
+impl ModuleBuilder<'_> {
+    /// Builds a cosine-modulated filter bank of 32 taps per band (Nguyen, IEEE Trans. Signal Processing 42(1), 1994) in RAVE's
+    /// layout. Returns it with the delay of analysis and synthesis in samples.
     pub(super) fn bank(&mut self) -> (Module, [usize; 2]) {
         let bands = self.recipe.bands;
         let taps = 32 * bands;

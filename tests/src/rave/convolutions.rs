@@ -1,11 +1,11 @@
-//! Convolutions with the caches of `cached_conv`, or without.
+//! Convolutions, with or without the caches of `cached_conv`.
 
 use ondes_engine::model::Tensor;
 
 use super::script::{Attribute, Module};
-use super::{CONVS, FORWARD, Maker, Part};
+use super::{CONVS, DelayedModule, FORWARD, ModuleBuilder};
 
-/// A convolution to make.
+/// Parameters of a convolution.
 #[derive(Clone, Copy)]
 pub(super) struct Conv {
     pub inputs: usize,
@@ -13,9 +13,9 @@ pub(super) struct Conv {
     pub kernel: usize,
     pub stride: usize,
     pub dilation: usize,
-    /// Frames on the left and right; by default as long as the filter needs, on both sides or on the left.
+    /// Frames on the left and right; by default what the filter needs, on both sides or, if causal, on the left.
     pub padding: Option<(usize, usize)>,
-    /// Frames of the input by which it is late, as far as `cached_conv` is told.
+    /// Delay of the input in frames, as `cached_conv` is told.
     pub late: usize,
 }
 
@@ -25,7 +25,7 @@ impl Conv {
     }
 }
 
-impl Maker<'_> {
+impl ModuleBuilder<'_> {
     pub(super) fn padded(&mut self, padding: usize, channels: usize, crop: bool) -> Module {
         let attributes = vec![
             ("pad", Attribute::Buffer(Tensor::new(&[1, channels, padding], vec![0.0; channels * padding]))),
@@ -42,13 +42,13 @@ impl Maker<'_> {
         self.script.module(CONVS, "CachedPadding1d", attributes, &[], &[(FORWARD, body.as_str())])
     }
 
-    pub(super) fn conv(&mut self, conv: Conv) -> Part {
+    pub(super) fn conv(&mut self, conv: Conv) -> DelayedModule {
         let Conv { inputs, outputs, kernel, .. } = conv;
         let weight = self.weight(&[outputs, inputs, kernel], inputs * kernel);
         self.conv_of(conv, weight)
     }
 
-    pub(super) fn conv_of(&mut self, conv: Conv, weight: Attribute) -> Part {
+    pub(super) fn conv_of(&mut self, conv: Conv, weight: Attribute) -> DelayedModule {
         let Conv { inputs, kernel, stride, dilation, late, .. } = conv;
         let reach = (kernel - 1) * dilation;
         let (left, right) = conv.padding.unwrap_or(match self.recipe.causal {
@@ -72,7 +72,7 @@ impl Maker<'_> {
             attributes.push(("_pad", Attribute::Pair(left as i64, right as i64)));
             attributes.push(("cumulative_delay", Attribute::Int(0)));
             let module = self.script.module(CONVS, "Conv1d", attributes, &constants, &[(FORWARD, body.as_str())]);
-            return Part { module, late: (right + delay + late) / stride };
+            return DelayedModule { module, late: (right + delay + late) / stride };
         }
         let late = (right + delay + late) / stride;
         let body = format!(
@@ -85,10 +85,10 @@ impl Maker<'_> {
             ("downsampling_delay", Attribute::Module(self.padded(delay, inputs, true))),
         ]);
         let module = self.script.module(CONVS, "CachedConv1d", attributes, &constants, &[(FORWARD, body.as_str())]);
-        Part { module, late }
+        DelayedModule { module, late }
     }
 
-    pub(super) fn transposed(&mut self, inputs: usize, outputs: usize, stride: usize, late: usize) -> Part {
+    pub(super) fn transposed(&mut self, inputs: usize, outputs: usize, stride: usize, late: usize) -> DelayedModule {
         let (kernel, padding) = (2 * stride, stride / 2);
         let weight = self.weight(&[inputs, outputs, kernel], 2 * inputs);
         let constants = [
@@ -107,7 +107,7 @@ impl Maker<'_> {
             );
             let module =
                 self.script.module(CONVS, "ConvTranspose1d", attributes, &constants, &[(FORWARD, body.as_str())]);
-            return Part { module, late };
+            return DelayedModule { module, late };
         }
         let overlap = 2 * padding;
         let cache = Tensor::new(&[1, outputs, overlap], vec![0.0; outputs * overlap]);
@@ -122,6 +122,6 @@ impl Maker<'_> {
         );
         let module =
             self.script.module(CONVS, "CachedConvTranspose1d", attributes, &constants, &[(FORWARD, body.as_str())]);
-        Part { module, late }
+        DelayedModule { module, late }
     }
 }

@@ -1,11 +1,11 @@
-//! From latents to bands.
+//! Decoder: latents to bands.
 
 use super::convolutions::Conv;
 use super::script::{Attribute, Module};
-use super::{BLOCKS, FORWARD, Generation, Maker, Part};
+use super::{BLOCKS, DelayedModule, FORWARD, Generation, ModuleBuilder};
 
-impl Maker<'_> {
-    pub(super) fn noise(&mut self, channels: usize) -> Part {
+impl ModuleBuilder<'_> {
+    pub(super) fn noise(&mut self, channels: usize) -> DelayedModule {
         let recipe = self.recipe;
         let is_first = recipe.generation == Generation::V1;
         let ratios = if is_first { vec![4, 4, 4] } else { vec![2, 2, 2] };
@@ -32,7 +32,7 @@ impl Maker<'_> {
             ("data_size", Attribute::Int(recipe.bands as i64)),
             ("net", Attribute::Module(self.sequence(net))),
         ];
-        // The response is eight values long: its second half comes first, under a window, and goes back after it was padded.
+        // The response has eight values. It is rotated by half, windowed, padded and rotated back.
         let body = format!(
             "net = self.net\n\
              amplitude = torch.add(torch.mul(torch.pow(torch.sigmoid(torch.sub((net).forward(x, ), 5, alpha=1)), 2.2999999999999998), 2), 1.0e-7, alpha=1)\n\
@@ -53,10 +53,10 @@ impl Maker<'_> {
         );
         let name = if is_first { "NoiseGenerator" } else { "NoiseGeneratorV2" };
         let module = self.script.module(BLOCKS, name, attributes, &[], &[(FORWARD, body.as_str())]);
-        Part { module, late: late * hop }
+        DelayedModule { module, late: late * hop }
     }
 
-    /// From latents to bands; samples by which it is late.
+    /// Builds the decoder. Returns it with its delay in samples.
     pub(super) fn decoder(&mut self) -> (Module, usize) {
         match self.recipe.generation {
             Generation::V1 => self.decoder_v1(),
@@ -116,7 +116,7 @@ impl Maker<'_> {
             (channels, ratio) = (channels / 2, ratio / stride);
             late += up.late * ratio;
             let modules = vec![self.leaky(), up.module];
-            let inner = Part { module: self.sequence(modules), late: 0 };
+            let inner = DelayedModule { module: self.sequence(modules), late: 0 };
             net.push(self.around("UpsampleLayer", "net", inner).module);
             let mut layers = Vec::new();
             for dilations in &recipe.dilations {
@@ -128,12 +128,12 @@ impl Maker<'_> {
                     told = conv.late;
                     modules.push(conv.module);
                 }
-                let inner = Part { module: self.sequence(modules), late: told };
+                let inner = DelayedModule { module: self.sequence(modules), late: told };
                 let residual = self.residual(channels, inner);
                 late += ratio * residual.late;
                 layers.push(self.around("ResidualLayer", "net", residual).module);
             }
-            let inner = Part { module: self.sequence(layers), late: 0 };
+            let inner = DelayedModule { module: self.sequence(layers), late: 0 };
             let block = self.around("ResidualBlock", "net", inner);
             let aligned = self.branches(channels, vec![Some(block)]);
             let body = "net = self.net\nparts = (net).forward(x, )\nreturn torch.sum(torch.stack(parts, 0), [0], False, dtype=None)";

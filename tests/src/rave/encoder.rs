@@ -1,36 +1,36 @@
-//! From bands to the means and deviations of latents.
+//! Encoder: bands to means and deviations of latents.
 
 use super::convolutions::Conv;
 use super::script::{Attribute, Module};
-use super::{BLOCKS, FORWARD, Generation, Maker, Part};
+use super::{BLOCKS, DelayedModule, FORWARD, Generation, ModuleBuilder};
 
-impl Maker<'_> {
-    /// From bands, which are so many samples late, to means and deviations; samples by which these are late.
+impl ModuleBuilder<'_> {
+    /// Builds the encoder for bands with a delay of `bank_late` samples. Returns it with its total delay in samples.
     pub(super) fn encoder(&mut self, bank_late: usize) -> (Module, usize) {
         let recipe = self.recipe;
         let is_first = recipe.generation == Generation::V1;
         let mut channels = recipe.capacity;
         let mut ratio = recipe.bands;
         let first = self.conv(Conv::new(recipe.bands, channels, 7));
-        // What is told to the next convolution, and samples in all.
-        let (mut told, mut late) = (first.late, bank_late + first.late * ratio);
+        // Delay passed to the next convolution, and total delay in samples.
+        let (mut conv_late, mut late) = (first.late, bank_late + first.late * ratio);
         let mut net = vec![first.module];
         for (index, &stride) in recipe.ratios.iter().enumerate() {
             let mut down = Conv { stride, ..Conv::new(channels, 2 * channels, 2 * stride) };
             if is_first {
                 net.push(self.norm(channels));
-                down = Conv { kernel: 2 * stride + 1, late: told, ..down };
+                down = Conv { kernel: 2 * stride + 1, late: conv_late, ..down };
             } else {
                 late += ratio * self.units(channels, &recipe.dilations[index], &mut net);
             }
             net.push(self.activation(channels));
             let right = if recipe.causal { 0 } else { (down.kernel - 1).div_ceil(2) };
-            // Where nothing is delayed, whoever streams it has to look at all that came before.
+            // Without caches the total delay counts.
             let at = if recipe.streaming { down.late } else { late / ratio };
             let delay = (stride - (right + at) % stride) % stride;
             late += ratio * (right + delay);
             let part = self.conv(down);
-            told = part.late;
+            conv_late = part.late;
             net.push(part.module);
             (channels, ratio) = (2 * channels, ratio * stride);
         }
@@ -39,7 +39,7 @@ impl Maker<'_> {
         let last = self.conv(Conv::new(channels, 2 * recipe.latents, kernel));
         late += ratio * last.late;
         net.push(last.module);
-        let net = Part { module: self.sequence(net), late: 0 };
+        let net = DelayedModule { module: self.sequence(net), late: 0 };
         let inner = self.around(if is_first { "Encoder" } else { "EncoderV2" }, "net", net);
         (self.variational(inner.module), late)
     }

@@ -1,8 +1,8 @@
-//! RAVE-shaped networks with random weights, as TorchScript archives: modules, attributes and parameters have the names that
-//! RAVE's exports give them (acids-ircam/RAVE and acids-ircam/cached_conv), the sources are ours.
+//! RAVE networks with random weights, as TorchScript archives. Modules, attributes and parameters have the names of RAVE's exports
+//! (acids-ircam/RAVE and acids-ircam/cached_conv); the sources are ours.
 //!
-//! A [`Recipe`] says what to make. `convolutions` and `modules` make the small parts, `encoder`, `decoder` and `bank` what is
-//! made of them.
+//! A [`Recipe`] describes the network. `convolutions` and `modules` build the small parts, `encoder`, `decoder` and `bank` combine
+//! them.
 
 mod bank;
 mod convolutions;
@@ -16,46 +16,46 @@ use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use self::script::{Attribute, Module, Script};
-use crate::random;
+use crate::seeded_rng;
 
-/// The generations of RAVE's blocks.
+/// Generation of RAVE's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// Batch norms in the encoder, stacks of residual blocks and a loudness in the decoder; BRAVE too.
+    /// Batch norms in the encoder, stacks of residual blocks and a loudness branch in the decoder; also BRAVE.
     V1,
     /// Residual dilated units on both sides.
     V2,
-    /// The same with Snake and adaptive instance norms that have learnt nothing.
+    /// As V2, with Snake and untrained adaptive instance norms.
     V3,
 }
 
-/// What to make.
+/// Description of a network.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Which blocks.
+    /// Generation of the blocks.
     pub generation: Generation,
-    /// Bands of the filter bank.
+    /// Number of bands of the filter bank.
     pub bands: usize,
     /// Strides of the encoder.
     pub ratios: Vec<usize>,
-    /// Channels of the first layer.
+    /// Number of channels of the first layer.
     pub capacity: usize,
-    /// All latents.
+    /// Number of latents.
     pub latents: usize,
-    /// Latents that are seen.
+    /// Number of latents that the export shows.
     pub seen: usize,
-    /// Dilations of the units at each rate.
+    /// Dilations of the units, by rate.
     pub dilations: Vec<Vec<usize>>,
-    /// Noise beside the waveform.
+    /// Adds a noise branch beside the waveform.
     pub noise: bool,
-    /// Filters that look into the past only.
+    /// Uses causal filters.
     pub causal: bool,
-    /// Cached convolutions.
+    /// Uses cached convolutions.
     pub streaming: bool,
 }
 
 impl Recipe {
-    /// RAVE v2 as its configuration `v2` has it, 31.5 million weights.
+    /// Returns RAVE's configuration `v2`, 31.5 million weights.
     #[must_use]
     pub fn v2() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Recipe {
         }
     }
 
-    /// BRAVE (Caspe et al., arXiv:2503.11562): the blocks of v1, causal, ratio 128.
+    /// Returns BRAVE (Caspe et al., arXiv:2503.11562): the blocks of v1, causal, ratio 128.
     #[must_use]
     pub fn brave() -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Recipe {
         }
     }
 
-    /// RAVE v1 as its configuration `v1` has it.
+    /// Returns RAVE's configuration `v1`.
     #[must_use]
     pub fn v1() -> Self {
         Self {
@@ -97,28 +97,28 @@ impl Recipe {
         }
     }
 
-    /// The same with few channels and latents.
+    /// Returns it with few channels and latents.
     #[must_use]
     pub fn small(self) -> Self {
         Self { capacity: 6, latents: 12, seen: 4, ..self }
     }
 
-    /// Samples per frame of latents.
+    /// Returns the samples per frame of latents.
     #[must_use]
     pub fn ratio(&self) -> usize {
         self.bands * self.ratios.iter().product::<usize>()
     }
 
-    /// The export, and the samples by which `encode` and `decode` are late after `cached_conv`'s own count.
+    /// Builds the export. Returns it with the delays of `encode` and `decode` in samples, as `cached_conv` counts them.
     #[must_use]
     pub fn export(&self, seed: u64) -> (Module, [usize; 2]) {
-        let mut maker = Maker { recipe: self, script: Script::default(), random: random(seed) };
-        maker.whole()
+        let mut builder = ModuleBuilder { recipe: self, script: Script::default(), random: seeded_rng(seed) };
+        builder.export()
     }
 }
 
-/// A module and the frames of its output by which it is late.
-struct Part {
+/// Module and the delay of its output in frames.
+struct DelayedModule {
     module: Module,
     late: usize,
 }
@@ -127,25 +127,25 @@ const CONVS: &str = "cached_conv.convs";
 const BLOCKS: &str = "rave.blocks";
 const FORWARD: &str = "forward(x: Tensor) -> Tensor:";
 
-struct Maker<'a> {
+struct ModuleBuilder<'a> {
     recipe: &'a Recipe,
     script: Script,
     random: Xoshiro256PlusPlus,
 }
 
-impl Maker<'_> {
+impl ModuleBuilder<'_> {
     fn values(&mut self, shape: &[usize], bound: f64) -> Tensor {
         let bound = bound as f32;
         let count = shape.iter().product();
         Tensor::new(shape, (0..count).map(|_| self.random.random_range(-bound..bound)).collect())
     }
 
-    /// Weights that keep the level of what goes in.
+    /// Creates weights that keep the level of the input.
     fn weight(&mut self, shape: &[usize], inputs: usize) -> Attribute {
         Attribute::Parameter(self.values(shape, (3.0 / inputs as f64).sqrt()))
     }
 
-    fn whole(&mut self) -> (Module, [usize; 2]) {
+    fn export(&mut self) -> (Module, [usize; 2]) {
         let Recipe { latents, seen, .. } = *self.recipe;
         let ratio = self.recipe.ratio() as i64;
         let (bank, bank_late) = self.bank();

@@ -4,9 +4,9 @@ use ondes_engine::model::Tensor;
 
 use super::convolutions::Conv;
 use super::script::{Attribute, Module};
-use super::{BLOCKS, CONVS, FORWARD, Generation, Maker, Part};
+use super::{BLOCKS, CONVS, DelayedModule, FORWARD, Generation, ModuleBuilder};
 
-impl Maker<'_> {
+impl ModuleBuilder<'_> {
     pub(super) fn leaky(&mut self) -> Module {
         let constants = ["negative_slope : Final[float] = 0.20000000000000001".to_owned()];
         let body = "return torch.leaky_relu(x, 0.20000000000000001)";
@@ -62,8 +62,8 @@ impl Maker<'_> {
         Attribute::Module(self.script.module("torch.nn.modules.container", "ModuleList", attributes, &[], &[]))
     }
 
-    /// Branches of `channels` channels, brought to the same time. Nothing stands for the input itself.
-    pub(super) fn branches(&mut self, channels: usize, branches: Vec<Option<Part>>) -> Part {
+    /// Builds parallel branches of `channels` channels with equal delay; `None` is the identity.
+    pub(super) fn branches(&mut self, channels: usize, branches: Vec<Option<DelayedModule>>) -> DelayedModule {
         let lates: Vec<usize> = branches.iter().map(|part| part.as_ref().map_or(0, |part| part.late)).collect();
         let latest = lates.iter().copied().max().unwrap_or(0);
         let count = branches.len();
@@ -83,8 +83,8 @@ impl Maker<'_> {
             (0..count).for_each(|index| body += &format!("y{index} = (b{index}).forward(x, )\n"));
         }
         body += &format!("return [{}]", outputs.join(", "));
-        let identity = |maker: &mut Self| {
-            maker.script.module("torch.nn.modules.linear", "Identity", Vec::new(), &[], &[(FORWARD, "return x")])
+        let identity = |builder: &mut Self| {
+            builder.script.module("torch.nn.modules.linear", "Identity", Vec::new(), &[], &[(FORWARD, "return x")])
         };
         let modules =
             branches.into_iter().map(|part| part.map_or_else(|| identity(self), |part| part.module)).collect();
@@ -97,37 +97,37 @@ impl Maker<'_> {
         }
         let head = "forward(x: Tensor) -> List[Tensor]:";
         let module = self.script.module(CONVS, name, attributes, &[], &[(head, body.as_str())]);
-        Part { module, late: latest }
+        DelayedModule { module, late: latest }
     }
 
-    /// A module of class `name` that passes on what its part `field` makes.
-    pub(super) fn around(&mut self, name: &str, field: &str, part: Part) -> Part {
+    /// Wraps a module as attribute `field` of a module of class `name`.
+    pub(super) fn around(&mut self, name: &str, field: &str, part: DelayedModule) -> DelayedModule {
         let body = format!("inner = self.{field}\nreturn (inner).forward(x, )");
         let attributes = vec![(field, Attribute::Module(part.module))];
         let module = self.script.module(BLOCKS, name, attributes, &[], &[(FORWARD, body.as_str())]);
-        Part { module, late: part.late }
+        DelayedModule { module, late: part.late }
     }
 
-    pub(super) fn residual(&mut self, channels: usize, part: Part) -> Part {
+    pub(super) fn residual(&mut self, channels: usize, part: DelayedModule) -> DelayedModule {
         let aligned = self.branches(channels, vec![Some(part), None]);
         let body = "aligned = self.aligned\nboth = (aligned).forward(x, )\nreturn torch.add(both[0], both[1], alpha=1)";
         let attributes = vec![("aligned", Attribute::Module(aligned.module))];
         let module = self.script.module(BLOCKS, "Residual", attributes, &[], &[(FORWARD, body)]);
-        Part { module, late: aligned.late }
+        DelayedModule { module, late: aligned.late }
     }
 
-    pub(super) fn dilated_unit(&mut self, channels: usize, dilation: usize) -> Part {
+    pub(super) fn dilated_unit(&mut self, channels: usize, dilation: usize) -> DelayedModule {
         let wide = self.conv(Conv { dilation, ..Conv::new(channels, channels, 3) });
-        // Little is added to what passes by, as in a network that has learnt something.
+        // A small residual, as in a trained network.
         let weight = self.values(&[channels, channels, 1], 0.3 * (3.0 / channels as f64).sqrt());
         let narrow = self.conv_of(Conv::new(channels, channels, 1), Attribute::Parameter(weight)).module;
         let modules = vec![self.activation(channels), wide.module, self.activation(channels), narrow];
-        let net = Part { module: self.sequence(modules), late: wide.late };
+        let net = DelayedModule { module: self.sequence(modules), late: wide.late };
         let unit = self.around("DilatedUnit", "net", net);
         self.residual(channels, unit)
     }
 
-    /// The units at one rate, and frames by which they are late together.
+    /// Appends the dilated units at one rate to `net`. Returns their delay in frames.
     pub(super) fn units(&mut self, channels: usize, dilations: &[usize], net: &mut Vec<Module>) -> usize {
         let mut late = 0;
         for &dilation in dilations {
@@ -142,7 +142,7 @@ impl Maker<'_> {
     }
 }
 
-/// The tensor with that added to each value.
+/// Adds `by` to each value.
 fn shifted(tensor: &Tensor, by: f32) -> Tensor {
     Tensor::new(tensor.shape(), tensor.floats().iter().map(|value| value + by).collect())
 }

@@ -1,5 +1,5 @@
-//! TorchScript archives written by hand: modules with attributes and sources, as `torch.jit.save` would lay them out. libtorch
-//! loads and runs them; whoever reads them without libtorch finds what other archives have.
+//! Writes TorchScript archives: modules with attributes and sources, laid out as `torch.jit.save` does. libtorch loads and runs
+//! them, and the RAVE import reads them.
 
 use std::path::Path;
 
@@ -8,30 +8,30 @@ use ondes_engine::model::Tensor;
 use crate::torchscript::archive::Archive;
 use crate::torchscript::pickle::Pickle;
 
-/// What a module has.
+/// Attribute of a module.
 #[derive(Clone, Debug)]
 pub enum Attribute {
-    /// A tensor that is learnt.
+    /// Learnt tensor.
     Parameter(Tensor),
-    /// Another tensor.
+    /// Tensor that is not learnt.
     Buffer(Tensor),
-    /// A tensor of whole numbers.
+    /// Tensor of integers.
     Counts(Vec<i64>),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Two whole numbers.
+    /// Two integers.
     Pair(i64, i64),
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A text.
+    /// String.
     Text(&'static str),
-    /// Nothing.
+    /// `None`.
     None,
-    /// Another module.
+    /// Child module.
     Module(Module),
 }
 
-/// A module: its class, which nobody else has, with its source, and its attributes.
+/// Module with a class of its own, the class's source, and attributes.
 #[derive(Clone, Debug)]
 pub struct Module {
     /// Python module and name, such as `__torch__.rave.blocks.___torch_mangle_3.Residual`.
@@ -40,15 +40,15 @@ pub struct Module {
     attributes: Vec<(String, Attribute)>,
 }
 
-/// Makes modules.
+/// Creates modules with unique class names.
 #[derive(Debug, Default)]
 pub struct Script {
     classes: usize,
 }
 
 impl Script {
-    /// A module of a class `python.___torch_mangle_N.name` with the given constants (`stride : Final[int] = 4`) and methods, each
-    /// `NAME(ARGUMENTS) -> TYPE:` and its lines.
+    /// Creates a module of class `python.___torch_mangle_N.name`. Constants are lines such as `stride : Final[int] = 4`; a method is
+    /// `NAME(ARGUMENTS) -> TYPE:` and its body.
     pub fn module(
         &mut self,
         python: &str,
@@ -62,8 +62,8 @@ impl Script {
         let mut attributes: Vec<(String, Attribute)> =
             attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         attributes.push(("training".into(), Attribute::Bool(false)));
-        let quoted = |wanted: fn(&Attribute) -> bool| -> String {
-            let names = attributes.iter().filter(|(_, value)| wanted(value));
+        let quoted = |selected: fn(&Attribute) -> bool| -> String {
+            let names = attributes.iter().filter(|(_, value)| selected(value));
             names.map(|(name, _)| format!("\"{name}\", ")).collect()
         };
         let mut source = format!(
@@ -98,7 +98,7 @@ impl Script {
 }
 
 impl Module {
-    /// The same without an attribute, or with another value of it.
+    /// Replaces an attribute, or removes it with `None`.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Attribute>) -> Self {
         let at = self.attributes.iter().position(|(other, _)| other == name).expect("it has the attribute");
@@ -109,17 +109,17 @@ impl Module {
         self
     }
 
-    /// The same under another name of its class; its source is not changed.
+    /// Renames the class without changing its source.
     #[must_use]
     pub fn called(mut self, name: &str) -> Self {
         self.class = format!("{}.{name}", self.names().0);
         self
     }
 
-    /// The module in it of that name.
+    /// Returns the child module with that name.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     pub fn child(&mut self, name: &str) -> &mut Self {
         let found = self.attributes.iter_mut().find(|(other, _)| other == name);
         match found.map(|(_, value)| value) {
@@ -131,19 +131,19 @@ impl Module {
     /// Writes the archive.
     ///
     /// # Panics
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, path: &Path) {
         let mut pickle = Pickle::default();
         self.write(&mut pickle);
         let mut archive = Archive::of(pickle, "3");
-        self.each(&mut |module| {
+        self.for_each(&mut |module| {
             let (python, _) = module.names();
             archive.add(&format!("code/{}.py", python.replace('.', "/")), module.source.as_bytes());
         });
         std::fs::write(path, archive.finish()).expect("it can be written");
     }
 
-    /// The Python module of its class, and the class's name there.
+    /// Returns the Python module and the name of its class.
     fn names(&self) -> (&str, &str) {
         self.class.rsplit_once('.').expect("a class is in a Python module")
     }
@@ -169,11 +169,11 @@ impl Module {
         });
     }
 
-    fn each(&self, deed: &mut impl FnMut(&Self)) {
-        deed(self);
+    fn for_each(&self, visit: &mut impl FnMut(&Self)) {
+        visit(self);
         for (_, value) in &self.attributes {
             if let Attribute::Module(module) = value {
-                module.each(deed);
+                module.for_each(visit);
             }
         }
     }

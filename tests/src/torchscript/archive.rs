@@ -1,4 +1,4 @@
-//! The archive around a TorchScript file: a ZIP whose records are stored as they are, in one folder.
+//! ZIP archive of a TorchScript file, with uncompressed records in one folder.
 
 use std::io::{Cursor, Write as _};
 
@@ -7,11 +7,11 @@ use zip::write::{FileOptions, ZipWriter};
 
 use super::pickle::Pickle;
 
-/// An archive in the making.
+/// Archive that is being written.
 pub(crate) struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Archive {
-    /// One that holds a pickle with the records of its tensors, and no constants.
+    /// Creates an archive with a pickle and its tensors, and without constants.
     pub fn of(pickle: Pickle, version: &str) -> Self {
         let mut archive = Self(ZipWriter::new(Cursor::default()));
         let (data, storages) = pickle.finish();
@@ -27,12 +27,12 @@ impl Archive {
     /// Adds a record.
     pub fn add(&mut self, name: &str, content: &[u8]) {
         let options = FileOptions::default().compression_method(CompressionMethod::Stored).large_file(false);
-        self.0.start_file(format!("model/{name}"), options).expect("memory takes it");
-        self.0.write_all(content).expect("memory takes it");
+        self.0.start_file(format!("model/{name}"), options).expect("writing to memory");
+        self.0.write_all(content).expect("writing to memory");
     }
 
-    /// The whole.
+    /// Returns the bytes of the archive.
     pub fn finish(mut self) -> Vec<u8> {
-        self.0.finish().expect("memory takes it").into_inner()
+        self.0.finish().expect("writing to memory").into_inner()
     }
 }

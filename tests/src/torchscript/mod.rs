@@ -1,8 +1,7 @@
-//! TorchScript files without Python or libtorch: a class in TorchScript's own words, what it remembers, and the archive around
-//! both.
+//! Writes TorchScript files without Python or libtorch.
 //!
-//! [`Class`] is a module in the making, `archive` and `pickle` lay it out as `torch.jit.save` does, and [`models`] holds those that
-//! tests play.
+//! [`Class`] builds a module from attributes and TorchScript sources, `archive` and `pickle` lay it out as `torch.jit.save` does, and
+//! [`models`] are those that tests play.
 
 pub(crate) mod archive;
 pub mod models;
@@ -11,12 +10,12 @@ pub(crate) mod pickle;
 use archive::Archive;
 use pickle::Pickle;
 
-/// An attribute of a module.
+/// Attribute of a module.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A buffer: shape and values.
+    /// Buffer: shape and values.
     Buffer(Vec<usize>, Vec<f32>),
-    /// A weight: shape and values.
+    /// Weight: shape and values.
     Weight(Vec<usize>, Vec<f32>),
     /// `bool`
     Bool(bool),
@@ -42,7 +41,7 @@ impl Value {
         }
     }
 
-    /// The type in TorchScript's words.
+    /// Returns the TorchScript type.
     fn annotation(&self) -> &'static str {
         match self {
             Self::Buffer(..) | Self::Weight(..) => "Tensor",
@@ -55,7 +54,7 @@ impl Value {
     }
 }
 
-/// A module in the making.
+/// Builder of a module.
 #[derive(Clone, Debug, Default)]
 pub struct Class {
     attributes: Vec<(String, Value)>,
@@ -89,7 +88,7 @@ impl Class {
             .method(&format!("{name}(x: Tensor) -> Tensor"), body)
     }
 
-    /// The same without a method of nn~.
+    /// Removes a method of nn~.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.attributes.retain(|(attribute, _)| *attribute != format!("{name}_params"));
@@ -104,7 +103,7 @@ impl Class {
         self
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut pickle = Pickle::default();
@@ -125,10 +124,10 @@ impl Class {
         archive.finish()
     }
 
-    /// The class in TorchScript's words.
+    /// Returns the TorchScript source of the class.
     fn code(&self, attributes: &[&(String, Value)]) -> String {
-        let names = |wanted: fn(&Value) -> bool| -> String {
-            attributes.iter().filter(|(_, value)| wanted(value)).map(|(name, _)| format!("{name:?}, ")).collect()
+        let names = |selected: fn(&Value) -> bool| -> String {
+            attributes.iter().filter(|(_, value)| selected(value)).map(|(name, _)| format!("{name:?}, ")).collect()
         };
         let weights = names(|value| matches!(value, Value::Weight(..)));
         let buffers = names(|value| matches!(value, Value::Buffer(..)));

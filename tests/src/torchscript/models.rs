@@ -4,7 +4,7 @@ use rand::RngExt;
 
 use super::{Class, Value};
 
-/// Rows that streaming buffers have room for, as in cached convolutions that are exported for nn~.
+/// Rows of streaming buffers, as in cached convolutions exported for nn~.
 pub const ROWS: usize = 64;
 
 fn weight(shape: &[usize], bound: f32, random: &mut impl RngExt) -> Value {
@@ -15,11 +15,11 @@ fn cache(shape: &[usize]) -> Value {
     Value::Buffer(shape.into(), vec![0.0; shape.iter().product()])
 }
 
-/// An effect of cached causal convolutions, 1 to 1 channel: kernels of 3, dilated by 1, 4 and 16, `channels` wide. Each line of its
-/// caches is one session's.
+/// Effect of cached causal convolutions, one channel to one: kernels of 3, dilated by 1, 4 and 16, `channels` wide. Each row of its
+/// caches belongs to one session.
 #[must_use]
 pub fn streaming(channels: usize, seed: u64) -> Class {
-    let mut random = crate::random(seed);
+    let mut random = crate::seeded_rng(seed);
     let bound = (1.0 / (3.0 * channels as f32)).sqrt();
     let mut class = Class::default().with("first", weight(&[channels, 1, 3], 0.6, &mut random));
     let mut body = vec!["y = x".to_owned()];
@@ -40,8 +40,8 @@ pub fn streaming(channels: usize, seed: u64) -> Class {
     class.nn("forward", [1, 1, 1, 1], &body)
 }
 
-/// A codec of so many latents at a ratio: each latent is the mean of a part of the frame, and is held when it is decoded. With
-/// `prior` it also has a method that makes latents of its own: they go round at a speed that its input says.
+/// Codec with `latents` latents at `ratio`: each latent is the mean of a frame, and decoding holds it. With `prior` it also
+/// generates sinusoidal latents, at a speed given by its input.
 #[must_use]
 pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     let mean = format!("return torch.expand(torch.avg_pool1d(x, [{ratio}]), [-1, {latents}, -1])");
@@ -62,8 +62,8 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     class.with("phase", cache(&[ROWS, 1, 1])).nn("prior", [1, ratio, latents, ratio], &turn)
 }
 
-/// An effect with attributes of every type, which it gives and takes as nn~ wants it: `gain` (float), `steps` (int), `mute`
-/// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). What comes out is
+/// Effect with attributes of every type, with getters and setters as nn~ expects: `gain` (float), `steps` (int), `mute`
+/// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). The output is
 /// `gain · steps + range[0]` times the input plus `range[1]`, or silence.
 #[must_use]
 pub fn attributes() -> Class {
@@ -112,7 +112,7 @@ pub fn attributes() -> Class {
         )
 }
 
-/// An effect that counts its steps for all sessions together, so that none can share it: what comes out is the count.
+/// Effect that outputs the number of its steps. It counts them for all sessions together, so that sessions cannot share it.
 #[must_use]
 pub fn counter() -> Class {
     Class::default().with("count", Value::Int(0)).nn(
@@ -122,8 +122,7 @@ pub fn counter() -> Class {
     )
 }
 
-/// A method `forward` that turns frames at one ratio into frames at another: each value that comes out is that of the last frame
-/// that went in before it.
+/// Effect whose `forward` converts frames from one ratio to another: each output value is that of the last input frame before it.
 #[must_use]
 pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class {
     let mean = "y = torch.mean(x, [1], True)".to_owned();
@@ -137,8 +136,8 @@ pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class
     Class::default().nn("forward", [inputs, ratio_in, outputs, ratio_out], &[&mean, &pace, &wide])
 }
 
-/// An effect for Neutone, from two channels to two, which is a sample late: the input times the first parameter plus the third.
-/// With `old` its metadata are as older exporters wrote them, all of it in texts.
+/// Stereo effect for Neutone with a delay of one sample: the input times the first parameter plus the third. With `old`, all metadata
+/// values are strings, as older exporters wrote them.
 #[must_use]
 pub fn neutone(old: bool) -> Class {
     let parameters = if old {

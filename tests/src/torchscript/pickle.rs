@@ -1,4 +1,4 @@
-//! Python's pickle, protocol 2, as far as saved TorchScript modules need it; names of opcodes are those of `pickletools`.
+//! Writer for Python's pickle, protocol 2, as far as TorchScript modules need it; opcodes are named as in `pickletools`.
 
 const PROTO_2: &[u8] = b"\x80\x02";
 const MARK: u8 = b'(';
@@ -21,7 +21,7 @@ const NEWOBJ: u8 = 0x81;
 const BUILD: u8 = b'b';
 const BINPERSID: u8 = b'Q';
 
-/// A pickle in the making, and the storages of its tensors.
+/// Pickle that is being written, and the storages of its tensors.
 pub(crate) struct Pickle {
     bytes: Vec<u8>,
     storages: Vec<Vec<u8>>,
@@ -34,18 +34,18 @@ impl Default for Pickle {
 }
 
 impl Pickle {
-    /// A pickle of `()`.
+    /// Returns a pickle of `()`.
     pub fn empty_tuple() -> Vec<u8> {
         [PROTO_2, &[EMPTY_TUPLE, STOP]].concat()
     }
 
-    /// The pickle, and the bytes of each tensor.
+    /// Returns the pickle and the bytes of each tensor.
     pub fn finish(mut self) -> (Vec<u8>, Vec<Vec<u8>>) {
         self.bytes.push(STOP);
         (self.bytes, self.storages)
     }
 
-    /// An object of a class whose attributes `fields` writes, name and value in turn.
+    /// Writes an object; `fields` writes its attributes, alternating names and values.
     pub fn object(&mut self, module: &str, class: &str, fields: impl FnOnce(&mut Self)) {
         self.global(module, class);
         self.bytes.extend([EMPTY_TUPLE, NEWOBJ, EMPTY_DICT, MARK]);
@@ -53,43 +53,43 @@ impl Pickle {
         self.bytes.extend([SETITEMS, BUILD]);
     }
 
-    /// A text.
+    /// Writes a string.
     pub fn text(&mut self, text: &str) {
         self.bytes.push(BINUNICODE);
         self.bytes.extend((text.len() as u32).to_le_bytes());
         self.bytes.extend(text.as_bytes());
     }
 
-    /// A whole number of 32 bits.
+    /// Writes a 32-bit integer.
     pub fn int(&mut self, value: i64) {
         self.bytes.push(BININT);
         self.bytes.extend(i32::try_from(value).expect("small numbers").to_le_bytes());
     }
 
-    /// A tuple of whole numbers.
+    /// Writes a tuple of integers.
     pub fn ints(&mut self, values: impl IntoIterator<Item = i64>) {
         self.bytes.push(MARK);
         values.into_iter().for_each(|value| self.int(value));
         self.bytes.push(TUPLE);
     }
 
-    /// A number.
+    /// Writes a float.
     pub fn float(&mut self, value: f64) {
         self.bytes.push(BINFLOAT);
         self.bytes.extend(value.to_be_bytes());
     }
 
-    /// True or false.
+    /// Writes a boolean.
     pub fn bool(&mut self, value: bool) {
         self.bytes.push(if value { NEWTRUE } else { NEWFALSE });
     }
 
-    /// Nothing.
+    /// Writes `None`.
     pub fn none(&mut self) {
         self.bytes.push(NONE);
     }
 
-    /// A list of texts.
+    /// Writes a list of strings.
     pub fn texts(&mut self, texts: &[String]) {
         self.global("torch.jit._pickle", "restore_type_tag");
         self.bytes.extend([MARK, EMPTY_LIST, MARK]);
@@ -99,13 +99,13 @@ impl Pickle {
         self.bytes.extend([TUPLE, REDUCE]);
     }
 
-    /// A tensor of floats.
+    /// Writes a tensor of floats.
     pub fn floats(&mut self, shape: &[usize], values: &[f32]) {
         assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
         self.tensor("FloatStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
     }
 
-    /// A tensor of whole numbers: one alone, or a row of them.
+    /// Writes a tensor of integers; a single value becomes a scalar.
     pub fn counts(&mut self, counts: &[i64]) {
         let shape = if counts.len() == 1 { vec![] } else { vec![counts.len()] };
         self.tensor("LongStorage", &shape, counts.iter().flat_map(|value| value.to_le_bytes()).collect());

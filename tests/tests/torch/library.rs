@@ -1,4 +1,4 @@
-//! A process without libtorch: whatever lies where the library should be, it is told in one line, and everything else works.
+//! A process without libtorch: whatever is at the library's path gives a one-line error, and everything else works.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,19 +8,19 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::torch::{Library, TorchError};
 use ondes_tests::audio_models::untrained_effect;
 
-/// A shared object made of a line of C.
-fn object(folder: &Path, name: &str, source: &str, arguments: &[&str]) -> PathBuf {
+/// Compiles C source into a shared library.
+fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str]) -> PathBuf {
     let (code, path) = (folder.join(format!("{name}.c")), folder.join(format!("lib{name}.so")));
     std::fs::write(&code, source).expect("it can be written");
-    let mut compile = Command::new("cc");
-    compile
+    let mut compiler = Command::new("cc");
+    compiler
         .args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"])
         .arg(&path)
         .arg(&code)
         .arg("-L")
         .arg(folder)
         .args(arguments);
-    assert!(compile.status().expect("there is a compiler").success());
+    assert!(compiler.status().expect("there is a compiler").success());
     path
 }
 
@@ -35,23 +35,23 @@ fn refused(path: &Path) -> TorchError {
 }
 
 #[test]
-fn what_is_no_library_of_ours_is_told_and_does_no_harm() {
+fn a_wrong_library_gives_an_error_and_no_harm() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = folder.path().join("libtext.so");
     std::fs::write(&text, "no library").expect("it can be written");
     assert!(matches!(refused(&text), TorchError::Broken { .. }));
     assert!(matches!(refused(&folder.path().join("libnone.so")), TorchError::Broken { .. }));
 
-    let other = object(folder.path(), "other", "int other;", &[]);
+    let other = compile(folder.path(), "other", "int other;", &[]);
     assert!(matches!(refused(&other), TorchError::Broken { reason, .. } if reason.contains("ondes_torch_interface")));
 
     let newer = "static unsigned version = 999; const void *ondes_torch_interface(void) { return &version; }";
-    let newer = object(folder.path(), "newer", newer, &[]);
+    let newer = compile(folder.path(), "newer", newer, &[]);
     assert!(matches!(refused(&newer), TorchError::Version { found: 999, .. }));
 
-    // What it needs is gone, as libtorch may be.
-    let gone = object(folder.path(), "gone", "int gone;", &[]);
-    let lame = object(folder.path(), "lame", "int lame;", &["-lgone"]);
+    // A dependency is missing, as libtorch may be.
+    let gone = compile(folder.path(), "gone", "int gone;", &[]);
+    let lame = compile(folder.path(), "lame", "int lame;", &["-lgone"]);
     std::fs::remove_file(gone).expect("it was there");
     assert!(matches!(refused(&lame), TorchError::Broken { reason, .. } if reason.contains("libgone.so")));
 
@@ -63,8 +63,8 @@ fn what_is_no_library_of_ours_is_told_and_does_no_harm() {
 }
 
 #[test]
-fn files_of_ours_hold_no_programs() {
-    // A method without nodes is one of a program, and no file of ours may have one.
+fn ondes_files_cannot_contain_programs() {
+    // A method without nodes belongs to a TorchScript program, which `.ondes` files cannot contain.
     let mut methods = ondes_tests::audio_models::effect_methods();
     methods[0].nodes.clear();
     let refused = ondes_engine::model::Model::new(ondes_tests::header(Kind::Effect, methods), Default::default());
@@ -74,7 +74,8 @@ fn files_of_ours_hold_no_programs() {
     std::fs::write(&path, b"PK\x03\x04\0\0\0\0 and so on").expect("it can be written");
     let refused = file::read(&path).expect_err("it is a program").to_string();
     assert!(
-        refused.ends_with("program.ondes: this is a TorchScript program; programs run only if they are opened explicitly"),
+        refused
+            .ends_with("program.ondes: this is a TorchScript program; programs run only if they are opened explicitly"),
         "{refused}"
     );
 }

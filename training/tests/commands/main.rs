@@ -2,6 +2,7 @@
 
 mod common;
 mod documentation;
-mod quantise;
-mod smaller;
+mod prune_and_distill;
+mod quantize;
+mod output_options;
 mod training;

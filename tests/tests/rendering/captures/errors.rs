@@ -1,4 +1,4 @@
-//! What cannot be played is refused in one line that names the field.
+//! Unsupported files are refused with one line that names the field.
 
 use ondes_engine::model::{Kind, Levels, file, import};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn plain() -> Value {
     Generator::new(1).classic(&[(1, 4, 1, vec![(3, 1), (3, 2)])], |_| {})
 }
 
-/// The refusal of a plain WaveNet with another value at a place.
+/// Returns the error for a plain WaveNet with one value replaced.
 fn changed(pointer: &str, value: Value) -> String {
     let mut file = plain();
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
@@ -29,7 +29,10 @@ fn versions_and_architectures() {
     assert_eq!(changed("/version", json!("0.8.0")), "version: 0.8.0 is not supported; supported are 0.5 to 0.7");
     assert_eq!(changed("/version", json!("1.0.0")), "version: 1.0.0 is not supported; supported are 0.5 to 0.7");
     assert_eq!(changed("/version", json!("new")), "version: \"new\" is not a version such as 0.7.0");
-    assert_eq!(changed("/architecture", json!("Trans\nformer")), "architecture: unknown architecture \"Trans\\nformer\"");
+    assert_eq!(
+        changed("/architecture", json!("Trans\nformer")),
+        "architecture: unknown architecture \"Trans\\nformer\""
+    );
     let mut file = plain();
     for (version, notes) in [("0.5.9", 0), ("0.6.3", 0), ("0.7.0", 0), ("0.7.2", 1)] {
         file["version"] = json!(version);
@@ -49,7 +52,11 @@ fn fields() {
         ("/config/layers/0/packing", json!({ "a": 1 }), "config.layers[0]: unknown field \"packing\""),
         ("/config/layers/0/groups_input", json!(3), "4 and 4 channels are not divisible by 3 groups"),
         ("/config/layers/0/dilations", json!([]), "config.layers[0].dilations: is empty"),
-        ("/config/layers/0/dilations", json!([1, 2, 4]), "config.layers[0].kernel_sizes: expected 3 items, one for each layer, found 2"),
+        (
+            "/config/layers/0/dilations",
+            json!([1, 2, 4]),
+            "config.layers[0].kernel_sizes: expected 3 items, one for each layer, found 2",
+        ),
         ("/config/layers/0/dilations", json!([1, 1_u64 << 62]), "more than the limit"),
         ("/config/layers", json!([]), "config.layers: is empty"),
         ("/sample_rate", json!(7), "sample rate 7 Hz is out of range"),

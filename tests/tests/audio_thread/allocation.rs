@@ -1,0 +1,297 @@
+//! The audio thread neither allocates nor frees.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ondes_engine::Kernels;
+use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
+use ondes_engine::dsp::cabinet::{Cabinet, Response};
+use ondes_engine::model::file;
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
+use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup, gate};
+use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
+use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap};
+use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};
+
+thread_local! {
+    /// Set while this thread must not allocate outside an audio callback, and the number of violations.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    static BROKEN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// System allocator that counts the calls of guarded threads.
+struct Guard;
+
+impl Guard {
+    fn note() {
+        if GUARDED.get() || audio_callback::is_inside() {
+            BROKEN.set(BROKEN.get() + 1);
+        }
+    }
+}
+
+// SAFETY: every call is passed to the system's allocator unchanged; counting uses thread-local cells only, which are
+// initialised at compile time and have no destructor, so that counting itself never allocates.
+unsafe impl GlobalAlloc for Guard {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::note();
+        // SAFETY: the caller upholds the contract of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        Self::note();
+        // SAFETY: as above; the pointer came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::note();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Guard = Guard;
+
+/// Returns the number of allocations and deallocations in `work`.
+fn allocations(work: impl FnOnce()) -> usize {
+    BROKEN.set(0);
+    GUARDED.set(true);
+    work();
+    GUARDED.set(false);
+    BROKEN.get()
+}
+
+#[test]
+fn allocations_are_counted() {
+    assert!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 2);
+}
+
+#[test]
+fn playing_does_not_allocate() {
+    let on_bytes = int8_model(&file::read(&bundled_models()[0]).expect("bundled models are whole"));
+    let on_floats = untrained_instrument(1);
+    for (model, source) in
+        [(&on_floats, ControlSource::Notes), (&on_floats, ControlSource::AudioInput), (&on_bytes, ControlSource::Notes)]
+    {
+        // At 44,099 Hz conversion blocks last two seconds.
+        for sample_rate in [44_099, 44_100, 48_000, 96_000] {
+            let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(model, &options).expect("it plays");
+            let length = 100_000;
+            let events = random_events(4, length as u64);
+            let input: Vec<f32> = (0..length).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();
+            let mut output = vec![0.0; length];
+            let blocks = random_splits(5, length, 8192);
+            let count = allocations(|| {
+                let mut start = 0;
+                let mut events = events.iter().peekable();
+                for &block in &blocks {
+                    while let Some(event) = events.next_if(|event| event.at < (start + block) as u64) {
+                        assert!(pipeline.handle(*event).is_ok());
+                    }
+                    assert!(pipeline.set_control("room", 0.5).is_ok());
+                    pipeline.process(&input[start..start + block], &mut output[start..start + block]);
+                    start += block;
+                }
+            });
+            assert_eq!(count, 0, "{source:?} at {sample_rate} Hz");
+        }
+    }
+}
+
+#[test]
+fn effects_and_codecs_do_not_allocate() {
+    for (model, knob) in [(untrained_effect(1), "drive"), (untrained_codec(1), "latent2.hold")] {
+        // At 44,099 Hz conversion blocks last two seconds.
+        for sample_rate in [44_099, 44_100, 48_000, 96_000, 384_000] {
+            let length = if sample_rate == 44_099 { 400_000 } else { 60_000 };
+            let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+            let input = sound(length, sample_rate);
+            let mut output = vec![0.0; length];
+            let blocks = random_splits(5, length, 8192);
+            let count = allocations(|| {
+                let mut start = 0;
+                for (index, &block) in blocks.iter().enumerate() {
+                    assert!(pipeline.set_control(knob, (index % 2) as f32).is_ok());
+                    pipeline.process(&input[start..start + block], &mut output[start..start + block]);
+                    start += block;
+                }
+            });
+            assert_eq!(count, 0, "{knob} at {sample_rate} Hz");
+            assert!(output.iter().any(|sample| sample.abs() > 1e-3), "{knob} at {sample_rate} Hz: nothing sounds");
+        }
+    }
+}
+
+#[test]
+fn the_chain_around_an_oversampled_model_does_not_allocate() {
+    const RATE: u32 = 48_000;
+    let cabinet = |frames: usize| {
+        let taps = (0..frames).map(|n| (-6.0 * n as f32 / frames as f32).exp() * (n as f32 * 0.7).cos());
+        let response = Response::new(vec![taps.collect()], RATE).expect("a response");
+        Box::new(Cabinet::new(&response, RATE, Kernels::detect()).expect("its own rate"))
+    };
+    let options = PipelineOptions { oversampling: 4, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&untrained_effect(1), &options).expect("it plays");
+    let mut chain = Chain::new(RATE, 8192);
+    let input = sound(120_000, RATE);
+    let (mut left, mut right) = (input.clone(), input.clone());
+    let mut heard = vec![0.0; 8192];
+    let mut next = vec![cabinet(90_000), cabinet(300), Box::default()];
+    let mut left_behind = Vec::with_capacity(next.len());
+    let blocks = random_splits(5, input.len(), 8192);
+    let count = allocations(|| {
+        let mut start = 0;
+        for (index, &block) in blocks.iter().enumerate() {
+            let on = index / 8 % 2 == 0;
+            let tone_position = if on { TonePosition::Before } else { TonePosition::After };
+            let tone = if on { [6.0, -3.0, 12.0] } else { [0.0; 3] };
+            let gains_db = if on { [6.0, -6.0] } else { [0.0; 2] };
+            let gate_db = on.then_some(-50.0);
+            chain.set(&ChainSettings { gate_db, tone, tone_position, block_dc: on, cabinet: 0.9, gains_db });
+            let place = chain.cabinet_slot();
+            left_behind.extend(place.take_retired());
+            if place.is_ready()
+                && let Some(cabinet) = next.pop()
+            {
+                assert!(place.replace(cabinet).is_ok());
+            }
+            let (left, right) = (&mut left[start..start + block], &mut right[start..start + block]);
+            chain.process_input(&mut [left, right]);
+            pipeline.process(left, &mut heard[..block]);
+            left.copy_from_slice(&heard[..block]);
+            chain.process_output(left, right);
+            start += block;
+        }
+    });
+    assert_eq!((count, next.len()), (0, 0));
+    assert!(left.iter().all(|sample| sample.is_finite()) && left.iter().any(|sample| sample.abs() > 1e-3));
+}
+
+#[test]
+fn sleeping_and_waking_do_not_allocate() {
+    let wind = bundled_models().swap_remove(1);
+    let model = file::read(&wind).expect("bundled models are whole");
+    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+    let input: Vec<f32> = (0..9_600).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();
+    let mut output = [0.0; 480];
+    let mut sounding = [0; 3];
+    let count = allocations(|| {
+        for (part, sounding) in sounding.iter_mut().enumerate() {
+            for block in 0..300 {
+                let from = block * 480 % 9_600;
+                let input: &[f32] = if part == 1 { &[] } else { &input[from..from + 480] };
+                pipeline.process(input, &mut output);
+            }
+            *sounding = pipeline.sounding();
+        }
+    });
+    assert_eq!((count, sounding), (0, [1, 0, 1]));
+}
+
+/// Stops the player when dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the number of allocations and
+/// deallocations in its callbacks.
+fn allocations_while(remote: &SessionController, setup: Setup, meanwhile: impl FnOnce()) -> usize {
+    let session = remote.activate(setup).expect("a sound setup");
+    let enough = AtomicBool::new(false);
+    let speed = 2.0 * f64::from(setup.sample_rate);
+    std::thread::scope(|scope| {
+        let audio = scope.spawn(|| {
+            // Some blocks exceed the maximum and are split.
+            let mut player = RandomPlayer::new(session, 7, 3 * setup.max_block);
+            let begun = Instant::now();
+            let mut heard = false;
+            while !enough.load(Ordering::Relaxed) {
+                heard |= player.play();
+                let due = Duration::from_secs_f64(player.position() as f64 / speed);
+                std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            }
+            (BROKEN.get(), heard)
+        });
+        // The player also ends if this panics.
+        let stop = Stop(&enough);
+        meanwhile();
+        drop(stop);
+        let (broken, heard) = audio.join().expect("the player plays to its end");
+        assert!(heard, "a silent session shows nothing");
+        broken
+    })
+}
+
+#[test]
+fn sessions_do_not_allocate_while_models_change() {
+    let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
+    let models: Vec<_> = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)]
+        .into_iter()
+        .chain(bundled)
+        .map(Arc::new)
+        .collect();
+    for (sample_rate, source, max_block) in [
+        (48_000, ControlSource::Notes, 256),
+        (44_100, ControlSource::AudioInput, 64),
+        (96_000, ControlSource::Notes, 1024),
+        (22_050, ControlSource::AudioInput, 500),
+    ] {
+        let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
+        let makers = models.iter().map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
+        let makers: Vec<Arc<dyn ModelFactory>> =
+            makers.map(|patch| Arc::new(MarkedModel(patch)) as Arc<dyn ModelFactory>).collect();
+        let remote = SessionController::new();
+        let broken = allocations_while(&remote, Setup { sample_rate, max_block }, || {
+            swap(&remote, &makers, 0..6);
+            // A non-real-time host, and a session without a model.
+            remote.set_non_realtime(true);
+            swap(&remote, &makers, 6..7);
+            remote.unload();
+            std::thread::sleep(Duration::from_millis(300));
+        });
+        assert_eq!(broken, 0, "{source:?} at {sample_rate} Hz");
+    }
+}
+
+/// Returns allocations and deallocations in a second of callbacks of a misbehaving model, and its invalid blocks.
+fn allocations_of(misbehaviour: Misbehaviour, driver: Driver) -> (usize, u64) {
+    let remote = SessionController::new();
+    remote.set_driver(driver);
+    let broken = allocations_while(&remote, Setup { sample_rate: 48_000, max_block: 256 }, || {
+        remote.load(Box::new(move || Ok(Arc::new(MisbehavingModel(misbehaviour)))), &[]);
+        std::thread::sleep(Duration::from_secs(1));
+    });
+    let health = remote.health().expect("a model plays");
+    assert!(health.inference_time.count > 20, "{health:?}");
+    (broken, health.invalid_blocks)
+}
+
+#[test]
+fn a_model_that_allocates_in_a_callback_is_detected() {
+    let allocates: Misbehaviour = |turn| drop(std::hint::black_box(vec![0_u8; turn.output.len()]));
+    assert!(allocations_of(allocates, Driver::Inline).0 >= 40);
+    // On the worker it is allowed.
+    assert_eq!(allocations_of(allocates, Driver::Worker { latency: None }), (0, 0));
+}
+
+#[test]
+fn invalid_output_is_handled_without_allocation() {
+    let raves: Misbehaviour = |turn| turn.output[0] = if turn.output.len().is_multiple_of(31) { f32::NAN } else { 0.2 };
+    for driver in [Driver::Inline, Driver::Worker { latency: None }] {
+        let (broken, faults) = allocations_of(raves, driver);
+        assert!(broken == 0 && faults > 0, "{driver:?}: {broken} allocations, {faults} faults");
+    }
+}

@@ -1,0 +1,288 @@
+//! Damaged and malicious model files give an error or the same model, never a panic, a hang or a huge allocation.
+
+use std::time::Instant;
+
+use ondes_engine::model::storage::{QuantizedValues, Values};
+use ondes_engine::model::{
+    FORMAT, FORMAT_COMPRESSED, Header, Kind, Measure, Model, ModelError, Op, Storage, Tensor, file,
+};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_tests::{
+    header, instrument_methods, int8_model, port, random_weights, seeded_rng, single_node_method, untrained_instrument,
+};
+use rand::RngExt;
+use serde_json::Value;
+
+#[test]
+fn a_file_reads_back_as_it_was_written() {
+    for model in [untrained_instrument(1), int8_model(&untrained_instrument(1))] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.ondes");
+        file::write(&model, &path).expect("it can be written");
+        assert_eq!(file::read(&path).expect("it can be read"), model);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing but the file is left");
+    }
+}
+
+#[test]
+fn thousands_of_mutations_give_an_error_or_the_same_model() {
+    mutate(&untrained_instrument(1));
+}
+
+#[test]
+fn mutations_of_a_compressed_model_give_an_error_or_the_same_model() {
+    let model = int8_model(&untrained_instrument(1));
+    let stored = |storage| model.weights().iter().any(|(_, tensor)| tensor.values().storage() == storage);
+    assert!(stored(Storage::I8) && stored(Storage::F16));
+    mutate(&model);
+}
+
+fn mutate(model: &Model) {
+    let bytes = file::serialize(model).expect("it can be laid out");
+    let header_length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+    let mut random = seeded_rng(1);
+    let (mut errors, mut same) = (0, 0);
+    for _ in 0..6000 {
+        let mut mutated = bytes.clone();
+        for _ in 0..random.random_range(1..4) {
+            // Half of the mutations hit the header.
+            let end = if random.random_bool(0.5) { (8 + header_length).min(mutated.len()) } else { mutated.len() };
+            let place = random.random_range(0..end.max(1));
+            match random.random_range(0..5) {
+                _ if mutated.is_empty() => {}
+                0 | 1 => mutated[place] ^= 1 << random.random_range(0..8),
+                2 => mutated[place] = random.random(),
+                3 => mutated.truncate(place),
+                _ => mutated.insert(place, random.random()),
+            }
+        }
+        match file::parse(&mutated) {
+            Ok(read) => {
+                assert_eq!(&read, model, "a file that is read must be the one that was written");
+                same += 1;
+            }
+            Err(fault) => {
+                let message = fault.to_string();
+                assert!(!message.contains('\n'), "one line: {message}");
+                errors += 1;
+            }
+        }
+    }
+    assert!(errors > 5500, "{errors} errors, {same} the same");
+}
+
+#[test]
+fn wrong_header_sizes_are_refused() {
+    let bytes = file::serialize(&untrained_instrument(1)).expect("it can be laid out");
+    for size in [0_u64, 1, 7, 1 << 20, 1 << 30, 1 << 40, u64::MAX / 2, u64::MAX - 7, u64::MAX] {
+        let mut lying = bytes.clone();
+        lying[..8].copy_from_slice(&size.to_le_bytes());
+        assert!(file::parse(&lying).is_err(), "{size}");
+    }
+    for length in 0..9 {
+        assert!(file::parse(&bytes[..length]).is_err());
+    }
+}
+
+/// Changes numbers of the header and corrects the checksum, as an attacker would.
+#[test]
+fn hostile_headers_are_refused_or_play() {
+    let methods = instrument_methods();
+    let weights = random_weights(&methods, 1);
+    let clean = serde_json::to_value(header(Kind::Instrument, methods)).expect("a header is JSON");
+    let mut random = seeded_rng(2);
+    let hostile = [0.0, 1.0, -1.0, 2.0, 3.0, 64.0, 65_536.0, 4e9, 1.8e19, 1e300, 1e-300, -0.5];
+    let (mut played, mut refused) = (0, 0);
+    for _ in 0..1500 {
+        let mut changed = clean.clone();
+        for _ in 0..random.random_range(1..3) {
+            let count = numbers(&mut changed).len();
+            let index = random.random_range(0..count);
+            let value = hostile[random.random_range(0..hostile.len())];
+            let number = numbers(&mut changed).swap_remove(index);
+            *number = if number.is_u64() && value >= 0.0 { Value::from(value as u64) } else { Value::from(value) };
+        }
+        let started = Instant::now();
+        let Ok(header) = serde_json::from_value::<Header>(changed) else {
+            refused += 1;
+            continue;
+        };
+        let played_on = Model::new(header, weights.clone()).map_err(|_| ()).and_then(|model| {
+            let options = PipelineOptions { voices: Some(2), ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).map_err(|_| ())?;
+            let mut sound = vec![0.0; 600];
+            let event = ondes_tests::random_events(1, 600)[0];
+            pipeline.handle(event).map_err(|_| ())?;
+            pipeline.process(&[], &mut sound);
+            Ok(())
+        });
+        match played_on {
+            Ok(()) => played += 1,
+            Err(()) => refused += 1,
+        }
+        assert!(started.elapsed().as_secs() < 20, "it hangs");
+    }
+    assert!(played > 50 && refused > 50, "{played} played, {refused} refused");
+}
+
+/// Collects all numbers in a JSON value.
+fn numbers(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Number(_) => vec![value],
+        Value::Array(values) => values.iter_mut().flat_map(numbers).collect(),
+        Value::Object(values) => values.iter_mut().flat_map(|(_, value)| numbers(value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn non_finite_weights_are_refused() {
+    for poison in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let methods = instrument_methods();
+        let mut weights = random_weights(&methods, 1);
+        let tensor = weights.get("memory", "weight_hh").clone();
+        let mut floats = tensor.floats().into_owned();
+        floats[7] = poison;
+        weights.insert("memory.weight_hh", Tensor::new(tensor.shape(), floats));
+        let refused = Model::new(header(Kind::Instrument, methods), weights);
+        assert!(matches!(refused, Err(ModelError::Weight { name, .. }) if name == "memory.weight_hh"));
+    }
+}
+
+#[test]
+fn non_finite_header_values_are_refused() {
+    let mut header = header(Kind::Instrument, instrument_methods());
+    let measure = Measure { name: "distance".into(), unit: String::new(), value: 0.5, baseline: Some(f64::INFINITY) };
+    header.card.quality.push(measure);
+    let refused = Model::new(header, random_weights(&instrument_methods(), 1));
+    assert!(matches!(refused, Err(ModelError::Header(reason)) if reason.contains("card")));
+}
+
+#[test]
+fn weights_of_the_wrong_shape_are_refused() {
+    let methods = instrument_methods();
+    let whole = random_weights(&methods, 1);
+    let build = |weights| Model::new(header(Kind::Instrument, methods.clone()), weights);
+    let mut misshapen = whole.clone();
+    misshapen.insert("heads.bias", Tensor::new(&[3], vec![0.0; 3]));
+    assert!(matches!(build(misshapen), Err(ModelError::Weight { name, .. }) if name == "heads.bias"));
+    let mut surplus = whole.clone();
+    surplus.insert("nobody.weight", Tensor::new(&[1], vec![0.0]));
+    assert!(matches!(build(surplus), Err(ModelError::Weight { name, .. }) if name == "nobody.weight"));
+    let missing = random_weights(&methods[..1], 1);
+    assert!(matches!(build(missing), Err(ModelError::Weight { name, .. }) if name == "room.impulse"));
+    assert!(build(whole).is_ok());
+}
+
+/// Reads a file with another format version and one changed weight.
+fn forged(format: u32, name: &str, change: impl Fn(&Tensor) -> Tensor) -> Result<Model, ModelError> {
+    let model = int8_model(&untrained_instrument(1));
+    let mut header = model.header().clone();
+    header.format = format;
+    let mut weights = model.weights().clone();
+    let (_, old) = weights.iter().find(|(other, _)| *other == name).expect("it is there");
+    weights.insert(name, change(&old.clone()));
+    Model::new(header, weights)
+}
+
+#[test]
+fn invalid_compressed_weights_are_refused() {
+    let changed = |change: &dyn Fn(&mut QuantizedValues)| {
+        forged(FORMAT_COMPRESSED, "memory.weight_hh", |tensor| {
+            let mut quantized = tensor.quantized().expect("it is in bytes").clone();
+            change(&mut quantized);
+            Tensor::stored(tensor.shape(), Values::I8(quantized))
+        })
+    };
+    assert!(changed(&|_| {}).is_ok());
+    let refused: [&dyn Fn(&mut QuantizedValues); 10] = [
+        &|quantized| quantized.scales[3] = 0.0,
+        &|quantized| quantized.scales[3] = -1.0,
+        &|quantized| quantized.scales[3] = f32::NAN,
+        &|quantized| quantized.scales[3] = f32::MAX,
+        &|quantized| quantized.codes[3] = -128,
+        &|quantized| quantized.scales.truncate(71),
+        &|quantized| quantized.scale_shape = vec![72],
+        &|quantized| quantized.scale_shape = vec![1, 72],
+        &|quantized| quantized.zero_points = vec![3; 71],
+        // It is multiplied in 8 bits.
+        &|quantized| quantized.zero_points = vec![3; 72],
+    ];
+    for (index, change) in refused.iter().enumerate() {
+        let fault = changed(change).expect_err("it makes no sense");
+        assert!(matches!(&fault, ModelError::Weight { name, .. } if name == "memory.weight_hh"), "{index}: {fault}");
+    }
+    // Files that older versions read contain nothing unknown to them.
+    assert!(
+        matches!(forged(FORMAT, "heads.bias", Tensor::clone), Err(ModelError::Header(reason)) if reason.contains("F32"))
+    );
+    let infinite = |tensor: &Tensor| {
+        let Values::F16(mut halves) = tensor.values().clone() else { panic!("a bias is in 16 bits") };
+        halves[0] = halves[0] / (halves[0] - halves[0]);
+        Tensor::stored(tensor.shape(), Values::F16(halves))
+    };
+    let refused = forged(FORMAT_COMPRESSED, "heads.bias", infinite);
+    assert!(matches!(refused, Err(ModelError::Weight { name, .. }) if name == "heads.bias"));
+}
+
+/// Files with inconsistent tensors are refused before the checksum is read.
+#[test]
+fn inconsistent_compressed_files_are_refused() {
+    use safetensors::tensor::{Dtype, TensorView};
+    let bytes = file::serialize(&int8_model(&untrained_instrument(1))).expect("it can be laid out");
+    let (_, metadata) = safetensors::SafeTensors::read_metadata(&bytes).expect("it is one");
+    let texts = metadata.metadata().clone().expect("there are texts");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("it is one");
+    let forge = |products: Option<&str>, dtype: &dyn Fn(&str, Dtype) -> Option<Dtype>| {
+        let views = tensors.iter().filter_map(|(name, view)| {
+            let dtype = dtype(name, view.dtype())?;
+            Some((name, TensorView::new(dtype, view.shape().to_vec(), view.data()).expect("of the same size")))
+        });
+        let mut texts = texts.clone();
+        texts.extend(products.map(|names| ("int8".to_owned(), names.to_owned())));
+        let forged = safetensors::serialize(views, Some(texts)).expect("it can be laid out");
+        file::parse(&forged).map_err(|fault| fault.to_string())
+    };
+    let same = |_: &str, dtype| Some(dtype);
+    assert!(forge(None, &same).is_ok());
+    let without_scale = |name: &str, dtype| (name != "memory.weight_hh_scale").then_some(dtype);
+    let without_weight = |name: &str, dtype| (name != "memory.weight_hh").then_some(dtype);
+    let unsigned = |name: &str, dtype| Some(if name == "memory.weight_hh" { Dtype::U8 } else { dtype });
+    let otherwise = |name: &str, dtype| Some(if name == "heads.bias" { Dtype::BF16 } else { dtype });
+    for (products, dtype, named) in [
+        (None, &without_scale as &dyn Fn(&str, Dtype) -> Option<Dtype>, "weight_hh_scale"),
+        (Some("[]"), &without_weight, "memory.weight_hh"),
+        (Some("[]"), &unsigned, "U8"),
+        (None, &otherwise, "checksum"),
+        (Some("[]"), &same, "checksum"),
+        (Some(r#"["heads.bias"]"#), &same, "heads.bias"),
+        (Some("7"), &same, "int8"),
+    ] {
+        let message = forge(products, dtype).expect_err("it makes no sense");
+        assert!(message.contains(named) && !message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn unknown_format_versions_are_named() {
+    let mut header = header(Kind::Instrument, instrument_methods());
+    header.format = 99;
+    let refused = Model::new(header, random_weights(&instrument_methods(), 1));
+    assert!(matches!(refused, Err(ModelError::Version { found: 99, supported: 2 })));
+    // Also in a file whose header has unknown fields.
+    let json = r#"{"format":7,"everything":"is different"}"#.to_owned();
+    let texts = std::collections::HashMap::from([("ondes".to_owned(), json)]);
+    let none: Vec<(String, safetensors::tensor::TensorView<'_>)> = Vec::new();
+    let bytes = safetensors::serialize(none, Some(texts)).expect("it can be laid out");
+    assert!(matches!(file::parse(&bytes), Err(ModelError::Version { found: 7, supported: 2 })));
+}
+
+#[test]
+fn excessive_histories_are_refused() {
+    let ports = [port("x", 512, 1)];
+    let op = Op::Conv1d { outputs: 1, kernel: 2, stride: 1, dilation: 1 << 40, groups: 1 };
+    let methods = vec![single_node_method(op, &ports, 8)];
+    let weights = random_weights(&methods, 1);
+    let refused = Model::new(header(Kind::Effect, methods), weights);
+    assert!(matches!(refused, Err(ModelError::Limit { .. })), "{refused:?}");
+}

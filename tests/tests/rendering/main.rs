@@ -1,0 +1,9 @@
+//! Offline rendering: streaming equals one pass, latency is exact, files of every format play what they describe, and
+//! damaged ones are refused.
+
+mod captures;
+mod effects;
+mod hostile_models;
+mod latency;
+mod latents;
+mod streaming;
