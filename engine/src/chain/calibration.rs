@@ -60,50 +60,50 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    const TOLD: Levels = Levels { input_dbu: Some(18.3), output_dbu: Some(9.5), loudness_db: Some(-21.0) };
+    const LEVELS: Levels = Levels { input_dbu: Some(18.3), output_dbu: Some(9.5), loudness_db: Some(-21.0) };
 
     fn of(interface_dbu: Option<f32>, output: OutputLevel) -> Calibration {
         Calibration { interface_dbu, output }
     }
 
     #[test]
-    fn what_is_not_asked_for_changes_nothing() {
-        assert_eq!(Calibration::default().gains_db(TOLD), [0.0; 2]);
+    fn the_defaults_change_nothing() {
+        assert_eq!(Calibration::default().gains_db(LEVELS), [0.0; 2]);
         assert_eq!(Calibration::default().missing_levels(Levels::default()).count(), 0);
     }
 
     #[test]
-    fn the_model_is_driven_as_the_gear_was_and_heard_as_it_was() {
-        // An interface that clips at 12.3 dBu into a model that was made with one that clips at 18.3 dBu: 6 dB less.
-        let [input, output] = of(Some(12.3), OutputLevel::Calibrated).gains_db(TOLD);
+    fn calibration_reproduces_the_levels_of_the_device() {
+        // An interface with 12.3 dBu at full scale and a model captured at 18.3 dBu: 6 dB less.
+        let [input, output] = of(Some(12.3), OutputLevel::Calibrated).gains_db(LEVELS);
         assert!((input + 6.0).abs() < 1e-5 && (output + 2.8).abs() < 1e-5, "{input} dB, {output} dB");
-        assert_eq!(of(Some(18.3), OutputLevel::Raw).gains_db(TOLD)[1], 0.0);
-        // Louder than -18 dB becomes softer, and the interface does not matter.
-        assert_eq!(of(None, OutputLevel::Normalised).gains_db(TOLD), [0.0, 3.0]);
-        let loud = Levels { loudness_db: Some(-11.5), ..TOLD };
+        assert_eq!(of(Some(18.3), OutputLevel::Raw).gains_db(LEVELS)[1], 0.0);
+        // Normalised to -18 dB, independently of the interface.
+        assert_eq!(of(None, OutputLevel::Normalised).gains_db(LEVELS), [0.0, 3.0]);
+        let loud = Levels { loudness_db: Some(-11.5), ..LEVELS };
         assert_eq!(of(None, OutputLevel::Normalised).gains_db(loud), [0.0, -6.5]);
     }
 
     #[test]
-    fn nonsense_on_a_card_stays_within_limits() {
+    fn gains_are_limited() {
         let odd = Levels { input_dbu: Some(-1e300), output_dbu: Some(f64::MAX), loudness_db: Some(1e9) };
         assert_eq!(of(Some(12.0), OutputLevel::Calibrated).gains_db(odd), [60.0; 2]);
         assert_eq!(of(None, OutputLevel::Normalised).gains_db(odd), [0.0, -60.0]);
     }
 
     #[test]
-    fn what_is_not_told_changes_nothing_and_is_said() {
-        let said = |calibration: Calibration, levels| {
+    fn unknown_levels_change_nothing_and_are_reported() {
+        let reported = |calibration: Calibration, levels| {
             assert_eq!(calibration.gains_db(levels), [0.0; 2]);
             calibration.missing_levels(levels).collect::<Vec<_>>()
         };
-        let (input, output) = ("the model does not tell its input level", "the model does not tell its output level");
+        let (input, output) = ("the model states no input level", "the model states no output level");
         let none = Levels::default();
-        assert_eq!(said(of(Some(12.0), OutputLevel::Raw), none), [input]);
-        assert_eq!(said(of(Some(12.0), OutputLevel::Calibrated), none), [input, output]);
-        assert_eq!(said(of(None, OutputLevel::Calibrated), TOLD), ["the interface's level is not told"]);
-        let loudness = "the model does not tell its loudness";
-        assert_eq!(said(of(None, OutputLevel::Normalised), Levels { loudness_db: None, ..TOLD }), [loudness]);
-        assert_eq!(of(Some(12.0), OutputLevel::Calibrated).missing_levels(TOLD).count(), 0);
+        assert_eq!(reported(of(Some(12.0), OutputLevel::Raw), none), [input]);
+        assert_eq!(reported(of(Some(12.0), OutputLevel::Calibrated), none), [input, output]);
+        assert_eq!(reported(of(None, OutputLevel::Calibrated), LEVELS), ["the level of the interface is not set"]);
+        let loudness = "the model states no loudness";
+        assert_eq!(reported(of(None, OutputLevel::Normalised), Levels { loudness_db: None, ..LEVELS }), [loudness]);
+        assert_eq!(of(Some(12.0), OutputLevel::Calibrated).missing_levels(LEVELS).count(), 0);
     }
 }

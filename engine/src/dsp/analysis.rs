@@ -1,36 +1,47 @@
-//! What drives an instrument that follows a sound: pitch and loudness, frame by frame, in step.
+//! Pitch and loudness of a sound, frame by frame; they drive an instrument that follows it.
 
 use std::collections::VecDeque;
 
 use super::loudness::Loudness;
 use super::pitch::{PitchFrame, PitchTracker};
 
-/// One instant of a sound.
+/// Features of one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnalysisFrame {
-    /// Pitch and how sure it is.
+    /// Pitch with its confidence.
     pub pitch: PitchFrame,
     /// A-weighted level, dB.
     pub loudness: f32,
 }
 
-/// [`PitchTracker`] and [`Loudness`] side by side; frame `i` of both describes the sound at sample `i · hop`.
+/// [`PitchTracker`] and [`Loudness`] in step; frame `i` describes the sound at sample `i · hop`.
+///
+/// # Examples
+/// ```
+/// use std::f32::consts::TAU;
+///
+/// use ondes_engine::dsp::analysis::analyse;
+///
+/// let sound: Vec<f32> = (0..24_000).map(|n| 0.5 * (TAU * 440.0 * n as f32 / 48_000.0).sin()).collect();
+/// let frames = analyse(&sound, 48_000.0, 192);
+/// assert!((frames[60].pitch.semitones - 69.0).abs() < 0.01 && frames[60].pitch.voiced);
+/// ```
 pub struct Analysis {
     pitch: PitchTracker,
     loudness: Loudness,
-    /// Frames of one that wait for those of the other.
+    /// Frames of one feature that wait for the other.
     pitches: VecDeque<PitchFrame>,
     levels: VecDeque<f32>,
 }
 
-/// Samples given to both at a time, so that neither runs far ahead of the other.
+/// Samples per step; keeps both features close together.
 const CHUNK: usize = 256;
 
 impl Analysis {
-    /// An analysis of sound at `sample_rate` Hz with a frame every `hop` samples.
+    /// Creates an analysis for a sample rate in Hz, with a frame every `hop` samples.
     ///
     /// # Panics
-    /// When `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
+    /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     #[must_use]
     pub fn new(sample_rate: f64, hop: usize) -> Self {
         let (pitch, loudness) = (PitchTracker::new(sample_rate, hop), Loudness::new(sample_rate, hop));
@@ -38,13 +49,13 @@ impl Analysis {
         Self { pitch, loudness, pitches: VecDeque::with_capacity(waiting), levels: VecDeque::with_capacity(waiting) }
     }
 
-    /// Samples from the instant a frame describes to its arrival: frame `i` comes out with sample `i · hop + latency − 1`.
+    /// Returns the latency in samples: frame `i` is emitted with sample `i · hop + latency − 1`.
     #[must_use]
     pub fn latency(&self) -> usize {
         self.pitch.latency().max(self.loudness.latency())
     }
 
-    /// Takes any number of samples and gives the frames they complete, in order. Never allocates.
+    /// Processes any number of samples and emits the completed frames in order. Never allocates.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(AnalysisFrame)) {
         for chunk in input.chunks(CHUNK) {
             self.pitch.push(chunk, |frame| self.pitches.push_back(frame));
@@ -57,7 +68,7 @@ impl Analysis {
         }
     }
 
-    /// Forgets all that was heard.
+    /// Clears all state.
     pub fn reset(&mut self) {
         self.pitch.reset();
         self.loudness.reset();
@@ -66,7 +77,7 @@ impl Analysis {
     }
 }
 
-/// The frames of a whole sound: `ceil(samples / hop)` of them.
+/// Analyses a whole sound; returns `ceil(samples / hop)` frames.
 #[must_use]
 pub fn analyse(sound: &[f32], sample_rate: f64, hop: usize) -> Vec<AnalysisFrame> {
     let mut analysis = Analysis::new(sample_rate, hop);
@@ -87,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn both_describe_the_same_instant() {
-        // Silence, then 1 kHz: loudness and pitch must arrive within a window of the onset.
+    fn features_describe_the_same_instant() {
+        // Silence, then 1 kHz: loudness and pitch must both arrive within a window of the onset.
         let mut sound = vec![0.0; 48_000];
         sound.extend(tone(1000.0, 48_000));
         let frames = analyse(&sound, 48_000.0, 192);
@@ -99,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_do_not_matter() {
+    fn frames_do_not_depend_on_block_length() {
         let sound = tone(220.0, 20_000);
         let whole = analyse(&sound, 48_000.0, 192);
         let mut analysis = Analysis::new(48_000.0, 192);

@@ -1,11 +1,12 @@
-//! Convolution with a long impulse response, such as a room, without latency.
+//! Convolution with long impulse responses, such as rooms, without latency.
 //!
-//! In levels: the head of the response in partitions of one block, the rest in partitions of [`SPAN`] blocks, and where that is
-//! asked for, of [`LONG_SPAN`] from there on. A long partition costs the same transform per sample but an eighth of the products,
-//! and since its sound begins two long blocks after its input, its work is spread evenly over the blocks in between (W. G.
-//! Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995; the even load is that of his section 3).
+//! The response is divided into levels: its head into partitions of one block, the rest into partitions of [`SPAN`]
+//! blocks, and optionally of [`LONG_SPAN`] blocks from there on. A long partition costs the same transforms per sample,
+//! but an eighth of the products. Its output begins two long blocks after its input, so its work is distributed evenly
+//! over the blocks in between (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995,
+//! section 3).
 //!
-//! [`ZeroLatencyConvolver`] takes blocks of any length.
+//! [`ZeroLatencyConvolver`] accepts blocks of any length.
 
 mod partitioned;
 mod zero_latency;
@@ -15,12 +16,12 @@ pub use zero_latency::ZeroLatencyConvolver;
 use ondes_kernels::Kernels;
 use partitioned::PartitionedConvolver;
 
-/// Blocks of a long partition: one for the transform, one for the inverse, the others for the products.
+/// Blocks per long partition: one does the forward transform, one the inverse, the others the products.
 const SPAN: usize = 8;
-/// Blocks of the longest partitions.
+/// Blocks per partition of the second level.
 const LONG_SPAN: usize = SPAN * SPAN;
 
-/// Convolves one channel with an impulse response, block by block. A clone shares the response.
+/// Convolves one channel with an impulse response, block by block. Clones share the response.
 #[derive(Clone)]
 pub struct Convolver {
     partition: usize,
@@ -28,25 +29,24 @@ pub struct Convolver {
     tails: Vec<LongTail>,
 }
 
-/// The response from `2 · span` blocks on, up to the next tail.
+/// Level of the response that begins after `2 · span` blocks.
 #[derive(Clone)]
 struct LongTail {
     partitioned: PartitionedConvolver,
-    /// Blocks of a partition.
+    /// Blocks per partition.
     span: usize,
-    /// A long block of input in the making, the one that is worked on, and the output that sounds now, `span` blocks each.
-    gathered: Vec<f32>,
-    complete: Vec<f32>,
-    sounding: Vec<f32>,
-    /// The block of the long block, 0 … `span − 1`, now and in the beginning: no two tails have a transform in the same block.
-    turn: usize,
-    first_turn: usize,
+    /// Input being collected, input being processed and current output, `span` blocks each.
+    collecting: Vec<f32>,
+    processing: Vec<f32>,
+    output_now: Vec<f32>,
+    /// Index of the current block in the long block, and its initial value; levels differ in it, so that no two
+    /// transform in the same block.
+    block_index: usize,
+    first_block_index: usize,
 }
 
 impl Convolver {
-    /// A convolver with `impulse` that takes blocks of `partition` samples.
-    ///
-    /// An empty response gives silence.
+    /// Creates a convolver for blocks of `partition` samples. An empty response gives silence.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl Convolver {
         Self::in_levels(impulse, partition, &[SPAN], kernels)
     }
 
-    /// The same for responses of seconds in short blocks.
+    /// Creates a convolver for responses of seconds in short blocks.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl Convolver {
         Self::in_levels(impulse, partition, &[SPAN, LONG_SPAN], kernels)
     }
 
-    /// With a tail for each of `spans`, which rise.
+    /// Creates a level for each of the ascending `spans`.
     fn in_levels(impulse: &[f32], partition: usize, spans: &[usize], kernels: Kernels) -> Self {
         assert!(partition > 0, "a block has at least one sample");
         let begin = |level: usize| spans.get(level).map_or(usize::MAX, |span| 2 * span * partition).min(impulse.len());
@@ -79,21 +79,20 @@ impl Convolver {
         }
     }
 
-    /// Samples per block.
+    /// Returns the samples per block.
     pub fn partition(&self) -> usize {
         self.partition
     }
 
-    /// Convolves the next block: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
-    ///
-    /// Samples of input that are not finite count as silence.
+    /// Convolves a block: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
+    /// Non-finite input counts as silence.
     ///
     /// # Panics
     ///
-    /// If either slice is not exactly one block.
+    /// If a slice is not exactly one block long.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        assert_eq!(input.len(), self.partition, "input is one block");
-        assert_eq!(output.len(), self.partition, "output is one block");
+        assert_eq!(input.len(), self.partition, "input must be one block");
+        assert_eq!(output.len(), self.partition, "output must be one block");
         self.head.push_block(input);
         self.head.multiply(0..self.head.partitions());
         self.head.output_block(output);
@@ -102,52 +101,52 @@ impl Convolver {
         }
     }
 
-    /// Forgets all input.
+    /// Clears all state.
     pub fn reset(&mut self) {
         self.head.reset();
         for tail in &mut self.tails {
             tail.partitioned.reset();
-            for samples in [&mut tail.gathered, &mut tail.complete, &mut tail.sounding] {
+            for samples in [&mut tail.collecting, &mut tail.processing, &mut tail.output_now] {
                 samples.fill(0.0);
             }
-            tail.turn = tail.first_turn;
+            tail.block_index = tail.first_block_index;
         }
     }
 }
 
 impl LongTail {
-    fn new(impulse: &[f32], span: usize, first_turn: usize, partition: usize, kernels: Kernels) -> Self {
+    fn new(impulse: &[f32], span: usize, first_block_index: usize, partition: usize, kernels: Kernels) -> Self {
         let block = || vec![0.0; span * partition];
         Self {
             partitioned: PartitionedConvolver::new(impulse, span * partition, kernels),
             span,
-            gathered: block(),
-            complete: block(),
-            sounding: block(),
-            turn: first_turn,
-            first_turn,
+            collecting: block(),
+            processing: block(),
+            output_now: block(),
+            block_index: first_block_index,
+            first_block_index,
         }
     }
 
-    /// Takes a block, adds what sounds of earlier ones, and does its share of the work on the last long block.
+    /// Adds the current output to a block and does this block's share of the work.
     fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        let place = self.turn * input.len();
-        for (out, sample) in output.iter_mut().zip(&self.sounding[place..]) {
+        let place = self.block_index * input.len();
+        for (out, sample) in output.iter_mut().zip(&self.output_now[place..]) {
             *out += sample;
         }
-        self.gathered[place..][..input.len()].copy_from_slice(input);
+        self.collecting[place..][..input.len()].copy_from_slice(input);
         let partitions = self.partitioned.partitions();
-        let share = |turn: usize| (turn - 1) * partitions / (self.span - 2);
-        match self.turn {
-            0 => self.partitioned.push_block(&self.complete),
-            turn if turn == self.span - 1 => {
-                // The last sample of this long block has been heard: its successor may take its place.
-                self.partitioned.output_block(&mut self.sounding);
-                std::mem::swap(&mut self.gathered, &mut self.complete);
+        let share = |block_index: usize| (block_index - 1) * partitions / (self.span - 2);
+        match self.block_index {
+            0 => self.partitioned.push_block(&self.processing),
+            block_index if block_index == self.span - 1 => {
+                // The last sample of this long block has been output.
+                self.partitioned.output_block(&mut self.output_now);
+                std::mem::swap(&mut self.collecting, &mut self.processing);
             }
-            turn => self.partitioned.multiply(share(turn)..share(turn + 1)),
+            block_index => self.partitioned.multiply(share(block_index)..share(block_index + 1)),
         }
-        self.turn = (self.turn + 1) % self.span;
+        self.block_index = (self.block_index + 1) % self.span;
     }
 }
 
@@ -186,7 +185,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn equals_the_sum(
+        fn output_equals_direct_convolution(
             partition in prop::sample::select(vec![1_usize, 2, 7, 64, 100, 192, 256]),
             length in 0_usize..1_500,
             blocks in 1_usize..12,
@@ -194,13 +193,13 @@ mod tests {
             let impulse = noise(length, 1);
             let input = noise(partition * blocks, 2);
             let found = convolve(&mut Convolver::new(&impulse, partition, Kernels::detect()), &input);
-            // A sum of up to 1500 products of numbers below 1, in f32.
+            // Sum of up to 1500 products of numbers below 1, in f32.
             assert_near(&found, &direct(&input, &impulse), 2e-4);
         }
     }
 
     #[test]
-    fn an_impulse_gives_the_response_at_once() {
+    fn an_impulse_gives_the_response_without_latency() {
         let impulse = noise(1_000, 3);
         let mut input = vec![0.0; 192 * 7];
         input[0] = 1.0;
@@ -209,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn long_responses_and_runs_stay_exact() {
-        // Round the line three times.
+    fn long_runs_stay_exact() {
+        // More than three times the length of the spectra's ring.
         let impulse: Vec<f32> =
             noise(10_000, 4).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 2_000.0).exp()).collect();
         let input = noise(192 * 160, 5);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_add_up() {
+    fn both_levels_add_up() {
         let impulse: Vec<f32> =
             noise(12_000, 9).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 3_000.0).exp()).collect();
         let input = noise(16 * 2_000, 10);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_forgets() {
+    fn reset_clears_all_state() {
         let mut convolver = Convolver::long(&noise(9_000, 6), 64, Kernels::detect());
         let input = noise(64 * 300, 7);
         let first = convolve(&mut convolver, &input);
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_samples_count_as_silence() {
+    fn non_finite_samples_count_as_silence() {
         let mut convolver = Convolver::new(&noise(300, 8), 64, Kernels::detect());
         let mut input = vec![0.0; 640];
         input[3] = f32::NAN;

@@ -1,6 +1,6 @@
-//! The filter of the noise of an instrument: magnitudes at a few bands become a smooth zero-phase filter.
+//! Zero-phase filters for noise, given by magnitudes at a few bands.
 
-/// Geometry of noise filtered frame by frame (Engel et al., ICLR 2020, section 3.3: frequency sampling with a window).
+/// Sizes of noise filtering frame by frame (Engel et al., ICLR 2020, section 3.3: windowed frequency sampling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoiseFilter {
     /// Magnitudes per frame, from 0 Hz to half the sample rate.
@@ -10,14 +10,13 @@ pub struct NoiseFilter {
 }
 
 impl NoiseFilter {
-    /// Length of the impulse response in samples, `2 (bands − 1)`; it is centred, so that the noise lags by half of it.
+    /// Returns the length of the centred impulse response in samples, `2 (bands − 1)`; the noise lags by half of it.
     #[must_use]
     pub fn taps(self) -> usize {
         2 * (self.bands - 1)
     }
 
-    /// Length of the Fourier transform that holds a frame and its response: an even number without factors but 2, 3 and 5,
-    /// which are quick to transform.
+    /// Returns the FFT length that fits a frame and its response: even, with no factors other than 2, 3 and 5.
     #[must_use]
     pub fn fft(self) -> usize {
         let without = |mut length: usize, factor: usize| {
@@ -33,12 +32,12 @@ impl NoiseFilter {
         length
     }
 
-    /// The matrix `[bin][band]` that turns magnitudes into the real spectrum of the filter at `fft / 2 + 1` bins: the inverse
-    /// transform of the bands under a Hann window, transformed at the length of [`NoiseFilter::fft`].
+    /// Returns the matrix `[bin][band]` from magnitudes to the real spectrum of the filter at `fft / 2 + 1` bins: the
+    /// inverse transform of the bands under a Hann window, transformed at the length [`NoiseFilter::fft`].
     #[must_use]
     pub fn response(self) -> Vec<f32> {
         let (taps, fft, half) = (self.taps(), self.fft(), self.taps() / 2);
-        // All angles are multiples of one part of a turn, so two tables hold every cosine.
+        // All angles are multiples of a fraction of a turn, so two tables contain all cosines.
         let table = |length: usize| -> Vec<f64> {
             (0..length).map(|n| (std::f64::consts::TAU * n as f64 / length as f64).cos()).collect()
         };
@@ -48,7 +47,7 @@ impl NoiseFilter {
             for band in 0..self.bands {
                 let edge = band == 0 || band == self.bands - 1;
                 let weight = if edge { 1.0 } else { 2.0 } / taps as f64;
-                // The response is even: what lies before its middle equals what lies behind.
+                // The response is symmetric about its middle.
                 let term = |n: usize| {
                     let window = 0.5 + 0.5 * band_cosines[n % taps];
                     window * band_cosines[band * n % taps] * bin_cosines[bin * n % fft]
@@ -62,8 +61,8 @@ impl NoiseFilter {
 }
 
 impl NoiseFilter {
-    /// The matrix `[tap][band]` that turns magnitudes into the half of the response that lies behind its middle, with which it
-    /// begins; the other half mirrors it. The last of `taps / 2 + 1` is left out: the window is 0 there.
+    /// Returns the matrix `[tap][band]` from magnitudes to the second half of the response, from its middle on; the
+    /// first half mirrors it. The last of `taps / 2 + 1` taps is omitted, as the window is 0 there.
     #[must_use]
     pub fn half_response(self) -> Vec<f32> {
         let length = self.taps();
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_magnitudes_pass_everything_alike() {
+    fn equal_magnitudes_have_unit_gain() {
         let filter = NoiseFilter { bands: 65, hop: 192 };
         assert_eq!((filter.taps(), filter.fft()), (128, 320));
         for (bin, row) in filter.response().chunks_exact(65).enumerate() {
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_response_has_the_spectrum_of_the_whole() {
+    fn half_the_response_determines_the_spectrum() {
         let filter = NoiseFilter { bands: 5, hop: 16 };
         let (half, fft) = (filter.half_response(), filter.fft());
         for (bin, row) in filter.response().chunks_exact(5).enumerate() {
@@ -112,7 +111,7 @@ mod tests {
         let filter = NoiseFilter { bands: 65, hop: 192 };
         let column: Vec<f32> = filter.response().chunks_exact(65).map(|row| row[16]).collect();
         let loudest = (0..column.len()).max_by(|&a, &b| column[a].total_cmp(&column[b]));
-        // Bands are as far apart as bins of a transform of 128.
+        // Bands are as far apart as the bins of a transform of length 128.
         assert_eq!(loudest, Some(16 * 320 / 128));
         assert!(column[50..].iter().chain(&column[..30]).all(|gain| gain.abs() < 0.02));
     }

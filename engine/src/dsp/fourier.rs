@@ -1,4 +1,4 @@
-//! The Fourier transform of real samples.
+//! Fourier transform of real samples.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use num_complex::Complex32;
 use ondes_kernels::Kernels;
 use rustfft::{Fft, FftPlanner};
 
-/// Transforms an even number of real samples to their spectrum and back. A clone shares the tables.
+/// Transforms an even number of real samples to their spectrum and back. Clones share the tables.
 ///
-/// Pairs of samples are transformed as complex numbers, half as many; one pass over the bins makes of that the spectrum (H. V.
+/// Pairs of samples are transformed as complex numbers of half the length; a pass over the bins separates them (H. V.
 /// Sorensen et al., "Real-valued fast Fourier transform algorithms", IEEE Trans. ASSP 35(6), 1987).
 #[derive(Clone)]
 pub(crate) struct RealFft {
@@ -17,15 +17,16 @@ pub(crate) struct RealFft {
     samples: usize,
     forward: Arc<dyn Fft<f32>>,
     inverse: Arc<dyn Fft<f32>>,
-    /// `[bin from 1 on][re, im]`, of as many bins as have a mirror image: of the transform and of its inverse.
+    /// Twiddle factors of the forward and inverse transform, `[bin from 1 on][re, im]`, for the bins with a mirror
+    /// image.
     twiddles: [Arc<[f32]>; 2],
     scratch: Vec<Complex32>,
 }
 
 impl RealFft {
-    /// For so many samples: an even number that is not 0.
+    /// Creates a transform of an even, positive number of samples.
     pub fn new(samples: usize, kernels: Kernels) -> Self {
-        assert!(samples > 0 && samples.is_multiple_of(2), "samples are transformed in pairs");
+        assert!(samples > 0 && samples.is_multiple_of(2), "the number of samples must be even and positive");
         let mut planner = FftPlanner::new();
         let (forward, inverse) = (planner.plan_fft_forward(samples / 2), planner.plan_fft_inverse(samples / 2));
         let twiddles = |re: f32, im: f32| -> Arc<[f32]> {
@@ -43,12 +44,12 @@ impl RealFft {
         }
     }
 
-    /// Floats of a spectrum: real and imaginary parts of `samples / 2 + 1` bins.
+    /// Returns the floats per spectrum: real and imaginary parts of `samples / 2 + 1` bins.
     pub fn spectrum(&self) -> usize {
         self.samples + 2
     }
 
-    /// Fills `spectrum`, `[bin][re, im]`. The samples are lost.
+    /// Writes the spectrum, `[bin][re, im]`; overwrites the samples.
     pub fn forward(&mut self, samples: &mut [f32], spectrum: &mut [f32]) {
         let n = self.samples;
         let (input, output) = (bytemuck::cast_slice_mut(samples), bytemuck::cast_slice_mut(&mut spectrum[..n]));
@@ -59,7 +60,7 @@ impl RealFft {
         self.cross(spectrum, 0, 0.5);
     }
 
-    /// Fills `samples` with `n` times what has that spectrum, whose first and last bin count as real. The spectrum is lost.
+    /// Writes `n` times the samples of a spectrum, whose first and last bins count as real; overwrites the spectrum.
     pub fn inverse(&mut self, spectrum: &mut [f32], samples: &mut [f32]) {
         let n = self.samples;
         let (first, last) = (spectrum[0], spectrum[n]);
@@ -69,7 +70,7 @@ impl RealFft {
         self.inverse.process_outofplace_with_scratch(input, output, &mut self.scratch);
     }
 
-    /// The pass over the bins between the first and the last.
+    /// Combines each bin between the first and the last with its mirror image.
     fn cross(&self, spectrum: &mut [f32], direction: usize, scale: f32) {
         let twiddles = &self.twiddles[direction];
         let (near, rest) = spectrum[2..self.samples].split_at_mut(twiddles.len());
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn transforms_are_exact_and_invertible() {
         for n in [2, 4, 6, 14, 34, 36, 320, 384] {
             let mut fft = RealFft::new(n, Kernels::detect());
             let signal: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 101) as f32 / 50.0 - 1.0).collect();

@@ -1,18 +1,19 @@
-//! White noise that can be read at any position: equal for every executor and every block size.
+//! White noise with random access; equal for all executors and block lengths.
 
 use ondes_kernels::Kernels;
 
 use crate::random::{GOLDEN_GAMMA, mix64};
 
-/// A seed of its own for each `(seed, stream)`.
+/// Returns an independent seed for each stream.
 #[must_use]
 pub fn stream_seed(seed: u64, stream: u64) -> u64 {
     mix64(seed ^ mix64(stream.wrapping_add(GOLDEN_GAMMA)))
 }
 
-/// Fills `out` with uniform noise in [−1, 1): samples `position ..` of the noise of that seed.
+/// Fills `out` with uniform noise in [−1, 1): samples from `position` on of the noise of a seed.
 pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32]) {
-    // The low half of the counter walks through one 32-bit hash, whose key changes with the high half: no period in practice.
+    // The low half of the position is hashed with a key that changes with the high half, so there is no practical
+    // period.
     while !out.is_empty() {
         let key = seed.wrapping_add((position >> 32).wrapping_mul(GOLDEN_GAMMA));
         let first = position as u32;
@@ -24,8 +25,9 @@ pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32])
     }
 }
 
-/// Fills `out` with normally distributed noise, mean 0 and variance 1: values `position ..` of the noise of that seed. Value `i` is
-/// made of samples `2 i` and `2 i + 1` of [`fill`] (Box & Muller, Ann. Math. Statist. 29(2), 1958).
+/// Fills `out` with normally distributed noise of mean 0 and variance 1: values from `position` on of the noise of a
+/// seed. Value `i` is derived from samples `2 i` and `2 i + 1` of [`fill`] (Box & Muller, Ann. Math. Statist. 29(2),
+/// 1958).
 pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f32]) {
     const PIECE: usize = 64;
     let mut pairs = [0.0; 2 * PIECE];
@@ -33,7 +35,7 @@ pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f3
         let pairs = &mut pairs[..2 * piece.len()];
         fill(kernels, seed, position.wrapping_mul(2), pairs);
         for (value, pair) in piece.iter_mut().zip(pairs.chunks_exact(2)) {
-            // In (0, 1], whose logarithm is finite.
+            // In (0, 1], so that its logarithm is finite.
             let radius = 0.5 - 0.5 * f64::from(pair[0]);
             let angle = std::f64::consts::PI * f64::from(pair[1]);
             *value = ((-2.0 * radius.max(f64::MIN_POSITIVE).ln()).sqrt() * angle.cos()) as f32;
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_white_bounded_and_without_offset() {
+    fn noise_is_white_bounded_and_without_offset() {
         let mut noise = vec![0.0; 1 << 16];
         fill(Kernels::detect(), stream_seed(1, 2), 0, &mut noise);
         assert!(noise.iter().all(|sample| (-1.0..1.0).contains(sample)));
@@ -60,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_noise_has_the_moments_of_a_normal_distribution() {
+    fn normal_noise_has_normal_moments() {
         let mut noise = vec![0.0; 1 << 16];
         fill_normal(Kernels::detect(), 3, 0, &mut noise);
         let moment = |power: i32| noise.iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / noise.len() as f64;
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn any_position_can_be_read() {
+    fn noise_has_random_access() {
         let start = (1_u64 << 32) - 100;
         let mut whole = vec![0.0; 300];
         fill(Kernels::detect(), 7, start, &mut whole);

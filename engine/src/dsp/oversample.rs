@@ -1,38 +1,38 @@
-//! Twice and four times as many samples, and back, for what makes overtones that would fold.
+//! Oversampling by 2 and 4, for nonlinear models whose harmonics would alias.
 //!
-//! Half-band filters of linear phase in a row: every other tap of one is 0, so that half of all samples only wait (P. P.
+//! Cascaded linear-phase half-band filters: every other tap is 0, so half of the samples are only delayed (P. P.
 //! Vaidyanathan, "Multirate Systems and Filter Banks", 1993, section 4.6.2).
 
 use std::f64::consts::PI;
 
 use ondes_kernels::Kernels;
 
-/// Taps on each side of the middle that are not 0, of the first filter and of the second.
+/// Non-zero taps on each side of the middle, for the first and the second filter.
 ///
-/// The first passes up to 20 kHz at 48 kHz and holds 28 kHz and more 100 dB down; the second has all the room between 20 kHz and
-/// 76 kHz for its edge (J. F. Kaiser's estimate: 92 / (2.285 · width) taps).
+/// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the second has its transition from 20 kHz to 76
+/// kHz (J. F. Kaiser's estimate: 92 / (2.285 · width) taps).
 const SIDES: [usize; 2] = [20, 6];
-/// Shape of the Kaiser window that leaves ripples of −100 dB.
+/// Shape of the Kaiser window for ripples of −100 dB.
 const BETA: f64 = 0.1102 * (100.0 - 8.7);
 
-/// Takes one channel to 2 or 4 times its rate and back. Nothing after [`Oversampler::new`] allocates.
+/// Converts one channel to 2 or 4 times its rate and back. Only [`Oversampler::new`] allocates.
 pub struct Oversampler {
-    /// From the lowest rate up.
+    /// Stages, from the lowest rate up.
     stages: Vec<HalfBandStage>,
     latency: usize,
 }
 
 impl Oversampler {
-    /// For 2 or 4 times the rate, and up to `longest` samples at a time at the lower one.
+    /// Creates an oversampler by `factor` 2 or 4 for blocks of at most `max_block` samples at the lower rate.
     ///
     /// # Panics
-    /// When `factor` is another one.
+    /// If `factor` is neither 2 nor 4.
     #[must_use]
-    pub fn new(factor: usize, longest: usize, kernels: Kernels) -> Self {
-        assert!(factor == 2 || factor == 4, "2 or 4 times as many samples");
-        let stage = |place: usize| HalfBandStage::new(SIDES[place], place, longest << place, kernels);
-        // Both ways together a filter delays by an odd number of samples at its lower rate. Where that is the upper rate of another
-        // one, it has to be even: one more.
+    pub fn new(factor: usize, max_block: usize, kernels: Kernels) -> Self {
+        assert!(factor == 2 || factor == 4, "the factor must be 2 or 4");
+        let stage = |place: usize| HalfBandStage::new(SIDES[place], place, max_block << place, kernels);
+        // Up and down, a filter delays by an odd number of samples at its lower rate. For the upper stage this must be
+        // even to be a whole number at the lowest rate, hence one extra sample.
         let (stages, latency) = match factor {
             2 => (vec![stage(0)], 2 * SIDES[0] - 1),
             _ => (vec![stage(0), stage(1)], 2 * SIDES[0] - 1 + SIDES[1]),
@@ -40,16 +40,16 @@ impl Oversampler {
         Self { stages, latency }
     }
 
-    /// Samples at the lower rate from what goes up to what comes down again.
+    /// Returns the latency of the way up and down, in samples at the lower rate.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.latency
     }
 
-    /// Fills `high` with the next samples at the higher rate.
+    /// Writes samples at the higher rate to `high`.
     ///
     /// # Panics
-    /// When there are not as many as belong to `low`, or more than at most.
+    /// If the lengths do not match, or `low` is longer than a block.
     pub fn up(&mut self, low: &[f32], high: &mut [f32]) {
         match &mut self.stages[..] {
             [one] => one.up(low, high),
@@ -63,10 +63,10 @@ impl Oversampler {
         }
     }
 
-    /// Fills `low` with the next samples at the lower rate.
+    /// Writes samples at the lower rate to `low`.
     ///
     /// # Panics
-    /// When there are not as many as belong to `high`, or more than at most.
+    /// If the lengths do not match, or `low` is longer than a block.
     pub fn down(&mut self, high: &[f32], low: &mut [f32]) {
         match &mut self.stages[..] {
             [one] => one.down(high, low),
@@ -90,27 +90,27 @@ impl Oversampler {
     }
 }
 
-/// One filter, on both ways.
+/// Half-band filter in both directions.
 struct HalfBandStage {
     kernels: Kernels,
-    /// Taps that are not 0, but for the middle, which is 1/2.
+    /// Non-zero taps except for the middle one, which is 1/2.
     taps: Vec<f32>,
     sides: usize,
-    /// Low samples by which what comes down is later than it must be.
-    more: usize,
-    /// Low samples on the way up, and those of both kinds on the way down.
+    /// Additional delay on the way down, in samples at the lower rate.
+    extra_delay: usize,
+    /// Samples at the lower rate on the way up, and even and odd samples on the way down.
     upwards: DelayLine,
     even: DelayLine,
     odd: DelayLine,
-    /// The summed ones on the way up.
+    /// Filtered samples on the way up.
     scratch: Vec<f32>,
-    /// At the higher rate.
+    /// Samples at the higher rate, for the next stage.
     between: Vec<f32>,
 }
 
 impl HalfBandStage {
-    /// What comes down is `more` low samples later than it must be.
-    fn new(sides: usize, more: usize, longest: usize, kernels: Kernels) -> Self {
+    /// Creates a filter; `extra_delay` is in samples at the lower rate.
+    fn new(sides: usize, extra_delay: usize, max_block: usize, kernels: Kernels) -> Self {
         let middle = 2 * sides as i32 - 1;
         let tap = |k: i32| {
             let x = f64::from(k - middle);
@@ -118,24 +118,24 @@ impl HalfBandStage {
             (PI * x / 2.0).sin() / (PI * x) * window
         };
         let taps: Vec<f64> = (0..2 * sides as i32).map(|j| tap(2 * j)).collect();
-        // Both kinds of samples are equally loud.
+        // Even and odd output samples must have equal gain.
         let scale = 0.5 / taps.iter().sum::<f64>();
         Self {
             kernels,
             taps: taps.into_iter().map(|tap| (scale * tap) as f32).collect(),
             sides,
-            more,
-            upwards: DelayLine::new(2 * sides, longest),
-            even: DelayLine::new(2 * sides + more, longest),
-            odd: DelayLine::new(2 * sides + more, longest),
-            scratch: vec![0.0; longest],
-            between: vec![0.0; 2 * longest],
+            extra_delay,
+            upwards: DelayLine::new(2 * sides, max_block),
+            even: DelayLine::new(2 * sides + extra_delay, max_block),
+            odd: DelayLine::new(2 * sides + extra_delay, max_block),
+            scratch: vec![0.0; max_block],
+            between: vec![0.0; 2 * max_block],
         }
     }
 
     fn up(&mut self, low: &[f32], high: &mut [f32]) {
-        assert_eq!(high.len(), 2 * low.len(), "twice as many");
-        self.upwards.take(low.iter().copied());
+        assert_eq!(high.len(), 2 * low.len(), "the higher rate must have twice as many samples");
+        self.upwards.push(low.iter().copied());
         let even = &mut self.scratch[..low.len()];
         even.fill(0.0);
         for (delay, tap) in self.taps.iter().enumerate() {
@@ -145,51 +145,51 @@ impl HalfBandStage {
         for (pair, (even, odd)) in high.chunks_exact_mut(2).zip(even.iter().zip(odd)) {
             pair.copy_from_slice(&[*even, *odd]);
         }
-        self.upwards.keep(low.len());
+        self.upwards.advance(low.len());
     }
 
     fn down(&mut self, high: &[f32], low: &mut [f32]) {
-        assert_eq!(high.len(), 2 * low.len(), "twice as many");
+        assert_eq!(high.len(), 2 * low.len(), "the higher rate must have twice as many samples");
         let length = low.len();
-        self.even.take(high.iter().step_by(2).copied());
-        self.odd.take(high.iter().skip(1).step_by(2).copied());
+        self.even.push(high.iter().step_by(2).copied());
+        self.odd.push(high.iter().skip(1).step_by(2).copied());
         low.fill(0.0);
         for (delay, tap) in self.taps.iter().enumerate() {
-            self.kernels.multiply_add(low, self.even.delayed(delay + self.more, length), *tap);
+            self.kernels.multiply_add(low, self.even.delayed(delay + self.extra_delay, length), *tap);
         }
-        self.kernels.multiply_add(low, self.odd.delayed(self.sides + self.more, length), 0.5);
-        self.even.keep(length);
-        self.odd.keep(length);
+        self.kernels.multiply_add(low, self.odd.delayed(self.sides + self.extra_delay, length), 0.5);
+        self.even.advance(length);
+        self.odd.advance(length);
     }
 }
 
-/// Samples that come, behind as many earlier ones as may be asked for.
+/// Current block, preceded by as many earlier samples as the longest delay.
 struct DelayLine {
-    longest: usize,
+    max_delay: usize,
     samples: Vec<f32>,
 }
 
 impl DelayLine {
-    fn new(longest: usize, block: usize) -> Self {
-        Self { longest, samples: vec![0.0; longest + block] }
+    fn new(max_delay: usize, block: usize) -> Self {
+        Self { max_delay, samples: vec![0.0; max_delay + block] }
     }
 
-    fn take(&mut self, samples: impl Iterator<Item = f32>) {
-        self.samples[self.longest..].iter_mut().zip(samples).for_each(|(slot, sample)| *slot = sample);
+    fn push(&mut self, samples: impl Iterator<Item = f32>) {
+        self.samples[self.max_delay..].iter_mut().zip(samples).for_each(|(slot, sample)| *slot = sample);
     }
 
-    /// The samples that came, so much later.
+    /// Returns the current block, delayed by `delay` samples.
     fn delayed(&self, delay: usize, length: usize) -> &[f32] {
-        &self.samples[self.longest - delay..][..length]
+        &self.samples[self.max_delay - delay..][..length]
     }
 
-    /// So many are past now.
-    fn keep(&mut self, length: usize) {
-        self.samples.copy_within(length..length + self.longest, 0);
+    /// Moves `length` samples to the past.
+    fn advance(&mut self, length: usize) {
+        self.samples.copy_within(length..length + self.max_delay, 0);
     }
 }
 
-/// The modified Bessel function of the first kind and order 0, by its series.
+/// Modified Bessel function of the first kind and order 0, by its series.
 fn bessel(x: f64) -> f64 {
     let term = |term: &mut f64, n: u32| {
         *term *= (x / (2.0 * f64::from(n))).powi(2);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_comes_down_so_much_later() {
+    fn latency_is_exact() {
         for factor in [2, 4] {
             let mut sampler = Oversampler::new(factor, 64, Kernels::detect());
             let delay = sampler.latency_samples() as f64;
@@ -248,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn no_images_and_no_aliases() {
+    fn images_and_aliases_are_rejected() {
         for factor in [2, 4] {
             let rate = factor as f64 * RATE;
             let mut sampler = Oversampler::new(factor, 64, Kernels::detect());
             let high = up(&mut sampler, factor, &sine(15_000.0, RATE, FRAMES, 0.0), 64);
-            // Nothing but the tone: its own power is that of a sine and a cosine of that frequency in it.
+            // Removes the sine and cosine of the tone; the rest must be silent.
             let settled = &high[2_000..2_000 + 4_800 * factor];
             let part = |wave: fn(f64) -> f64| {
                 let term = |(n, x): (usize, &f32)| f64::from(*x) * wave(TAU * 15_000.0 * n as f64 / rate);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_not_matter() {
+    fn output_does_not_depend_on_block_length() {
         for factor in [2, 4] {
             let play = |block| {
                 let mut sampler = Oversampler::new(factor, 512, Kernels::detect());

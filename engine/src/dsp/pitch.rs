@@ -1,16 +1,16 @@
-//! Monophonic pitch, as a streaming frame feature.
+//! Monophonic pitch as a frame feature.
 //!
-//! The normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter way to find pitch", ICMC 2005:
-//! `n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²)`, over all pairs of samples of the window that are τ apart. It is 1 at the
-//! period of a clean tone whatever its spectrum, and the pairs of every τ lie symmetrically about the middle of the window, so
-//! the estimate belongs to one moment. The numerator takes one forward and one inverse FFT.
+//! Based on the normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter way to find pitch",
+//! ICMC 2005: `n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²)`, over all pairs of samples in the window that are τ apart.
+//! It is 1 at the period of a clean tone of any spectrum. The pairs of every τ are symmetric about the middle of the
+//! window, so the estimate refers to one instant. The numerator takes one forward and one inverse FFT.
 //!
-//! Three things are added to the paper's method: the sound is smoothed first, so that peaks are wide enough for a parabola
-//! to fit even at 2 kHz; the period is refined at its multiples, which divides the error of interpolation; and between
-//! octaves that explain the sound about as well, the one near the last confident pitch wins.
+//! Three additions to the paper: the sound is smoothed first, so that a parabola fits the peaks even at 2 kHz; the
+//! period is refined at its multiples, which divides the interpolation error; and between octaves that fit about
+//! equally well, the one near the last confident pitch is chosen.
 //!
-//! The window that this needs blurs a vibrato by several cents. So it only decides whether there is a pitch and roughly
-//! which; how high it is at the frame's own instant, `refiner` measures in a shorter stretch.
+//! The window blurs a vibrato by several cents, so it only decides whether there is a pitch and roughly which;
+//! `refiner` then measures it over a shorter stretch about the frame's instant.
 
 mod refiner;
 
@@ -21,66 +21,67 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use refiner::Refiner;
 
-/// The lowest and highest frequency looked for, in Hz. Tones from 55 Hz to 2 kHz lie inside with room for vibrato.
+/// Lowest and highest frequency of the search, Hz; covers tones from 55 Hz to 2 kHz with vibrato.
 const SEARCH_HZ: (f64, f64) = (50.0, 2200.0);
-/// Half the window in seconds: 1024 samples at 48 kHz. The longest period, 20 ms, still leaves more than one period of pairs.
+/// Half the window, s: 1024 samples at 48 kHz. At the longest period, 20 ms, more than one period of pairs remains.
 const HALF_WINDOW_S: f64 = 1024.0 / 48_000.0;
-/// Reach of the smoothing on either side, in seconds: 3 samples at 48 kHz, a Hann shape that is 6 dB down at 6 kHz.
+/// Half-width of the smoothing, s: 3 samples at 48 kHz, a Hann window that is 6 dB down at 6 kHz.
 const SMOOTHING_S: f64 = 3.0 / 48_000.0;
-/// Corner of the first-order high-pass that keeps offset and rumble out of the NSDF.
+/// Corner of the first-order high-pass that removes offset and rumble, Hz.
 const HIGH_PASS_HZ: f64 = 20.0;
-/// The first peak at least this high, relative to the highest, is the period (the paper's k, there 0.8 to 1).
+/// Height relative to the highest peak from which the first peak is the period (k of the paper, there 0.8 to 1).
 const PEAK_THRESHOLD: f32 = 0.9;
-/// How much lower a peak may be that carries on the last confident pitch.
+/// Tolerance in height for a peak that continues the last confident pitch.
 const CONTINUITY: f32 = 0.05;
-/// Peaks within this distance of the last confident pitch carry it on; wider than any vibrato moves in one hop.
+/// Distance in semitones within which a peak continues the last confident pitch; more than any vibrato moves in a hop.
 const CONTINUITY_SEMITONES: f32 = 1.0;
-/// The last confident pitch counts for this long, in seconds.
+/// Time for which the last confident pitch counts, s.
 const MEMORY_S: f64 = 0.05;
-/// Height of the peak at which a frame becomes voiced, and below which it is voiced no more. White noise stays below 0.4.
+/// Peak heights at which a frame becomes voiced and stays voiced. White noise stays below 0.4.
 const VOICED: (f32, f32) = (0.75, 0.6);
-/// Mean square below which there is nothing to hear, let alone a pitch (-90 dB).
+/// Mean square below which a frame is silent (-90 dB).
 const SILENCE: f64 = 1e-9;
-/// Period multiples are tried up to this part of the window: further out fewer pairs are left and glides smear the peak.
+/// Divisor of the window up to which multiples of the period are tried; further out fewer pairs remain and glides smear
+/// the peak.
 const REFINE_PART: usize = 4;
 
-/// What [`PitchTracker`] says of one moment.
+/// Pitch of one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PitchFrame {
-    /// MIDI note number with fraction, 69 = 440 Hz; while unvoiced the last voiced one (69 before there was any).
+    /// MIDI note number with fraction, 69 = 440 Hz. Unvoiced frames have the last voiced value, initially 69.
     pub semitones: f32,
-    /// How periodic the sound is, 0 (silence, noise) to 1 (a clean tone); about the harmonic part of its power.
+    /// Periodicity, from 0 (silence, noise) to 1 (clean tone); about the share of the harmonic power.
     pub confidence: f32,
-    /// Whether the moment has a pitch.
+    /// Whether the frame has a pitch.
     pub voiced: bool,
 }
 
-/// A peak of the NSDF, interpolated between lags.
+/// Peak of the NSDF, interpolated between lags.
 #[derive(Debug, Clone, Copy)]
 struct Peak {
     lag: f32,
     height: f32,
 }
 
-/// Follows the pitch of a monophonic sound, one frame per hop.
+/// Pitch of a monophonic sound, one frame per hop.
 ///
-/// Frame `i` is centred on sample `i * hop` of the input; what lies before the first sample counts as silence. For 55 Hz to
+/// Frame `i` is centred on sample `i * hop` of the input; before the first sample there is silence. Works from 55 Hz to
 /// 2 kHz at sample rates from 16 kHz.
 pub struct PitchTracker {
     sample_rate: f64,
     hop: usize,
     latency: usize,
-    /// Samples still to come before the next frame.
+    /// Samples until the next frame.
     until_frame: usize,
     conditioner: Conditioner,
-    /// The last samples twice over, so that the window, which begins at `position`, is one slice.
+    /// The last samples, stored twice, so that the window starting at `position` is contiguous.
     ring: Vec<f32>,
     position: usize,
     correlator: Correlator,
     refiner: Refiner,
     min_lag: usize,
     peaks: Vec<Peak>,
-    /// Lag of the last voiced frame, as the whole window has it, and how many frames ago that was.
+    /// Lag of the last voiced frame by the whole window, and the number of frames since then.
     last_lag: f32,
     frames_since: usize,
     memory_frames: usize,
@@ -88,13 +89,13 @@ pub struct PitchTracker {
 }
 
 impl PitchTracker {
-    /// A tracker for input at `sample_rate` Hz that gives a frame every `hop` samples.
+    /// Creates a tracker for a sample rate in Hz that emits a frame every `hop` samples.
     ///
     /// # Panics
     ///
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     pub fn new(sample_rate: f64, hop: usize) -> Self {
-        assert!(hop > 0, "a hop has at least one sample");
+        assert!(hop > 0, "hop must be at least 1");
         assert!((8_000.0..=768_000.0).contains(&sample_rate), "sample rate out of range: {sample_rate}");
         let half = (HALF_WINDOW_S * sample_rate).round() as usize;
         let window = 2 * half + 1;
@@ -113,26 +114,26 @@ impl PitchTracker {
             refiner: Refiner::new(window, conditioner.correlation()),
             conditioner,
             min_lag,
-            // Two peaks have at least one lag below zero between them.
+            // At least one lag below zero separates two peaks.
             peaks: Vec::with_capacity(max_lag / 2 + 1),
             last_lag: 0.0,
             frames_since: usize::MAX,
             memory_frames: (MEMORY_S * sample_rate / hop as f64).ceil() as usize,
-            last: UNHEARD,
+            last: INITIAL_FRAME,
         }
     }
 
-    /// Samples from the moment a frame describes to its arrival: frame `i` comes out with sample `i * hop + latency - 1`.
+    /// Returns the latency in samples: frame `i` is emitted with sample `i * hop + latency - 1`.
     pub fn latency(&self) -> usize {
         self.latency
     }
 
-    /// Samples from one frame to the next.
+    /// Returns the samples per hop.
     pub fn hop(&self) -> usize {
         self.hop
     }
 
-    /// Takes any number of samples and gives the frames they complete, in order.
+    /// Processes any number of samples and emits the completed frames in order.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(PitchFrame)) {
         for &sample in input {
             let (conditioned, window) = (self.conditioner.next(sample), self.ring.len() / 2);
@@ -147,14 +148,14 @@ impl PitchTracker {
         }
     }
 
-    /// Forgets all that was heard.
+    /// Clears all state.
     pub fn reset(&mut self) {
         self.until_frame = self.latency;
         self.conditioner.reset();
         self.ring.fill(0.0);
         self.position = 0;
         self.frames_since = usize::MAX;
-        self.last = UNHEARD;
+        self.last = INITIAL_FRAME;
     }
 
     fn frame(&mut self) -> PitchFrame {
@@ -187,16 +188,16 @@ impl PitchTracker {
     }
 }
 
-/// The frame before anything was heard.
-const UNHEARD: PitchFrame = PitchFrame { semitones: 69.0, confidence: 0.0, voiced: false };
+/// Frame before any sound.
+const INITIAL_FRAME: PitchFrame = PitchFrame { semitones: 69.0, confidence: 0.0, voiced: false };
 
-/// The highest peak of every stretch above zero that begins at or after the first lag below zero.
+/// Finds the highest peak of each positive run that follows the first lag below zero.
 fn find_peaks(nsdf: &[f32], min_lag: usize, peaks: &mut Vec<Peak>) {
     peaks.clear();
     let Some(mut lag) = nsdf.iter().position(|&value| value <= 0.0) else {
         return;
     };
-    // The last lag has no right neighbour to interpolate with.
+    // The last lag has no right neighbour for the interpolation.
     let end = nsdf.len() - 1;
     while lag < end {
         while lag < end && nsdf[lag] <= 0.0 {
@@ -209,14 +210,14 @@ fn find_peaks(nsdf: &[f32], min_lag: usize, peaks: &mut Vec<Peak>) {
             }
             lag += 1;
         }
-        // At either end of the search the stretch may still be rising: that is no peak.
+        // At the ends of the search range the function may still be rising.
         if highest >= min_lag.max(1) && highest < end && nsdf[highest] >= nsdf[highest + 1] {
             peaks.push(interpolate(nsdf, highest));
         }
     }
 }
 
-/// The top of the parabola through a local maximum and its neighbours.
+/// Returns the vertex of the parabola through a local maximum and its neighbours.
 fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
     let (before, at, after) = (nsdf[lag - 1], nsdf[lag], nsdf[lag + 1]);
     let curvature = before - 2.0 * at + after;
@@ -227,7 +228,8 @@ fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
     Peak { lag: lag as f32 + offset, height: at - 0.25 * (before - after) * offset }
 }
 
-/// The period among the peaks: the first that is nearly as high as the highest, unless one near `last_lag` explains more.
+/// Returns the peak of the period: the first that is nearly as high as the highest, unless one near `last_lag` fits
+/// better.
 fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
     let highest = peaks.iter().map(|peak| peak.height).fold(0.0, f32::max);
     let carries_on =
@@ -235,20 +237,20 @@ fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
     let threshold = PEAK_THRESHOLD * highest;
     let first =
         *peaks.iter().find(|peak| peak.height >= if carries_on(peak) { threshold - CONTINUITY } else { threshold })?;
-    // After a leap to the octave above, the old period is still a period of the sound, but no better one: then the leap is
-    // believed. Where the old period is clearly the better one, the shorter is but a strong harmonic.
+    // After a leap to the octave above, the old period still fits, but no better: the leap is accepted. If the old
+    // period is clearly better, the shorter one is only a strong harmonic.
     let held = peaks.iter().find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
     Some(*held.unwrap_or(&first))
 }
 
-/// The period in samples, measured at the furthest multiple up to `reach` that is still a clear peak.
+/// Returns the period in samples, measured at the furthest multiple up to `reach` that is still a clear peak.
 fn refine(nsdf: &[f32], peak: Peak, reach: usize) -> f32 {
     let mut period = peak.lag;
     let mut multiple = 2;
     while (period * multiple as f32) < reach.min(nsdf.len() - 2) as f32 {
         let expected = period * multiple as f32;
         let mut lag = expected.round() as usize;
-        // The error so far, times the factor, is below a sample or so; anything further away is another peak.
+        // The error so far, times the factor, is below about a sample; anything further away is another peak.
         for _ in 0..2 {
             if nsdf[lag + 1] > nsdf[lag] {
                 lag += 1;
@@ -266,15 +268,15 @@ fn refine(nsdf: &[f32], peak: Peak, reach: usize) -> f32 {
     period
 }
 
-/// High-pass and smoothing, sample by sample.
+/// High-pass and smoothing.
 struct Conditioner {
-    /// Pole of the high-pass and its state.
+    /// Pole of the high-pass, and its state.
     pole: f64,
     previous: f64,
     high_passed: f64,
-    /// Symmetric smoothing, an odd number of taps with sum 1.
+    /// Symmetric smoothing filter, an odd number of taps with sum 1.
     taps: Vec<f32>,
-    /// The last samples twice over, so that any run of them is one slice.
+    /// The last samples, stored twice, so that any window is contiguous.
     delayed: Vec<f32>,
     position: usize,
 }
@@ -296,19 +298,19 @@ impl Conditioner {
         }
     }
 
-    /// Over how many samples the smoothing correlates white noise: the variance of a sum of `n` is that of `n`
-    /// independent ones times this.
+    /// Returns over how many samples the smoothing correlates white noise: the factor by which the variance of a sum
+    /// exceeds that of independent samples.
     fn correlation(&self) -> f32 {
         self.taps.iter().map(|tap| tap * tap).sum::<f32>().recip()
     }
 
-    /// Samples by which the smoothing is late.
+    /// Returns the delay of the smoothing in samples.
     fn delay(&self) -> usize {
         self.taps.len() / 2
     }
 
     fn next(&mut self, sample: f32) -> f32 {
-        // What is not a number counts as silence: let into the recursion, it would stay for ever.
+        // A non-finite value would persist in the recursion.
         let sample = if sample.is_finite() { f64::from(sample) } else { 0.0 };
         self.high_passed = sample - self.previous + self.pole * self.high_passed;
         self.previous = sample;
@@ -328,7 +330,7 @@ impl Conditioner {
     }
 }
 
-/// The NSDF of one window.
+/// Computes the NSDF of a window.
 struct Correlator {
     window: usize,
     forward: Arc<dyn RealToComplex<f32>>,
@@ -337,16 +339,17 @@ struct Correlator {
     spectrum: Vec<Complex<f32>>,
     scratch: Vec<Complex<f32>>,
     correlation: Vec<f32>,
-    /// `[lag]`, from 0 to the longest period and one more.
+    /// NSDF, `[lag]`, from 0 to one more than the longest period.
     nsdf: Vec<f32>,
-    /// Of the samples of the window: the forward transform overwrites those.
+    /// Squares of the window's samples, which the forward transform overwrites.
     squares: Vec<f32>,
 }
 
 impl Correlator {
     fn new(window: usize, max_lag: usize) -> Self {
         let lags = max_lag + 2;
-        // Room for the lags looked at, so that they do not wrap: a power of two or three times one, whichever is nearer.
+        // Long enough that no lag of interest wraps around: the next power of two, or three times one if that is
+        // smaller.
         let power = (window + lags).next_power_of_two();
         let length = if power / 4 * 3 >= window + lags { power / 4 * 3 } else { power };
         let mut planner = RealFftPlanner::new();
@@ -370,7 +373,7 @@ impl Correlator {
         &self.nsdf
     }
 
-    /// Fills the NSDF for the window given; false if it is silent.
+    /// Computes the NSDF of a window; returns false if it is silent.
     fn correlate(&mut self, sound: &[f32]) -> bool {
         let window = self.window;
         self.samples[..window].copy_from_slice(sound);
@@ -379,7 +382,7 @@ impl Correlator {
             *square = sample * sample;
         }
         let energy: f64 = self.squares.iter().map(|&square| f64::from(square)).sum();
-        // The comparison is false for an energy beyond all numbers, too.
+        // Also false if the energy is not finite.
         if !(energy > SILENCE * window as f64 && energy < f64::from(f32::MAX) / window as f64) {
             return false;
         }
@@ -393,10 +396,10 @@ impl Correlator {
             .process_with_scratch(&mut self.spectrum, &mut self.correlation, &mut self.scratch)
             .expect("the buffers were made by the plan, and a power spectrum is real at both ends");
         let scale = 2.0 / self.correlation.len() as f64;
-        // No lag reaches half the window, so every sample stays in a pair and this never falls below the energy.
+        // No lag reaches half the window, so every sample is in a pair and this never falls below the energy.
         let mut norm = 2.0 * energy;
         for (lag, nsdf) in self.nsdf.iter_mut().enumerate() {
-            // Going one lag further loses the pairs of the first and the last sample.
+            // Each further lag loses the pairs of the first and the last sample.
             if lag > 0 {
                 norm -= f64::from(self.squares[lag - 1]) + f64::from(self.squares[window - lag]);
             }

@@ -1,62 +1,77 @@
 //! Sample rate conversion of streams.
 //!
-//! rubato's synchronous FFT resampler behind a buffer, so that input may come in pieces of any length. For audio rates it
-//! passes up to about 0.95 of the lower half rate and holds what lies above the lower half rate more than 100 dB down.
+//! Wraps rubato's synchronous FFT resampler in a buffer, so that it accepts blocks of any length. At audio rates it
+//! passes up to about 0.95 of the lower Nyquist frequency and attenuates above it by more than 100 dB.
 
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};
 
-/// Rates converted from and to, in Hz.
+/// Supported rates, Hz.
 const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=768_000;
-/// Samples per block at the lower of the two rates, at the least. The block is as long as the anti-aliasing filter, and this
-/// length takes its edge to 0.95 of the half rate (20.9 kHz at 44.1 kHz).
+/// Least samples per block at the lower rate. The anti-aliasing filter is as long as a block; at this length its edge
+/// is at 0.95 of the Nyquist frequency (20.9 kHz at 44.1 kHz).
 const SHORTEST_BLOCK: u32 = 512;
 
-/// Why there is no resampler.
+/// Error of a rate conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResampleError {
-    /// A rate is outside what is converted.
-    #[error("cannot convert from {from} Hz to {to} Hz: rates go from 1000 Hz to 768000 Hz")]
+    /// A rate is not supported.
+    #[error("cannot convert from {from} Hz to {to} Hz; rates must be from 1000 Hz to 768000 Hz")]
     Rate {
-        /// The rate asked for at the input, in Hz.
+        /// Input rate in Hz.
         from: u32,
-        /// The rate asked for at the output, in Hz.
+        /// Output rate in Hz.
         to: u32,
     },
 }
 
 /// Converts one channel from one sample rate to another.
 ///
-/// With `r = rate_out / rate_in`, what is at sample `n` of the input is at sample `n * r + latency` of the output. Output
-/// comes in blocks of one length ([`blocks`](Self::blocks)), as soon as the input for it is complete. Samples that are not
-/// finite count as silence. With equal rates samples pass through unchanged and at once.
+/// With `r = rate_out / rate_in`, sample `n` of the input corresponds to sample `n * r + latency` of the output. Output
+/// is emitted in blocks of constant length ([`blocks`](Self::blocks)) as soon as their input is complete. Non-finite
+/// samples count as silence. With equal rates samples pass unchanged without latency.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::resample::{StreamResampler, resample};
+///
+/// let mut resampler = StreamResampler::new(44_100, 48_000)?;
+/// let mut output = Vec::new();
+/// resampler.push(&[0.0; 44_100], |block| output.extend_from_slice(block));
+/// resampler.finish(|block| output.extend_from_slice(block));
+/// assert_eq!(output.len(), 48_000 + resampler.latency());
+///
+/// // A whole sound at once, without latency.
+/// assert_eq!(resample(&[0.0; 44_100], 44_100, 48_000)?.len(), 48_000);
+/// # Ok::<(), ondes_engine::dsp::resample::ResampleError>(())
+/// ```
 pub struct StreamResampler {
     rate_in: u32,
     rate_out: u32,
-    /// Nothing where the rates are equal.
+    /// `None` for equal rates.
     block_resampler: Option<BlockResampler>,
-    /// Samples pushed and emitted since the beginning.
+    /// Samples pushed and emitted since the start.
     pushed: u64,
     emitted: u64,
 }
 
 struct BlockResampler {
     resampler: Fft<f32>,
-    /// One block, of which `filled` samples have come.
+    /// Input block, of which `filled` samples are present.
     input: Vec<f32>,
     filled: usize,
     output: Vec<f32>,
 }
 
 impl StreamResampler {
-    /// A resampler from `rate_in` to `rate_out`, both in Hz.
+    /// Creates a resampler; rates are in Hz.
     ///
-    /// Blocks are multiples of each rate divided by their greatest common divisor; rates without a large divisor in common
-    /// (44 100 and 47 999, say) work, but with blocks, and so a latency, of up to seconds.
+    /// Block lengths are multiples of the rates divided by their greatest common divisor. Rates with a small common
+    /// divisor, such as 44 100 and 47 999, work with blocks, and thus a latency, of up to seconds.
     ///
     /// # Errors
     ///
-    /// If a rate is not between 1 kHz and 768 kHz.
+    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 768 kHz.
     pub fn new(rate_in: u32, rate_out: u32) -> Result<Self, ResampleError> {
         let error = ResampleError::Rate { from: rate_in, to: rate_out };
         if !RATES_HZ.contains(&rate_in) || !RATES_HZ.contains(&rate_out) {
@@ -67,20 +82,20 @@ impl StreamResampler {
         Ok(Self { rate_in, rate_out, block_resampler, pushed: 0, emitted: 0 })
     }
 
-    /// The delay in output samples; it is a whole number.
+    /// Returns the latency in output samples.
     pub fn latency(&self) -> usize {
-        // The filter is symmetric about the middle of a block, which has an even number of samples on both sides.
+        // The filter is symmetric about the middle of a block, which has an even number of samples.
         self.block_resampler.as_ref().map_or(0, |block_resampler| block_resampler.output.len() / 2)
     }
 
-    /// Samples taken at the input and given at the output at a time; (1, 1) where nothing is converted.
+    /// Returns the samples per block of input and output; (1, 1) for equal rates.
     pub fn blocks(&self) -> (usize, usize) {
         self.block_resampler
             .as_ref()
             .map_or((1, 1), |block_resampler| (block_resampler.input.len(), block_resampler.output.len()))
     }
 
-    /// Takes any number of samples and gives the output they complete, in order.
+    /// Processes any number of samples and emits the completed blocks in order.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(&[f32])) {
         self.pushed += input.len() as u64;
         let Some(block_resampler) = &mut self.block_resampler else {
@@ -101,9 +116,9 @@ impl StreamResampler {
         }
     }
 
-    /// Gives what is left as if silence followed, and starts anew.
+    /// Emits the remaining output as if silence followed, and resets.
     ///
-    /// `n` samples of input have then made `ceil(n * rate_out / rate_in) + latency` samples of output.
+    /// In total, `n` input samples give `ceil(n * rate_out / rate_in) + latency` output samples.
     pub fn finish(&mut self, mut emit: impl FnMut(&[f32])) {
         let target = self.output_frames(self.pushed) + self.latency() as u64;
         if let Some(block_resampler) = &mut self.block_resampler {
@@ -119,7 +134,7 @@ impl StreamResampler {
         self.reset();
     }
 
-    /// Forgets all that was heard.
+    /// Clears all state.
     pub fn reset(&mut self) {
         self.pushed = 0;
         self.emitted = 0;
@@ -129,7 +144,7 @@ impl StreamResampler {
         }
     }
 
-    /// Output samples that cover the time of so many input samples.
+    /// Returns the output samples for the duration of `input` samples.
     fn output_frames(&self, input: u64) -> u64 {
         let frames = (u128::from(input) * u128::from(self.rate_out)).div_ceil(u128::from(self.rate_in));
         u64::try_from(frames).unwrap_or(u64::MAX)
@@ -140,7 +155,7 @@ impl BlockResampler {
     fn new(rate_in: u32, rate_out: u32) -> Option<Self> {
         let divisor = greatest_common_divisor(rate_in, rate_out);
         let lower = rate_in.min(rate_out) / divisor;
-        // An even number, so that half a block is a whole number of samples on both sides.
+        // Even, so that half a block is a whole number of samples at both rates.
         let multiple = SHORTEST_BLOCK.div_ceil(lower).next_multiple_of(2);
         let block_in = (rate_in / divisor * multiple) as usize;
         let resampler = Fft::new_custom(
@@ -164,22 +179,22 @@ impl BlockResampler {
         self.filled += samples.len();
     }
 
-    /// Turns the block of input into one of output.
+    /// Converts the input block to an output block.
     fn convert(&mut self) {
         let (taken, given) = (self.input.len(), self.output.len());
         let input = SequentialSlice::new(&self.input[..], 1, taken).expect("one channel of that length");
         let mut output = SequentialSlice::new_mut(&mut self.output[..], 1, given).expect("one channel of that length");
         let frames = self.resampler.process_into_buffer(&input, &mut output, None);
-        assert!(matches!(frames, Ok(frames) if frames == (taken, given)), "blocks are of the length agreed on");
+        assert!(matches!(frames, Ok(frames) if frames == (taken, given)), "blocks must have the planned lengths");
         self.filled = 0;
     }
 }
 
-/// The whole of a sound at another rate, aligned with it: `ceil(input.len() * rate_out / rate_in)` samples.
+/// Converts a whole sound, without latency: returns `ceil(input.len() * rate_out / rate_in)` samples.
 ///
 /// # Errors
 ///
-/// If a rate is not between 1 kHz and 768 kHz.
+/// Returns [`ResampleError`] if a rate is not between 1 kHz and 768 kHz.
 pub fn resample(input: &[f32], rate_in: u32, rate_out: u32) -> Result<Vec<f32>, ResampleError> {
     let mut resampler = StreamResampler::new(rate_in, rate_out)?;
     let mut ahead = resampler.latency();
@@ -210,7 +225,7 @@ mod tests {
         (0..length).map(|n| (0.5 * (TAU * frequency * n as f64 / f64::from(rate)).sin()) as f32).collect()
     }
 
-    /// Signal to error in dB, leaving out what the ends of the sound reach.
+    /// Signal-to-error ratio in dB, without `edge` samples at either end.
     fn signal_to_error_db(expected: &[f32], found: &[f32], edge: usize) -> f64 {
         let middle = edge..expected.len() - edge;
         let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
@@ -220,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn sines_arrive_in_phase() {
+    fn sines_keep_their_phase() {
         for (from, to) in
             [(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (96_000, 48_000), (48_000, 16_000), (8_000, 48_000)]
         {
@@ -235,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_again() {
+    fn conversion_is_reversible() {
         for frequency in [100.0, 1_000.0, 10_000.0, 19_500.0] {
             let sound = sine(44_100, frequency, 44_100);
             let back = resample(&resample(&sound, 44_100, 48_000).unwrap(), 48_000, 44_100).unwrap();
@@ -245,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_kept_out() {
+    fn frequencies_above_nyquist_are_rejected() {
         for (frequency, from, to) in [(23_000.0, 48_000, 44_100), (9_000.0, 48_000, 16_000), (40_000.0, 96_000, 48_000)]
         {
             let found = resample(&sine(from, frequency, from as usize), from, to).unwrap();
@@ -257,7 +272,7 @@ mod tests {
         }
     }
 
-    /// A click is a symmetric ripple about the sample where it belongs.
+    /// A converted click is symmetric about its position.
     #[test]
     fn latency_is_exact() {
         for (from, to) in [
@@ -287,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_rates_change_nothing() {
+    fn equal_rates_pass_samples_unchanged() {
         let sound = sine(48_000, 1_234.0, 1_000);
         let mut resampler = StreamResampler::new(48_000, 48_000).unwrap();
         assert_eq!(resampler.latency(), 0);
@@ -305,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn absurd_rates_are_refused() {
+    fn unsupported_rates_are_refused() {
         for (from, to) in [(0, 48_000), (48_000, 0), (48_000, 999), (1_000_000, 48_000)] {
             assert_eq!(StreamResampler::new(from, to).err(), Some(ResampleError::Rate { from, to }));
         }
     }
 
     #[test]
-    fn hostile_samples_do_not_stay() {
+    fn non_finite_samples_do_not_persist() {
         let mut resampler = StreamResampler::new(44_100, 48_000).unwrap();
         resampler.push(&[f32::NAN, f32::INFINITY], |_| ());
         resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample == 0.0)));
@@ -321,7 +336,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn any_split_gives_the_same_sound(
+        fn output_does_not_depend_on_block_length(
             splits in prop::collection::vec(0_usize..1_500, 1..20),
             rates in prop::sample::select(vec![(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (48_000, 48_000)]),
         ) {

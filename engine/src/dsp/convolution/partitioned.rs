@@ -1,4 +1,4 @@
-//! Uniformly partitioned convolution, one stage at a time, so that a caller may spread a long block's work.
+//! Uniformly partitioned convolution in separate steps, so that the work of a long block can be distributed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,37 +7,38 @@ use ondes_kernels::Kernels;
 
 use crate::dsp::fourier::RealFft;
 
-/// Floats that the kernels take at a time: nothing is left over of a spectrum of so many.
+/// Floats per vector of the kernels; spectra are padded to whole vectors.
 const VECTOR: usize = 16;
 
-/// Overlap-save: the response is cut into partitions of one block, each kept as a spectrum of two blocks. The spectra of the
-/// past blocks of input wait in a line; every block of output is the sum of their products with the partitions, transformed
-/// back once (F. Wefers, "Partitioned convolution algorithms for real-time auralization", 2015, ch. 4).
+/// Overlap-save convolution: the response is divided into partitions of one block, each stored as a spectrum of two
+/// blocks. The spectra of past input blocks are kept in a ring; an output block is the inverse transform of the sum of
+/// their products with the partitions (F. Wefers, "Partitioned convolution algorithms for real-time auralization",
+/// 2015, ch. 4).
 ///
-/// A block goes: [`PartitionedConvolver::push_block`], [`PartitionedConvolver::multiply`] over all partitions in order, [`PartitionedConvolver::output_block`].
+/// For each block call [`PartitionedConvolver::push_block`], [`PartitionedConvolver::multiply`] over all partitions in
+/// order, and [`PartitionedConvolver::output_block`].
 #[derive(Clone)]
 pub(super) struct PartitionedConvolver {
     kernels: Kernels,
     partition: usize,
-    /// Floats of one spectrum: real and imaginary parts of `partition + 1` bins, then zeros up to whole vectors.
+    /// Floats per spectrum: real and imaginary parts of `partition + 1` bins, padded to whole vectors.
     spectrum: usize,
-    /// `[partition of the response][bin][re, im]`, scaled for the inverse transform; clones share it.
+    /// Spectra of the response, `[partition][bin][re, im]`, scaled for the inverse transform; shared by clones.
     response: Arc<[f32]>,
-    /// `[slot][bin][re, im]`: spectra of past input, as many as the response has partitions. From slot `newest` on they get
-    /// older, round the end.
+    /// Ring of the spectra of past input, `[slot][bin][re, im]`, one for each partition, from `newest` to the oldest.
     past_spectra: Vec<f32>,
     newest: usize,
-    /// Slots that hold input; the others, which count as silence, may hold anything.
+    /// Number of slots with input; the others may contain anything and count as silence.
     filled: usize,
     sum: Vec<f32>,
-    /// The previous block of input; the transform takes it and the present one.
+    /// Previous input block; a transform covers two blocks.
     previous: Vec<f32>,
     fft: RealFft,
     samples: Vec<f32>,
 }
 
 impl PartitionedConvolver {
-    /// For `impulse` and blocks of `partition` samples, which must not be 0. An empty response gives silence.
+    /// Creates a convolver for blocks of `partition` samples, at least 1. An empty response gives silence.
     pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
         let mut fft = RealFft::new(2 * partition, kernels);
         let spectrum = fft.spectrum().next_multiple_of(VECTOR);
@@ -67,12 +68,12 @@ impl PartitionedConvolver {
         }
     }
 
-    /// How many partitions the response has.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.response.len() / self.spectrum
     }
 
-    /// Takes the next block of input. Samples that are not finite count as silence.
+    /// Transforms the next input block. Non-finite samples count as silence.
     pub fn push_block(&mut self, input: &[f32]) {
         let (partition, spectrum) = (self.partition, self.spectrum);
         self.samples[..partition].copy_from_slice(&self.previous);
@@ -89,7 +90,7 @@ impl PartitionedConvolver {
     /// Adds the products of some partitions.
     pub fn multiply(&mut self, partitions: Range<usize>) {
         let (start, end) = (partitions.start.min(self.filled), partitions.end.min(self.filled));
-        // Two runs of the line: up to its end, then from its first slot on.
+        // Two contiguous parts of the ring.
         let turn = (self.partitions() - self.newest).clamp(start, end);
         for run in [start..turn, turn..end] {
             let slot = (self.newest + run.start) % self.partitions();
@@ -100,14 +101,14 @@ impl PartitionedConvolver {
         }
     }
 
-    /// Gives the block of output, once.
+    /// Writes the output block.
     pub fn output_block(&mut self, output: &mut [f32]) {
         self.fft.inverse(&mut self.sum, &mut self.samples);
-        // The first half is wrapped around.
+        // The first half contains circular aliasing.
         output.copy_from_slice(&self.samples[self.partition..]);
     }
 
-    /// Forgets all input, in a time that does not depend on the length of the response.
+    /// Clears all state in constant time.
     pub fn reset(&mut self) {
         self.filled = 0;
         self.previous.fill(0.0);

@@ -1,32 +1,43 @@
-//! Convolution in blocks of any length, without latency.
+//! Convolution in blocks of any length without latency.
 
 use ondes_kernels::Kernels;
 
 use super::Convolver;
 
-/// Samples of the response that are convolved directly, and of the blocks in which the rest is.
+/// Samples of the response that are convolved directly, and samples per block of the rest.
 const BLOCK: usize = 64;
 
-/// Convolves one channel with an impulse response, as it comes: every sample is heard in all that is given out from it on.
+/// Convolves one channel with an impulse response.
 ///
-/// The head of the response is summed up directly. What the rest makes of a block of input is heard from the next block on, and
-/// is computed as soon as the block is complete (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3),
-/// 1995). Output is the same bit for bit however the input was split.
+/// The head of the response is convolved directly. The rest contributes from the next block on and is computed as soon
+/// as a block is complete (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995). The
+/// output does not depend on how the input is divided into blocks, to the bit.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::Kernels;
+/// use ondes_engine::dsp::convolution::ZeroLatencyConvolver;
+///
+/// let mut convolver = ZeroLatencyConvolver::new(&[0.5, 0.0, 0.25], Kernels::detect());
+/// let mut output = [0.0; 4];
+/// convolver.process(&[1.0, 0.0, 0.0, 0.0], &mut output);
+/// assert_eq!(output, [0.5, 0.0, 0.25, 0.0]);
+/// ```
 #[derive(Clone)]
 pub struct ZeroLatencyConvolver {
     kernels: Kernels,
-    /// At most a block.
+    /// First samples of the response, at most a block.
     head: Vec<f32>,
     rest: Option<Convolver>,
-    /// The last block of input, and the present one as far as it has come.
+    /// The previous input block, and the current one as far as it is filled.
     window: [f32; 2 * BLOCK],
     filled: usize,
-    /// What the rest makes of all blocks before the present one, during that.
+    /// Contribution of the rest to the current block.
     later: [f32; BLOCK],
 }
 
 impl ZeroLatencyConvolver {
-    /// A convolver with `impulse`. An empty response gives silence.
+    /// Creates a convolver. An empty response gives silence.
     pub fn new(impulse: &[f32], kernels: Kernels) -> Self {
         let (head, rest) = impulse.split_at(impulse.len().min(BLOCK));
         Self {
@@ -39,15 +50,14 @@ impl ZeroLatencyConvolver {
         }
     }
 
-    /// Convolves the next samples: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
-    ///
-    /// Samples of input that are not finite count as silence.
+    /// Convolves samples: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
+    /// Non-finite input counts as silence.
     ///
     /// # Panics
     ///
     /// If the lengths differ.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        assert_eq!(input.len(), output.len(), "input and output are equally long");
+        assert_eq!(input.len(), output.len(), "input and output must have equal lengths");
         let (mut input, mut output) = (input, output);
         while !input.is_empty() {
             let length = input.len().min(BLOCK - self.filled);
@@ -69,7 +79,7 @@ impl ZeroLatencyConvolver {
         }
     }
 
-    /// The present block becomes the last one.
+    /// Processes the completed block and starts the next one.
     fn complete(&mut self) {
         let (last, present) = self.window.split_at_mut(BLOCK);
         if let Some(rest) = &mut self.rest {
@@ -79,7 +89,7 @@ impl ZeroLatencyConvolver {
         self.filled = 0;
     }
 
-    /// Forgets all input.
+    /// Clears all state.
     pub fn reset(&mut self) {
         if let Some(rest) = &mut self.rest {
             rest.reset();
@@ -115,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impulse_gives_the_response_at_once_wherever_it_is() {
+    fn an_impulse_at_any_position_gives_the_response() {
         for length in [1, 63, 64, 65, 1_200, 20_000] {
             let response = noise(length);
             for at in [0, 1, 63, 64, 100] {
@@ -131,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_of_nothing() {
+    fn empty_responses_and_non_finite_samples_give_silence() {
         assert_eq!(convolve(&[], &noise(200), [7, 64].into_iter()), [0.0; 200]);
         let hostile = [f32::NAN, f32::INFINITY, 0.0, f32::NEG_INFINITY];
         assert_eq!(convolve(&noise(100), &hostile, std::iter::empty()), [0.0; 4]);

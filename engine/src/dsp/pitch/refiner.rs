@@ -1,36 +1,36 @@
-//! The period about one instant.
+//! Period about one instant.
 //!
-//! Where sound repeats after a lag, what comes a lag later differs by r = ε x′ + γ x: it is shifted by the ε samples by
-//! which the lag misses the period and has grown by γ. Least squares give both, free of the bias that a parabola through
-//! an NSDF has at short periods and that a swell gives it. What they leave over is noise, and says how sure ε is.
+//! Samples one lag apart differ by r = ε x′ + γ x, where ε is the error of the lag in samples and γ the growth of the
+//! sound. Least squares give both, without the bias of a parabola through the NSDF at short periods or in a swell. The
+//! residual is noise and gives the variance of ε.
 
-/// Lengths of the stretches tried, as halvings of the window: 21 and 11 ms. At 6 Hz and ±60 cents they lower the crests by
-/// 1 and by 0.25 cents, the whole window by 4.
+/// Stretches to try, as halvings of the window: 21 and 11 ms. At 6 Hz and ±60 cents they flatten the crests by 1 and
+/// 0.25 cents, the whole window by 4.
 const HALVINGS: [u32; 2] = [1, 2];
-/// A stretch has at least this many periods: one to compare with the next.
-const PERIODS: f32 = 2.0;
-/// How far a stretch may move the period of the window; further away is another peak.
-const REACH_SEMITONES: f32 = 1.0;
-/// How many times the deviation that noise explains a stretch must differ by to be heeded. Noise that is more correlated
-/// than the smoothing alone makes it asks for more than one.
+/// Least periods in a stretch: one to compare with the next.
+const MIN_PERIODS: f32 = 2.0;
+/// Largest correction of the window's period; further away is another peak.
+const MAX_CORRECTION_SEMITONES: f32 = 1.0;
+/// Number of standard deviations by which a correction must exceed noise. More than one, since noise may be more
+/// correlated than the smoothing makes it.
 const DOUBT: f32 = 2.0;
-/// A fit within this many samples of its lag holds; it is linear only so near.
-const NEAR: f32 = 0.6;
-/// Lags tried on the way to such a fit, and samples from one to the next at most.
-const TRIES: usize = 6;
-const STRIDE: f32 = 8.0;
-/// Sums are taken in this many strands, which the compiler turns into vectors.
-const STRANDS: usize = 8;
+/// Largest error of a lag, in samples, for which the linear model holds.
+const MAX_SHIFT: f32 = 0.6;
+/// Most lags to try for a fit, and largest step between them in samples.
+const MAX_TRIES: usize = 6;
+const MAX_STEP: f32 = 8.0;
+/// Independent partial sums, which the compiler vectorises.
+const LANES: usize = 8;
 
-/// Measures the period about the middle of a window from as short a stretch as its noise allows.
+/// Measures the period about the middle of a window over as short a stretch as noise allows.
 pub(super) struct Refiner {
-    /// Change of the sound per sample, where a stretch needs it.
+    /// Derivative of the sound per sample.
     slopes: Vec<f32>,
-    /// Over how many samples noise is correlated.
+    /// Number of samples over which noise is correlated.
     correlation: f32,
 }
 
-/// A period in samples and the variance it has from noise.
+/// Period in samples and its variance due to noise.
 #[derive(Debug, Clone, Copy)]
 struct PitchFit {
     period: f32,
@@ -38,19 +38,19 @@ struct PitchFit {
 }
 
 impl Refiner {
-    /// For windows of an odd number of samples, whose noise is correlated over `correlation` of them.
+    /// Creates a refiner for windows of an odd number of samples whose noise is correlated over `correlation` samples.
     pub(super) fn new(window: usize, correlation: f32) -> Self {
         Self { slopes: vec![0.0; window], correlation }
     }
 
-    /// The period in samples, where that of the whole window is `coarse`.
+    /// Returns the period in samples; `coarse` is that of the whole window.
     ///
-    /// A shorter stretch blurs less and trembles more: it is heeded as far as noise does not explain how it differs,
-    /// and where noise explains all of it, none shorter is tried.
+    /// A shorter stretch blurs less but is noisier: its correction counts as far as noise does not explain it, and if
+    /// noise explains all of it, no shorter stretch is tried.
     pub(super) fn period(&mut self, window: &[f32], coarse: f32) -> f32 {
-        let shortest = (PERIODS * coarse) as usize;
+        let shortest = (MIN_PERIODS * coarse) as usize;
         let longest = shortest.max(window.len() >> HALVINGS[0]);
-        // Slopes reach two samples further than a stretch, and parity may take one.
+        // The derivative needs two more samples on each side, parity possibly one.
         if longest + 6 > window.len() {
             return coarse;
         }
@@ -65,7 +65,7 @@ impl Refiner {
             let Some(fit) = self.fit(window, period, length) else { break };
             let step = (fit.period - period).powi(2);
             let doubt = DOUBT * DOUBT * fit.variance;
-            if step <= doubt || (fit.period / coarse).log2().abs() * 12.0 > REACH_SEMITONES {
+            if step <= doubt || (fit.period / coarse).log2().abs() * 12.0 > MAX_CORRECTION_SEMITONES {
                 break;
             }
             period += (fit.period - period) * (1.0 - (doubt / step).powi(2));
@@ -73,7 +73,7 @@ impl Refiner {
         period
     }
 
-    /// Slopes by central differences of fourth order, all but `margin` samples at either end.
+    /// Computes fourth-order central differences, except for `margin` samples at either end.
     fn differentiate(&mut self, window: &[f32], margin: usize) {
         let near = window[margin - 2..window.len() - margin + 2].array_windows();
         for (slope, [before, left, _, right, after]) in self.slopes[margin..].iter_mut().zip(near) {
@@ -81,28 +81,29 @@ impl Refiner {
         }
     }
 
-    /// The period in the middle `length` samples, near `period`.
+    /// Fits the period in the middle `length` samples, near `period`.
     fn fit(&self, window: &[f32], period: f32, length: usize) -> Option<PitchFit> {
-        // At half the stretch the pairs and their lag share it evenly, which blurs least.
+        // At half the stretch, the pairs and their lag share it evenly, which blurs least.
         let multiple = (0.5 * length as f32 / period).round().max(1.0);
-        // Only an odd stretch shares its middle with the window.
+        // The stretch must be odd, like the window, to have the same middle.
         let length = length - (length + 1) % 2;
         let start = (window.len() - length) / 2;
         let mut lag = (multiple * period).round() as usize;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let end = start + length - lag;
-            // A pitch that moves is early in one half and late in the other: noise is what is left of either by itself.
+            // A changing pitch shifts the halves in opposite directions, so noise is the residual of each half by
+            // itself.
             let middle = start + (end - start) / 2;
             let halves = [self.sums(window, start, middle, lag), self.sums(window, middle, end, lag)];
-            let whole = halves[0].and(&halves[1]);
+            let whole = halves[0].plus(&halves[1]);
             let solution = whole.solve()?;
-            if solution.shift.abs() <= NEAR {
-                let noise = halves[0].solve()?.rest + halves[1].solve()?.rest;
+            if solution.shift.abs() <= MAX_SHIFT {
+                let noise = halves[0].solve()?.residual + halves[1].solve()?.residual;
                 let variance = noise / (end - start) as f32 * self.correlation * solution.shift_per_noise;
                 let period = (lag as f32 - solution.shift) / multiple;
                 return Some(PitchFit { period, variance: variance / (multiple * multiple) });
             }
-            let next = lag as f32 - solution.shift.clamp(-STRIDE, STRIDE).round();
+            let next = lag as f32 - solution.shift.clamp(-MAX_STEP, MAX_STEP).round();
             if !(0.25 * length as f32..=0.75 * length as f32).contains(&next) {
                 return None;
             }
@@ -111,14 +112,14 @@ impl Refiner {
         None
     }
 
-    /// The sums over all pairs `lag` apart whose first sample is in `start..end`.
+    /// Returns the sums over all pairs `lag` apart whose first sample is in `start..end`.
     fn sums(&self, window: &[f32], start: usize, end: usize, lag: usize) -> NormalEquations {
         let (early, late) = (start..end, start + lag..end + lag);
         NormalEquations::over([&window[early.clone()], &window[late.clone()], &self.slopes[early], &self.slopes[late]])
     }
 }
 
-/// What least squares need to know of the difference, the slope and the level of the pairs.
+/// Sums of the least-squares problem over the difference, slope and level of pairs.
 #[derive(Debug, Clone, Copy)]
 struct NormalEquations {
     difference_squared: f32,
@@ -129,31 +130,31 @@ struct NormalEquations {
     slope_level: f32,
 }
 
-/// The least squares' answer.
+/// Solution of the least-squares problem.
 #[derive(Debug, Clone, Copy)]
 struct Solution {
-    /// By how much the lag exceeds the period, in samples.
+    /// Excess of the lag over the period, in samples.
     shift: f32,
-    /// The sum of squares that shift and growth do not explain.
-    rest: f32,
+    /// Residual sum of squares.
+    residual: f32,
     /// Variance of the shift for white noise of variance 1.
     shift_per_noise: f32,
 }
 
 impl NormalEquations {
-    /// Of runs of one length: earlier and later samples, earlier and later slopes.
+    /// Sums over runs of equal length: earlier and later samples, earlier and later slopes.
     fn over(runs: [&[f32]; 4]) -> Self {
-        let mut strands = [[0.0; STRANDS]; 6];
-        let [early, late, early_slopes, late_slopes] = runs.map(|run| run.as_chunks::<STRANDS>());
+        let mut lanes = [[0.0; LANES]; 6];
+        let [early, late, early_slopes, late_slopes] = runs.map(|run| run.as_chunks::<LANES>());
         for (((early, late), early_slopes), late_slopes) in
             early.0.iter().zip(late.0).zip(early_slopes.0).zip(late_slopes.0)
         {
-            accumulate(&mut strands, early, late, early_slopes, late_slopes);
+            accumulate(&mut lanes, early, late, early_slopes, late_slopes);
         }
         let [early, late, early_slopes, late_slopes] = [early.1, late.1, early_slopes.1, late_slopes.1].map(padded);
-        accumulate(&mut strands, &early, &late, &early_slopes, &late_slopes);
-        let [dd, ds, ss, dl, ll, sl] = strands.map(|strand| strand.iter().sum::<f32>());
-        // Slope and level are means of two, which so far are sums.
+        accumulate(&mut lanes, &early, &late, &early_slopes, &late_slopes);
+        let [dd, ds, ss, dl, ll, sl] = lanes.map(|lane| lane.iter().sum::<f32>());
+        // Slope and level are means of two values, which are summed so far.
         Self {
             difference_squared: dd,
             difference_slope: 0.5 * ds,
@@ -164,8 +165,8 @@ impl NormalEquations {
         }
     }
 
-    /// Over the pairs of both.
-    fn and(&self, other: &Self) -> Self {
+    /// Adds the sums of other pairs.
+    fn plus(&self, other: &Self) -> Self {
         Self {
             difference_squared: self.difference_squared + other.difference_squared,
             difference_slope: self.difference_slope + other.difference_slope,
@@ -176,43 +177,44 @@ impl NormalEquations {
         }
     }
 
-    /// None where the sound does not tell a shift from growth.
+    /// Solves for shift and growth; `None` if the sound does not determine both.
     fn solve(&self) -> Option<Solution> {
         let determinant = self.slope_squared * self.level_squared - self.slope_level * self.slope_level;
         let shift =
             (self.difference_slope * self.level_squared - self.difference_level * self.slope_level) / determinant;
         let growth =
             (self.difference_level * self.slope_squared - self.difference_slope * self.slope_level) / determinant;
-        let rest = self.difference_squared - shift * self.difference_slope - growth * self.difference_level;
-        let solution = Solution { shift, rest: rest.max(0.0), shift_per_noise: self.level_squared / determinant };
+        let residual = self.difference_squared - shift * self.difference_slope - growth * self.difference_level;
+        let solution =
+            Solution { shift, residual: residual.max(0.0), shift_per_noise: self.level_squared / determinant };
         (determinant > 0.0).then_some(solution)
     }
 }
 
-/// Adds the products that [`NormalEquations`] names, in its order, with slope and level twice what they are.
+/// Adds the products in the order of [`NormalEquations`]; slope and level are doubled.
 fn accumulate(
-    strands: &mut [[f32; STRANDS]; 6],
-    early: &[f32; STRANDS],
-    late: &[f32; STRANDS],
-    early_slopes: &[f32; STRANDS],
-    late_slopes: &[f32; STRANDS],
+    lanes: &mut [[f32; LANES]; 6],
+    early: &[f32; LANES],
+    late: &[f32; LANES],
+    early_slopes: &[f32; LANES],
+    late_slopes: &[f32; LANES],
 ) {
-    for strand in 0..STRANDS {
-        let difference = late[strand] - early[strand];
-        let level = late[strand] + early[strand];
-        let slope = late_slopes[strand] + early_slopes[strand];
-        strands[0][strand] += difference * difference;
-        strands[1][strand] += difference * slope;
-        strands[2][strand] += slope * slope;
-        strands[3][strand] += difference * level;
-        strands[4][strand] += level * level;
-        strands[5][strand] += slope * level;
+    for lane in 0..LANES {
+        let difference = late[lane] - early[lane];
+        let level = late[lane] + early[lane];
+        let slope = late_slopes[lane] + early_slopes[lane];
+        lanes[0][lane] += difference * difference;
+        lanes[1][lane] += difference * slope;
+        lanes[2][lane] += slope * slope;
+        lanes[3][lane] += difference * level;
+        lanes[4][lane] += level * level;
+        lanes[5][lane] += slope * level;
     }
 }
 
-/// Zeros add nothing to any sum.
-fn padded(run: &[f32]) -> [f32; STRANDS] {
-    let mut padded = [0.0; STRANDS];
+/// Pads with zeros, which do not change the sums.
+fn padded(run: &[f32]) -> [f32; LANES] {
+    let mut padded = [0.0; LANES];
     padded[..run.len()].copy_from_slice(run);
     padded
 }

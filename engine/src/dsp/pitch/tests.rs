@@ -1,4 +1,4 @@
-//! Against synthetic truth: the pitch is known at every sample, and so at the centre of every frame.
+//! Synthetic sounds whose pitch is known at every sample.
 
 use std::f64::consts::TAU;
 
@@ -9,7 +9,7 @@ use super::*;
 const RATE: f64 = 48_000.0;
 const HOP: usize = 192;
 
-/// Uniform in -1..1, from a 64-bit linear congruential generator.
+/// Uniform noise in -1..1 from a 64-bit linear congruential generator.
 struct Noise(u64);
 
 impl Noise {
@@ -26,14 +26,14 @@ const SPECTRA: [(&str, Spectrum); 6] = [
     ("sine", |harmonic| if harmonic == 1 { 1.0 } else { 0.0 }),
     ("sawtooth", |harmonic| 1.0 / harmonic as f64),
     ("clarinet", |harmonic| if harmonic % 2 == 1 { 1.0 / harmonic as f64 } else { 0.05 / harmonic as f64 }),
-    // The fundamental 26 dB below the second and third harmonic.
+    // The fundamental is 26 dB below the second and third harmonic.
     ("weak fundamental", |harmonic| if harmonic == 1 { 0.05 } else { 2.0 / harmonic as f64 }),
     ("no fundamental", |harmonic| if harmonic == 1 { 0.0 } else { 2.0 / harmonic as f64 }),
-    // A vowel: a formant at the fourth harmonic.
+    // A vowel with a formant at the fourth harmonic.
     ("formant", |harmonic| 0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()),
 ];
 
-/// A tone whose pitch in semitones at each moment in seconds is given, of mean square about 0.05, with its true pitches.
+/// Tone of mean square about 0.05 with a given pitch in semitones over time in seconds, and its true pitches.
 fn tone(
     rate: f64,
     seconds: f64,
@@ -66,7 +66,7 @@ fn tone(
     (sound, truth)
 }
 
-/// Errors in cents of all frames whose window lies inside the sound, and how many of them were unvoiced.
+/// Returns the errors in cents of all frames whose window is inside the sound, and the number of unvoiced ones.
 fn errors(rate: f64, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
     let mut tracker = PitchTracker::new(rate, HOP);
     let edge = tracker.latency();
@@ -91,13 +91,13 @@ fn gross(errors: &[f64]) -> f64 {
     errors.iter().filter(|error| error.abs() > 50.0).count() as f64 / errors.len() as f64
 }
 
-/// Holds median and 95th percentile of the error, in cents, and the part of gross errors to their limits.
+/// Checks median and 95th percentile of the error in cents, and the share of gross errors.
 fn assert_within(errors: &[f64], median: f64, most: f64, gross_part: f64, what: &str) {
     let found = (quantile(errors, 0.5), quantile(errors, 0.95), gross(errors));
     assert!(found.0 < median && found.1 < most && found.2 <= gross_part, "{what}: {found:?}");
 }
 
-/// From 55 Hz to 2 kHz in steps of 1.7 semitones, none of them on a note.
+/// 55 Hz to 2 kHz in steps of 1.7 semitones, none of them on a note.
 fn pitches() -> impl Iterator<Item = f64> {
     (0..).map(|step| 33.0 + 1.7 * f64::from(step)).take_while(|&pitch| pitch < 95.2)
 }
@@ -117,7 +117,7 @@ fn clean_tones_are_exact() {
 }
 
 #[test]
-fn noise_costs_little() {
+fn noise_has_little_effect() {
     for (name, spectrum) in SPECTRA {
         let mut all = Vec::new();
         for pitch in pitches() {
@@ -153,9 +153,9 @@ fn note(frequency: f64) -> f64 {
     69.0 + 12.0 * (frequency / 440.0).log2()
 }
 
-/// The whole window by itself is 2.6 cents off and more.
+/// The whole window alone has an error of at least 2.6 cents.
 #[test]
-fn vibrato_keeps_its_depth_and_its_time() {
+fn vibrato_keeps_its_depth_and_timing() {
     for frequency in [150.0, 300.0, 600.0, 1200.0] {
         for (noise, limit) in [(None, 0.6), (Some(40.0), 0.6), (Some(20.0), 1.0)] {
             let bent = |time: f64| note(frequency) + 0.6 * (TAU * 6.0 * time).sin();
@@ -176,9 +176,9 @@ fn vibrato_keeps_its_depth_and_its_time() {
     }
 }
 
-/// The whole window by itself rounds the corners off by 9 to 16 cents.
+/// The whole window alone rounds the corners by 9 to 16 cents.
 #[test]
-fn slides_keep_their_corners() {
+fn glides_keep_their_corners() {
     for frequency in [150.0, 300.0, 600.0] {
         for direction in [1.0, -1.0] {
             // An octave in 300 ms.
@@ -197,16 +197,16 @@ fn steady_tones_are_exact_in_every_frame() {
         for pitch in pitches() {
             let (sound, truth) = tone(RATE, 0.3, spectrum, |_| pitch, None);
             let (errors, _) = errors(RATE, &sound, &truth);
-            // The high-pass rings for the first 60 ms.
+            // The high-pass settles in the first 60 ms.
             let most = quantile(&errors[15..], 1.0);
             assert!(most < 0.2, "{name} at {pitch}: {most:.3} cents");
         }
     }
 }
 
-/// Short stretches of a steady tone in noise are shakier than the whole window and must not be heeded.
+/// Short stretches of a steady, noisy tone are less accurate than the whole window and must not count.
 #[test]
-fn noise_does_not_shake_steady_tones() {
+fn noise_does_not_disturb_steady_tones() {
     let mut all = Vec::new();
     for pitch in pitches() {
         let (sound, truth) = tone(RATE, 0.5, SPECTRA[1].1, |_| pitch, Some(20.0));
@@ -219,7 +219,7 @@ fn noise_does_not_shake_steady_tones() {
 fn glides_are_followed() {
     for (name, spectrum) in SPECTRA {
         for noise in [None, Some(20.0)] {
-            // Five octaves in 2.5 seconds, both ways.
+            // Five octaves in 2.5 seconds, in both directions.
             let up = |time: f64| 33.5 + 24.0 * time;
             let down = |time: f64| 93.5 - 24.0 * time;
             let mut all = Vec::new();
@@ -232,13 +232,13 @@ fn glides_are_followed() {
 }
 
 #[test]
-fn leaps_are_believed() {
+fn leaps_are_accepted() {
     for (name, spectrum) in SPECTRA {
         for leap in [12.0, -12.0, 7.0, -19.0, 24.0] {
             let pitch = |time: f64| if time < 0.3 { 60.3 } else { 60.3 + leap };
             let (sound, truth) = tone(RATE, 0.7, spectrum, pitch, Some(40.0));
             let (errors, _) = errors(RATE, &sound, &truth);
-            // The errors begin with frame 6; the last whose window reaches back to the leap at frame 75 is frame 80.
+            // The errors begin with frame 6; the last window that includes the leap at frame 75 is that of frame 80.
             let settled: Vec<f64> = errors.iter().skip(75).copied().collect();
             assert!(gross(&settled) == 0.0, "{name} by {leap}: {:.3}", gross(&settled));
         }
@@ -258,7 +258,7 @@ fn other_rates_work() {
 }
 
 #[test]
-fn noise_and_silence_are_unvoiced_and_hold_the_pitch() {
+fn noise_and_silence_are_unvoiced_and_keep_the_pitch() {
     let (mut sound, _) = tone(RATE, 0.3, SPECTRA[1].1, |_| 57.25, None);
     let mut noise = Noise(3);
     sound.extend((0..14_400).map(|_| 0.1 * noise.next() as f32));
@@ -276,7 +276,7 @@ fn noise_and_silence_are_unvoiced_and_hold_the_pitch() {
 }
 
 #[test]
-fn frames_come_out_when_they_are_said_to() {
+fn latency_is_exact() {
     let mut tracker = PitchTracker::new(RATE, HOP);
     let mut arrivals = Vec::new();
     for sample in 0..5_000 {
@@ -286,13 +286,13 @@ fn frames_come_out_when_they_are_said_to() {
     assert_eq!(arrivals, expected);
 }
 
-/// An impulse is symmetric about its sample only for the frame that is centred there.
+/// An impulse is symmetric only in the frame that is centred on it.
 #[test]
 fn windows_are_centred() {
     let mut tracker = PitchTracker::new(RATE, HOP);
     let half = (HALF_WINDOW_S * RATE) as usize;
     let smoothing = tracker.conditioner.delay();
-    // Frame 8 reaches from half the window before its centre to as much after it, and as far again as smoothing does.
+    // Frame 8 covers half the window on either side of its centre, plus the smoothing.
     let heard = |at: usize, tracker: &mut PitchTracker| {
         tracker.reset();
         let mut sound = vec![0.0; 8 * HOP + tracker.latency()];
@@ -304,14 +304,14 @@ fn windows_are_centred() {
         tracker.ring.iter().any(|&sample| sample != 0.0)
     };
     assert!(heard(8 * HOP + half + smoothing, &mut tracker));
-    // The last sample that arrived is the last that the smoothing can reach.
+    // The last sample that the smoothing can include.
     assert!(heard(8 * HOP - half - smoothing, &mut tracker));
-    // The high-pass with its pole at 0 is a difference, which reaches one sample back.
+    // With its pole at 0 the high-pass is a difference, which includes one earlier sample.
     assert!(!heard(8 * HOP - half - smoothing - 2, &mut tracker));
 }
 
 #[test]
-fn hostile_samples_do_not_stay() {
+fn non_finite_samples_do_not_persist() {
     let mut tracker = PitchTracker::new(RATE, HOP);
     tracker.push(&[f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, f32::NEG_INFINITY], |_| ());
     tracker.push(&[0.0; 96_000], |_| ());
@@ -325,7 +325,7 @@ fn hostile_samples_do_not_stay() {
 }
 
 #[test]
-fn reset_forgets() {
+fn reset_clears_all_state() {
     let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
     let mut tracker = PitchTracker::new(RATE, HOP);
     let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -338,7 +338,7 @@ fn reset_forgets() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn any_split_gives_the_same_frames(splits in prop::collection::vec(0_usize..700, 1..40)) {
+    fn frames_do_not_depend_on_block_length(splits in prop::collection::vec(0_usize..700, 1..40)) {
         let (sound, _) = tone(RATE, 0.2, SPECTRA[3].1, |time| 50.0 + 30.0 * time, Some(20.0));
         let (mut whole, mut split) = (Vec::new(), Vec::new());
         PitchTracker::new(RATE, HOP).push(&sound, |frame| whole.push(frame));
