@@ -83,7 +83,7 @@ fn stages(criterion: &mut Criterion) {
         synth.input(port).fill(value);
     }
     synth.run();
-    let steps: Vec<String> = synth.steps().map(String::from).collect();
+    let steps: Vec<String> = synth.layers().map(String::from).collect();
     let stage_of = |step: &str| match step {
         "harmonics" => "oscillator",
         "air" => "noise",
@@ -91,7 +91,7 @@ fn stages(criterion: &mut Criterion) {
     };
     for stage in ["network", "oscillator", "noise"] {
         let own: Vec<usize> = (0..steps.len()).filter(|&step| stage_of(&steps[step]) == stage).collect();
-        group.bench_function(stage, |bencher| bencher.iter(|| own.iter().for_each(|&step| synth.run_step(step))));
+        group.bench_function(stage, |bencher| bencher.iter(|| own.iter().for_each(|&step| synth.run_layer(step))));
     }
 
     let mut room = Executor::new(&model, "room", kernels, 1, 1).expect("it is there");

@@ -5,7 +5,9 @@ use std::hint::black_box;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ondes_kernels::{Activation, Int8Columns, Int8Matrix, Columns, HarmonicFrame, Kernels, PackedMatrix, int8_frame_width};
+use ondes_kernels::{
+    Activation, Columns, HarmonicFrame, Int8Columns, Int8Matrix, Kernels, PackedMatrix, int8_frame_width,
+};
 
 fn values(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 7919) % 1009) as f32 / 504.5 - 1.0).collect()
@@ -80,15 +82,15 @@ fn matmul(criterion: &mut Criterion) {
         let packed = Int8Matrix::new(outputs, taps, inputs, byte, &scales, &bias);
         let frames = columns + 2 * (taps - 1);
         let x = values(frames * inputs);
-        let (mut bytes, mut frame_scales) = (vec![0; frames * width], vec![0.0; frames]);
+        let (mut codes, mut frame_scales) = (vec![0; frames * width], vec![0.0; frames]);
         for kernels in Kernels::available_for_int8() {
             group.bench_function(format!("bytes {}", kernels.int8_name()), |bencher| {
                 bencher.iter(|| {
                     let seen = 2 * (taps - 1);
-                    let (fresh, fresh_scales) = (&mut bytes[seen * width..], &mut frame_scales[seen..]);
+                    let (fresh, fresh_scales) = (&mut codes[seen * width..], &mut frame_scales[seen..]);
                     kernels.quantize(black_box(&x[seen * inputs..]), inputs, fresh, fresh_scales);
-                    let (bytes, scales) = (&bytes[..], &frame_scales[..]);
-                    let x = Int8Columns { bytes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
+                    let (codes, scales) = (&codes[..], &frame_scales[..]);
+                    let x = Int8Columns { codes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
                     kernels.int8_matmul(&packed, x, black_box(&mut y), outputs);
                 });
             });

@@ -115,7 +115,7 @@ impl Product<'_> {
             let frame = |c: usize| (column + c) * self.x.stride + tap * self.x.tap_stride;
             let mut x: [&[[u8; QUAD]]; C] = [&[]; C];
             for c in 0..C {
-                let bytes = &self.x.bytes[frame(c) * self.x.width + self.x.first..][..depth * QUAD];
+                let bytes = &self.x.codes[frame(c) * self.x.width + self.x.first..][..depth * QUAD];
                 x[c] = &bytes.as_chunks().0[..depth];
             }
             for quad in 0..depth {
@@ -173,7 +173,7 @@ impl Kernels {
             assert!(read.is_some_and(|end| end <= x.width), "a tap ends at {read:?} of a frame of {} bytes", x.width);
             let tap = (w.taps() - 1).checked_mul(x.tap_stride);
             let last = (x.count - 1).checked_mul(x.stride).zip(tap).and_then(|(column, tap)| column.checked_add(tap));
-            let frames = x.scales.len().min(x.bytes.len() / x.width.max(1));
+            let frames = x.scales.len().min(x.codes.len() / x.width.max(1));
             assert!(last.is_some_and(|last| last < frames), "columns end in frame {last:?} of {frames}");
         }
         self.run_int8(Product { w, x, y, y_stride });

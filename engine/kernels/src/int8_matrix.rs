@@ -61,8 +61,9 @@ impl Int8Matrix {
         };
         for panel in 0..panels {
             let first = panel * LANES;
-            let fill =
-                |values: &[f32]| CacheLine(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)));
+            let fill = |values: &[f32]| {
+                CacheLine(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)))
+            };
             packed.scales.push(fill(scales));
             packed.bias.push(fill(bias));
             for tap in 0..taps {
@@ -147,7 +148,7 @@ impl Int8Matrix {
 #[derive(Clone, Copy, Debug)]
 pub struct Int8Columns<'a> {
     /// `[frame][width]`
-    pub bytes: &'a [u8],
+    pub codes: &'a [u8],
     /// `[frame]`
     pub scales: &'a [f32],
     /// Bytes of a frame, [`int8_frame_width`] of its channels.

@@ -34,14 +34,15 @@
 
 mod activation;
 mod arithmetic;
-mod int8_matmul;
-mod int8_matrix;
 mod cells;
 mod channel_activation;
 mod conditioning;
 mod elementary;
 mod flush;
 mod fourier;
+mod fused;
+mod int8_matmul;
+mod int8_matrix;
 mod lanewise;
 mod matmul;
 mod matrix;
@@ -52,15 +53,14 @@ mod peak;
 mod quantize;
 mod recurrent;
 mod simd;
-mod timewise;
 
 pub use activation::Activation;
-pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};
 pub use cells::{Cell, CellWeights};
 pub use flush::FlushToZero;
+pub use fused::{Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Passes, TapWeights, Taps, Unary};
+pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;
-pub use timewise::{Binary, Convolution, FRAMES_OF_A_VECTOR, Place, Rows, Step, Steps, TapWeights, Taps, Unary};
 
 use simd::{Int8Kernel, Int8Level, Kernel, SimdLevel};
 
@@ -70,7 +70,7 @@ use simd::{Int8Kernel, Int8Level, Kernel, SimdLevel};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: SimdLevel,
-    bytes: Int8Level,
+    int8: Int8Level,
 }
 
 impl Kernels {
@@ -91,11 +91,11 @@ impl Kernels {
 
     /// All ways to compute products of bytes on this CPU, scalar first: more than there are of other kernels.
     pub fn available_for_int8() -> Vec<Kernels> {
-        Int8Level::available().into_iter().map(|(level, bytes)| Kernels { level, bytes }).collect()
+        Int8Level::available().into_iter().map(|(level, int8)| Kernels { level, int8 }).collect()
     }
 
     fn of(level: SimdLevel) -> Kernels {
-        Kernels { level, bytes: Int8Level::of(level) }
+        Kernels { level, int8: Int8Level::of(level) }
     }
 
     /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
@@ -105,7 +105,7 @@ impl Kernels {
 
     /// What computes products of bytes: `"scalar"`, `"avx2"`, `"avx_vnni"`, `"avx512_vnni"`, `"neon"` or `"neon_dot"`.
     pub fn int8_name(self) -> &'static str {
-        self.bytes.name()
+        self.int8.name()
     }
 
     #[inline]
@@ -115,6 +115,6 @@ impl Kernels {
 
     #[inline]
     fn run_int8<K: Int8Kernel>(self, kernel: K) {
-        self.bytes.run(kernel);
+        self.int8.run(kernel);
     }
 }

@@ -1,6 +1,6 @@
-//! Lengths that do not fit are refused before anything is computed.
+//! Lengths that do not fit panic before anything is computed.
 
-use ondes_kernels::{Int8Columns, Int8Matrix, Columns, HarmonicFrame, Kernels, PackedMatrix};
+use ondes_kernels::{Columns, HarmonicFrame, Int8Columns, Int8Matrix, Kernels, PackedMatrix};
 
 fn dense() -> PackedMatrix {
     PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
@@ -24,7 +24,7 @@ fn columns_beyond_the_data() {
 
 #[test]
 #[should_panic(expected = "columns end at None")]
-fn columns_beyond_all_memory() {
+fn columns_that_overflow() {
     multiply(&[0.0; 8], 3, usize::MAX, 3, 12, 4);
 }
 
@@ -36,49 +36,49 @@ fn results_beyond_the_slice() {
 
 #[test]
 #[should_panic(expected = "overlap")]
-fn results_that_overlap() {
+fn overlapping_results() {
     multiply(&[0.0; 9], 2, 3, 3, 8, 3);
 }
 
 #[test]
 #[should_panic(expected = "a bias per output")]
-fn too_short_a_bias() {
+fn a_short_bias() {
     PackedMatrix::new(4, 1, 1, |_, _, _| 1.0, Some(&[1.0]));
 }
 
-fn multiply_bytes(frames: usize, first: usize, count: usize, y: usize) {
+fn multiply_int8(frames: usize, first: usize, count: usize, y: usize) {
     let w = Int8Matrix::new(4, 2, 5, |_, _, _| 1, &[1.0; 4], &[0.0; 4]);
-    let (bytes, scales) = (vec![128; frames * 12], vec![1.0; frames]);
-    let columns = Int8Columns { bytes: &bytes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
+    let (codes, scales) = (vec![128; frames * 12], vec![1.0; frames]);
+    let columns = Int8Columns { codes: &codes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
     Kernels::detect().int8_matmul(&w, columns, &mut vec![0.0; y], 4);
 }
 
 #[test]
-fn a_product_of_bytes_that_fits() {
-    multiply_bytes(4, 4, 2, 8);
+fn an_int8_product_that_fits() {
+    multiply_int8(4, 4, 2, 8);
 }
 
 #[test]
 #[should_panic(expected = "columns end in frame Some(3) of 3")]
-fn bytes_beyond_the_frames() {
-    multiply_bytes(3, 4, 2, 8);
+fn int8_columns_beyond_the_frames() {
+    multiply_int8(3, 4, 2, 8);
 }
 
 #[test]
 #[should_panic(expected = "a tap ends at Some(13) of a frame of 12 bytes")]
-fn bytes_beyond_their_frame() {
-    multiply_bytes(4, 5, 2, 8);
+fn an_int8_tap_beyond_its_frame() {
+    multiply_int8(4, 5, 2, 8);
 }
 
 #[test]
 #[should_panic(expected = "product ends at")]
-fn products_of_bytes_beyond_the_slice() {
-    multiply_bytes(4, 4, 2, 7);
+fn int8_results_beyond_the_slice() {
+    multiply_int8(4, 4, 2, 7);
 }
 
 #[test]
 #[should_panic(expected = "no opposite")]
-fn a_weight_below_all() {
+fn a_weight_of_minus_128() {
     let _ = Int8Matrix::new(1, 1, 1, |_, _, _| -128, &[1.0], &[0.0]);
 }
 
@@ -102,19 +102,19 @@ fn frames_without_scales() {
 
 #[test]
 #[should_panic(expected = "gate")]
-fn half_a_gate() {
+fn an_odd_gate() {
     Kernels::detect().gate(&[0.0; 5], &mut [0.0; 3]);
 }
 
 #[test]
 #[should_panic(expected = "film")]
-fn half_a_condition() {
+fn a_short_condition() {
     Kernels::detect().film(&mut [0.0; 3], &[0.0; 3]);
 }
 
 #[test]
 #[should_panic(expected = "layer_norm")]
-fn short_gain() {
+fn a_short_gain() {
     Kernels::detect().layer_norm(&mut [0.0; 3], &[0.0; 2], &[0.0; 3], 1e-5);
 }
 
@@ -144,13 +144,13 @@ fn part_of_a_block() {
 
 #[test]
 #[should_panic(expected = "real_bins: lengths")]
-fn bins_without_mirror() {
+fn unequal_bins() {
     Kernels::detect().real_bins(&mut [0.0; 4], &mut [0.0; 2], &[0.0; 4], 1.0);
 }
 
 #[test]
 #[should_panic(expected = "real_bins: a twiddle")]
-fn bins_without_twiddle() {
+fn missing_twiddles() {
     Kernels::detect().real_bins(&mut [0.0; 4], &mut [0.0; 4], &[0.0; 2], 1.0);
 }
 
@@ -174,7 +174,7 @@ fn amplitudes_of_different_lengths() {
 }
 
 #[test]
-fn scalar_is_always_there_and_first() {
+fn the_scalar_variant_is_always_available_and_first() {
     let available = Kernels::available();
     assert_eq!(available[0], Kernels::scalar());
     assert_eq!(available[0].name(), "scalar");

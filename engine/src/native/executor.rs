@@ -1,15 +1,49 @@
-//! Stepping a plan.
+//! Runs a plan step by step.
 
 use ondes_kernels::{FlushToZero, Kernels};
 
-use super::layers::Io;
-use super::plan::Plan;
-use crate::model::{ModelError, Method, Model};
+use super::layer::Io;
+use super::plan::{Plan, Step};
+use crate::model::{Method, Model, ModelError};
 
-/// A method of a model, ready to be stepped block by block for several streams at once.
+/// A method of a model, ready to be run block by block for several streams at once.
 ///
-/// A step goes: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`] is filled,
-/// [`Executor::run`] computes, [`Executor::output`] is read. Nothing after [`Executor::new`] allocates.
+/// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`] is filled, [`Executor::run`]
+/// computes and [`Executor::output`] is read. Only [`Executor::new`] allocates.
+///
+/// ```
+/// use ondes_engine::Kernels;
+/// use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+/// use ondes_engine::native::Executor;
+///
+/// let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+/// let node = Node { name: "y".into(), inputs: vec!["x".into()], op: Op::Activation(Activation::Relu) };
+/// let header = Header {
+///     format: FORMAT,
+///     kind: Kind::Effect,
+///     sample_rate: 48_000,
+///     methods: vec![Method {
+///         name: "forward".into(),
+///         block: 4,
+///         warm_up: 0,
+///         inputs: vec![port("x")],
+///         outputs: vec![port("y")],
+///         nodes: vec![node],
+///     }],
+///     controls: Vec::new(),
+///     performance: None,
+///     card: Card::default(),
+///     variants: Vec::new(),
+/// };
+/// let model = Model::new(header, Weights::default())?;
+///
+/// let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, 1)?;
+/// executor.begin(&[0], 1);
+/// executor.input(0).copy_from_slice(&[-1.0, 0.0, 0.5, 2.0]);
+/// executor.run();
+/// assert_eq!(executor.output(0), [0.0, 0.0, 0.5, 2.0]);
+/// # Ok::<(), ondes_engine::model::ModelError>(())
+/// ```
 pub struct Executor {
     kernels: Kernels,
     plan: Plan,
@@ -21,13 +55,14 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Prepares `method` for up to `streams` streams and up to `max_blocks` blocks a step.
+    /// Compiles `method` for up to `streams` streams and up to `max_blocks` blocks per step.
     ///
     /// # Errors
-    /// [`ModelError::Method`] when the model has no such method, [`ModelError::Limit`] when so many streams would hold too much.
+    /// Returns [`ModelError::Method`] if the model has no such method, [`ModelError::Program`] if it is a TorchScript program,
+    /// and [`ModelError::Limit`] if the streams would take too much memory.
     ///
     /// # Panics
-    /// When `streams` or `max_blocks` is 0.
+    /// If `streams` or `max_blocks` is 0.
     pub fn new(
         model: &Model,
         method: &str,
@@ -47,55 +82,56 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Lets one stream hear silence; all of them start from where that leads.
+    /// Runs one stream on silence and makes its state the initial state of all streams.
     fn warm_up(&mut self, model: &Model, method: &Method) {
         let controls = &model.header().controls;
-        let rest = |name: &str| controls.iter().find(|control| control.name == name).map_or(0.0, |knob| knob.default);
+        let silence =
+            |port: &str| controls.iter().find(|control| control.name == port).map_or(0.0, |control| control.default);
         let mut blocks = method.warm_up_blocks();
         if blocks == 0 {
             return;
         }
-        // As where it will be played, whoever makes it.
+        // As on the audio thread, so that the state does not depend on the thread that builds the executor.
         let _flush = FlushToZero::on();
         while blocks > 0 {
             let count = blocks.min(self.max_blocks);
             self.begin(&[0], count);
             for (index, port) in method.inputs.iter().enumerate() {
-                self.input(index).fill(rest(&port.name));
+                self.input(index).fill(silence(&port.name));
             }
             self.run();
             blocks -= count;
         }
-        self.plan.steps.iter_mut().for_each(|step| step.layer.settle());
+        self.plan.steps.iter_mut().for_each(|step| step.layer.capture_initial_state());
     }
 
-    /// Name of the executor and of its kernels, such as `native avx2`; with `, int8 avx_vnni` where some products are computed
-    /// on bytes, and by what.
+    /// Returns the name of the executor and its kernels, such as `native avx2`, or `native avx2, int8 avx_vnni` where some
+    /// products are computed in eight bits.
     #[must_use]
     pub fn name(&self) -> String {
-        let in_bytes = if self.plan.steps.iter().any(|step| step.layer.in_bytes()) {
-            format!(", int8 {}", self.kernels.int8_name())
+        let name = format!("native {}", self.kernels.name());
+        if self.plan.steps.iter().any(|step| step.layer.uses_int8()) {
+            format!("{name}, int8 {}", self.kernels.int8_name())
         } else {
-            String::new()
-        };
-        format!("native {}{in_bytes}", self.kernels.name())
+            name
+        }
     }
 
-    /// Bytes of the arena, of all states and of the packed weights.
+    /// Returns the memory of arena, states and packed weights in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.arena.len() * size_of::<f32>() + self.plan.steps.iter().map(|step| step.layer.bytes()).sum::<usize>()
     }
 
-    /// Forgets all that a stream has heard, as if it were new: it has heard the silence of its warm-up, if any. Noise goes on
-    /// instead of starting again, so that notes differ.
+    /// Returns a stream to its initial state, after the warm-up if the method has one. Noise continues instead of starting
+    /// again, so that repeated notes differ.
     pub fn reset(&mut self, stream: usize) {
         for step in &mut self.plan.steps {
             step.layer.reset(stream);
         }
     }
 
-    /// Forgets all that a stream has heard and gives its noise another seed. Streams of equal seeds sound alike.
+    /// Resets a stream and seeds its noise; equal seeds give equal noise.
     pub fn seed(&mut self, stream: usize, seed: u64) {
         for step in &mut self.plan.steps {
             step.layer.seed(stream, seed);
@@ -103,10 +139,10 @@ impl Executor {
         self.reset(stream);
     }
 
-    /// Starts a step of `blocks` blocks for those streams, in that order.
+    /// Begins a step of `blocks` blocks for these streams, in this order.
     ///
     /// # Panics
-    /// When a stream is named that was not prepared, or too many blocks or streams.
+    /// If there are more blocks or streams than the executor was built for, or a stream's index is too large.
     pub fn begin(&mut self, streams: &[usize], blocks: usize) {
         assert!(streams.len() <= self.streams && streams.iter().all(|&stream| stream < self.streams), "unknown stream");
         assert!(blocks <= self.max_blocks, "too many blocks");
@@ -115,50 +151,51 @@ impl Executor {
         self.blocks = blocks;
     }
 
-    /// The values of an input port for this step, `[stream][frame][channel]`, to be filled whole.
+    /// Returns the values of an input port for this step, `[stream][frame][channel]`; fill all of them.
     pub fn input(&mut self, port: usize) -> &mut [f32] {
-        let place = self.plan.inputs[port];
-        let length = place.block_values() * self.blocks * self.active.len();
-        &mut self.arena[place.offset..][..length]
+        let slot = self.plan.inputs[port];
+        let length = slot.block_values() * self.blocks * self.active.len();
+        &mut self.arena[slot.offset..][..length]
     }
 
     /// Computes the step.
     pub fn run(&mut self) {
         for index in 0..self.plan.steps.len() {
-            self.run_step(index);
+            self.run_layer(index);
         }
     }
 
-    /// Computes one node of the step: for measuring what each costs. [`Executor::run`] is all of them in order.
-    pub fn run_step(&mut self, index: usize) {
-        let step = &mut self.plan.steps[index];
+    /// Computes one layer of the step, in order to measure its cost; [`Executor::run`] is all layers in order.
+    pub fn run_layer(&mut self, index: usize) {
+        let Step { layer, inputs, output, copies_input, .. } = &mut self.plan.steps[index];
         let count = self.blocks * self.active.len();
-        // Values lie in the order in which they are made, so all that a layer reads lies before what it makes.
-        let makes = step.makes;
-        let (before, rest) = self.arena.split_at_mut(makes.offset);
-        let (output, _) = rest.split_at_mut(makes.block_values() * count);
-        if step.copies {
-            output.copy_from_slice(&before[step.reads[0].offset..][..output.len()]);
+        // Slots are allocated in the order of the steps, so all inputs come before the output.
+        let (before, rest) = self.arena.split_at_mut(output.offset);
+        let (output, _) = rest.split_at_mut(output.block_values() * count);
+        if *copies_input {
+            output.copy_from_slice(&before[inputs[0].offset..][..output.len()]);
         }
-        let frames = step.reads[0].frames * self.blocks;
-        let io = Io { arena: before, reads: &step.reads, output, streams: &self.active, blocks: self.blocks, frames };
-        step.layer.run(self.kernels, io);
+        let frames = inputs[0].frames * self.blocks;
+        layer.run(
+            self.kernels,
+            Io { arena: before, inputs, output, streams: &self.active, blocks: self.blocks, frames },
+        );
     }
 
-    /// Names of the nodes in the order in which they run.
-    pub fn steps(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of the layers in the order in which they run.
+    pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.plan.steps.iter().map(|step| step.name.as_str())
     }
 
-    /// Those of them some of whose products are computed on bytes.
-    pub fn steps_in_bytes(&self) -> impl Iterator<Item = &str> {
-        self.plan.steps.iter().filter(|step| step.layer.in_bytes()).map(|step| step.name.as_str())
+    /// Returns the names of the layers that compute some products in eight bits.
+    pub fn int8_layers(&self) -> impl Iterator<Item = &str> {
+        self.plan.steps.iter().filter(|step| step.layer.uses_int8()).map(|step| step.name.as_str())
     }
 
-    /// The values of an output port after [`Executor::run`], `[stream][frame][channel]`.
+    /// Returns the values of an output port after [`Executor::run`], `[stream][frame][channel]`.
     #[must_use]
     pub fn output(&self, port: usize) -> &[f32] {
-        let place = self.plan.outputs[port];
-        &self.arena[place.offset..][..place.block_values() * self.blocks * self.active.len()]
+        let slot = self.plan.outputs[port];
+        &self.arena[slot.offset..][..slot.block_values() * self.blocks * self.active.len()]
     }
 }

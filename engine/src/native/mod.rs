@@ -1,12 +1,14 @@
-//! The native executor: a method becomes a plan of layers over one arena, stepped without any allocation.
+//! Native executor: compiles a method to a plan of layers over one arena and steps it without allocating.
 //!
-//! Read [`plan`] (from nodes to layers and places in the arena), then [`executor`] (stepping it), then [`layers`]; [`timewise`]
-//! runs networks at the rate of sound as a whole. Values lie in the arena as `[stream][frame][channel]`. What comes out depends
-//! on nothing but what went in: not on how many blocks or streams are stepped at once, nor on the kernels in use.
+//! Read [`plan`] (from nodes to layers and their slots in the arena), then [`executor`] (running the plan), then [`layer`] and
+//! [`layers`]; [`fused`] runs convolutional networks at audio rate as a whole. Values in the arena are
+//! `[stream][frame][channel]`. The output depends on the input alone, not on the number of blocks or streams per step nor on
+//! the kernels.
 
 pub mod executor;
+mod fused;
+mod layer;
 mod layers;
 mod plan;
-mod timewise;
 
 pub use executor::Executor;

@@ -1,130 +1,141 @@
-//! From a method to layers and places in the arena.
+//! From a method to layers and their slots in the arena.
 
 use ondes_kernels::Kernels;
 
-use super::layers::{self, Build, Layer};
-use super::timewise::Timewise;
+use super::fused::FusedConvNet;
+use super::layer::{Layer, LayerContext, TensorSlot};
+use super::layers;
 use crate::model::graph::Shapes;
-use crate::model::{ModelError, Model, Op, limits};
+use crate::model::{Method, Model, ModelError, Shape, limits};
 
-/// Where a value lies: `offset` is scaled for the largest step, so it never moves.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub offset: usize,
-    pub channels: usize,
-    /// Frames per block of the method.
-    pub frames: usize,
-}
-
-impl Place {
-    /// Values of one block of one stream.
-    pub fn block_values(self) -> usize {
-        self.channels * self.frames
-    }
-}
-
-/// One layer with the values it reads and makes.
+/// A layer with its inputs and its output.
 pub(super) struct Step {
     pub layer: Box<dyn Layer>,
-    pub reads: Vec<Place>,
-    pub makes: Place,
-    /// The layer changes what it finds in its output, which must first be a copy of its first input.
-    pub copies: bool,
+    pub inputs: Vec<TensorSlot>,
+    pub output: TensorSlot,
+    /// Whether the first input is copied to the output before the layer runs, since the layer updates it.
+    pub copies_input: bool,
     pub name: String,
 }
 
-/// A method ready to be stepped.
+/// The steps of a method, and the slots of its ports.
 pub(super) struct Plan {
     pub steps: Vec<Step>,
-    pub inputs: Vec<Place>,
-    pub outputs: Vec<Place>,
-    /// Values of the arena.
+    pub inputs: Vec<TensorSlot>,
+    pub outputs: Vec<TensorSlot>,
+    /// Length of the arena in values.
     pub arena: usize,
 }
 
 impl Plan {
     /// Lays out all values for `streams` streams of up to `blocks` blocks and builds the layers.
-    pub fn new(model: &Model, method: &str, kernels: Kernels, streams: usize, blocks: usize) -> Result<Self, ModelError> {
+    ///
+    /// # Errors
+    /// Returns [`ModelError::Method`] if the model has no such method, and [`ModelError::Limit`] if the values would take too
+    /// much memory.
+    pub fn new(
+        model: &Model,
+        method: &str,
+        kernels: Kernels,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<Self, ModelError> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
-        let held = limits::executor_values(method, &shapes, streams, blocks);
+        let values = limits::executor_values(method, &shapes, streams, blocks);
         ModelError::limit(
             format!("what {streams} streams of method {:?} hold", method.name),
-            held,
+            values,
             limits::EXECUTOR_VALUES,
         )?;
-        let mut places: Vec<Place> = Vec::new();
-        let mut arena = 0;
-        let mut place = |shape: crate::model::Shape| {
-            let place = Place { offset: arena, channels: shape.channels, frames: method.block / shape.ratio };
-            arena += place.block_values() * streams * blocks;
-            place
-        };
-        let (input_shapes, node_shapes) = shapes.values.split_at(method.inputs.len());
-        places.extend(input_shapes.iter().map(|&shape| place(shape)));
-        if let Some(network) = Timewise::new(method, &shapes, model.weights(), streams, method.block * blocks) {
-            let makes = place(shapes.values[shapes.shown[0]]);
-            let name = method.name.clone();
-            let steps = vec![Step { layer: Box::new(network), reads: places.clone(), makes, copies: false, name }];
-            return Ok(Self { steps, inputs: places, outputs: vec![makes], arena });
-        }
-        let mut steps = Vec::new();
-        for (index, node) in method.nodes.iter().enumerate() {
-            let reads: Vec<Place> = shapes.reads[index].iter().map(|&value| places[value]).collect();
-            // Where nobody else reads the first input, and the others lie before it, it is changed where it lies.
-            let in_place = is_update(&node.op)
-                && is_only_reader(&shapes, input_shapes.len(), shapes.reads[index][0])
-                && reads[1..].iter().all(|other| other.offset < reads[0].offset);
-            let shape = node_shapes[index];
-            let makes = if in_place {
-                Place { offset: reads[0].offset, channels: shape.channels, frames: method.block / shape.ratio }
-            } else {
-                place(shape)
+        let mut arena = Arena { block: method.block, copies: streams * blocks, length: 0 };
+        let inputs: Vec<TensorSlot> =
+            shapes.values[..method.inputs.len()].iter().map(|&shape| arena.add(shape)).collect();
+        if let Some(network) = FusedConvNet::new(method, &shapes, model.weights(), streams, method.block * blocks) {
+            let output = arena.add(shapes.values[shapes.shown[0]]);
+            let step = Step {
+                layer: Box::new(network),
+                inputs: inputs.clone(),
+                output,
+                copies_input: false,
+                name: method.name.clone(),
             };
-            let inputs: Vec<_> = shapes.reads[index].iter().map(|&value| shapes.values[value]).collect();
-            let build = Build {
+            return Ok(Self { steps: vec![step], inputs, outputs: vec![output], arena: arena.length });
+        }
+        let mut slots = inputs.clone();
+        let mut steps = Vec::new();
+        for index in 0..method.nodes.len() {
+            let first_frames = slots[shapes.reads[index][0]].frames;
+            let shapes_read: Vec<Shape> = shapes.reads[index].iter().map(|&value| shapes.values[value]).collect();
+            let context = LayerContext {
                 kernels,
                 weights: model.weights(),
-                node: &node.name,
-                inputs: &inputs,
+                node: &method.nodes[index].name,
+                inputs: &shapes_read,
                 block: method.block,
                 sample_rate: model.header().sample_rate,
                 streams,
-                frames: reads[0].frames * blocks,
+                frames: first_frames * blocks,
             };
-            steps.push(Step {
-                layer: layers::build(&node.op, &build),
-                reads,
-                makes,
-                copies: is_update(&node.op) && !in_place,
-                name: node.name.clone(),
-            });
-            places.push(makes);
+            let layer = layers::build(&method.nodes[index].op, &context);
+            let step = Step::new(layer, method, &shapes, index, &slots, &mut arena);
+            slots.push(step.output);
+            steps.push(step);
         }
-        let inputs = places[..input_shapes.len()].to_vec();
-        let outputs = shapes.shown.iter().map(|&value| places[value]).collect();
-        Ok(Self { steps, inputs, outputs, arena })
+        let outputs = shapes.shown.iter().map(|&value| slots[value]).collect();
+        Ok(Self { steps, inputs, outputs, arena: arena.length })
     }
 }
 
-/// Whether the layer of this op updates its first input rather than filling an output.
-fn is_update(op: &Op) -> bool {
-    let combines = matches!(
-        op,
-        Op::LayerNorm
-            | Op::Latency { .. }
-            | Op::Interleave { .. }
-            | Op::FlipOddBands
-            | Op::Film
-            | Op::Add
-            | Op::Multiply
-            | Op::Affine { .. }
-    );
-    combines || op.is_activation()
+impl Step {
+    /// Places the output of a node: in the slot of its first input where the layer updates it and nothing else reads it, else
+    /// in a slot of its own.
+    fn new(
+        layer: Box<dyn Layer>,
+        method: &Method,
+        shapes: &Shapes,
+        index: usize,
+        slots: &[TensorSlot],
+        arena: &mut Arena,
+    ) -> Self {
+        let ports = method.inputs.len();
+        let inputs: Vec<TensorSlot> = shapes.reads[index].iter().map(|&value| slots[value]).collect();
+        let updates_input = layer.updates_first_input();
+        // A step borrows the arena before its output for reading, so the other inputs must come first.
+        let in_place = updates_input
+            && is_only_reader(shapes, ports, shapes.reads[index][0])
+            && inputs[1..].iter().all(|other| other.offset < inputs[0].offset);
+        let shape = shapes.values[ports + index];
+        let output = if in_place { arena.slot_at(inputs[0].offset, shape) } else { arena.add(shape) };
+        let name = method.nodes[index].name.clone();
+        Self { layer, inputs, output, copies_input: updates_input && !in_place, name }
+    }
 }
 
-/// Whether a value is a node's, is read once and is not shown: then it may be overwritten by its reader.
-fn is_only_reader(shapes: &Shapes, inputs: usize, value: usize) -> bool {
+/// Allocates slots one after another.
+struct Arena {
+    /// Samples per block.
+    block: usize,
+    /// Blocks of all streams in the largest step.
+    copies: usize,
+    /// Values allocated so far.
+    length: usize,
+}
+
+impl Arena {
+    fn slot_at(&self, offset: usize, shape: Shape) -> TensorSlot {
+        TensorSlot { offset, channels: shape.channels, frames: self.block / shape.ratio }
+    }
+
+    fn add(&mut self, shape: Shape) -> TensorSlot {
+        let slot = self.slot_at(self.length, shape);
+        self.length += slot.block_values() * self.copies;
+        slot
+    }
+}
+
+/// Whether a value belongs to a node, is read once and is no output, so that its reader may overwrite it.
+fn is_only_reader(shapes: &Shapes, ports: usize, value: usize) -> bool {
     let readers = shapes.reads.iter().flatten().filter(|&&read| read == value).count();
-    value >= inputs && readers == 1 && !shapes.shown.contains(&value)
+    value >= ports && readers == 1 && !shapes.shown.contains(&value)
 }

@@ -128,13 +128,13 @@ fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
 
 /// Prints what each layer takes at best, those first that take most.
 fn nodes(native: &mut Executor) {
-    let names: Vec<String> = native.steps().map(str::to_owned).collect();
+    let names: Vec<String> = native.layers().map(str::to_owned).collect();
     let mut fastest = vec![f64::INFINITY; names.len()];
     for _ in 0..BLOCKS {
         native.begin(&[0], 1);
         for (index, fastest) in fastest.iter_mut().enumerate() {
             let started = Instant::now();
-            native.run_step(index);
+            native.run_layer(index);
             *fastest = fastest.min(started.elapsed().as_secs_f64());
         }
     }

@@ -5,9 +5,9 @@ mod common;
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
 use ondes_engine::model::compression::{Precision, Scaling};
-use ondes_engine::model::{Distribution, Kind, Method, Op, Port};
+use ondes_engine::model::{Activation, Distribution, Kind, Method, Op, Port};
 use ondes_engine::native::Executor;
-use ondes_tests::{model, port, random, single};
+use ondes_tests::{model, port, seeded_rng, single_node_method};
 use ondes_torch::{Memory, TorchGraph, TorchWeights};
 use rand::RngExt;
 
@@ -20,8 +20,8 @@ fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
 fn check_warmed(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>, warm_up: usize) {
     let label = format!("{op:?}");
     let (streams, blocks) = (3, 40);
-    let model = model(Kind::Effect, vec![Method { warm_up, ..single(op, inputs, block) }], 1);
-    let mut random = random(2);
+    let model = model(Kind::Effect, vec![Method { warm_up, ..single_node_method(op, inputs, block) }], 1);
+    let mut random = seeded_rng(2);
     let values: Vec<Vec<f32>> = inputs
         .iter()
         .map(|port| {
@@ -85,22 +85,22 @@ fn warmed_up() {
 #[test]
 fn activations() {
     for op in [
-        Op::Tanh,
-        Op::Sigmoid,
-        Op::Relu,
-        Op::LeakyRelu { slope: 0.01 },
-        Op::HardTanh,
-        Op::LeakyHardTanh { min: -1.5, max: 2.0, min_slope: 0.1, max_slope: -0.2 },
-        Op::HardSwish,
-        Op::Softsign,
-        Op::Silu,
-        Op::FastTanh,
+        Op::Activation(Activation::Tanh),
+        Op::Activation(Activation::Sigmoid),
+        Op::Activation(Activation::Relu),
+        Op::Activation(Activation::LeakyRelu { slope: 0.01 }),
+        Op::Activation(Activation::HardTanh),
+        Op::Activation(Activation::LeakyHardTanh { min: -1.5, max: 2.0, min_slope: 0.1, max_slope: -0.2 }),
+        Op::Activation(Activation::HardSwish),
+        Op::Activation(Activation::Softsign),
+        Op::Activation(Activation::Silu),
+        Op::Activation(Activation::FastTanh),
         Op::Prelu { slopes: 22 },
         Op::Prelu { slopes: 1 },
         Op::Snake,
-        Op::Softplus,
-        Op::ExpSigmoid,
-        Op::Exp,
+        Op::Activation(Activation::Softplus),
+        Op::Activation(Activation::ExpSigmoid),
+        Op::Activation(Activation::Exp),
         Op::LayerNorm,
         Op::Gate,
         Op::Affine { scale: 0.7, offset: -0.2 },
@@ -130,7 +130,7 @@ fn time() {
     check_warmed(Op::Delay { frames: 30 }, &x(3), 4, -1.0..1.0, 22);
     check(Op::Latency { samples: 5 }, &x(3), 4, -1.0..1.0);
     check(Op::Interleave { factor: 4 }, &[port("x", 12, 4)], 8, -1.0..1.0);
-    check(Op::Unmirror, &[port("x", 7, 4)], 8, -1.0..1.0);
+    check(Op::FlipOddBands, &[port("x", 7, 4)], 8, -1.0..1.0);
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn synthesis() {
 fn harmonics_at_audible_pitches() {
     let hop = 192;
     let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
-    let model = model(Kind::Effect, vec![single(Op::Harmonic, &bank, hop)], 1);
+    let model = model(Kind::Effect, vec![single_node_method(Op::Harmonic, &bank, hop)], 1);
     let (streams, blocks) = (4, 250);
-    let mut random = random(3);
+    let mut random = seeded_rng(3);
     // A vibrato about another pitch in each stream: from few harmonics below half the sample rate to all.
     let pitch: Vec<f32> = (0..streams * blocks)
         .map(|i| [40.0, 57.0, 76.0, 100.0][i / blocks] + (0.1 * (i % blocks) as f32).sin())
@@ -186,7 +186,7 @@ fn harmonics_at_audible_pitches() {
 fn recurrent_layers_go_on_where_they_ended() {
     for op in [Op::Lstm { hidden: 6, initial_state: true }, Op::Gru { hidden: 6, initial_state: false }] {
         let label = format!("{op:?}");
-        let model = model(Kind::Effect, vec![single(op, &x(2), 1)], 1);
+        let model = model(Kind::Effect, vec![single_node_method(op, &x(2), 1)], 1);
         let graph = TorchGraph::new(&model.header().methods[0], 48_000).expect("the method fits");
         let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
         let sound = tch::Tensor::rand([3, 2, 50], (tch::Kind::Float, tch::Device::Cpu)) - 0.5;
@@ -220,20 +220,20 @@ fn weights_in_eight_bits() {
         (Op::Lstm { hidden: 64, initial_state: true }, 70, 2),
     ] {
         let label = format!("{op:?}");
-        let original = model(Kind::Effect, vec![single(op, &[port("x", channels, ratio)], block)], 1);
-        let mut random = random(2);
+        let original = model(Kind::Effect, vec![single_node_method(op, &[port("x", channels, ratio)], block)], 1);
+        let mut random = seeded_rng(2);
         let values = (0..streams * blocks * block / ratio * channels).map(|_| random.random_range(-1.0..1.0)).collect();
         let inputs = [values];
         for (precision, on_bytes, bound) in [(Precision::Stored8, 0, 1e-5), (Precision::Computed8, 1, 1e-2)] {
             let compressed = original.compressed(Scaling::default(), |_| precision).expect("there are scales");
             let executor = Executor::new(&compressed, "forward", Kernels::detect(), 1, 1).expect("it fits");
-            assert_eq!(executor.steps_in_bytes().count(), on_bytes, "{label}");
+            assert_eq!(executor.int8_layers().count(), on_bytes, "{label}");
             let reference = torch(&compressed, "forward", streams, &inputs);
-            for kernels in Kernels::available_for_bytes() {
+            for kernels in Kernels::available_for_int8() {
                 let ours = native(&compressed, "forward", kernels, streams, blocks, &inputs);
                 let error = relative_rms(&ours, &reference);
-                println!("{label}, {precision:?} with {}: {error:e}", kernels.name_for_bytes());
-                assert!(error <= bound, "{label}, {precision:?} with {}: {error:e}", kernels.name_for_bytes());
+                println!("{label}, {precision:?} with {}: {error:e}", kernels.int8_name());
+                assert!(error <= bound, "{label}, {precision:?} with {}: {error:e}", kernels.int8_name());
                 assert!(on_bytes == 0 || error > 1e-5, "{label}: nothing was brought to bytes");
             }
         }

@@ -154,7 +154,7 @@ fn every_int8_layer_streams() {
             let bytes = int8_model(&floats);
             let on_bytes = |model: &Model| {
                 let executor = Executor::new(model, "forward", Kernels::detect(), 1, 1).expect("it is there");
-                executor.steps_in_bytes().count()
+                executor.int8_layers().count()
             };
             assert_eq!((on_bytes(&floats), on_bytes(&bytes)), (0, 1), "{label}");
             check_model(&label, &bytes);

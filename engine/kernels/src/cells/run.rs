@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::{PanelBlock, Cell, CellWeights, GATES, STEP, BlockShape, GateWeights, formula};
+use super::{BlockShape, Cell, CellWeights, GATES, GateWeights, PanelBlock, STEP, formula};
 use crate::matrix::CacheLine;
 use crate::simd::{Kernel, LANES, Simd};
 

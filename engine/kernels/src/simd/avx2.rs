@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums, ZERO_POINT};
+use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Proof of AVX2 and FMA: [`Avx2::detect`] is the only way to one.

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums};
+use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads};
 
 /// Proof of AVX-VNNI, AVX2 and FMA: [`AvxVnni::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

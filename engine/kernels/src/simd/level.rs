@@ -1,12 +1,12 @@
 //! The choice of a variant at run time, for `f32` and for products of bytes.
 
+use super::int8::{Int8Kernel, Int8Simd};
+use super::scalar::Scalar;
+use super::vector::Kernel;
 #[cfg(target_arch = "x86_64")]
 use super::{avx_vnni::AvxVnni, avx2::Avx2, avx512::Avx512, avx512_vnni::Avx512Vnni};
 #[cfg(target_arch = "aarch64")]
 use super::{neon::Neon, neon_dot::NeonDot};
-use super::int8::{Int8Kernel, Int8Simd};
-use super::scalar::Scalar;
-use super::vector::Kernel;
 
 /// The token of one variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,9 @@ impl Int8Level {
                 levels.push((SimdLevel::Avx2(token), Int8Level::Avx2(token)));
                 levels.extend(AvxVnni::detect().map(|vnni| (SimdLevel::Avx2(token), Int8Level::AvxVnni(vnni))));
             }
-            levels.extend(Avx512Vnni::detect().map(|vnni| (SimdLevel::Avx512(vnni.float()), Int8Level::Avx512Vnni(vnni))));
+            levels.extend(
+                Avx512Vnni::detect().map(|vnni| (SimdLevel::Avx512(vnni.float()), Int8Level::Avx512Vnni(vnni))),
+            );
         }
         #[cfg(target_arch = "aarch64")]
         if let Some(token) = Neon::detect() {

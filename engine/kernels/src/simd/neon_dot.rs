@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::int8::{Int8Kernel, Int8Simd, QUAD, WeightQuads, PanelSums};
+use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads};
 use super::neon::Neon;
 
 /// Proof of NEON and its dot product: [`NeonDot::detect`] is the only way to one.

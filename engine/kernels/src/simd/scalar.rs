@@ -1,6 +1,6 @@
 //! The reference: 16 lanes one after the other, with nothing but what `f32` guarantees.
 
-use super::int8::{Int8Simd, QUAD, WeightQuads, PanelSums, ZERO_POINT};
+use super::int8::{Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
 /// Any CPU will do.

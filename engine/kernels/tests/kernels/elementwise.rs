@@ -36,11 +36,9 @@ fn reference(activation: Activation) -> Reference {
         Activation::Relu => (|x| x.max(0.0), (-9.0, 9.0), 0.0),
         Activation::LeakyRelu { .. } => (|x| if x < 0.0 { x * f64::from(0.2f32) } else { x }, (-9.0, 9.0), 1e-7),
         Activation::HardTanh => (|x| x.clamp(-1.0, 1.0), (-3.0, 3.0), 0.0),
-        Activation::LeakyHardTanh { .. } => (
-            |x| x.clamp(-0.5, 2.0) + 0.25 * (x + 0.5).min(0.0) + 0.125 * (x - 2.0).max(0.0),
-            (-9.0, 9.0),
-            2e-7,
-        ),
+        Activation::LeakyHardTanh { .. } => {
+            (|x| x.clamp(-0.5, 2.0) + 0.25 * (x + 0.5).min(0.0) + 0.125 * (x - 2.0).max(0.0), (-9.0, 9.0), 2e-7)
+        }
         Activation::HardSwish => (|x| x.max(-3.0) * (x + 3.0).clamp(0.0, 6.0) / 6.0, (-5.0, 5.0), 3e-7),
         Activation::Softsign => {
             (|x| if x.is_infinite() { x.signum() } else { x / (1.0 + x.abs()) }, (-30.0, 30.0), 2e-7)
@@ -105,7 +103,7 @@ pub fn accuracy(kernels: Kernels) {
     for reference in references() {
         let (low, high) = reference.range;
         let mut x: Vec<f32> = (0..40_000).map(|i| low + (high - low) * i as f32 / 39_999.0).collect();
-        // Relative to small results too: magnitudes from 10⁻³⁰ up.
+        // Small results count relatively too: magnitudes from 10⁻³⁰ up.
         x.extend((0..6000).map(|i| (if i % 2 == 0 { 1.0 } else { -1.0 }) * 10f32.powf(-30.0 + i as f32 / 200.0)));
         let expected: Vec<f64> = x.iter().map(|&x| (reference.function)(f64::from(x))).collect();
         let mut worst = 0.0f64;
@@ -130,7 +128,7 @@ pub fn special_values(kernels: Kernels) {
         reference.apply(kernels, &mut y);
         for (&x, &y) in SPECIAL.iter().zip(&y) {
             let expected = (reference.function)(f64::from(x)) as f32;
-            // A factor of x, as silu has, makes the last bit of a subnormal number as large.
+            // A factor of x, as in silu, scales the last bit of a subnormal number.
             let tiny = 2e-45 * f64::from(x.abs().clamp(1.0, 128.0));
             let close = (f64::from(y) - f64::from(expected)).abs() <= 4e-7 * f64::from(expected).abs() + tiny;
             assert!(y == expected || close, "{:?}({x:e}) = {y:e}, not {expected:e}", reference.activation);
@@ -150,7 +148,7 @@ pub fn special_values(kernels: Kernels) {
     }
 }
 
-pub fn anywhere_in_a_slice(kernels: Kernels) {
+pub fn any_cut_of_a_slice(kernels: Kernels) {
     let x = Noise::new(1).vec(75, 9.0);
     for reference in references() {
         let mut whole = x.clone();
@@ -166,7 +164,7 @@ pub fn anywhere_in_a_slice(kernels: Kernels) {
 }
 
 pub fn same_bits(kernels: Kernels) {
-    // All exponents and both signs, NaN and infinities among them.
+    // All exponents and both signs, with NaN and infinities.
     let x: Vec<f32> = (0..=u32::MAX).step_by(0x0000_9E37).map(f32::from_bits).chain(SPECIAL).collect();
     for reference in references() {
         let (mut found, mut expected) = (x.clone(), x.clone());
@@ -225,7 +223,7 @@ pub fn snake_with_any_channels(kernels: Kernels) {
         let mut whole = x.clone();
         kernels.snake(&mut whole, &alpha);
         for ((found, expected), alpha) in whole.iter().zip(&expected).zip(alpha.iter().cycle()) {
-            // Where α is small the rounding of sin² is what α divides.
+            // A small α magnifies the rounding of sin².
             let tolerance = 2e-7 * (expected.abs() + 1.0 / f64::from(alpha.abs()).max(0.1) + 10.0);
             assert_close(&[*found], &[*expected], 0.0, tolerance);
         }

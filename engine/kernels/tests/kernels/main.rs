@@ -1,14 +1,15 @@
 //! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against the scalar variant,
 //! and independent of how a call is cut.
 
+mod cells;
 mod common;
 mod elementwise;
 mod frames;
+mod fused;
 mod harmonics;
 mod int8;
 mod matmul;
 mod sound;
-mod timewise;
 
 /// Instantiates the suite for a variant; where the CPU lacks it, its tests have nothing to do.
 macro_rules! suite {
@@ -19,7 +20,7 @@ macro_rules! suite {
             tests! { with $variant:
                 elementwise accuracy;
                 elementwise special_values;
-                elementwise anywhere_in_a_slice;
+                elementwise any_cut_of_a_slice;
                 elementwise same_bits;
                 elementwise arithmetic;
                 elementwise snake_with_any_channels;
@@ -38,8 +39,8 @@ macro_rules! suite {
                 harmonics silence;
                 matmul against_reference;
                 matmul one_chain_to_the_bit;
-                matmul columns_do_not_matter;
-                matmul nothing_to_multiply;
+                matmul columns_are_independent;
+                matmul empty_products;
                 sound white_noise;
                 sound real_bins;
             }
@@ -58,7 +59,7 @@ macro_rules! tests {
 
 suite! { scalar avx2 avx512 neon }
 
-/// The same for products of bytes, of which there are more variants.
+/// The same for the variants of products in eight bits.
 macro_rules! suite_of_int8 {
     ($($variant:ident)*) => {$(
         mod $variant {
@@ -66,11 +67,11 @@ macro_rules! suite_of_int8 {
 
             tests! { with_int8 $variant:
                 int8 product_to_the_bit;
-                int8 byte_columns_do_not_matter;
+                int8 int8_columns_are_independent;
                 int8 longest_sums;
-                int8 nothing_to_multiply_in_bytes;
-                int8 frames_become_bytes;
-                int8 frames_without_a_scale;
+                int8 empty_int8_products;
+                int8 frames_are_quantized;
+                int8 silent_and_broken_frames;
             }
         }
     )*};

@@ -76,8 +76,8 @@ impl Product {
         vec![-7.0; (self.shape.count - 1) * self.shape.y_stride + self.shape.outputs]
     }
 
-    /// Every output by `step(sum, weight, x)`, from its bias on.
-    fn by<T: Copy + From<f32>>(&self, step: impl Fn(T, f32, f32) -> T) -> Vec<Option<T>> {
+    /// Computes every output by `step(sum, weight, x)`, starting from its bias; `None` between the columns.
+    fn fold<T: Copy + From<f32>>(&self, step: impl Fn(T, f32, f32) -> T) -> Vec<Option<T>> {
         let Shape { outputs, taps, inputs, count, stride, tap_stride, y_stride, .. } = self.shape;
         let mut y = vec![None; self.untouched().len()];
         for column in 0..count {
@@ -99,7 +99,7 @@ impl Product {
 pub fn against_reference(kernels: Kernels) {
     check(shapes(), |shape| {
         let product = Product::new(shape);
-        let expected = product.by(|sum: f64, w, x| sum + f64::from(w) * f64::from(x));
+        let expected = product.fold(|sum: f64, w, x| sum + f64::from(w) * f64::from(x));
         for (found, expected) in product.run(kernels).iter().zip(expected) {
             match expected {
                 Some(expected) => assert!((f64::from(*found) - expected).abs() < 2e-5, "{found:e} for {expected:e}"),
@@ -111,7 +111,7 @@ pub fn against_reference(kernels: Kernels) {
 
 pub fn one_chain_to_the_bit(kernels: Kernels) {
     check(shapes(), |shape| is_one_chain(kernels, shape));
-    // Every number of panels that has a block of its own, by every number of columns that has.
+    // Every number of panels with a block of its own, by every such number of columns.
     for outputs in (1..300).step_by(9) {
         for count in 1..=17 {
             let (stride, tap_stride, y_stride) = (5, 5, outputs);
@@ -122,12 +122,12 @@ pub fn one_chain_to_the_bit(kernels: Kernels) {
 
 fn is_one_chain(kernels: Kernels, shape: Shape) {
     let product = Product::new(shape);
-    let chain = product.by(|sum: f32, w, x| w.mul_add(x, sum));
+    let chain = product.fold(|sum: f32, w, x| w.mul_add(x, sum));
     let expected: Vec<f32> = chain.into_iter().map(|sum| sum.unwrap_or(-7.0)).collect();
     assert_same_bits(&product.run(kernels), &expected);
 }
 
-pub fn columns_do_not_matter(kernels: Kernels) {
+pub fn columns_are_independent(kernels: Kernels) {
     check((shapes(), 1usize..9), |(shape, step)| {
         let product = Product::new(shape);
         let (w, x) = (product.packed(), product.columns());
@@ -141,13 +141,13 @@ pub fn columns_do_not_matter(kernels: Kernels) {
     });
 }
 
-pub fn nothing_to_multiply(kernels: Kernels) {
+pub fn empty_products(kernels: Kernels) {
     let x = Columns { data: &[], count: 0, stride: 3, tap_stride: 3 };
     let dense = PackedMatrix::new(5, 1, 3, |_, _, _| 1.0, None);
     kernels.matmul(&dense, x, &mut [], 5);
     kernels.matmul(&PackedMatrix::new(0, 1, 3, |_, _, _| 1.0, None), Columns { count: 4, ..x }, &mut [], 0);
 
-    // Without inputs, the bias is left.
+    // Without inputs, the result is the bias.
     let mut y = [f32::NAN; 6];
     let bias = [1.0, 2.0, 3.0];
     kernels.matmul(&PackedMatrix::new(3, 2, 0, |_, _, _| 1.0, Some(&bias)), Columns { count: 2, ..x }, &mut y, 3);

@@ -2,7 +2,7 @@
 
 use ondes_kernels::{Cell, CellWeights, Kernels};
 
-use super::{Build, Io, Layer};
+use crate::native::layer::{Io, Layer, LayerContext};
 
 pub(super) struct Cells {
     weights: CellWeights,
@@ -20,9 +20,9 @@ struct State {
 }
 
 impl Cells {
-    pub fn new(build: &Build<'_>, cell: Cell, hidden: usize, initial_state: bool) -> Self {
-        let inputs = build.channels();
-        let data = |parameter: &str| build.weight(parameter).floats();
+    pub fn new(context: &LayerContext<'_>, cell: Cell, hidden: usize, initial_state: bool) -> Self {
+        let inputs = context.channels();
+        let data = |parameter: &str| context.weight(parameter).floats();
         let (from_input, from_state) = (data("weight_ih"), data("weight_hh"));
         let (input_bias, state_bias) = (data("bias_ih"), data("bias_hh"));
         // A GRU's last gate comes in two sums: only that of the state is multiplied by the reset gate.
@@ -54,7 +54,7 @@ impl Cells {
                 begin(&mut initial.c[..hidden], "c0");
             }
         }
-        Self { weights, streams: vec![initial.clone(); build.streams], initial }
+        Self { weights, streams: vec![initial.clone(); context.streams], initial }
     }
 }
 
@@ -75,7 +75,7 @@ impl Layer for Cells {
         c.copy_from_slice(&self.initial.c);
     }
 
-    fn settle(&mut self) {
+    fn capture_initial_state(&mut self) {
         self.initial = self.streams[0].clone();
         self.streams.fill(self.initial.clone());
     }

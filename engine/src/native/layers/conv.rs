@@ -1,10 +1,10 @@
-//! Convolutions: taps are read where the frames lie, one after another, so a convolution is a matrix product.
+//! Convolutions as matrix products: past and new frames are contiguous, so taps are read in place.
 
 use ondes_kernels::Kernels;
 
 use super::history::{self, History};
-use super::product::{Extents, Matrix, Rows, Window};
-use super::{Build, Io, Layer};
+use super::product::{ColumnLayout, Extents, Matrix, WeightRows};
+use crate::native::layer::{Io, Layer, LayerContext};
 
 /// Parameters of [`crate::model::Op::Conv1d`].
 pub(super) struct ConvShape {
@@ -16,7 +16,7 @@ pub(super) struct ConvShape {
 }
 
 pub(super) struct Conv1d {
-    /// One per group.
+    /// `[group]`
     matrices: Vec<Matrix>,
     outputs: usize,
     stride: usize,
@@ -25,25 +25,25 @@ pub(super) struct Conv1d {
 }
 
 impl Conv1d {
-    pub fn new(build: &Build<'_>, shape: &ConvShape) -> Self {
-        let bias = build.weight("bias").floats();
-        let (inputs, outputs) = (build.channels() / shape.groups, shape.outputs / shape.groups);
+    pub fn new(context: &LayerContext<'_>, shape: &ConvShape) -> Self {
+        let bias = context.weight("bias").floats();
+        let (inputs, outputs) = (context.channels() / shape.groups, shape.outputs / shape.groups);
         let extents = Extents { outputs, taps: shape.kernel, inputs };
-        let rows = Rows::new(build.weight("weight"), 0, shape.groups, extents);
+        let rows = WeightRows::new(context.weight("weight"), 0, shape.groups, extents);
         let matrices = (0..shape.groups).map(|group| {
             let first = group * outputs;
             let at = |o: usize, tap: usize, i: usize| ((first + o) * inputs + i) * shape.kernel + tap;
             rows.pack(extents, first, at, &bias[first..][..outputs])
         });
-        // With a stride the newest frame of the first output is frame `stride − 1`.
+        // With a stride, the newest frame that the first output reads is frame `stride − 1`.
         let reach = (shape.kernel - 1) * shape.dilation + 1 - shape.stride;
-        let history = || History::new(build.channels(), reach, build.frames, rows.in_bytes());
+        let history = || History::new(context.channels(), reach, context.frames, rows.uses_int8());
         Self {
             matrices: matrices.collect(),
             outputs: shape.outputs,
             stride: shape.stride,
             dilation: shape.dilation,
-            histories: (0..build.streams).map(|_| history()).collect(),
+            histories: (0..context.streams).map(|_| history()).collect(),
         }
     }
 }
@@ -54,11 +54,11 @@ impl Layer for Conv1d {
         let count = io.frames / self.stride;
         let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(count * self.outputs));
         for ((input, output), &stream) in rows.zip(io.streams) {
-            let seen = self.histories[stream].push(kernels, input);
+            let frames = self.histories[stream].push(kernels, input);
             for (group, matrix) in self.matrices.iter().enumerate() {
                 let first = group * matrix.inputs();
-                let window = Window { channels, first, count, stride: self.stride, dilation: self.dilation };
-                matrix.multiply(kernels, seen, window, &mut output[group * matrix.outputs()..], self.outputs);
+                let columns = ColumnLayout { channels, first, count, stride: self.stride, dilation: self.dilation };
+                matrix.multiply(kernels, frames, columns, &mut output[group * matrix.outputs()..], self.outputs);
             }
         }
     }
@@ -67,12 +67,12 @@ impl Layer for Conv1d {
         self.histories[stream].reset();
     }
 
-    fn settle(&mut self) {
-        history::settle(&mut self.histories);
+    fn capture_initial_state(&mut self) {
+        history::capture_initial_state(&mut self.histories);
     }
 
-    fn in_bytes(&self) -> bool {
-        matches!(self.matrices[0], Matrix::Bytes(_))
+    fn uses_int8(&self) -> bool {
+        matches!(self.matrices[0], Matrix::Int8(_))
     }
 
     fn bytes(&self) -> usize {
@@ -85,24 +85,24 @@ fn bytes(matrices: &[Matrix], histories: &[History]) -> usize {
 }
 
 pub(super) struct ConvTranspose1d {
-    /// A row for each value that a frame of input begins, `[frame of output][channel]`.
+    /// One row per output value of an input frame, `[frame of output][channel]`.
     matrix: Matrix,
     histories: Vec<History>,
 }
 
 impl ConvTranspose1d {
-    pub fn new(build: &Build<'_>, outputs: usize, kernel: usize, stride: usize) -> Self {
+    pub fn new(context: &LayerContext<'_>, outputs: usize, kernel: usize, stride: usize) -> Self {
         let taps = kernel / stride;
-        let extents = Extents { outputs: stride * outputs, taps, inputs: build.channels() };
-        let rows = Rows::new(build.weight("weight"), 1, 1, extents);
-        // Output t · stride + phase hears input t − j through tap j · stride + phase; the oldest input lies first.
+        let extents = Extents { outputs: stride * outputs, taps, inputs: context.channels() };
+        let rows = WeightRows::new(context.weight("weight"), 1, 1, extents);
+        // Output t · stride + phase reads input t − j with tap j · stride + phase; the oldest input comes first.
         let at = |row: usize, tap: usize, i: usize| {
             let (phase, o) = (row / outputs, row % outputs);
             (i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase
         };
-        let matrix = rows.pack(extents, 0, at, &build.weight("bias").floats().repeat(stride));
-        let history = || History::new(build.channels(), taps - 1, build.frames, rows.in_bytes());
-        Self { matrix, histories: (0..build.streams).map(|_| history()).collect() }
+        let matrix = rows.pack(extents, 0, at, &context.weight("bias").floats().repeat(stride));
+        let history = || History::new(context.channels(), taps - 1, context.frames, rows.uses_int8());
+        Self { matrix, histories: (0..context.streams).map(|_| history()).collect() }
     }
 }
 
@@ -112,9 +112,9 @@ impl Layer for ConvTranspose1d {
         let width = self.matrix.outputs();
         let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(io.frames * width));
         for ((input, output), &stream) in rows.zip(io.streams) {
-            let seen = self.histories[stream].push(kernels, input);
-            let window = Window { channels, first: 0, count: io.frames, stride: 1, dilation: 1 };
-            self.matrix.multiply(kernels, seen, window, output, width);
+            let frames = self.histories[stream].push(kernels, input);
+            let columns = ColumnLayout { channels, first: 0, count: io.frames, stride: 1, dilation: 1 };
+            self.matrix.multiply(kernels, frames, columns, output, width);
         }
     }
 
@@ -122,12 +122,12 @@ impl Layer for ConvTranspose1d {
         self.histories[stream].reset();
     }
 
-    fn settle(&mut self) {
-        history::settle(&mut self.histories);
+    fn capture_initial_state(&mut self) {
+        history::capture_initial_state(&mut self.histories);
     }
 
-    fn in_bytes(&self) -> bool {
-        matches!(self.matrix, Matrix::Bytes(_))
+    fn uses_int8(&self) -> bool {
+        matches!(self.matrix, Matrix::Int8(_))
     }
 
     fn bytes(&self) -> usize {

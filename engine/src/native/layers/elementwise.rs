@@ -2,12 +2,16 @@
 
 use ondes_kernels::{Activation, Kernels};
 
-use super::{Build, Io, Layer};
+use crate::native::layer::{Io, Layer, LayerContext};
 
 /// A function of each value without weights.
 pub(super) struct Pointwise(pub Activation);
 
 impl Layer for Pointwise {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         kernels.activate(self.0, io.output);
     }
@@ -20,6 +24,10 @@ pub(super) struct Affine {
 }
 
 impl Layer for Affine {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         kernels.scale_offset(io.output, self.scale, self.offset);
     }
@@ -30,12 +38,16 @@ pub(super) struct Snake {
 }
 
 impl Snake {
-    pub fn new(build: &Build<'_>) -> Self {
-        Self { alpha: build.weight("alpha").floats().into_owned() }
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        Self { alpha: context.weight("alpha").floats().into_owned() }
     }
 }
 
 impl Layer for Snake {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         kernels.snake(io.output, &self.alpha);
     }
@@ -51,13 +63,17 @@ pub(super) struct Prelu {
 }
 
 impl Prelu {
-    pub fn new(build: &Build<'_>) -> Self {
-        let slopes = build.weight("weight").floats();
-        Self { slopes: slopes.iter().copied().cycle().take(build.channels()).collect() }
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        let slopes = context.weight("weight").floats();
+        Self { slopes: slopes.iter().copied().cycle().take(context.channels()).collect() }
     }
 }
 
 impl Layer for Prelu {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         kernels.prelu(io.output, &self.slopes);
     }
@@ -76,12 +92,19 @@ pub(super) struct LayerNorm {
 }
 
 impl LayerNorm {
-    pub fn new(build: &Build<'_>) -> Self {
-        Self { gain: build.weight("weight").floats().into_owned(), bias: build.weight("bias").floats().into_owned() }
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        Self {
+            gain: context.weight("weight").floats().into_owned(),
+            bias: context.weight("bias").floats().into_owned(),
+        }
     }
 }
 
 impl Layer for LayerNorm {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         for frame in io.output.chunks_exact_mut(self.gain.len()) {
             kernels.layer_norm(frame, &self.gain, &self.bias, LAYER_NORM_EPSILON);
@@ -106,6 +129,10 @@ impl Layer for Gate {
 pub(super) struct Film;
 
 impl Layer for Film {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         let conditions = io.input(1).chunks_exact(2 * channels);

@@ -1,112 +1,111 @@
-//! What a stream's layer still sees of the past.
+//! Frames that a layer reads again later.
 
 use ondes_kernels::{Kernels, int8_frame_width};
 
 use super::product::Frames;
 
-/// A stream's past, followed by the frames of this step.
+/// The past frames of one stream, followed by those of the current step.
 pub(super) enum History {
-    Floats(Past<f32>),
-    Bytes { channels: usize, bytes: Past<u8>, scales: Past<f32> },
+    F32(FrameHistory<f32>),
+    Int8 { channels: usize, codes: FrameHistory<u8>, scales: FrameHistory<f32> },
 }
 
-/// A zero of [`Kernels::quantize`].
-const SILENT: u8 = 128;
+/// Code of a zero, as [`Kernels::quantize`] gives it.
+const ZERO_CODE: u8 = 128;
 
 impl History {
-    /// For frames of so many channels, of which `reach` before the newest are still needed, and up to `step` come at a time.
-    pub fn new(channels: usize, reach: usize, step: usize, in_bytes: bool) -> Self {
-        if in_bytes {
-            let bytes = Past::new(int8_frame_width(channels), reach, step, SILENT);
-            Self::Bytes { channels, bytes, scales: Past::new(1, reach, step, 0.0) }
+    /// Holds frames of `channels` channels: `reach` before the newest, and up to `step` new ones at a time.
+    pub fn new(channels: usize, reach: usize, step: usize, int8: bool) -> Self {
+        if int8 {
+            let codes = FrameHistory::new(int8_frame_width(channels), reach, step, ZERO_CODE);
+            Self::Int8 { channels, codes, scales: FrameHistory::new(1, reach, step, 0.0) }
         } else {
-            Self::Floats(Past::new(channels, reach, step, 0.0))
+            Self::F32(FrameHistory::new(channels, reach, step, 0.0))
         }
     }
 
-    /// Appends frames; gives the past followed by them.
+    /// Appends frames, and returns the past frames followed by them.
     pub fn push(&mut self, kernels: Kernels, frames: &[f32]) -> Frames<'_> {
         match self {
-            Self::Floats(past) => {
-                let count = frames.len() / past.width;
-                past.room(count).copy_from_slice(frames);
-                Frames::Floats(past.seen(count))
+            Self::F32(history) => {
+                let count = frames.len() / history.width;
+                history.append(count).copy_from_slice(frames);
+                Frames::F32(history.latest(count))
             }
-            Self::Bytes { channels, bytes, scales } => {
+            Self::Int8 { channels, codes, scales } => {
                 let count = frames.len() / *channels;
-                kernels.quantize(frames, *channels, bytes.room(count), scales.room(count));
-                Frames::Bytes { bytes: bytes.seen(count), scales: scales.seen(count) }
+                kernels.quantize(frames, *channels, codes.append(count), scales.append(count));
+                Frames::Int8 { codes: codes.latest(count), scales: scales.latest(count) }
             }
         }
     }
 
+    /// Returns to the initial past.
     pub fn reset(&mut self) {
         match self {
-            Self::Floats(past) => past.reset(),
-            Self::Bytes { bytes, scales, .. } => {
-                bytes.reset();
+            Self::F32(history) => history.reset(),
+            Self::Int8 { codes, scales, .. } => {
+                codes.reset();
                 scales.reset();
             }
         }
     }
 
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Floats(past) => past.bytes(),
-            Self::Bytes { bytes, scales, .. } => bytes.bytes() + scales.bytes(),
+            Self::F32(history) => history.bytes(),
+            Self::Int8 { codes, scales, .. } => codes.bytes() + scales.bytes(),
         }
     }
+}
 
-    /// Begins, from now on, as another one of the same shape stands.
-    fn settle(&mut self, other: &Settled) {
-        match (self, other) {
-            (Self::Floats(past), Settled::Floats(settled)) => past.settle(settled),
-            (Self::Bytes { bytes, scales, .. }, Settled::Bytes(settled, settled_scales)) => {
-                bytes.settle(settled);
-                scales.settle(settled_scales);
+/// Makes the past of the first history the initial one of all, and resets them to it.
+pub(super) fn capture_initial_state(histories: &mut [History]) {
+    match &histories[0] {
+        History::F32(history) => {
+            let past = history.latest(0).to_vec();
+            for history in histories {
+                if let History::F32(history) = history {
+                    history.set_initial(&past);
+                }
             }
-            _ => unreachable!("histories of one layer are of one kind"),
+        }
+        History::Int8 { codes, scales, .. } => {
+            let (past, past_scales) = (codes.latest(0).to_vec(), scales.latest(0).to_vec());
+            for history in histories {
+                if let History::Int8 { codes, scales, .. } = history {
+                    codes.set_initial(&past);
+                    scales.set_initial(&past_scales);
+                }
+            }
         }
     }
 }
 
-enum Settled {
-    Floats(Vec<f32>),
-    Bytes(Vec<u8>, Vec<f32>),
-}
-
-/// From now on all begin as the first one stands.
-pub(super) fn settle(histories: &mut [History]) {
-    let settled = match &histories[0] {
-        History::Floats(past) => Settled::Floats(past.seen(0).to_vec()),
-        History::Bytes { bytes, scales, .. } => Settled::Bytes(bytes.seen(0).to_vec(), scales.seen(0).to_vec()),
-    };
-    histories.iter_mut().for_each(|history| history.settle(&settled));
-}
-
-/// Frames of one kind, `[frame][width]`.
-pub(super) struct Past<T> {
+/// Past and new frames of one type, `[frame][width]`.
+pub(super) struct FrameHistory<T> {
     width: usize,
     /// Frames before the newest that are still needed.
     reach: usize,
     frames: Vec<T>,
-    /// The past of a stream that begins; empty for silence.
-    settled: Vec<T>,
+    /// The past that a stream begins with; empty for silence.
+    initial: Vec<T>,
     silence: T,
-    /// Where the next frame goes; the `reach` frames before it are the past.
+    /// Index of the next frame; the `reach` frames before it are the past.
     end: usize,
 }
 
-impl<T: Copy> Past<T> {
-    /// For frames of so many values, of which `reach` before the newest are still needed, and up to `step` come at a time.
+impl<T: Copy> FrameHistory<T> {
+    /// Holds frames of `width` values: `reach` before the newest, and up to `step` new ones at a time.
     pub fn new(width: usize, reach: usize, step: usize, silence: T) -> Self {
         // Twice the reach, so that the past is moved to the front once in `reach` frames and not at each step.
         let capacity = 2 * reach + step;
-        Self { width, reach, frames: vec![silence; capacity * width], settled: Vec::new(), silence, end: reach }
+        Self { width, reach, frames: vec![silence; capacity * width], initial: Vec::new(), silence, end: reach }
     }
 
-    /// Where the next frames go, which are now part of it.
-    pub fn room(&mut self, count: usize) -> &mut [T] {
+    /// Appends `count` frames and returns them to be filled.
+    pub fn append(&mut self, count: usize) -> &mut [T] {
         let width = self.width;
         if (self.end + count) * width > self.frames.len() {
             self.frames.copy_within((self.end - self.reach) * width..self.end * width, 0);
@@ -116,31 +115,31 @@ impl<T: Copy> Past<T> {
         &mut self.frames[(self.end - count) * width..self.end * width]
     }
 
-    /// What the newest `count` frames can see, and themselves.
-    pub fn seen(&self, count: usize) -> &[T] {
+    /// Returns the newest `count` frames with the past before them.
+    pub fn latest(&self, count: usize) -> &[T] {
         &self.frames[(self.end - count - self.reach) * self.width..self.end * self.width]
     }
 
-    /// Begins anew.
+    /// Returns to the initial past.
     pub fn reset(&mut self) {
         let past = &mut self.frames[..self.reach * self.width];
-        if self.settled.is_empty() {
+        if self.initial.is_empty() {
             past.fill(self.silence);
         } else {
-            past.copy_from_slice(&self.settled);
+            past.copy_from_slice(&self.initial);
         }
         self.end = self.reach;
     }
 
-    /// Begins, from now on, with that past.
-    pub fn settle(&mut self, past: &[T]) {
-        self.settled.clear();
-        self.settled.extend_from_slice(past);
+    /// Sets the initial past, and resets to it.
+    pub fn set_initial(&mut self, past: &[T]) {
+        self.initial.clear();
+        self.initial.extend_from_slice(past);
         self.reset();
     }
 
-    /// Memory that it takes.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
-        size_of_val(self.frames.as_slice()) + size_of_val(self.settled.as_slice())
+        size_of_val(self.frames.as_slice()) + size_of_val(self.initial.as_slice())
     }
 }

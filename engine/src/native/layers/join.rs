@@ -2,13 +2,17 @@
 
 use ondes_kernels::Kernels;
 
-use super::{Io, Layer};
+use crate::native::layer::{Io, Layer};
 
 pub(super) struct Add;
 
 impl Layer for Add {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        for other in 1..io.reads.len() {
+        for other in 1..io.inputs.len() {
             kernels.add(io.output, io.input(other));
         }
     }
@@ -17,6 +21,10 @@ impl Layer for Add {
 pub(super) struct Multiply;
 
 impl Layer for Multiply {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         if io.channels(1) == channels {
@@ -33,9 +41,9 @@ pub(super) struct Concat;
 
 impl Layer for Concat {
     fn run(&mut self, _kernels: Kernels, io: Io<'_>) {
-        let width: usize = io.reads.iter().map(|place| place.channels).sum();
+        let width: usize = io.inputs.iter().map(|place| place.channels).sum();
         let mut start = 0;
-        for index in 0..io.reads.len() {
+        for index in 0..io.inputs.len() {
             let channels = io.channels(index);
             let frames = io.input(index).chunks_exact(channels);
             io.output

@@ -3,13 +3,13 @@
 use ondes_kernels::{Columns, Kernels};
 
 use super::product::Dense;
-use super::{Build, Io, Layer};
+use crate::native::layer::{Io, Layer, LayerContext};
 
 pub(super) struct Linear(Dense);
 
 impl Linear {
-    pub fn new(build: &Build<'_>) -> Self {
-        Self(Dense::new(build.weight("weight"), build.weight("bias"), build.streams * build.frames))
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        Self(Dense::new(context.weight("weight"), context.weight("bias"), context.streams * context.frames))
     }
 }
 
@@ -23,8 +23,8 @@ impl Layer for Linear {
         self.0.run(kernels, io.input(0), io.output);
     }
 
-    fn in_bytes(&self) -> bool {
-        self.0.in_bytes()
+    fn uses_int8(&self) -> bool {
+        self.0.uses_int8()
     }
 
     fn bytes(&self) -> usize {

@@ -2,10 +2,10 @@
 
 use ondes_kernels::Kernels;
 
-use super::{Build, Io, Layer};
 use crate::dsp::filtered_noise::NoiseFilter;
 use crate::dsp::noise;
 use crate::model::Distribution;
+use crate::native::layer::{Io, Layer, LayerContext};
 
 pub(super) struct Noise {
     channels: usize,
@@ -21,13 +21,13 @@ struct Stream {
 }
 
 impl Noise {
-    pub fn new(build: &Build<'_>, channels: usize, distribution: Distribution, number: u32) -> Self {
+    pub fn new(context: &LayerContext<'_>, channels: usize, distribution: Distribution, number: u32) -> Self {
         let number = number.into();
         let stream = |stream| {
             let seed = noise::stream_seed(noise::stream_seed(0, stream as u64), number);
             Stream { seed, position: 0 }
         };
-        Self { channels, distribution, number, streams: (0..build.streams).map(stream).collect() }
+        Self { channels, distribution, number, streams: (0..context.streams).map(stream).collect() }
     }
 }
 

@@ -1,21 +1,21 @@
-//! Products with matrices, on floats or on bytes.
+//! Matrix products in `f32` or in eight bits.
 //!
-//! A weight that is stored in eight bits may be multiplied in them ([`crate::model::storage::QuantizedValues::int8_products`]): frames are then
-//! brought to bytes, each with a scale of its own, so that what comes out of a frame depends on nothing but what went in. Whether
-//! that is done is a matter of shapes alone, so that a model sounds the same on every machine.
+//! A weight stored in eight bits may be multiplied in eight bits too
+//! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that the output of a
+//! frame depends on that frame alone. Whether this is done depends on shapes only, so a model sounds the same on every machine.
 
 use std::borrow::Cow;
 
-use ondes_kernels::{Int8Columns, Int8Matrix, Columns, Kernels, PackedMatrix, int8_frame_width};
+use ondes_kernels::{Columns, Int8Columns, Int8Matrix, Kernels, PackedMatrix, int8_frame_width};
 
 use crate::model::Tensor;
 
-/// Fewest inputs of a tap from which on products of bytes pay for bringing frames to bytes.
-const INPUTS: usize = 64;
-/// Fewest rows, taps counted, that must share what that takes: 96 rows of 64 inputs are a tenth faster in bytes.
-const ROWS: usize = 96;
+/// Minimum number of inputs per tap for which products in eight bits repay the quantization of the frames.
+const MIN_INT8_INPUTS: usize = 64;
+/// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a tenth faster in eight bits.
+const MIN_INT8_ROWS: usize = 96;
 
-/// The extents of a matrix.
+/// Dimensions of a matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Extents {
     pub outputs: usize,
@@ -23,38 +23,43 @@ pub(super) struct Extents {
     pub inputs: usize,
 }
 
-/// A weight as the rows of one or several matrices of the same frames.
-pub(super) struct Rows<'a> {
+/// A weight as the rows of one or several matrices that multiply the same frames.
+pub(super) struct WeightRows<'a> {
     values: RowValues<'a>,
 }
 
 enum RowValues<'a> {
-    Floats(Cow<'a, [f32]>),
-    /// With the scale of each row of all matrices.
-    Bytes(&'a [i8], Vec<f32>),
+    F32(Cow<'a, [f32]>),
+    Int8 {
+        codes: &'a [i8],
+        /// `[row]`, of all matrices.
+        scales: Vec<f32>,
+    },
 }
 
-impl<'a> Rows<'a> {
-    /// The rows of a weight whose outputs lie along an axis, once or several times over. `groups` matrices share a frame's
-    /// channels.
+impl<'a> WeightRows<'a> {
+    /// Splits a weight whose outputs lie along `axis`. `groups` matrices share the channels of a frame; their rows may repeat the
+    /// outputs several times.
     pub fn new(tensor: &'a Tensor, axis: usize, groups: usize, extents: Extents) -> Self {
-        let whole = groups == 1 || extents.inputs.is_multiple_of(4);
-        let pays = extents.inputs >= INPUTS && extents.outputs * extents.taps >= ROWS;
-        let quantized = tensor.quantized().filter(|quantized| quantized.int8_products && whole && pays);
+        let is_aligned = groups == 1 || extents.inputs.is_multiple_of(4);
+        let pays = extents.inputs >= MIN_INT8_INPUTS && extents.outputs * extents.taps >= MIN_INT8_ROWS;
+        let quantized = tensor.quantized().filter(|quantized| quantized.int8_products && is_aligned && pays);
         let outputs = tensor.shape()[axis];
-        let in_bytes = quantized.and_then(|quantized| Some((&quantized.codes, quantized.scales_along(axis, outputs)?)));
-        let values = match in_bytes {
-            Some((steps, scales)) => RowValues::Bytes(steps, scales.repeat(groups * extents.outputs / outputs)),
-            None => RowValues::Floats(tensor.floats()),
+        let int8 = quantized.and_then(|quantized| Some((&quantized.codes, quantized.scales_along(axis, outputs)?)));
+        let values = match int8 {
+            Some((codes, scales)) => {
+                RowValues::Int8 { codes, scales: scales.repeat(groups * extents.outputs / outputs) }
+            }
+            None => RowValues::F32(tensor.floats()),
         };
         Self { values }
     }
 
-    pub fn in_bytes(&self) -> bool {
-        matches!(self.values, RowValues::Bytes(..))
+    pub fn uses_int8(&self) -> bool {
+        matches!(self.values, RowValues::Int8 { .. })
     }
 
-    /// Packs the matrix that begins with row `first`; `at(output, tap, input)` is where a value lies in the weight.
+    /// Packs the matrix whose first row is `first`; `at(output, tap, input)` is the index of a value in the weight.
     pub fn pack(
         &self,
         extents: Extents,
@@ -64,40 +69,42 @@ impl<'a> Rows<'a> {
     ) -> Matrix {
         let Extents { outputs, taps, inputs } = extents;
         match &self.values {
-            RowValues::Floats(floats) => {
-                Matrix::Floats(PackedMatrix::new(outputs, taps, inputs, |o, t, i| floats[at(o, t, i)], Some(bias)))
+            RowValues::F32(floats) => {
+                Matrix::F32(PackedMatrix::new(outputs, taps, inputs, |o, t, i| floats[at(o, t, i)], Some(bias)))
             }
-            RowValues::Bytes(steps, scales) => {
+            RowValues::Int8 { codes, scales } => {
                 let scales = &scales[first..][..outputs];
-                Matrix::Bytes(Int8Matrix::new(outputs, taps, inputs, |o, t, i| steps[at(o, t, i)], scales, bias))
+                Matrix::Int8(Int8Matrix::new(outputs, taps, inputs, |o, t, i| codes[at(o, t, i)], scales, bias))
             }
         }
     }
 }
 
-/// A packed matrix.
+/// Packed matrix.
 pub(super) enum Matrix {
-    Floats(PackedMatrix),
-    Bytes(Int8Matrix),
+    F32(PackedMatrix),
+    Int8(Int8Matrix),
 }
 
 /// Frames that a matrix multiplies, `[frame][channel]`.
 #[derive(Clone, Copy)]
 pub(super) enum Frames<'a> {
-    Floats(&'a [f32]),
-    /// As [`Kernels::quantize`] makes them.
-    Bytes {
-        bytes: &'a [u8],
+    F32(&'a [f32]),
+    /// As [`Kernels::quantize`] gives them.
+    Int8 {
+        codes: &'a [u8],
         scales: &'a [f32],
     },
 }
 
-/// Which frames and channels: tap `t` of column `c` reads frame `c * stride + t * dilation` from channel `first` on.
+/// Columns of a product: tap `t` of column `c` reads frame `c * stride + t * dilation` from channel `first` on.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
-    /// Of each frame.
+pub(super) struct ColumnLayout {
+    /// Channels per frame.
     pub channels: usize,
+    /// First channel that is read.
     pub first: usize,
+    /// Number of columns.
     pub count: usize,
     pub stride: usize,
     pub dilation: usize,
@@ -106,61 +113,70 @@ pub(super) struct Window {
 impl Matrix {
     pub fn outputs(&self) -> usize {
         match self {
-            Self::Floats(matrix) => matrix.outputs(),
-            Self::Bytes(matrix) => matrix.outputs(),
+            Self::F32(matrix) => matrix.outputs(),
+            Self::Int8(matrix) => matrix.outputs(),
         }
     }
 
     pub fn inputs(&self) -> usize {
         match self {
-            Self::Floats(matrix) => matrix.inputs_per_tap(),
-            Self::Bytes(matrix) => matrix.inputs_per_tap(),
+            Self::F32(matrix) => matrix.inputs_per_tap(),
+            Self::Int8(matrix) => matrix.inputs_per_tap(),
         }
     }
 
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Floats(matrix) => matrix.bytes(),
-            Self::Bytes(matrix) => matrix.bytes(),
+            Self::F32(matrix) => matrix.bytes(),
+            Self::Int8(matrix) => matrix.bytes(),
         }
     }
 
-    /// One column of `y` for each column of the window; the frames are those that this matrix was made for.
-    pub fn multiply(&self, kernels: Kernels, frames: Frames<'_>, window: Window, y: &mut [f32], y_stride: usize) {
-        let Window { channels, first, count, stride, dilation } = window;
+    /// Computes one column of `y` per column. The frames must have the matrix's number type.
+    pub fn multiply(
+        &self,
+        kernels: Kernels,
+        frames: Frames<'_>,
+        columns: ColumnLayout,
+        y: &mut [f32],
+        y_stride: usize,
+    ) {
+        let ColumnLayout { channels, first, count, stride, dilation } = columns;
         match (self, frames) {
-            (Self::Floats(matrix), Frames::Floats(data)) => {
+            (Self::F32(matrix), Frames::F32(data)) => {
                 let (stride, tap_stride) = (stride * channels, dilation * channels);
                 kernels.matmul(matrix, Columns { data: &data[first..], count, stride, tap_stride }, y, y_stride);
             }
-            (Self::Bytes(matrix), Frames::Bytes { bytes, scales }) => {
+            (Self::Int8(matrix), Frames::Int8 { codes, scales }) => {
                 let width = int8_frame_width(channels);
-                let x = Int8Columns { bytes, scales, width, first, count, stride, tap_stride: dilation };
+                let x = Int8Columns { codes, scales, width, first, count, stride, tap_stride: dilation };
                 kernels.int8_matmul(matrix, x, y, y_stride);
             }
-            _ => unreachable!("frames of another kind than the matrix"),
+            (Self::F32(_), Frames::Int8 { .. }) | (Self::Int8(_), Frames::F32(_)) => {
+                unreachable!("frames of another number type than the matrix")
+            }
         }
     }
 }
 
-/// A dense product: one matrix over all frames, with room for these as bytes.
+/// Dense layer: one matrix over all frames, with room for quantized frames.
 pub(super) struct Dense {
     matrix: Matrix,
-    bytes: Vec<u8>,
+    codes: Vec<u8>,
     scales: Vec<f32>,
 }
 
 impl Dense {
-    /// Packs a weight `[outputs][inputs]` and a bias `[outputs]` for up to so many frames at a time.
+    /// Packs a weight `[outputs][inputs]` and a bias `[outputs]` for up to `frames` frames at a time.
     pub fn new(weight: &Tensor, bias: &Tensor, frames: usize) -> Self {
         let [outputs, inputs] = *weight.shape() else { unreachable!("a checked model's matrix has two extents") };
         let extents = Extents { outputs, taps: 1, inputs };
-        let rows = Rows::new(weight, 0, 1, extents);
-        let room = if rows.in_bytes() { frames } else { 0 };
+        let rows = WeightRows::new(weight, 0, 1, extents);
+        let quantized_frames = if rows.uses_int8() { frames } else { 0 };
         Self {
             matrix: rows.pack(extents, 0, |o, _, i| o * inputs + i, &bias.floats()),
-            bytes: vec![0; room * int8_frame_width(inputs)],
-            scales: vec![0.0; room],
+            codes: vec![0; quantized_frames * int8_frame_width(inputs)],
+            scales: vec![0.0; quantized_frames],
         }
     }
 
@@ -168,26 +184,27 @@ impl Dense {
         self.matrix.outputs()
     }
 
-    pub fn in_bytes(&self) -> bool {
-        matches!(self.matrix, Matrix::Bytes(_))
+    pub fn uses_int8(&self) -> bool {
+        matches!(self.matrix, Matrix::Int8(_))
     }
 
-    /// `y [frame][output]` of `x [frame][input]`.
+    /// Computes `y [frame][output]` from `x [frame][input]`.
     pub fn run(&mut self, kernels: Kernels, x: &[f32], y: &mut [f32]) {
         let channels = self.matrix.inputs();
         let count = x.len() / channels;
-        let window = Window { channels, first: 0, count, stride: 1, dilation: 1 };
-        let frames = if self.in_bytes() {
-            let (bytes, scales) = (&mut self.bytes[..count * int8_frame_width(channels)], &mut self.scales[..count]);
-            kernels.quantize(x, channels, bytes, scales);
-            Frames::Bytes { bytes, scales }
+        let columns = ColumnLayout { channels, first: 0, count, stride: 1, dilation: 1 };
+        let frames = if self.uses_int8() {
+            let (codes, scales) = (&mut self.codes[..count * int8_frame_width(channels)], &mut self.scales[..count]);
+            kernels.quantize(x, channels, codes, scales);
+            Frames::Int8 { codes, scales }
         } else {
-            Frames::Floats(x)
+            Frames::F32(x)
         };
-        self.matrix.multiply(kernels, frames, window, y, self.matrix.outputs());
+        self.matrix.multiply(kernels, frames, columns, y, self.matrix.outputs());
     }
 
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
-        self.matrix.bytes() + self.bytes.len() + size_of_val(self.scales.as_slice())
+        self.matrix.bytes() + self.codes.len() + size_of_val(self.scales.as_slice())
     }
 }

@@ -3,7 +3,7 @@
 use ondes_kernels::Kernels;
 
 use super::product::Dense;
-use super::{Build, Io, Layer};
+use crate::native::layer::{Io, Layer, LayerContext};
 
 /// What GRU and LSTM share: their matrices, their states and room for the gates.
 struct Recurrent {
@@ -23,16 +23,20 @@ struct Recurrent {
 }
 
 impl Recurrent {
-    fn new(build: &Build<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
+    fn new(context: &LayerContext<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
         Self {
             hidden,
-            from_input: Dense::new(build.weight("weight_ih"), build.weight("bias_ih"), build.streams * build.frames),
-            from_state: Dense::new(build.weight("weight_hh"), build.weight("bias_hh"), build.streams),
-            state: initial.repeat(build.streams),
+            from_input: Dense::new(
+                context.weight("weight_ih"),
+                context.weight("bias_ih"),
+                context.streams * context.frames,
+            ),
+            from_state: Dense::new(context.weight("weight_hh"), context.weight("bias_hh"), context.streams),
+            state: initial.repeat(context.streams),
             initial,
-            gathered: vec![0.0; build.streams * hidden],
-            input_gates: vec![0.0; build.streams * build.frames * gates * hidden],
-            state_gates: vec![0.0; build.streams * gates * hidden],
+            gathered: vec![0.0; context.streams * hidden],
+            input_gates: vec![0.0; context.streams * context.frames * gates * hidden],
+            state_gates: vec![0.0; context.streams * gates * hidden],
         }
     }
 
@@ -62,12 +66,12 @@ impl Recurrent {
         self.state[stream * self.hidden..][..self.hidden].copy_from_slice(&self.initial);
     }
 
-    fn settle(&mut self) {
-        settle(&mut self.initial, &mut self.state);
+    fn capture_initial_state(&mut self) {
+        set_initial(&mut self.initial, &mut self.state);
     }
 
-    fn in_bytes(&self) -> bool {
-        self.from_input.in_bytes() || self.from_state.in_bytes()
+    fn uses_int8(&self) -> bool {
+        self.from_input.uses_int8() || self.from_state.uses_int8()
     }
 
     fn bytes(&self) -> usize {
@@ -81,12 +85,12 @@ impl Recurrent {
 }
 
 /// The state in a weight where the layer has one, else zeros.
-fn initial(build: &Build<'_>, parameter: &str, hidden: usize, given: bool) -> Vec<f32> {
-    if given { build.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
+fn initial(context: &LayerContext<'_>, parameter: &str, hidden: usize, given: bool) -> Vec<f32> {
+    if given { context.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
 }
 
 /// From now on all streams begin as the first one stands.
-fn settle(initial: &mut [f32], states: &mut [f32]) {
+fn set_initial(initial: &mut [f32], states: &mut [f32]) {
     initial.copy_from_slice(&states[..initial.len()]);
     states.chunks_exact_mut(initial.len()).for_each(|state| state.copy_from_slice(initial));
 }
@@ -94,8 +98,8 @@ fn settle(initial: &mut [f32], states: &mut [f32]) {
 pub(super) struct Gru(Recurrent);
 
 impl Gru {
-    pub fn new(build: &Build<'_>, hidden: usize, initial_state: bool) -> Self {
-        Self(Recurrent::new(build, hidden, 3, initial(build, "h0", hidden, initial_state)))
+    pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+        Self(Recurrent::new(context, hidden, 3, initial(context, "h0", hidden, initial_state)))
     }
 }
 
@@ -108,12 +112,12 @@ impl Layer for Gru {
         self.0.reset(stream);
     }
 
-    fn settle(&mut self) {
-        self.0.settle();
+    fn capture_initial_state(&mut self) {
+        self.0.capture_initial_state();
     }
 
-    fn in_bytes(&self) -> bool {
-        self.0.in_bytes()
+    fn uses_int8(&self) -> bool {
+        self.0.uses_int8()
     }
 
     fn bytes(&self) -> usize {
@@ -130,10 +134,10 @@ pub(super) struct Lstm {
 }
 
 impl Lstm {
-    pub fn new(build: &Build<'_>, hidden: usize, initial_state: bool) -> Self {
-        let [state, cells] = ["h0", "c0"].map(|name| initial(build, name, hidden, initial_state));
-        let recurrent = Recurrent::new(build, hidden, 4, state);
-        Self { recurrent, cells: cells.repeat(build.streams), initial: cells }
+    pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+        let [state, cells] = ["h0", "c0"].map(|name| initial(context, name, hidden, initial_state));
+        let recurrent = Recurrent::new(context, hidden, 4, state);
+        Self { recurrent, cells: cells.repeat(context.streams), initial: cells }
     }
 }
 
@@ -152,13 +156,13 @@ impl Layer for Lstm {
         self.cells[stream * hidden..][..hidden].copy_from_slice(&self.initial);
     }
 
-    fn settle(&mut self) {
-        self.recurrent.settle();
-        settle(&mut self.initial, &mut self.cells);
+    fn capture_initial_state(&mut self) {
+        self.recurrent.capture_initial_state();
+        set_initial(&mut self.initial, &mut self.cells);
     }
 
-    fn in_bytes(&self) -> bool {
-        self.recurrent.in_bytes()
+    fn uses_int8(&self) -> bool {
+        self.recurrent.uses_int8()
     }
 
     fn bytes(&self) -> usize {

@@ -3,11 +3,11 @@
 use ondes_kernels::{HarmonicFrame, Kernels, PackedMatrix};
 
 use super::matrix::columns;
-use super::{Build, Io, Layer};
 use crate::dsp::convolution::Convolver;
 use crate::dsp::filtered_noise::NoiseFilter;
 use crate::dsp::fourier::RealFft;
 use crate::dsp::noise;
+use crate::native::layer::{Io, Layer, LayerContext};
 
 /// Lowest and highest pitch that an oscillator follows, semitones: 0.06 Hz and 0.27 MHz, beyond any use.
 const PITCH_LIMITS: (f32, f32) = (-84.0, 180.0);
@@ -31,13 +31,13 @@ struct Oscillator {
 }
 
 impl Harmonic {
-    pub fn new(build: &Build<'_>) -> Self {
-        let harmonics = build.inputs[2].channels;
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        let harmonics = context.inputs[2].channels;
         let oscillator = || Oscillator { phase: 0.0, step: None, amplitudes: vec![0.0; harmonics] };
         Self {
-            sample_rate: f64::from(build.sample_rate),
-            hop: build.inputs[0].ratio,
-            oscillators: (0..build.streams).map(|_| oscillator()).collect(),
+            sample_rate: f64::from(context.sample_rate),
+            hop: context.inputs[0].ratio,
+            oscillators: (0..context.streams).map(|_| oscillator()).collect(),
             target: vec![0.0; harmonics],
         }
     }
@@ -106,14 +106,14 @@ struct NoiseStream {
 }
 
 impl FilteredNoise {
-    pub fn new(build: &Build<'_>) -> Self {
-        let filter = NoiseFilter { bands: build.channels(), hop: build.inputs[0].ratio };
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        let filter = NoiseFilter { bands: context.channels(), hop: context.inputs[0].ratio };
         let length = filter.fft();
         let bins = length / 2 + 1;
         let response = filter.response();
         let scale = 1.0 / length as f32;
-        let fft = RealFft::new(length, build.kernels);
-        let streams = (0..build.streams).map(|stream| NoiseStream {
+        let fft = RealFft::new(length, context.kernels);
+        let streams = (0..context.streams).map(|stream| NoiseStream {
             seed: noise::stream_seed(0, stream as u64),
             position: 0,
             tail: vec![0.0; length],
@@ -130,7 +130,7 @@ impl FilteredNoise {
             signal: vec![0.0; length],
             spectrum: vec![0.0; fft.spectrum()],
             fft,
-            gains: vec![0.0; bins * build.streams * build.frames],
+            gains: vec![0.0; bins * context.streams * context.frames],
             streams: streams.collect(),
         }
     }
@@ -181,10 +181,10 @@ pub(super) struct Convolve {
 }
 
 impl Convolve {
-    pub fn new(build: &Build<'_>) -> Self {
-        let impulse = build.weight("impulse").floats();
-        let convolver = Convolver::new(&impulse, build.block, build.kernels);
-        Self { block: build.block, taps: impulse.len(), convolvers: vec![convolver; build.streams] }
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        let impulse = context.weight("impulse").floats();
+        let convolver = Convolver::new(&impulse, context.block, context.kernels);
+        Self { block: context.block, taps: impulse.len(), convolvers: vec![convolver; context.streams] }
     }
 }
 

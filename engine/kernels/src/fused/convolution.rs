@@ -1,55 +1,56 @@
-//! The convolution: a product of weights with taps, in tiles.
+//! Convolution: a product of weights with taps, in tiles.
 
-use super::each::{self, Unary};
-use super::places::Places;
-use super::window::{Past, Signals, Window};
+use super::buffer_view::ViewsAt;
+use super::elementwise::{self, Unary};
+use super::window::{DelayedWindow, SignalMemory, Window};
 use crate::arithmetic::Add;
 use crate::simd::{LANES, Simd};
 
-/// Most outputs of a tile: their weights for one input lie side by side.
+/// Maximum number of outputs per group.
 const WIDTH: usize = 8;
 
-/// Sums of which a single output is made.
+/// Partial sums of a convolution with a single output.
 const CHAINS: usize = 4;
 
-/// Weights of a [`Convolution`], packed once and then only read.
+/// Weights of a [`Convolution`], packed on construction.
 #[derive(Clone, Debug)]
 pub struct TapWeights {
     inputs: usize,
-    /// As few as there can be.
-    groups: Vec<Group>,
+    /// As few groups as possible.
+    groups: Vec<OutputGroup>,
     /// `[group][input][output of the group]`
     pub(super) weights: Vec<f32>,
     /// `[output]`
     pub(super) bias: Vec<f32>,
-    /// Outputs of the widest group.
+    /// Number of outputs of the widest group.
     pub(super) widest: usize,
 }
 
-/// Outputs whose weights for one input lie side by side.
+/// Outputs whose weights for one input are adjacent, so that they are summed together.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct OutputGroup {
     first: usize,
     /// At most [`WIDTH`].
     width: usize,
 }
 
 impl TapWeights {
-    /// Packs `weight(output, input)`; an input is one channel at one delay, in the order in which they are to be summed.
+    /// Packs `weight(output, input)` for `bias.len()` outputs. An input is one channel at one delay; inputs are summed in order.
     ///
     /// # Panics
-    /// If there are no outputs: there are as many as there are values of the bias.
+    /// If `bias` is empty.
     pub fn new(inputs: usize, bias: &[f32], weight: impl Fn(usize, usize) -> f32) -> Self {
         let outputs = bias.len();
         assert!(outputs > 0, "a convolution has outputs");
         let count = outputs.div_ceil(WIDTH);
-        // Fours are what AVX2 has registers for.
+        // AVX2 has registers for four outputs at a time.
         let even = !outputs.is_multiple_of(4);
         let bound = |group: usize| if even { group * outputs / count } else { outputs.min(group * WIDTH) };
-        let groups = (0..count).map(|group| Group { first: bound(group), width: bound(group + 1) - bound(group) });
-        let groups: Vec<Group> = groups.collect();
+        let groups =
+            (0..count).map(|group| OutputGroup { first: bound(group), width: bound(group + 1) - bound(group) });
+        let groups: Vec<OutputGroup> = groups.collect();
         let mut weights = Vec::with_capacity(outputs * inputs);
-        for &Group { first, width } in &groups {
+        for &OutputGroup { first, width } in &groups {
             for input in 0..inputs {
                 weights.extend((first..first + width).map(|output| weight(output, input)));
             }
@@ -58,68 +59,75 @@ impl TapWeights {
         Self { inputs, groups, weights, bias: bias.to_vec(), widest }
     }
 
-    /// Rows that go in.
+    /// Returns the number of inputs.
     pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// Channels that come out.
+    /// Returns the number of outputs.
     pub fn outputs(&self) -> usize {
         self.bias.len()
     }
 
-    /// Memory that they take.
+    /// Returns the memory of weights and bias in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.weights) + size_of_val(&*self.bias)
     }
 }
 
-/// Some channels of a signal at some delays: for each of these all channels.
+/// All channels of a view at some delays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taps {
-    /// The signal, as a place in the list.
-    pub place: usize,
-    /// In frames.
+    /// Index of the view.
+    pub view: usize,
+    /// Delays in frames.
     pub delays: Vec<usize>,
 }
 
 impl Taps {
-    /// Those of a 1×1 convolution.
-    pub fn now(place: usize) -> Self {
-        Self { place, delays: vec![0] }
+    /// The taps of a 1×1 convolution: no delay.
+    pub fn now(view: usize) -> Self {
+        Self { view, delays: vec![0] }
     }
 }
 
-/// A convolution: `y[o][t] = then(bias[o] + Σ weight[o][input] · x[input][t] + add[o][t])`. What it reads and writes are places in
-/// a list.
+/// Convolution with all that is computed in its pass:
+/// `output[o][t] = activation(bias[o] + Σ weight[o][input] · x[input][t] + residual[o][t])`. Signals are indices of views.
 #[derive(Clone, Debug)]
 pub struct Convolution {
-    /// The weights.
+    /// Weights and bias.
     pub weights: TapWeights,
-    /// What is read, in the order of the weights.
+    /// Inputs, in the order of the weights.
     pub taps: Vec<Taps>,
-    /// A residual.
-    pub add: Option<usize>,
-    /// Where `y` goes.
-    pub to: usize,
-    /// The activation.
-    pub then: Option<Unary>,
-    /// Where `y` is added as well, such as the sum of all heads.
-    pub onto: Option<usize>,
-    /// Whether nobody looks at `y` but the next convolution in its step: then it need not be stored.
-    pub passed_on: bool,
+    /// Signal that is added before the activation.
+    pub residual: Option<usize>,
+    /// Destination.
+    pub output: usize,
+    /// Applied to each output, such as an activation.
+    pub activation: Option<Unary>,
+    /// Signal to which the output is added as well, such as the sum of all heads.
+    pub accumulate_into: Option<usize>,
+    /// Whether only the next convolution of the pass reads the output; then it may stay in registers instead of being stored.
+    pub transient: bool,
 }
 
-/// The convolutions of a step: [`Step::Convolve`](super::Step::Convolve).
+impl Convolution {
+    /// A convolution without residual, activation or accumulation.
+    pub fn new(weights: TapWeights, taps: Vec<Taps>, output: usize) -> Self {
+        Self { weights, taps, residual: None, output, activation: None, accumulate_into: None, transient: false }
+    }
+}
+
+/// Convolutions that are interleaved a few frames at a time.
 #[derive(Clone, Debug)]
-pub(super) struct Chain {
+pub(super) struct ConvolutionGroup {
     convolutions: Vec<Convolution>,
-    /// Sums of the widest group of all.
+    /// Sums of the widest output group of all.
     widest: usize,
 }
 
-impl Chain {
-    /// These, in their order.
+impl ConvolutionGroup {
+    /// Groups convolutions, which are run in this order.
     pub fn new(convolutions: Vec<Convolution>) -> Self {
         let sums = |convolution: &Convolution| match convolution.weights.widest {
             1 => CHAINS,
@@ -129,51 +137,51 @@ impl Chain {
         Self { convolutions, widest }
     }
 
-    /// Memory that the weights take.
+    /// Returns the memory of the weights in bytes.
     pub fn bytes(&self) -> usize {
         self.convolutions.iter().map(|convolution| convolution.weights.bytes()).sum()
     }
 
-    /// Computes so many frames.
+    /// Computes `frames` frames.
     #[inline(always)]
-    pub fn run<S: Simd>(&self, s: S, places: Places<'_>, signals: &mut [f32], frames: usize) {
-        // The same for each chunk that a network ever plays, so it is looked at where mistakes are looked for. Whatever is
-        // given, nothing outside the slices is read.
-        debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, to, .. }| {
-            let inputs: usize = taps.iter().map(|taps| places.list[taps.place].channels() * taps.delays.len()).sum();
-            inputs == weights.inputs && places.list[*to].channels() == weights.outputs()
+    pub fn run<S: Simd>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], frames: usize) {
+        // The same for every chunk of a network, so it is only checked in debug builds; without the check a mismatch gives wrong
+        // sums, but no access outside the slices.
+        debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, output, .. }| {
+            let inputs: usize = taps.iter().map(|taps| views.views[taps.view].channels() * taps.delays.len()).sum();
+            inputs == weights.inputs && views.views[*output].channels() == weights.outputs()
         }));
-        // As many frames at a time as there are registers for the sums of the widest group, or of half of it.
+        // As many vectors of frames at a time as there are registers for the sums of the widest group.
         let most = [4, 2].into_iter().find(|vectors| vectors * self.widest <= sums_at_once::<S>()).unwrap_or(1);
         let (mut at, mut left) = (0, frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
             match vectors {
-                4 => self.all::<S, 4>(s, places, signals, at),
-                2 => self.all::<S, 2>(s, places, signals, at),
-                _ => self.all::<S, 1>(s, places, signals, at),
+                4 => self.all::<S, 4>(s, views, signals, at),
+                2 => self.all::<S, 2>(s, views, signals, at),
+                _ => self.all::<S, 1>(s, views, signals, at),
             }
             at += vectors * LANES;
             left -= vectors;
         }
-        for Convolution { to, onto, .. } in &self.convolutions {
-            places.close(*to, signals, frames);
-            if let Some(onto) = *onto {
-                places.close(onto, signals, frames);
+        for &Convolution { output, accumulate_into, .. } in &self.convolutions {
+            views.mirror(output, signals, frames);
+            if let Some(accumulate_into) = accumulate_into {
+                views.mirror(accumulate_into, signals, frames);
             }
         }
     }
 
-    /// All of them, F vectors from frame `at` on.
+    /// Computes F vectors of all convolutions from frame `at` on.
     #[inline(always)]
-    fn all<S: Simd, const F: usize>(&self, s: S, places: Places<'_>, signals: &mut [f32], at: usize) {
+    fn all<S: Simd, const F: usize>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], at: usize) {
         for convolution in &self.convolutions {
             let all = &convolution.weights;
             let mut packed = 0;
-            for &Group { first, width } in &all.groups {
+            for &OutputGroup { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let group = Tile { convolution, places, signals: Signals::of(signals), at, first, weights };
+                let group = Tile { convolution, views, signals: SignalMemory::new(signals), at, first, weights };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -201,66 +209,68 @@ impl Chain {
                     _ => group.sum_one::<S, F>(s),
                 }
             }
-            let here = |place: usize| places.rows(place).skip(at);
-            let (to, onto) = (here(convolution.to), convolution.onto.map(here));
-            match (convolution.then, onto) {
-                (Some(then), onto) => each::then(s, then, signals, to, onto, F * LANES),
-                (None, Some(onto)) => each::over(s, &Add, signals, [to], onto, F * LANES),
+            let rows = |view: usize| views.rows(view).skip(at);
+            let (output, sum) = (rows(convolution.output), convolution.accumulate_into.map(rows));
+            match (convolution.activation, sum) {
+                (Some(activation), sum) => {
+                    elementwise::apply_unary(s, activation, signals, output, sum, F * LANES);
+                }
+                (None, Some(sum)) => elementwise::map_rows(s, &Add, signals, [output], sum, F * LANES),
                 (None, None) => {}
             }
         }
     }
 }
 
-/// Some frames of a group of outputs.
+/// Some frames of an output group.
 struct Tile<'a> {
     convolution: &'a Convolution,
-    places: Places<'a>,
-    signals: Signals<'a>,
+    views: ViewsAt<'a>,
+    signals: SignalMemory<'a>,
     at: usize,
-    /// The first output.
+    /// First output of the group.
     first: usize,
-    /// Those of the group.
+    /// `[input][output of the group]`
     weights: &'a [f32],
 }
 
 impl<'a> Tile<'a> {
-    /// Channels of a place from one on.
+    /// Returns O channels of a view from `channel` on.
     #[inline(always)]
-    fn window<const O: usize, const F: usize>(&self, place: usize, channel: usize) -> Window<'a, O, F> {
-        let (place, now) = self.places.get(place);
-        self.signals.window(place, channel, now, self.at)
+    fn window<const O: usize, const F: usize>(&self, view: usize, channel: usize) -> Window<'a, O, F> {
+        let (view, position) = self.views.get(view);
+        self.signals.window(view, channel, position, self.at)
     }
 
-    /// Outputs `skip..skip + O` of a group of `W`, F vectors.
+    /// Computes F vectors of outputs `skip..skip + O` of a group of W.
     #[inline(always)]
     fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) {
-        // More are never asked for, so there need not be code for them.
+        // Unreachable instantiation; returning lets the compiler drop it.
         if O * F > sums_at_once::<S>() {
             return;
         }
-        let Self { convolution: Convolution { weights: all, taps, .. }, places, signals, at, first, weights } = *self;
+        let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;
         let first = first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
             sums[o] = [s.splat(all.bias[first + o]); F];
         }
         let mut left = weights.as_chunks::<W>().0;
-        for Taps { place, delays } in taps {
-            let (place, now) = places.get(*place);
-            let channels = place.channels();
+        for Taps { view, delays } in taps {
+            let (view, position) = views.get(*view);
+            let channels = view.channels();
             let (here, rest) = left.split_at(delays.len() * channels);
             left = rest;
-            // Most signals have as many channels as a tile has outputs: of a number that is known, nothing waits for it.
+            // Fast path: the channel count equals the compile-time width of the group.
             if channels == W {
-                sums = add_taps(s, signals.past(place, 0, now, at), delays, here, skip, sums);
+                sums = add_taps(s, signals.delayed(view, 0, position, at), delays, here, skip, sums);
                 continue;
             }
             for (&delay, mut single) in delays.iter().zip(here.chunks_exact(channels.max(1))) {
                 let mut channel = 0;
-                // Others have twice as many: a loop that is none.
+                // Signals with 2·W channels take two iterations.
                 while let Some((together, rest)) = single.split_first_chunk::<W>() {
-                    let window = signals.past::<W, F>(place, channel, now, at).before(delay);
+                    let window = signals.delayed::<W, F>(view, channel, position, at).before(delay);
                     for k in 0..W {
                         sums = multiply_add(s, window.load(s, k), &together[k], skip, sums);
                     }
@@ -268,7 +278,7 @@ impl<'a> Tile<'a> {
                     single = rest;
                 }
                 for weight in single {
-                    let window = signals.past::<1, F>(place, channel, now, at).before(delay);
+                    let window = signals.delayed::<1, F>(view, channel, position, at).before(delay);
                     sums = multiply_add(s, window.load(s, 0), weight, skip, sums);
                     channel += 1;
                 }
@@ -277,33 +287,34 @@ impl<'a> Tile<'a> {
         self.finish(s, sums, first);
     }
 
-    /// The only output of a group, F vectors: in several chains of sums, of which one alone would be waited for at each step.
+    /// Computes F vectors of the only output of a group, in several chains of sums: a single chain would be bound by the latency
+    /// of the multiply-add.
     #[inline(always)]
     fn sum_one<S: Simd, const F: usize>(&self, s: S) {
-        let Self { convolution: Convolution { weights: all, taps, .. }, places, signals, at, first, weights } = *self;
+        let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;
         let mut chains = [[s.splat(0.0); F]; CHAINS];
         chains[0] = [s.splat(all.bias[first]); F];
         let mut left = weights;
-        for Taps { place, delays } in taps {
-            let (place, now) = places.get(*place);
-            let channels = place.channels();
+        for Taps { view, delays } in taps {
+            let (view, position) = views.get(*view);
+            let channels = view.channels();
             let (here, rest) = left.split_at(delays.len() * channels);
             left = rest;
             let (together, single) = delays.as_chunks::<CHAINS>();
             for channel in 0..channels {
-                let past = signals.past::<1, F>(place, channel, now, at);
+                let delayed = signals.delayed::<1, F>(view, channel, position, at);
                 let mut weights = here[channel..].iter().step_by(channels);
                 for delays in together {
                     for c in 0..CHAINS {
                         let weight = s.splat(*weights.next().expect("a weight for each tap"));
-                        let x = past.before(delays[c]).load(s, 0);
+                        let x = delayed.before(delays[c]).load(s, 0);
                         for f in 0..F {
                             chains[c][f] = s.fma(weight, x[f], chains[c][f]);
                         }
                     }
                 }
                 for (&delay, &weight) in single.iter().zip(weights) {
-                    let x = past.before(delay).load(s, 0);
+                    let x = delayed.before(delay).load(s, 0);
                     for f in 0..F {
                         chains[0][f] = s.fma(s.splat(weight), x[f], chains[0][f]);
                     }
@@ -317,42 +328,42 @@ impl<'a> Tile<'a> {
         self.finish(s, sums, first);
     }
 
-    /// Adds the residual and stores what comes out.
+    /// Adds the residual and stores the sums.
     #[inline(always)]
     fn finish<S: Simd, const O: usize, const F: usize>(&self, s: S, mut sums: [[S::V; F]; O], first: usize) {
-        if let Some(add) = self.convolution.add {
-            let add = self.window::<O, F>(add, first);
+        if let Some(residual) = self.convolution.residual {
+            let window = self.window::<O, F>(residual, first);
             for o in 0..O {
-                let residual = add.load(s, o);
+                let residual = window.load(s, o);
                 for f in 0..F {
                     sums[o][f] = s.add(residual[f], sums[o][f]);
                 }
             }
         }
-        let to = self.window::<O, F>(self.convolution.to, first);
+        let output = self.window::<O, F>(self.convolution.output, first);
         for o in 0..O {
-            to.store(s, sums[o], o);
+            output.store(s, sums[o], o);
         }
     }
 }
 
-/// Sums that fit into the registers beside what they are made of.
+/// Returns how many vectors of sums fit into the registers beside their operands.
 pub(super) fn sums_at_once<S: Simd>() -> usize {
     if S::MANY_REGISTERS { 16 } else { 4 }
 }
 
-/// Adds all channels of a signal at some delays to all sums of a tile, each with its weight from the one at `skip` on.
+/// Adds all channels of a signal at some delays to all sums of a tile; weights of a group begin at `skip`.
 #[inline(always)]
 pub(super) fn add_taps<S: Simd, const W: usize, const O: usize, const F: usize>(
     s: S,
-    past: Past<'_, W, F>,
+    delayed: DelayedWindow<'_, W, F>,
     delays: &[usize],
     weights: &[[f32; W]],
     skip: usize,
     mut sums: [[S::V; F]; O],
 ) -> [[S::V; F]; O] {
     for (&delay, together) in delays.iter().zip(weights.as_chunks::<W>().0) {
-        let window = past.before(delay);
+        let window = delayed.before(delay);
         for k in 0..W {
             sums = multiply_add(s, window.load(s, k), &together[k], skip, sums);
         }
@@ -360,7 +371,7 @@ pub(super) fn add_taps<S: Simd, const W: usize, const O: usize, const F: usize>(
     sums
 }
 
-/// Adds one input to all sums of a tile.
+/// Adds one input to all sums of a tile; weights of a group begin at `skip`.
 #[inline(always)]
 pub(super) fn multiply_add<S: Simd, const W: usize, const O: usize, const F: usize>(
     s: S,
