@@ -1,11 +1,11 @@
-//! What a string or a reed is heard through: a handful of resonances beside a direct path.
+//! Body of an instrument: a bank of resonances beside a direct path.
 
 use super::filter::{BandPass, OnePole};
 
-/// One resonance of a body.
+/// Resonance of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
-    /// Centre frequency in hertz.
+    /// Centre frequency, Hz.
     pub hz: f64,
     /// Quality factor: centre frequency over half-power bandwidth.
     pub q: f64,
@@ -13,26 +13,26 @@ pub struct Mode {
     pub gain: f64,
 }
 
-/// Shorthand for a table of modes.
+/// Makes a [`Mode`], for tables.
 #[must_use]
 pub const fn mode(hz: f64, q: f64, gain: f64) -> Mode {
     Mode { hz, q, gain }
 }
 
-/// A body as numbers.
+/// Parameters of a [`Body`].
 #[derive(Debug, Clone, Copy)]
 pub struct BodyDesign {
-    /// Its resonances.
+    /// The resonances.
     pub modes: &'static [Mode],
     /// Gain of the direct path, linear.
     pub direct: f64,
-    /// Below this the direct path falls by 6 dB per octave: a small plate radiates no bass.
+    /// Corner below which the direct path falls by 6 dB per octave, Hz: a small plate radiates no bass.
     pub direct_corner_hz: f64,
-    /// Above this everything falls by 6 dB per octave.
+    /// Corner above which everything falls by 6 dB per octave, Hz.
     pub roll_off_hz: f64,
 }
 
-/// A bank of modal resonators in parallel with a direct path, followed by a gentle roll-off.
+/// Bank of modal resonators in parallel with a direct path, followed by a gentle roll-off.
 ///
 /// The form is that of Karjalainen & Smith, "Body modeling techniques for string instrument synthesis" (ICMC 1996).
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// A body at rest.
+    /// Creates a body at rest.
     #[must_use]
     pub fn new(design: &BodyDesign, rate_hz: f64) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// One sample.
+    /// Processes one sample.
     #[inline]
     pub fn process(&mut self, x: f64) -> f64 {
         let mut y = self.direct * self.direct_high_pass.high(x);

@@ -1,46 +1,47 @@
-//! A bowed string between cello and violin.
+//! Bowed string between cello and violin.
 //!
-//! Two delay lines carry waves from the bow to the bridge and to the nut and back; where they meet, the bow either holds the
-//! string or slips over it. The solution at that point, hysteresis included, follows McIntyre, Schumacher & Woodhouse, "On
-//! the oscillations of musical instruments" (JASA 74(5), 1983), with the hyperbolic friction curve and the waveguide form of
-//! Smith, "Efficient simulation of the reed-bore and bow-string mechanisms" (ICMC 1986). Forces are in units in which twice
-//! the string's wave impedance is 1, so that a force changes the velocity at the bow by just that much.
+//! Two delay lines carry waves from the bow to the bridge and to the nut and back. Where they meet, the bow either
+//! holds the string or slips over it. The solution at that point, with hysteresis, follows McIntyre, Schumacher &
+//! Woodhouse, "On the oscillations of musical instruments" (JASA 74(5), 1983), with the hyperbolic friction curve and
+//! the waveguide form of Smith, "Efficient simulation of the reed-bore and bow-string mechanisms" (ICMC 1986). Twice
+//! the string's wave impedance is 1, so that a force changes the velocity at the bow by its own value.
 //!
-//! Dynamics are bow speed. Force and the velocity scale of friction follow the speed, which keeps the string within
-//! Schelleng's limits ("The bowed string and the player", JASA 53(1), 1973) at every level; relative force and bow position
-//! then make loud notes bright.
+//! The dynamic sets the bow speed. Force and the velocity scale of friction follow the speed, which keeps the string
+//! within Schelleng's limits ("The bowed string and the player", JASA 53(1), 1973) at every level. Relative force and
+//! bow position make loud notes bright.
 
 use rand::{Rng, RngExt};
 
 use super::body::{Body, BodyDesign, mode};
 use super::curves::{CONTROL_RATE_HZ, Curves, Point, midi_to_hz};
 use super::delay::FractionalDelay;
-use super::filter::{Halver, OnePole, flush};
+use super::filter::{Decimator, OnePole, flush};
+use super::instrument::{Instrument, OUTPUT_RATE_HZ};
 use super::performance::{Score, Style};
+use super::ramp::Ramp;
 use super::tuning::Tuning;
-use super::{Instrument, OUTPUT_RATE_HZ, Ramp};
 
-/// The string runs at twice the output rate.
+/// Rate of the string model, Hz: twice the output rate.
 const RATE_HZ: f64 = 2.0 * OUTPUT_RATE_HZ;
 
 /// Output samples per control point.
 const BLOCK: usize = (OUTPUT_RATE_HZ / CONTROL_RATE_HZ) as usize;
 
-/// G2 to E6.
+/// Range: G2 to E6.
 const MIDI_LOW: f64 = 43.0;
 const MIDI_HIGH: f64 = 88.0;
 
-/// Bow speed from pianissimo to fortissimo, in decibels.
+/// Range of the bow speed from pianissimo to fortissimo, dB.
 const SPEED_RANGE_DB: f64 = 34.0;
 
 /// Coefficients of static and dynamic friction; rosin's are near 0.8 and 0.3.
 const STATIC_FRICTION: f64 = 0.8;
 const DYNAMIC_FRICTION: f64 = 0.3;
 
-/// Slip speed at which friction is half-way between the two, in bow speeds.
+/// Slip speed at which friction is half-way between static and dynamic, in bow speeds.
 ///
-/// The slower friction falls, the sooner a stroke settles into Helmholtz's motion; where it falls fast, low notes scratch for a
-/// tenth of a second.
+/// The slower friction falls, the sooner a stroke settles into Helmholtz motion; where it falls fast, low notes scratch
+/// for a tenth of a second.
 const FRICTION_SPEED: f64 = 4.0;
 
 /// Bow force as a fraction of Schelleng's maximum, pianissimo and fortissimo. Near the maximum the string catches late.
@@ -49,26 +50,26 @@ const FORCE: [f64; 2] = [0.25, 0.35];
 /// Distance of the bow from the bridge as a fraction of the string, pianissimo and fortissimo.
 const POSITION: [f64; 2] = [0.13, 0.085];
 
-/// Corner of a low-pass of two poles on the tone, pianissimo and fortissimo: a light bow rounds the string's corner more than
-/// the losses of the model do.
+/// Corner of a two-pole low-pass on the output, pianissimo and fortissimo, Hz: a light bow rounds the string's corner
+/// more than the losses of the model do.
 const BRIGHTNESS_HZ: [f64; 2] = [1_200.0, 14_000.0];
 
-/// More force while a stroke starts, as a fraction: it makes the string catch sooner.
+/// Additional force at the start of a stroke, as a fraction: the string catches sooner.
 const ACCENT_FORCE: f64 = 0.25;
 
-/// Noise of the hair that reaches the body past the string, pianissimo and fortissimo. It is the only noise: one that shakes
-/// the bow's grip too makes every stroke of the same note another one, of which nothing in pitch and loudness tells.
+/// Level of the bow hair's noise on the body, pianissimo and fortissimo. Noise on the bow's grip would make every
+/// stroke different in ways that pitch and loudness do not tell.
 const HAIR_NOISE: [f64; 2] = [0.009, 0.105];
 
-/// Loss of one trip to the nut and back while bowed, and of a string that the bow has left.
+/// Gain of one trip to the nut and back while bowed, and decay time of a string without the bow, seconds.
 const NUT_GAIN: f64 = 0.99;
 const DAMPED_T60_S: f64 = 0.22;
 
-/// Corner of the bridge's loss at 440 Hz; it moves with the root of the frequency.
+/// Corner of the bridge's loss at 440 Hz, Hz; proportional to the square root of the frequency.
 const BRIDGE_CORNER_HZ: f64 = 4_500.0;
 
-/// A body of a viola's size: air, main wood modes and the hill around 3 kHz. Its modes are as narrow as those of bowed
-/// instruments are, a few percent of their frequency, so that every note has a colour of its own and a vibrato plays with it.
+/// Body of a viola's size: air, main wood modes and the hill around 3 kHz. Modes are as narrow as those of real
+/// instruments, a few percent of their frequency, so that every note has its own colour, which vibrato modulates.
 const BODY: BodyDesign = BodyDesign {
     modes: &[
         mode(153.0, 18.0, 0.9),
@@ -92,19 +93,19 @@ const BODY: BodyDesign = BodyDesign {
     roll_off_hz: 5_000.0,
 };
 
-/// The instrument, tuned.
+/// Bowed string with its tuning corrections.
 #[derive(Debug, Clone)]
 pub struct Bowed {
     tuning: Tuning,
 }
 
 impl Bowed {
-    /// Builds the instrument and measures its tuning.
+    /// Creates the instrument and measures its tuning.
     #[must_use]
     pub fn new() -> Self {
         let tuning = Tuning::measure(MIDI_LOW, MIDI_HIGH, OUTPUT_RATE_HZ, |midi, dynamic, tuning| {
             let mut string = BowedString::new();
-            let mut halver = Halver::default();
+            let mut decimator = Decimator::default();
             let point = Point { midi, dynamic, gate: 1.0, accent: 0.0 };
             let blocks = (0.7 * CONTROL_RATE_HZ) as usize;
             let mut tone = Vec::with_capacity(blocks * BLOCK);
@@ -114,7 +115,7 @@ impl Bowed {
                 string.control(&Point { gate, ..point }, tuning);
                 for _ in 0..BLOCK {
                     let (first, second) = (string.step(), string.step());
-                    tone.push(halver.process(first, second) as f32);
+                    tone.push(decimator.process(first, second) as f32);
                 }
             }
             tone.split_off(tone.len() / 2)
@@ -138,7 +139,7 @@ impl Instrument for Bowed {
         let curves = Curves::of(score);
         let mut string = BowedString::new();
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
-        let mut halver = Halver::default();
+        let mut decimator = Decimator::default();
         let mut tone_low = [OnePole::with_pole(0.0); 2];
         let mut hair_low = OnePole::new(6_000.0, OUTPUT_RATE_HZ);
         let mut hair_high = OnePole::new(900.0, OUTPUT_RATE_HZ);
@@ -157,7 +158,7 @@ impl Instrument for Bowed {
             for _ in 0..BLOCK {
                 let (first, second) = (string.step(), string.step());
                 let hiss = hair_high.high(hair_low.low(rng.random_range(-1.0..1.0)));
-                let tone = tone_low.iter_mut().fold(halver.process(first, second), |x, low| low.low(x));
+                let tone = tone_low.iter_mut().fold(decimator.process(first, second), |x, low| low.low(x));
                 out.push(body.process(tone + hair.next() * hiss) as f32);
             }
         }
@@ -166,7 +167,7 @@ impl Instrument for Bowed {
     }
 }
 
-/// The string and what bows it.
+/// String and bow.
 #[derive(Debug, Clone)]
 struct BowedString {
     to_bridge: FractionalDelay,
@@ -198,7 +199,7 @@ impl BowedString {
         }
     }
 
-    /// Aims at the player's next actions.
+    /// Sets the targets of the next control block.
     fn control(&mut self, point: &Point, tuning: &Tuning) {
         let dynamic = point.dynamic.clamp(0.0, 1.0);
         let blend = |[soft, loud]: [f64; 2]| soft + (loud - soft) * dynamic;
@@ -225,7 +226,7 @@ impl BowedString {
         }
     }
 
-    /// One sample of the force on the bridge.
+    /// Returns one sample of the force on the bridge.
     #[inline]
     fn step(&mut self) -> f64 {
         let at_bridge = self.to_bridge.read(self.bridge_delay.next());
@@ -239,9 +240,9 @@ impl BowedString {
         at_bridge
     }
 
-    /// The change of the string's velocity at the bow, `arriving` being what it would have without it.
+    /// Returns the change of the string's velocity at the bow; `arriving` is the velocity without the bow.
     ///
-    /// Where both sticking and slipping are possible the string goes on with what it does.
+    /// If both sticking and slipping are possible, the string keeps its state.
     #[inline]
     fn friction(&mut self, bow: f64, force: f64, arriving: f64) -> f64 {
         if force <= 0.0 {

@@ -1,10 +1,10 @@
-//! A delay line whose length need not be a whole number of samples.
+//! Delay line of fractional length.
 
-/// A ring buffer read with third-order Lagrange interpolation.
+/// Ring buffer with third-order Lagrange interpolation.
 ///
-/// At twice the output rate the interpolator's magnitude error stays below 0.2 dB up to 16 kHz, so a string or bore does not
-/// change colour when its length moves between two samples (Laakso, Välimäki, Karjalainen & Laine, "Splitting the unit
-/// delay", IEEE Signal Processing Magazine 13(1), 1996).
+/// At twice the output rate the interpolator's magnitude error stays below 0.2 dB up to 16 kHz, so that timbre does not
+/// change with the fractional part of the length (Laakso, Välimäki, Karjalainen & Laine, "Splitting the unit delay",
+/// IEEE Signal Processing Magazine 13(1), 1996).
 #[derive(Debug, Clone)]
 pub struct FractionalDelay {
     buffer: Vec<f64>,
@@ -12,20 +12,20 @@ pub struct FractionalDelay {
     write: usize,
 }
 
-/// The shortest delay that [`FractionalDelay::read`] can interpolate, in samples.
+/// Shortest delay that [`FractionalDelay::read`] can interpolate, samples.
 pub const MIN_DELAY_SAMPLES: f64 = 2.0;
 
 impl FractionalDelay {
-    /// A line of silence, able to delay by up to `max_delay_samples`.
+    /// Creates a silent line for delays of up to `max_delay_samples`.
     #[must_use]
     pub fn new(max_delay_samples: f64) -> Self {
         let len = (max_delay_samples.ceil() as usize + 4).next_power_of_two();
         Self { buffer: vec![0.0; len], mask: len - 1, write: 0 }
     }
 
-    /// The signal as it was `delay_samples` before the next [`push`](Self::push): 1 would be the last value pushed.
+    /// Returns the signal `delay_samples` before the next [`push`](Self::push); 1 is the last value pushed.
     ///
-    /// The delay is held within what the line can give, `MIN_DELAY_SAMPLES` and its length.
+    /// The delay is clamped to the range from [`MIN_DELAY_SAMPLES`] to the line's length.
     #[inline]
     #[must_use]
     pub fn read(&self, delay_samples: f64) -> f64 {
@@ -34,7 +34,7 @@ impl FractionalDelay {
         let x = delay - whole as f64;
         let tap = |back: usize| self.buffer[self.write.wrapping_sub(back) & self.mask];
         let (newest, new, old, oldest) = (tap(whole - 1), tap(whole), tap(whole + 1), tap(whole + 2));
-        // The cubic through the points at -1, 0, 1 and 2, at x in [0, 1).
+        // Cubic through the points at -1, 0, 1 and 2, evaluated at x in [0, 1).
         let c0 = -x * (x - 1.0) * (x - 2.0) / 6.0;
         let c1 = (x + 1.0) * (x - 1.0) * (x - 2.0) / 2.0;
         let c2 = -(x + 1.0) * x * (x - 2.0) / 2.0;

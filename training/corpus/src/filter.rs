@@ -1,18 +1,18 @@
-//! The small filters that the instruments share.
+//! Filters that the instruments share.
 
 use std::f64::consts::{PI, TAU};
 
-/// Below this a recursive state is taken to be zero, long before it would become denormal.
+/// Recursive states below this become zero, long before they are denormal.
 const SILENCE: f64 = 1e-18;
 
-/// `value`, or zero where it is too small ever to be heard.
+/// Returns `value`, or zero if it is too small to be audible.
 #[inline]
 #[must_use]
 pub fn flush(value: f64) -> f64 {
     if value.abs() < SILENCE { 0.0 } else { value }
 }
 
-/// A one-pole low-pass with unit gain at DC: `y = (1 - a) x + a y₋₁`.
+/// One-pole low-pass with unit gain at DC: `y = (1 - a) x + a y₋₁`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnePole {
     pole: f64,
@@ -20,19 +20,19 @@ pub struct OnePole {
 }
 
 impl OnePole {
-    /// A filter at rest whose corner is at about `corner_hz`.
+    /// Creates a filter at rest with its corner at about `corner_hz`.
     #[must_use]
     pub fn new(corner_hz: f64, rate_hz: f64) -> Self {
         Self::with_pole(Self::pole_for(corner_hz, rate_hz))
     }
 
-    /// A filter at rest with its pole at `pole`, in [0, 1).
+    /// Creates a filter at rest with a pole in [0, 1).
     #[must_use]
     pub fn with_pole(pole: f64) -> Self {
         Self { pole, state: 0.0 }
     }
 
-    /// The pole that puts the corner at about `corner_hz`.
+    /// Returns the pole for a corner at about `corner_hz`.
     #[must_use]
     pub fn pole_for(corner_hz: f64, rate_hz: f64) -> f64 {
         (-TAU * corner_hz / rate_hz).exp()
@@ -43,27 +43,27 @@ impl OnePole {
         self.pole = pole;
     }
 
-    /// One sample through the low-pass.
+    /// Processes one sample through the low-pass.
     #[inline]
     pub fn low(&mut self, x: f64) -> f64 {
         self.state = flush(x + self.pole * (self.state - x));
         self.state
     }
 
-    /// One sample through the complementary high-pass: the input less the low-pass.
+    /// Processes one sample through the complementary high-pass, the input minus the low-pass.
     #[inline]
     pub fn high(&mut self, x: f64) -> f64 {
         x - self.low(x)
     }
 
-    /// The phase delay of a filter with this pole at `hz`, in samples.
+    /// Returns the phase delay of a filter with this pole at `hz`, samples.
     #[must_use]
     pub fn phase_delay_samples(pole: f64, hz: f64, rate_hz: f64) -> f64 {
         let w = TAU * hz / rate_hz;
         (pole * w.sin()).atan2(1.0 - pole * w.cos()) / w
     }
 
-    /// The gain of a filter with this pole at `hz`.
+    /// Returns the gain of a filter with this pole at `hz`.
     #[must_use]
     pub fn gain(pole: f64, hz: f64, rate_hz: f64) -> f64 {
         let w = TAU * hz / rate_hz;
@@ -71,7 +71,7 @@ impl OnePole {
     }
 }
 
-/// A two-pole band-pass with unit gain at its centre and zeros at DC and at half the rate: one mode of a body.
+/// Two-pole band-pass with unit gain at its centre and zeros at DC and half the rate: one mode of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct BandPass {
     gain: f64,
@@ -84,7 +84,7 @@ pub struct BandPass {
 }
 
 impl BandPass {
-    /// A mode at `centre_hz` with the quality factor `q`.
+    /// Creates a mode at `centre_hz` with the quality factor `q`.
     #[must_use]
     pub fn new(centre_hz: f64, q: f64, rate_hz: f64) -> Self {
         let w = TAU * centre_hz / rate_hz;
@@ -100,7 +100,7 @@ impl BandPass {
         }
     }
 
-    /// One sample.
+    /// Processes one sample.
     #[inline]
     pub fn process(&mut self, x: f64) -> f64 {
         let y = flush(self.gain * (x - self.x2) - self.a1 * self.y1 - self.a2 * self.y2);
@@ -112,21 +112,21 @@ impl BandPass {
     }
 }
 
-/// Half the number of taps on each side of the decimator's centre.
+/// Taps on each side of the decimator's centre.
 const HALF_TAPS: usize = 31;
 
-/// Halves the rate: a half-band low-pass (windowed sinc, 63 taps), of which every second output is kept.
+/// Half-band low-pass (windowed sinc, 63 taps) that keeps every second output.
 ///
-/// Half of the taps are zero by construction; the others reject by more than 80 dB what would fold below 20 kHz when the
-/// output rate is 48 kHz.
+/// Half of the taps are zero by construction. Everything that would alias below 20 kHz at an output rate of 48 kHz is
+/// rejected by more than 80 dB.
 #[derive(Debug, Clone)]
-pub struct Halver {
+pub struct Decimator {
     taps: Vec<f64>,
     history: Vec<f64>,
     next: usize,
 }
 
-impl Default for Halver {
+impl Default for Decimator {
     fn default() -> Self {
         let len = 2 * HALF_TAPS + 1;
         let taps = (0..len)
@@ -134,7 +134,7 @@ impl Default for Halver {
                 let k = n as f64 - HALF_TAPS as f64;
                 let sinc = if k == 0.0 { 0.5 } else { (PI * k / 2.0).sin() / (PI * k) };
                 let x = (n as f64 + 1.0) / (len as f64 + 1.0);
-                // Blackman's window.
+                // Blackman window.
                 let window = 0.42 - 0.5 * (TAU * x).cos() + 0.08 * (2.0 * TAU * x).cos();
                 sinc * window
             })
@@ -143,15 +143,15 @@ impl Default for Halver {
     }
 }
 
-impl Halver {
-    /// Two samples in, one out.
+impl Decimator {
+    /// Processes two input samples to one output sample.
     #[inline]
     pub fn process(&mut self, first: f64, second: f64) -> f64 {
         self.push(first);
         self.push(second);
         let len = self.taps.len();
         let window = &self.history[self.next..self.next + len];
-        // Even distances from the centre are the zeros of the sinc.
+        // Taps at even distances from the centre are zero.
         let mut sum = self.taps[HALF_TAPS] * window[HALF_TAPS];
         for k in (1..=HALF_TAPS).step_by(2) {
             sum += self.taps[HALF_TAPS + k] * (window[HALF_TAPS + k] + window[HALF_TAPS - k]);
@@ -159,7 +159,7 @@ impl Halver {
         sum
     }
 
-    /// The history is written twice so that a window of it is always contiguous.
+    /// Writes each sample twice, so that every window is contiguous.
     #[inline]
     fn push(&mut self, x: f64) {
         let len = self.taps.len();
@@ -171,7 +171,7 @@ impl Halver {
 
 #[cfg(test)]
 mod tests {
-    use super::{BandPass, Halver, OnePole};
+    use super::{BandPass, Decimator, OnePole};
     use std::f64::consts::TAU;
 
     fn peak(output: impl Iterator<Item = f64>) -> f64 {
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn halver_keeps_the_band_and_rejects_what_would_fold() {
         for (hz, low, high) in [(1_000.0, 0.999, 1.001), (15_000.0, 0.98, 1.01), (34_000.0, 0.0, 1e-3)] {
-            let mut halver = Halver::default();
+            let mut decimator = Decimator::default();
             let tone = |n: u32| (TAU * hz * f64::from(n) / 96_000.0).sin();
-            let out: Vec<f64> = (0..8_000).map(|n| halver.process(tone(2 * n), tone(2 * n + 1))).collect();
+            let out: Vec<f64> = (0..8_000).map(|n| decimator.process(tone(2 * n), tone(2 * n + 1))).collect();
             let gain = peak(out[200..].iter().copied());
             assert!((low..=high).contains(&gain), "{hz} Hz: {gain}");
         }

@@ -1,63 +1,63 @@
-//! The player: draws phrases that between them visit every pitch, dynamic and articulation.
+//! Composition of phrases that together cover every pitch, dynamic and articulation.
 //!
-//! A network that is conditioned on pitch and loudness learns an instrument only where the corpus has been, so the phrases
-//! are spread by low-discrepancy sequences over the range and over the dynamics, and only then made musical by chance.
+//! A network conditioned on pitch and loudness learns only what the corpus covers. Low-discrepancy sequences therefore
+//! spread the phrases over range and dynamics; everything else is random.
 
 use rand::{Rng, RngExt};
 
-/// What an instrument can be asked to play.
+/// Notes that an instrument can play.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Lowest note, MIDI.
+    /// Lowest note, MIDI notes.
     pub midi_low: f64,
-    /// Highest note, MIDI.
+    /// Highest note, MIDI notes.
     pub midi_high: f64,
-    /// Whether notes last as long as they are driven (bow, breath) or die away by themselves (pluck).
+    /// Notes sound while they are driven (bow, breath) rather than decay by themselves (pluck).
     pub sustained: bool,
-    /// The deepest vibrato, in cents either side.
+    /// Deepest vibrato, cents to either side.
     pub vibrato_max_cents: f64,
-    /// How long the instrument sounds after its last release, in seconds, the room included.
+    /// Time until silence after the last release, seconds, including the room.
     pub tail_s: f64,
 }
 
-/// How a note begins.
+/// Start of a note.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Join {
-    /// From rest, with an attack of its own.
+pub enum Onset {
+    /// Attack from rest.
     Attack,
-    /// Out of the former note, whose drive goes on while the pitch moves within the given seconds.
+    /// Continuation of the previous note; the pitch moves within these seconds.
     Slur(f64),
 }
 
-/// One note as it is meant to sound.
+/// Note of a score.
 #[derive(Debug, Clone, Copy)]
 pub struct Note {
-    /// Start in seconds.
+    /// Start, seconds.
     pub onset_s: f64,
-    /// End of the drive (or of the string's freedom to ring) in seconds.
+    /// End of the bow stroke or breath, or damping of a plucked string, seconds.
     pub release_s: f64,
-    /// Pitch in MIDI, seldom a whole number: nobody plays perfectly in tune, and a network must fill the gaps.
+    /// Pitch, MIDI notes. Seldom a whole number, so that the network also learns the pitches between.
     pub midi: f64,
     /// Dynamic at the start, the turning point and the end, from 0 (pianissimo) to 1 (fortissimo).
     pub dynamics: [f64; 3],
-    /// Where the turning point is, as a fraction of the note.
+    /// Position of the turning point, as a fraction of the note.
     pub turn: f64,
-    /// Attack in seconds.
+    /// Attack time, seconds.
     pub attack_s: f64,
-    /// Fall of the drive after the release, in seconds.
+    /// Decay time after the release, seconds.
     pub decay_s: f64,
-    /// How it begins.
-    pub join: Join,
-    /// Vibrato depth in cents either side.
+    /// Attack or slur.
+    pub onset: Onset,
+    /// Vibrato depth, cents to either side.
     pub vibrato_cents: f64,
-    /// Vibrato rate in hertz.
+    /// Vibrato rate, Hz.
     pub vibrato_hz: f64,
-    /// Time before the vibrato sets in, in seconds.
+    /// Time until the vibrato starts, seconds.
     pub vibrato_delay_s: f64,
 }
 
 impl Note {
-    /// A plain note: one dynamic, no vibrato, from rest.
+    /// Creates a note with an attack, a constant dynamic and no vibrato.
     #[must_use]
     pub fn plain(onset_s: f64, release_s: f64, midi: f64, dynamic: f64) -> Self {
         Self {
@@ -68,14 +68,14 @@ impl Note {
             turn: 0.5,
             attack_s: 0.03,
             decay_s: 0.05,
-            join: Join::Attack,
+            onset: Onset::Attack,
             vibrato_cents: 0.0,
             vibrato_hz: 5.0,
             vibrato_delay_s: 0.0,
         }
     }
 
-    /// The dynamic `seconds` after the onset.
+    /// Returns the dynamic `seconds` after the start.
     #[must_use]
     pub fn dynamic_at(&self, seconds: f64) -> f64 {
         let length = (self.release_s - self.onset_s).max(1e-3);
@@ -89,7 +89,7 @@ impl Note {
         }
     }
 
-    /// The vibrato's offset in cents, `seconds` after the onset.
+    /// Returns the pitch offset of the vibrato `seconds` after the start, cents.
     #[must_use]
     pub fn vibrato_at(&self, seconds: f64) -> f64 {
         const RISE_S: f64 = 0.25;
@@ -99,22 +99,22 @@ impl Note {
     }
 }
 
-/// A smooth step from 0 to 1 for `x` in [0, 1].
+/// Returns a smooth step from 0 to 1 for `x` in [0, 1].
 #[must_use]
 pub fn ease(x: f64) -> f64 {
     x * x * (3.0 - 2.0 * x)
 }
 
-/// What is played in one file.
+/// Notes of one recording.
 #[derive(Debug, Clone)]
 pub struct Score {
-    /// Length of the file in seconds, silence at both ends included.
+    /// Length of the recording, seconds, including silence at both ends.
     pub duration_s: f64,
-    /// The notes, by onset.
+    /// The notes in the order of their starts.
     pub notes: Vec<Note>,
 }
 
-/// How the pitches of a phrase follow each other.
+/// Sequence of pitches in a phrase.
 #[derive(Debug, Clone, Copy)]
 enum Melody {
     Scale,
@@ -125,7 +125,7 @@ enum Melody {
     Repeated,
 }
 
-/// How the notes of a phrase are separated.
+/// Separation of the notes in a phrase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Articulation {
     Legato,
@@ -134,23 +134,23 @@ enum Articulation {
     Mixed,
 }
 
-/// The fractional part of multiples of this number fills [0, 1] as evenly as any sequence can.
+/// Golden ratio; fractional parts of its multiples fill [0, 1] as evenly as possible.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// Steps of the major scale, which every mode and the usual minor share but for their starting point.
+/// Semitones of the major scale, which contains all modes.
 const MAJOR: [i32; 7] = [0, 2, 4, 5, 7, 9, 11];
 
 impl Score {
-    /// A performance of about `target_s` seconds; `index` places it in the range and among the dynamics.
+    /// Composes about `target_s` seconds; `index` selects pitch range and dynamics.
     pub fn compose(style: &Style, target_s: f64, index: usize, rng: &mut impl Rng) -> Self {
         let mut notes = Vec::new();
         let mut at_s = rng.random_range(0.12..0.3);
         let mut phrase = 0;
         let last_release_s = target_s - style.tail_s;
         while at_s < last_release_s - 0.4 {
-            // Files have some three phrases each; a stride of eight keeps files from repeating each other's places.
+            // A file has about three phrases; a stride of eight keeps the positions of files apart.
             let place = (index * 8 + phrase) as f64;
-            // Equal steps of the dynamic are equal steps in decibels; loud is played somewhat more often than soft.
+            // Equal steps of the dynamic are equal steps in dB; loud phrases are slightly more frequent.
             let level = (place * GOLDEN * GOLDEN).fract().powf(0.75);
             let height = (place * GOLDEN + rng.random_range(0.0..0.05)).fract();
             at_s = compose_phrase(style, at_s, last_release_s, height, level, &mut notes, rng);
@@ -162,7 +162,7 @@ impl Score {
     }
 }
 
-/// Appends one phrase that starts at `at_s` and returns where it ends.
+/// Appends a phrase that starts at `at_s`; returns its end, seconds.
 fn compose_phrase(
     style: &Style,
     mut at_s: f64,
@@ -190,17 +190,17 @@ fn compose_phrase(
             Articulation::Legato,
             Articulation::Detached,
             Articulation::Detached,
-            // What dies away by itself is rarely stopped short as well.
+            // Staccato is rare for instruments whose notes decay by themselves.
             if style.sustained { Articulation::Staccato } else { Articulation::Legato },
             Articulation::Mixed,
         ],
         rng,
     );
-    // Note lengths from 0.1 to 3 s, as many short as long on a logarithmic scale; long ones come in fewer numbers.
+    // Note lengths from 0.1 to 3 s, uniform on a logarithmic scale; phrases of long notes are shorter.
     let beat_s = 0.11 * (2.6f64 / 0.11).powf(rng.random_range(0.0..1.0));
     let count = ((3.6 / beat_s) as usize).clamp(1, rng.random_range(4..12));
     let pitches = draw_pitches(style, melody, height, count, rng);
-    // The phrase leads from its own level to a drawn one, so that crescendo and diminuendo occur at every level.
+    // The phrase moves from its own level to a random one, so that crescendo and diminuendo occur at every level.
     let goal = if rng.random_bool(0.5) { rng.random_range(0.0..1.0f64).powf(0.75) } else { level };
     let detune_cents = rng.random_range(-18.0..18.0);
     let vibrato_hz = rng.random_range(4.0..7.0);
@@ -220,22 +220,22 @@ fn compose_phrase(
             Articulation::Legato | Articulation::Mixed => 0.0,
         };
         let touches = n > 0 && notes.last().is_some_and(|note| at_s - note.release_s < 1e-6);
-        let join = if touches && articulation == Articulation::Legato {
+        let onset = if touches && articulation == Articulation::Legato {
             let slide = rng.random_bool(0.25);
-            Join::Slur(if slide {
+            Onset::Slur(if slide {
                 rng.random_range(0.06..0.2f64).min(0.5 * length_s)
             } else {
                 rng.random_range(0.015..0.035)
             })
         } else {
-            Join::Attack
+            Onset::Attack
         };
         let progress = n as f64 / pitches.len() as f64;
         let around = level + (goal - level) * progress + rng.random_range(-0.12..0.12);
-        let dynamics = if join == Join::Attack || !style.sustained {
+        let dynamics = if onset == Onset::Attack || !style.sustained {
             draw_dynamics(around, length_s, rng)
         } else {
-            // A slurred note takes up the stroke or breath where the former left it.
+            // A slurred note starts at the dynamic of the previous note's end.
             let from = notes.last().map_or(around, |note| note.dynamics[2]);
             let [_, middle, end] = draw_dynamics(around, length_s, rng);
             [from, middle, end]
@@ -251,7 +251,7 @@ fn compose_phrase(
                 _ => rng.random_range(0.015..0.09f64).min(0.3 * length_s),
             },
             decay_s: rng.random_range(0.03..0.09),
-            join,
+            onset,
             vibrato_cents: if length_s > 0.25 { vibrato_cents } else { 0.0 },
             vibrato_hz: vibrato_hz * rng.random_range(0.95..1.05),
             vibrato_delay_s: rng.random_range(0.05..0.35f64).min(0.4 * length_s),
@@ -261,7 +261,7 @@ fn compose_phrase(
     at_s
 }
 
-/// The dynamics of one note around a level: long notes swell, fade or hold, short ones hold.
+/// Returns the dynamics of a note around a level: long notes swell, fade or hold; short notes hold.
 fn draw_dynamics(around: f64, length_s: f64, rng: &mut impl Rng) -> [f64; 3] {
     let hold = around.clamp(0.0, 1.0);
     if length_s < 0.35 {
@@ -277,9 +277,9 @@ fn draw_dynamics(around: f64, length_s: f64, rng: &mut impl Rng) -> [f64; 3] {
     }
 }
 
-/// `count` pitches that start at the fraction `height` of the range.
+/// Returns `count` pitches; the first is at the fraction `height` of the range.
 fn draw_pitches(style: &Style, melody: Melody, height: f64, count: usize, rng: &mut impl Rng) -> Vec<f64> {
-    // Half a semitone beyond either end, so that the outermost notes are as likely as any.
+    // Half a semitone beyond either end, so that the outermost notes are as likely as the others.
     let (low, high) = (style.midi_low.ceil() as i32, style.midi_high.floor() as i32);
     let start = (f64::from(low) + height * f64::from(high - low + 1)).floor() as i32;
     let root = rng.random_range(0..12);
@@ -311,12 +311,12 @@ fn draw_pitches(style: &Style, melody: Melody, height: f64, count: usize, rng: &
     pitches
 }
 
-/// Semitones from `pitch` to the next note of the scale on `root` in the given direction.
+/// Returns the semitones from `pitch` to the next note of the major scale on `root` in the given direction.
 fn scale_step(pitch: i32, direction: i32, root: i32) -> i32 {
     (1..=3).find(|step| MAJOR.contains(&(pitch + direction * step - root).rem_euclid(12))).unwrap_or(1)
 }
 
-/// One of `choices`, each as likely as the others.
+/// Returns one of `choices`, all equally likely.
 fn pick<T: Copy>(choices: &[T], rng: &mut impl Rng) -> T {
     choices[rng.random_range(0..choices.len())]
 }
@@ -325,7 +325,7 @@ fn pick<T: Copy>(choices: &[T], rng: &mut impl Rng) -> T {
 mod tests {
     use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
-    use super::{Join, Score, Style};
+    use super::{Onset, Score, Style};
 
     const STYLE: Style =
         Style { midi_low: 43.0, midi_high: 88.0, sustained: true, vibrato_max_cents: 60.0, tail_s: 1.0 };
@@ -358,7 +358,7 @@ mod tests {
             assert!((8.0..13.5).contains(&score.duration_s), "{}", score.duration_s);
             for pair in score.notes.windows(2) {
                 assert!(pair[0].release_s <= pair[1].onset_s + 1e-9);
-                if let Join::Slur(_) = pair[1].join {
+                if let Onset::Slur(_) = pair[1].onset {
                     assert!(pair[1].onset_s - pair[0].release_s < 1e-6);
                 }
             }

@@ -1,10 +1,10 @@
-//! A plucked nylon string on a guitar's body.
+//! Plucked nylon string on a guitar's body.
 //!
-//! The Karplus–Strong loop as extended by Jaffe & Smith ("Extensions of the Karplus-Strong plucked-string algorithm",
-//! Computer Music Journal 7(2), 1983): a delay line closed by a low-pass whose losses are set from two decay times, as in
-//! Välimäki, Huopaniemi, Karjalainen & Jánosy ("Physical modeling of plucked string instruments with application to
-//! real-time sound synthesis", JAES 44(5), 1996). Two such loops, a little apart in pitch and decay, are the string's two
-//! polarisations: one couples to the body and dies soon, the other lasts.
+//! Karplus–Strong loop as extended by Jaffe & Smith ("Extensions of the Karplus-Strong plucked-string algorithm",
+//! Computer Music Journal 7(2), 1983): a delay line closed by a low-pass whose losses are set from two decay times, as
+//! in Välimäki, Huopaniemi, Karjalainen & Jánosy ("Physical modeling of plucked string instruments with application to
+//! real-time sound synthesis", JAES 44(5), 1996). Two loops with slightly different pitch and decay are the string's
+//! two polarisations: one couples to the body and decays fast, the other lasts.
 
 use std::f64::consts::PI;
 
@@ -13,45 +13,45 @@ use rand::{Rng, RngExt};
 use super::body::{Body, BodyDesign, mode};
 use super::curves::midi_to_hz;
 use super::delay::FractionalDelay;
-use super::filter::{Halver, OnePole, flush};
+use super::filter::{Decimator, OnePole, flush};
+use super::instrument::{Instrument, OUTPUT_RATE_HZ};
 use super::performance::{Note, Score, Style};
-use super::{Instrument, OUTPUT_RATE_HZ};
 
-/// The string runs at twice the output rate.
+/// Rate of the string model, Hz: twice the output rate.
 const RATE_HZ: f64 = 2.0 * OUTPUT_RATE_HZ;
 
 /// Output samples between two updates of pitch and damping.
 const BLOCK: usize = 24;
 
-/// E2 to C6.
+/// Range: E2 to C6.
 const MIDI_LOW: f64 = 40.0;
 const MIDI_HIGH: f64 = 84.0;
 
-/// Strength between the softest and the strongest pluck, in decibels; the treble of a strong one comes on top of it.
+/// Level range from the softest to the strongest pluck, dB, without the additional treble of strong ones.
 const RANGE_DB: f64 = 25.0;
 
-/// Width of the finger's pulse, softest and strongest, in seconds.
+/// Width of the finger's pulse, softest and strongest, seconds.
 const PULSE_S: [f64; 2] = [0.0016, 0.0002];
 
-/// Distance of the pluck from the bridge as a fraction of the string, softest and strongest. It follows the strength alone:
-/// what neither pitch nor loudness tells cannot be learnt from them.
+/// Distance of the pluck from the bridge as a fraction of the string, softest and strongest. Depends on strength only,
+/// since a network cannot learn what neither pitch nor loudness tells.
 const POSITION: [f64; 2] = [0.22, 0.12];
 
-/// The polarisations: distance in cents from the note's pitch, gain, and decay against the note's.
+/// Polarisations: detuning in cents, gain, and decay relative to the note's.
 const POLARISATIONS: [(f64, f64, f64); 2] = [(0.7, 0.62, 0.55), (-0.7, 0.38, 1.25)];
 
-/// Decay by 60 dB of a free string's fundamental at the ends of the range, in seconds.
+/// Decay time (60 dB) of the fundamental of a free string at the ends of the range, seconds.
 const DECAY_S: [f64; 2] = [5.5, 1.6];
 
-/// Decay by 60 dB at `BRIGHT_HZ`, in seconds.
+/// Decay time (60 dB) at [`BRIGHT_HZ`], seconds.
 const BRIGHT_DECAY_S: f64 = 0.55;
 const BRIGHT_HZ: f64 = 5_000.0;
 
-/// Decay by 60 dB once a finger stops the string, and when the next note takes its place.
+/// Decay time (60 dB) after a finger stops the string, and after the next note starts, seconds.
 const DAMPED_S: f64 = 0.11;
 const REPLACED_S: f64 = 0.05;
 
-/// A nylon guitar: the air, the top, and a row of plate modes.
+/// Body of a classical guitar: air, top and plate modes.
 const BODY: BodyDesign = BodyDesign {
     modes: &[
         mode(101.0, 14.0, 0.9),
@@ -73,7 +73,7 @@ const BODY: BodyDesign = BodyDesign {
     roll_off_hz: 6_000.0,
 };
 
-/// The instrument. Its string is linear, so its tuning is known without measuring.
+/// Plucked string. Its tuning is exact, since the model is linear.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plucked;
 
@@ -94,7 +94,7 @@ impl Instrument for Plucked {
     }
 }
 
-/// Adds one note to `out`, from its onset until it can no longer be heard.
+/// Adds one note to `out`, from its start until it is inaudible.
 fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     let strength = note.dynamics[0].clamp(0.0, 1.0);
     let hz = midi_to_hz(note.midi);
@@ -103,7 +103,7 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     let position = POSITION[0] + (POSITION[1] - POSITION[0]) * strength;
     let pulse = finger_pulse(strength, hz, position, rng);
     let mut strings = POLARISATIONS.map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
-    let mut halver = Halver::default();
+    let mut decimator = Decimator::default();
     let from = ((note.onset_s * OUTPUT_RATE_HZ).round() as usize).min(out.len());
     let mut excitation = pulse.into_iter();
     let mut quiet_blocks = 0;
@@ -128,7 +128,7 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
                 strings.iter_mut().map(|(string, gain)| *gain * string.step(x)).sum::<f64>()
             };
             let (first, second) = (sample(), sample());
-            let x = halver.process(first, second);
+            let x = decimator.process(first, second);
             loudest = loudest.max(x.abs());
             *y += x;
         }
@@ -139,15 +139,15 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     }
 }
 
-/// What the finger sends into the string, at `RATE_HZ`: a smooth pulse with a little roughness, and its reflection from the
-/// bridge, which cancels the harmonics that have a node where the finger was.
+/// Returns the excitation of the string at [`RATE_HZ`]: a smooth pulse with some roughness, minus its reflection from
+/// the bridge, which cancels the harmonics with a node at the finger.
 fn finger_pulse(strength: f64, hz: f64, position: f64, rng: &mut dyn Rng) -> Vec<f64> {
-    // A finger's width is on the string's own scale too: high notes are plucked by a relatively wider finger.
+    // High notes are plucked by a finger that is wider relative to the period.
     let width_s = (PULSE_S[0] * (PULSE_S[1] / PULSE_S[0]).powf(strength)).min(0.45 / hz);
     let width = (width_s * RATE_HZ).max(4.0);
     let delay = position * RATE_HZ / hz;
     let level = 10f64.powf(RANGE_DB * (strength - 1.0) / 20.0);
-    // The area of the pulse is what the low harmonics hear; it is kept.
+    // A constant area keeps the level of the low harmonics.
     let scale = level * RATE_HZ / (1_000.0 * width);
     let mut roughness = OnePole::new(2_500.0, RATE_HZ);
     let len = (width + delay).ceil() as usize + 3;
@@ -203,7 +203,7 @@ impl StringLoop {
         RATE_HZ / hz - OnePole::phase_delay_samples(self.pole, hz, RATE_HZ)
     }
 
-    /// Aims at a bend; `damping_s` is the decay that a finger on the string leaves it.
+    /// Sets the pitch bend; `damping_s` is the decay time of a damped string.
     fn control(&mut self, bend_cents: f64, damping_s: Option<f64>) {
         self.delay_step = (self.delay_for(bend_cents) - self.delay) / (2 * BLOCK) as f64;
         self.gain = match damping_s {
@@ -222,7 +222,7 @@ impl StringLoop {
     }
 }
 
-/// The pole of the loss filter whose gain at `BRIGHT_HZ` is `ratio` times its gain at `hz`, by bisection.
+/// Finds the pole of the loss filter whose gain at [`BRIGHT_HZ`] is `ratio` times that at `hz`, by bisection.
 fn loss_pole(ratio: f64, hz: f64) -> f64 {
     let (mut low, mut high) = (0.0, 0.95);
     for _ in 0..40 {

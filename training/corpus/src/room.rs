@@ -1,45 +1,45 @@
-//! The light room in which a corpus is recorded: one fixed impulse response, short enough to be learnt.
+//! Room of the recordings: a fixed impulse response, short enough to be learnt.
 
 use rand::{Rng, RngExt};
 
 use super::filter::OnePole;
 
-/// Length of the response in seconds, one-pole tails aside.
+/// Length of the response, seconds, without the tails of the one-pole filters.
 pub const LENGTH_S: f64 = 0.34;
 
-/// Wet against dry, as energies of their impulse responses.
+/// Level of the reverberation relative to the direct sound, dB of energy.
 pub const WET_DB: f64 = -18.0;
 
-/// Time for the tail to fall by 60 dB, in seconds.
+/// Reverberation time (60 dB), seconds.
 const T60_S: f64 = 0.32;
 
-/// Where the dense tail starts; before it there are only early reflections.
+/// Start of the dense tail, seconds; before it there are early reflections only.
 const TAIL_START_S: f64 = 0.024;
 
-/// Average distance of the tail's pulses. 1,500 and more per second sound smooth once they are low-passed.
+/// Average distance of the tail's pulses, seconds. Low-passed pulses sound smooth above 1,500 per second.
 const PULSE_SPACING_S: f64 = 1.0 / 1_800.0;
 
-/// Early reflections: arrival in seconds and gain against the direct sound before `WET_DB` is applied.
+/// Early reflections: arrival in seconds, and gain relative to the direct sound before [`WET_DB`].
 const EARLY: [(f64, f64); 7] =
     [(0.0043, 0.62), (0.0071, -0.48), (0.0107, 0.41), (0.0132, 0.33), (0.0176, -0.30), (0.0213, 0.24), (0.0269, -0.21)];
 
-/// Corners of the low-passes of the response's successive parts: walls and air take the treble first.
+/// Corners of the low-passes of successive segments, Hz: walls and air absorb treble first.
 const CORNERS_HZ: [f64; 5] = [7_500.0, 5_000.0, 3_600.0, 2_600.0, 1_900.0];
 
-/// One part of the response: sparse pulses behind one low-pass.
+/// Segment of the response: sparse pulses before a low-pass.
 #[derive(Debug, Clone)]
 struct Segment {
-    /// Delay in samples and gain.
+    /// Delays in samples, and gains.
     pulses: Vec<(usize, f32)>,
     corner_hz: f64,
 }
 
-/// A room as segmented velvet noise.
+/// Reverberation by segmented velvet noise.
 ///
-/// The tail is one pulse of random sign in each slot of a regular grid, at a random place in the slot; parts of it go
-/// through darker and darker low-passes (Järveläinen & Karjalainen, "Reverberation modeling using velvet noise", AES 30th
+/// The tail has one pulse of random sign at a random position in each slot of a regular grid; its segments pass darker
+/// and darker low-passes (Järveläinen & Karjalainen, "Reverberation modeling using velvet noise", AES 30th
 /// International Conference, 2007; Holm-Rasmussen, Lehtonen & Välimäki, "A new reverberator based on variable sparsity
-/// convolution", DAFx 2013). A few hundred additions per sample replace a transform.
+/// convolution", DAFx 2013). A few hundred additions per sample replace a Fourier transform.
 #[derive(Debug, Clone)]
 pub struct Room {
     segments: Vec<Segment>,
@@ -47,7 +47,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room that `rng` draws.
+    /// Draws a random room.
     pub fn new(rate_hz: f64, rng: &mut impl Rng) -> Self {
         let samples = |seconds: f64| (seconds * rate_hz).round() as usize;
         let mut segments: Vec<Segment> =
@@ -61,7 +61,7 @@ impl Room {
         for slot in 0..slots {
             let at_s = TAIL_START_S + (slot as f64 + rng.random_range(0.0..1.0)) * PULSE_SPACING_S;
             let decay = 10f64.powf(-3.0 * at_s / T60_S);
-            // The last fifth is faded so that the end of the response is no step.
+            // The last fifth fades out, so that the response does not end in a step.
             let fade = ((LENGTH_S - at_s) / (0.2 * LENGTH_S)).clamp(0.0, 1.0);
             let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
             let part = slot * CORNERS_HZ.len() / slots;
@@ -75,10 +75,10 @@ impl Room {
         Self { segments, rate_hz }
     }
 
-    /// `dry` with the room added; what would ring beyond the end is cut.
+    /// Returns `dry` with reverberation; the tail beyond the end is cut.
     #[must_use]
     pub fn apply(&self, dry: &[f32]) -> Vec<f32> {
-        // Blocks that stay in the first-level cache, since every pulse walks over them.
+        // Blocks fit into the first-level cache, since every pulse reads them.
         const BLOCK: usize = 4_096;
         let mut wet = dry.to_vec();
         let mut part = vec![0.0f32; dry.len()];

@@ -1,4 +1,4 @@
-//! What every instrument must do, stated once and asked of each.
+//! Requirements on every instrument.
 
 use std::f64::consts::TAU;
 use std::sync::LazyLock;
@@ -7,12 +7,13 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::curves::midi_to_hz;
 use super::performance::{Note, Score};
-use super::{Instrument, OUTPUT_RATE_HZ, Options, Studio, bowed::Bowed, generate, names, plucked::Plucked, wind::Wind};
+use super::{CorpusOptions, Instrument, OUTPUT_RATE_HZ, Recorder, generate, names};
+use super::{bowed::Bowed, plucked::Plucked, wind::Wind};
 
 static BOWED: LazyLock<Bowed> = LazyLock::new(Bowed::new);
 static WIND: LazyLock<Wind> = LazyLock::new(Wind::new);
 
-/// One plain note from 0.1 s to 1.1 s, played without a room; 1.9 s in all.
+/// Plays one note from 0.1 s to 1.1 s without a room, 1.9 s in all.
 fn note(instrument: &dyn Instrument, midi: f64, dynamic: f64) -> Vec<f32> {
     let score = Score { duration_s: 1.9, notes: vec![Note::plain(0.1, 1.1, midi, dynamic)] };
     instrument.render(&score, &mut Xoshiro256PlusPlus::seed_from_u64(7))
@@ -27,8 +28,8 @@ fn rms_db(samples: &[f32]) -> f64 {
     10.0 * (energy / samples.len() as f64 + 1e-24).log10()
 }
 
-/// The pitch of a steady tone by autocorrelation, searched from two octaves below `near_hz` to two above, so that it sees a
-/// string or reed that speaks in the wrong register. This is another method than the one the instruments tune by.
+/// Measures the pitch of a steady tone by autocorrelation, from two octaves below `near_hz` to two above, so that wrong
+/// registers are found too. The instruments tune themselves by another method.
 fn pitch_hz(samples: &[f32], near_hz: f64) -> f64 {
     let len = samples.len() / 2;
     let correlation = |lag: usize| -> f64 {
@@ -43,7 +44,7 @@ fn pitch_hz(samples: &[f32], near_hz: f64) -> f64 {
     let highest = (bounds[0]..=bounds[1]).filter(is_peak).map(|lag| values[lag]).fold(0.0, f64::max);
     let first =
         (bounds[0]..=bounds[1]).filter(is_peak).find(|lag| values[*lag] > 0.93 * highest).expect("a tone has a period");
-    // Sixteen periods on, a sample's error is sixteen times smaller.
+    // Over sixteen periods an error of one sample is sixteen times smaller.
     let mut period = refine(first, &correlation);
     for periods in [2.0, 4.0, 8.0, 16.0] {
         let centre = (period * periods).round() as usize;
@@ -54,13 +55,13 @@ fn pitch_hz(samples: &[f32], near_hz: f64) -> f64 {
     OUTPUT_RATE_HZ / period
 }
 
-/// The place of a peak by the parabola through it and its neighbours.
+/// Refines the position of a peak by the parabola through it and its neighbours.
 fn refine(lag: usize, correlation: &impl Fn(usize) -> f64) -> f64 {
     let [before, at, after] = [lag - 1, lag, lag + 1].map(correlation);
     lag as f64 + 0.5 * (before - after) / (before - 2.0 * at + after)
 }
 
-/// Harmonics four to ten against the first three, in decibels.
+/// Returns the level of harmonics four to ten relative to the first three, dB.
 fn brightness_db(samples: &[f32], hz: f64) -> f64 {
     let power = |harmonic: u32| {
         let (mut re, mut im) = (0.0, 0.0);
@@ -123,7 +124,7 @@ fn plucked_is_in_tune() {
 fn dynamics_reach_the_sound() {
     dynamics_are_loudness_and_brightness(&*BOWED, 62.0, 33.0);
     dynamics_are_loudness_and_brightness(&*WIND, 62.0, 30.0);
-    // A strong pluck is nearer the bridge, which takes a little of its level.
+    // A strong pluck is nearer to the bridge, which lowers its level a little.
     dynamics_are_loudness_and_brightness(&Plucked, 52.0, 29.0);
 }
 
@@ -137,8 +138,8 @@ fn sound_is_bounded_and_ends() {
 #[test]
 fn a_seed_gives_the_same_samples_and_another_gives_others() {
     for name in ["plucked", "wind"] {
-        let studio = Studio::new(name, 3).expect("the corpus exists");
-        let (first, again, other) = (studio.record(5), studio.record(5), studio.record(6));
+        let recorder = Recorder::new(name, 3).expect("the corpus exists");
+        let (first, again, other) = (recorder.record(5), recorder.record(5), recorder.record(6));
         assert_eq!(first.samples, again.samples);
         assert_ne!(first.samples, other.samples);
         assert!(first.samples[first.samples.len() - 2_000..].iter().all(|x| *x == 0.0));
@@ -149,7 +150,7 @@ fn a_seed_gives_the_same_samples_and_another_gives_others() {
 
 #[test]
 fn a_corpus_does_not_depend_on_the_number_of_threads() {
-    let options = Options { name: "plucked".to_owned(), minutes: 0.4, seed: 11 };
+    let options = CorpusOptions { name: "plucked".to_owned(), minutes: 0.4, seed: 11 };
     let root = std::env::temp_dir().join(format!("ondes-corpus-test-{}", std::process::id()));
     let folders = [1, 3].map(|threads| {
         let folder = root.join(threads.to_string());
@@ -175,7 +176,7 @@ fn a_corpus_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn unknown_names_and_lengths_are_refused() {
-    let options = |name: &str, minutes| Options { name: name.to_owned(), minutes, seed: 0 };
+    let options = |name: &str, minutes| CorpusOptions { name: name.to_owned(), minutes, seed: 0 };
     let out = std::env::temp_dir();
     assert!(generate(&options("kazoo", 1.0), &out, |_, _| ()).is_err());
     for minutes in [0.0, -1.0, f64::NAN, 1e9] {

@@ -1,7 +1,7 @@
-//! How far a model sounds from where it was asked to, measured by playing it.
+//! Measurement and correction of an instrument's tuning.
 //!
-//! A bow or a reed pulls the pitch of the resonator that it drives, by an amount that depends on both. Rather than fit
-//! formulae to that, each instrument plays a grid of steady tones to itself before a corpus is made and keeps the errors.
+//! A bow or reed shifts the pitch of its resonator by an amount that depends on both. Each instrument plays a grid of
+//! steady tones before a corpus is made, and stores the errors.
 
 use std::f64::consts::TAU;
 
@@ -9,16 +9,16 @@ use rayon::prelude::*;
 
 use super::curves::midi_to_hz;
 
-/// Distance of measured pitches, in semitones.
+/// Distance of the measured pitches, semitones.
 const STEP_SEMITONES: f64 = 3.0;
 
-/// The dynamics that are measured.
+/// Measured dynamics.
 const DYNAMICS: [f64; 4] = [0.0, 0.33, 0.67, 1.0];
 
-/// Rounds of measuring with the former rounds' corrections applied.
+/// Rounds of measurement; each applies the corrections of the previous rounds.
 const ROUNDS: usize = 3;
 
-/// Corrections in cents over pitch and dynamic.
+/// Pitch corrections over pitch and dynamic, cents.
 #[derive(Debug, Clone)]
 pub struct Tuning {
     midi_low: f64,
@@ -26,14 +26,14 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// No corrections.
+    /// Returns corrections of zero.
     #[must_use]
     pub fn none() -> Self {
         Self { midi_low: 0.0, rows: vec![[0.0; DYNAMICS.len()]] }
     }
 
-    /// Measures an instrument between two pitches. `tone(midi, dynamic, tuning)` is a steady tone at `rate_hz` with its
-    /// attack cut off.
+    /// Measures an instrument from `midi_low` to `midi_high`. `tone(midi, dynamic, tuning)` returns a steady tone at
+    /// `rate_hz` without its attack.
     pub fn measure(
         midi_low: f64,
         midi_high: f64,
@@ -59,7 +59,7 @@ impl Tuning {
         tuning
     }
 
-    /// What to add to the pitch asked for, in cents.
+    /// Returns the correction to add to a pitch, cents.
     #[must_use]
     pub fn correction_cents(&self, midi: f64, dynamic: f64) -> f64 {
         let (row, x) = place((midi - self.midi_low) / STEP_SEMITONES, self.rows.len());
@@ -73,22 +73,22 @@ impl Tuning {
     }
 }
 
-/// Index and fraction of a position on an axis of `len` points.
+/// Returns index and fraction of a position on an axis of `len` points.
 fn place(position: f64, len: usize) -> (usize, f64) {
     let position = position.clamp(0.0, (len - 1) as f64);
     (position as usize, position.fract())
 }
 
-/// How far the fundamental of a steady tone lies above `hz`, in cents, from the phase it gains between two windows.
+/// Returns the distance of a steady tone's fundamental above `hz`, cents, from its phase advance between two windows.
 ///
-/// The windows are two periods apart, so errors beyond 380 cents are not told from their neighbours'.
+/// The windows are two periods apart, so errors beyond 380 cents are ambiguous.
 #[must_use]
 pub fn error_cents(tone: &[f32], hz: f64, rate_hz: f64) -> f64 {
     let hop = (2.0 * rate_hz / hz).round() as usize;
     let Some(len) = tone.len().checked_sub(hop).filter(|len| *len > hop) else {
         return 0.0;
     };
-    // A model that does not speak has no pitch to correct.
+    // A silent model has no pitch to correct.
     if tone.iter().all(|x| x.abs() < 1e-6) {
         return 0.0;
     }
@@ -109,8 +109,8 @@ pub fn error_cents(tone: &[f32], hz: f64, rate_hz: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::curves::midi_to_hz;
     use super::{TAU, Tuning, error_cents};
+    use crate::curves::midi_to_hz;
 
     fn tone(hz: f64) -> Vec<f32> {
         (0..9_600)

@@ -1,6 +1,6 @@
-//! Parts whose current is no straight line: diodes, a triode, a transistor.
+//! Nonlinear parts: diodes, a triode, a transistor.
 //!
-//! A device has one or two ports. The current of a port enters at its first node and leaves at its second.
+//! A device has one or two ports. The current of a port flows in at its first node and out at its second.
 
 /// Most ports of a device.
 pub const PORTS: usize = 2;
@@ -8,13 +8,13 @@ pub const PORTS: usize = 2;
 /// Thermal voltage at 27 °C, volts.
 const THERMAL_V: f64 = 0.025_85;
 
-/// The derivative of each port's current by each port's voltage, siemens.
+/// Derivative of each port's current by each port's voltage, siemens.
 pub type Slopes = [[f64; PORTS]; PORTS];
 
-/// A nonlinear part.
+/// Nonlinear part.
 #[derive(Clone, Copy, Debug)]
 pub enum Device {
-    /// Diodes back to back, as Shockley describes them; one port.
+    /// Antiparallel diodes after Shockley; one port.
     Diodes {
         /// Saturation current, amperes.
         saturation_a: f64,
@@ -23,11 +23,11 @@ pub enum Device {
         /// Diodes in series in either direction.
         in_series: [f64; 2],
     },
-    /// A 12AX7: plate current after Koren ("Improved vacuum tube models for SPICE simulations", Glass Audio 8(5), 1996), grid
-    /// current after Dempwolf & Zölzer ("A physically-motivated triode model for circuit simulations", DAFx-11). Ports: grid to
-    /// cathode, plate to cathode.
+    /// 12AX7 triode: plate current after Koren ("Improved vacuum tube models for SPICE simulations", Glass Audio 8(5),
+    /// 1996), grid current after Dempwolf & Zölzer ("A physically-motivated triode model for circuit simulations",
+    /// DAFx-11). Ports: grid to cathode, plate to cathode.
     Triode,
-    /// An NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc. IRE 42(12), 1954), in
+    /// NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc. IRE 42(12), 1954), in
     /// transport form. Ports: base to emitter, base to collector.
     Npn {
         /// Saturation current, amperes.
@@ -37,19 +37,19 @@ pub enum Device {
     },
 }
 
-/// Koren's parameters of a 12AX7.
+/// Koren's parameters of the 12AX7.
 const MU: f64 = 100.0;
 const EXPONENT: f64 = 1.4;
 const KG1: f64 = 1060.0;
 const KP: f64 = 600.0;
 const KVB: f64 = 300.0;
-/// Dempwolf & Zölzer's grid of their 12AX7 RSD-1: perveance, exponent and how sharply it sets in.
+/// Dempwolf & Zölzer's parameters of the 12AX7 RSD-1's grid: perveance, exponent and sharpness of the onset.
 const GRID_PERVEANCE: f64 = 6.177e-4;
 const GRID_EXPONENT: f64 = 1.314;
 const GRID_SHARPNESS: f64 = 9.901;
 
 impl Device {
-    /// Number of ports.
+    /// Returns the number of ports.
     #[must_use]
     pub fn ports(&self) -> usize {
         match self {
@@ -58,7 +58,7 @@ impl Device {
         }
     }
 
-    /// Currents, amperes, and their slopes at those voltages.
+    /// Returns the currents at these port voltages, amperes, and their derivatives.
     #[must_use]
     pub fn currents(&self, volts: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
         match *self {
@@ -87,7 +87,7 @@ impl Device {
         }
     }
 
-    /// Shortens a step of the search from `from` to `to` where the device's exponentials would throw it far off.
+    /// Limits a Newton step from `from` to `to`, so that the device's exponentials do not overshoot.
     #[must_use]
     pub fn limited(&self, from: [f64; PORTS], to: [f64; PORTS]) -> [f64; PORTS] {
         match *self {
@@ -109,8 +109,8 @@ impl Device {
     }
 }
 
-/// As SPICE does it: beyond the bend of the curve a step grows as the logarithm of what the tangent asks for (Nagel, "SPICE2: a
-/// computer program to simulate semiconductor circuits", 1975).
+/// Limits the step of a junction as SPICE does: beyond the knee it grows with the logarithm of the tangent's step
+/// (Nagel, "SPICE2: a computer program to simulate semiconductor circuits", 1975).
 fn limited_junction(from: f64, to: f64, width: f64, saturation_a: f64) -> f64 {
     let bend = width * (width / (std::f64::consts::SQRT_2 * saturation_a)).ln();
     if to <= bend || (to - from).abs() <= 2.0 * width {
@@ -123,7 +123,7 @@ fn limited_junction(from: f64, to: f64, width: f64, saturation_a: f64) -> f64 {
     if grown > 0.0 { from + width * grown.ln() } else { bend }
 }
 
-/// `ln(1 + e^x)` and its derivative.
+/// Returns `ln(1 + e^x)` and its derivative.
 fn softplus(x: f64) -> (f64, f64) {
     let grown = (-x.abs()).exp();
     let slope = if x > 0.0 { 1.0 / (1.0 + grown) } else { grown / (1.0 + grown) };
@@ -135,7 +135,7 @@ fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
     let soft = soft / GRID_SHARPNESS;
     let grid_current = GRID_PERVEANCE * soft.powf(GRID_EXPONENT);
     let grid_slope = GRID_PERVEANCE * GRID_EXPONENT * soft.powf(GRID_EXPONENT - 1.0) * rise;
-    // Nothing flows out of a plate below its cathode.
+    // No current flows out of a plate below its cathode.
     if plate <= 0.0 {
         return ([grid_current, 0.0], [[grid_slope, 0.0], [0.0, 0.0]]);
     }

@@ -1,17 +1,17 @@
-//! A two-transistor fuzz in the manner of the round pedals of 1966, with silicon transistors of the later ones.
+//! Two-transistor fuzz after the round pedals of 1966, with the silicon transistors of later ones.
 //!
-//! The second transistor feeds back to the first one's base, which sets the bias of both; fuzz at 0.85. The guitar's pickup
-//! loads the circuit and is part of the sound: here it is a resistor.
+//! The second transistor feeds back to the base of the first, which sets the bias of both. The fuzz knob is at 0.85.
+//! The guitar's pickup loads the circuit and is part of its sound; here it is a resistor.
 
-use super::Circuit;
+use super::circuit::Circuit;
 use super::device::Device;
 use super::netlist::{GROUND, Netlist};
 
-/// Travel of the fuzz knob, 0 to 1.
+/// Position of the fuzz knob, 0 to 1.
 const FUZZ: f64 = 0.85;
-/// Of the pickup and its cable, ohms.
+/// Resistance of the pickup and its cable, ohms.
 const SOURCE_OHMS: f64 = 20e3;
-/// BC108-like, as chosen for this circuit.
+/// Transistors like BC108, with the current gains usual for this circuit.
 const TRANSISTORS: [Device; 2] = [
     Device::Npn { saturation_a: 2.0e-14, gain: [180.0, 3.0] },
     Device::Npn { saturation_a: 2.0e-14, gain: [250.0, 3.0] },
@@ -25,7 +25,7 @@ pub(super) fn circuit() -> Circuit {
     net.capacitor(pickup, first_base, 2.2e-6);
     net.resistor(supply, first_collector, 33e3);
     net.device(TRANSISTORS[0], &[[first_base, GROUND], [first_base, first_collector]]);
-    // Junction and wiring; what keeps radio out.
+    // Junction and wiring capacitance, which keeps radio out.
     net.capacitor(first_base, first_collector, 22e-12);
     let (second_collector, emitter, wiper, tap) = (net.node(), net.node(), net.node(), net.node());
     net.resistor(supply, tap, 470.0);

@@ -1,17 +1,17 @@
-//! Linear equations: large ones while a circuit is set up, tiny ones at every step.
+//! Linear equations: large systems when a circuit is set up, tiny ones in every step.
 
 use num_complex::Complex;
 
-/// A square matrix of complex numbers, by rows.
+/// Square matrix of complex numbers, `[row][column]`.
 pub type Matrix = Vec<Vec<Complex<f64>>>;
 
-/// A zero matrix with that many rows.
+/// Returns a zero matrix with `size` rows.
 #[must_use]
 pub fn zeros(size: usize) -> Matrix {
     vec![vec![Complex::default(); size]; size]
 }
 
-/// The inverse, by elimination with row pivoting; none where the matrix is singular.
+/// Returns the inverse by elimination with row pivoting; `None` if the matrix is singular.
 #[must_use]
 pub fn inverse(mut matrix: Matrix) -> Option<Matrix> {
     let size = matrix.len();
@@ -43,10 +43,10 @@ pub fn inverse(mut matrix: Matrix) -> Option<Matrix> {
 }
 
 /// Most unknowns of [`solve`].
-pub const FEW: usize = 4;
+pub const MAX_UNKNOWNS: usize = 4;
 
-/// Solves the first `size` of `matrix · x = right`, in place; a singular system gives what is not finite.
-pub fn solve(matrix: &mut [[f64; FEW]; FEW], right: &mut [f64; FEW], size: usize) {
+/// Solves the first `size` equations of `matrix · x = right` in place. A singular system gives non-finite values.
+pub fn solve(matrix: &mut [[f64; MAX_UNKNOWNS]; MAX_UNKNOWNS], right: &mut [f64; MAX_UNKNOWNS], size: usize) {
     for column in 0..size {
         let mut pivot = column;
         for row in column + 1..size {

@@ -1,4 +1,4 @@
-//! A circuit as a list of parts between numbered nodes, and its equations.
+//! Circuit as a list of parts between numbered nodes, and its equations.
 //!
 //! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network analysis", IEEE Trans. Circuits and
 //! Systems 22(6), 1975): the unknowns are the voltages of all nodes and the currents of sources and op-amps.
@@ -8,19 +8,19 @@ use num_complex::Complex;
 use super::device::Device;
 use super::matrix::{Matrix, zeros};
 
-/// A node; 0 is ground.
+/// Node number; 0 is ground.
 pub type Node = usize;
 
-/// Ground.
+/// The ground node.
 pub const GROUND: Node = 0;
 
-/// Leak of every node to ground, siemens: a node that only capacitors reach has a voltage at rest all the same.
+/// Leakage of every node to ground, siemens. Gives nodes between capacitors a defined voltage at rest.
 const LEAK_S: f64 = 1e-12;
 
-/// A part of two ends, from the first to the second.
+/// Both ends of a part.
 type Ends = [Node; 2];
 
-/// The parts of a circuit.
+/// Parts of a circuit.
 #[derive(Clone, Debug, Default)]
 pub struct Netlist {
     nodes: usize,
@@ -34,7 +34,7 @@ pub struct Netlist {
 }
 
 impl Netlist {
-    /// A circuit whose signal comes in as the voltage of the first returned node and is heard at the second.
+    /// Creates an empty circuit; returns it with its input and output nodes.
     pub fn new() -> (Self, Node, Node) {
         let mut netlist = Self::default();
         netlist.input = netlist.node();
@@ -43,61 +43,61 @@ impl Netlist {
         (netlist, input, output)
     }
 
-    /// Another node.
+    /// Adds a node.
     pub fn node(&mut self) -> Node {
         self.nodes += 1;
         self.nodes
     }
 
-    /// A node at that voltage.
+    /// Adds a node at a fixed voltage.
     pub fn supply(&mut self, volts: f64) -> Node {
         let node = self.node();
         self.supplies.push((node, volts));
         node
     }
 
-    /// A resistor.
+    /// Adds a resistor.
     pub fn resistor(&mut self, a: Node, b: Node, ohms: f64) {
         self.resistors.push(([a, b], ohms));
     }
 
-    /// A capacitor.
+    /// Adds a capacitor.
     pub fn capacitor(&mut self, a: Node, b: Node, farads: f64) {
         self.capacitors.push(([a, b], farads));
     }
 
-    /// A potentiometer from `a` to `b` whose wiper is `turn` of the way from `b` to `a`, 0 to 1; a hundredth of an ohm is left
-    /// at either end.
+    /// Adds a potentiometer from `a` to `b` whose wiper is `turn` of the way from `b` to `a`, 0 to 1. At least 0.01 Ω
+    /// remains at either end.
     pub fn potentiometer(&mut self, a: Node, wiper: Node, b: Node, ohms: f64, turn: f64) {
         self.resistor(a, wiper, (ohms * (1.0 - turn)).max(0.01));
         self.resistor(wiper, b, (ohms * turn).max(0.01));
     }
 
-    /// An ideal op-amp: no current flows into its inputs, and its output keeps them at one voltage.
+    /// Adds an ideal op-amp: its inputs draw no current, and its output keeps them at the same voltage.
     pub fn op_amp(&mut self, plus: Node, minus: Node, output: Node) {
         self.op_amps.push([plus, minus, output]);
     }
 
-    /// A nonlinear part, with the ends of each of its ports.
+    /// Adds a nonlinear part with the ends of each of its ports.
     ///
     /// # Panics
-    /// When it has another number of ports.
+    /// Panics if the number of ports is wrong.
     pub fn device(&mut self, device: Device, ports: &[Ends]) {
         assert_eq!(device.ports(), ports.len(), "each port has its ends");
         self.devices.push((device, ports.to_vec()));
     }
 
-    /// The ends of all ports of all devices, in order.
+    /// Returns the ends of all ports of all devices, in order.
     pub(super) fn ports(&self) -> impl Iterator<Item = Ends> + '_ {
         self.devices.iter().flat_map(|(_, ports)| ports.iter().copied())
     }
 
-    /// Number of unknowns.
+    /// Returns the number of unknowns.
     pub(super) fn size(&self) -> usize {
         self.nodes + self.supplies.len() + 1 + self.op_amps.len()
     }
 
-    /// The matrix of the linear parts, where a capacitor conducts as `admittance` says of its farads.
+    /// Returns the matrix of the linear parts; `admittance` maps the farads of a capacitor to siemens.
     pub(super) fn matrix(&self, admittance: impl Fn(f64) -> Complex<f64>) -> Matrix {
         let mut matrix = zeros(self.size());
         for node in 1..=self.nodes {
@@ -129,15 +129,15 @@ impl Netlist {
         matrix
     }
 
-    /// The right side for one volt at the input.
-    pub(super) fn of_input(&self) -> Vec<f64> {
+    /// Returns the right-hand side for one volt at the input.
+    pub(super) fn input_source(&self) -> Vec<f64> {
         let mut right = vec![0.0; self.size()];
         right[self.nodes] = 1.0;
         right
     }
 
-    /// The right side of the supplies.
-    pub(super) fn of_supplies(&self) -> Vec<f64> {
+    /// Returns the right-hand side of the supplies.
+    pub(super) fn supply_sources(&self) -> Vec<f64> {
         let mut right = vec![0.0; self.size()];
         for (index, &(_, volts)) in self.supplies.iter().enumerate() {
             right[self.nodes + 1 + index] = volts;
@@ -145,9 +145,9 @@ impl Netlist {
         right
     }
 
-    /// The right side of one ampere that enters at the first end and leaves at the second; by the same numbers the unknowns
-    /// make the voltage between the two.
-    pub(super) fn between(&self, [a, b]: Ends) -> Vec<f64> {
+    /// Returns the right-hand side of one ampere that flows in at the first end and out at the second. Its product with
+    /// the unknowns is the voltage between the two.
+    pub(super) fn incidence(&self, [a, b]: Ends) -> Vec<f64> {
         let mut right = vec![0.0; self.size()];
         for (node, sign) in [(a, 1.0), (b, -1.0)] {
             if node != GROUND {

@@ -1,20 +1,20 @@
-//! A diode overdrive in the manner of the green pedals of 1979: an op-amp with diodes in its feedback, then a tone control.
+//! Diode overdrive after the green pedals of 1979: an op-amp with diodes in its feedback, then a tone control.
 //!
-//! Component values are those that are published everywhere for that circuit; drive at 0.6, tone at 0.55. The op-amps are
-//! ideal: with diodes in the feedback they stay clear of their supplies.
+//! Component values as widely published; drive at 0.6, tone at 0.55. The op-amps are ideal: with diodes in the feedback
+//! they stay clear of their supplies.
 
-use super::Circuit;
+use super::circuit::Circuit;
 use super::device::Device;
 use super::netlist::{GROUND, Netlist};
 
-/// Travel of the drive knob, 0 to 1.
+/// Position of the drive knob, 0 to 1.
 const DRIVE: f64 = 0.6;
-/// Travel of the tone knob, 0 (dark) to 1 (bright).
+/// Position of the tone knob, 0 (dark) to 1 (bright).
 const TONE: f64 = 0.55;
 
 pub(super) fn circuit() -> Circuit {
     let (mut net, input, output) = Netlist::new();
-    // Voltages are those against the bias of half the supply, which plays the part of ground.
+    // Voltages are relative to the bias at half the supply, which acts as ground.
     let (plus, minus, clipped) = (net.node(), net.node(), net.node());
     net.capacitor(input, plus, 1e-6);
     net.resistor(plus, GROUND, 10e3);

@@ -1,25 +1,25 @@
-//! To a higher rate and back, for sound that is there as a whole.
+//! Offline conversion to a higher sample rate and back.
 //!
-//! One linear-phase filter either way: a windowed sinc that passes up to 0.417 of the low rate (20 kHz at 48 kHz) and holds
-//! what lies above 0.583 of it 100 dB down (Kaiser & Schafer, "On the use of the I0-sinh window for spectrum analysis", 1980).
-//! Centred, so nothing is delayed.
+//! Both directions use one linear-phase filter: a windowed sinc that passes up to 0.417 of the low rate (20 kHz at 48
+//! kHz) and attenuates everything above 0.583 of it by 100 dB (Kaiser & Schafer, "On the use of the I0-sinh window for
+//! spectrum analysis", 1980). It is centred, so there is no delay.
 
 use std::f64::consts::PI;
 
-/// Samples of the low rate that the filter reaches either way.
+/// Reach of the filter to either side, samples of the low rate.
 const REACH: usize = 20;
 /// Kaiser's β for 100 dB.
 const BETA: f64 = 10.06;
 
-/// Raises a rate by a whole factor and lowers it again.
+/// Converter between a rate and an integer multiple of it.
 pub struct Oversampler {
     factor: usize,
-    /// `2 · REACH · factor + 1` taps with a sum of one.
+    /// `2 · REACH · factor + 1` taps that sum to 1.
     taps: Vec<f64>,
 }
 
 impl Oversampler {
-    /// For that factor.
+    /// Creates a converter for a factor.
     #[must_use]
     pub fn new(factor: usize) -> Self {
         let half = (REACH * factor) as f64;
@@ -35,7 +35,7 @@ impl Oversampler {
         Self { factor, taps }
     }
 
-    /// `factor` times as many samples.
+    /// Returns `factor` times as many samples.
     #[must_use]
     pub fn up(&self, input: &[f32]) -> Vec<f64> {
         let (factor, half) = (self.factor, REACH * self.factor);
@@ -51,7 +51,7 @@ impl Oversampler {
         (0..input.len() * factor).map(sample).collect()
     }
 
-    /// The first `length` samples of the low rate.
+    /// Returns the first `length` samples at the low rate.
     #[must_use]
     pub fn down(&self, input: &[f64], length: usize) -> Vec<f32> {
         let (factor, half) = (self.factor, REACH * self.factor);
@@ -68,7 +68,7 @@ impl Oversampler {
     }
 }
 
-/// The modified Bessel function of the first kind and order zero.
+/// Computes the modified Bessel function of the first kind and order zero.
 fn bessel(x: f64) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;

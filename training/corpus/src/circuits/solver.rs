@@ -1,35 +1,35 @@
-//! Steps a circuit through time.
+//! Time-domain simulation of a circuit.
 //!
-//! The nodal DK method: capacitors by the trapezoidal rule, all that is linear folded into a few small matrices once, so that a
-//! step solves for the ports of the nonlinear parts alone (Yeh, Abel & Smith, "Automated physical modeling of nonlinear audio
-//! circuits for real-time audio effects", IEEE Trans. Audio, Speech and Language Processing 18(4), 2010). Newton's method starts
-//! from the last sample's voltages.
+//! Nodal DK method: capacitors by the trapezoidal rule, everything linear folded into a few small matrices once, so
+//! that a step solves for the ports of the nonlinear parts only (Yeh, Abel & Smith, "Automated physical modeling of
+//! nonlinear audio circuits for real-time audio effects", IEEE Trans. Audio, Speech and Language Processing 18(4),
+//! 2010). Newton's method starts from the voltages of the last sample.
 
 use anyhow::{Context, ensure};
 use num_complex::Complex;
 
 use super::device::{Device, PORTS, Slopes};
-use super::matrix::{FEW, inverse, solve};
+use super::matrix::{MAX_UNKNOWNS as MAX_PORTS, inverse, solve};
 use super::netlist::{Netlist, stamp};
 
-/// A step has converged when no voltage moves by more, volts.
+/// Largest voltage change of a converged iteration, volts.
 const TOLERANCE_V: f64 = 1e-9;
-/// Most iterations of a step; three or four are usual.
+/// Most iterations per step; three or four are usual.
 const ITERATIONS: usize = 100;
-/// Steps in which the supplies are brought up to find the operating point.
-const RAMP: usize = 40;
+/// Steps in which the supplies are raised to find the operating point.
+const RAMP_STEPS: usize = 40;
 
-/// A voltage of the circuit by what it comes from.
+/// Voltage of the circuit as a linear combination of its sources.
 #[derive(Clone, Debug)]
 struct Probe {
-    /// By each capacitor's state.
+    /// Coefficient of each capacitor's state.
     memory: Vec<f64>,
-    /// By the input's voltage.
+    /// Coefficient of the input voltage.
     input: f64,
-    /// By the supplies.
+    /// Contribution of the supplies, volts.
     constant: f64,
-    /// By each port's current.
-    ports: [f64; FEW],
+    /// Coefficient of each port's current.
+    ports: [f64; MAX_PORTS],
 }
 
 impl Probe {
@@ -38,59 +38,60 @@ impl Probe {
         remembered + self.input * input + self.constant
     }
 
-    fn with(&self, linear: f64, currents: &[f64; FEW]) -> f64 {
+    fn with(&self, linear: f64, currents: &[f64; MAX_PORTS]) -> f64 {
         linear + self.ports.iter().zip(currents).map(|(a, b)| a * b).sum::<f64>()
     }
 }
 
-/// The circuit with each of its capacitors replaced by what it is in one step.
+/// Circuit whose capacitors are replaced by their equivalents for one step.
 #[derive(Clone, Debug)]
-struct Network {
+struct DiscretizedCircuit {
     devices: Vec<Device>,
     ports: Vec<Probe>,
     capacitors: Vec<Probe>,
     output: Probe,
 }
 
-impl Network {
+impl DiscretizedCircuit {
     fn new(netlist: &Netlist, conductance: impl Fn(f64) -> f64) -> anyhow::Result<Self> {
         let ports: Vec<_> = netlist.ports().collect();
-        ensure!(ports.len() <= FEW, "there are more than {FEW} ports of nonlinear parts");
+        ensure!(ports.len() <= MAX_PORTS, "there are more than {MAX_PORTS} ports of nonlinear parts");
         let inverse = inverse(netlist.matrix(|farads| Complex::from(conductance(farads))));
         let inverse = inverse.context("its equations have no single solution")?;
         let probe = |seen: Vec<f64>| {
-            // The row of the inverse that makes this voltage of a right side.
+            // Row of the inverse matrix that maps a right-hand side to this voltage.
             let row: Vec<f64> = (0..seen.len())
                 .map(|column| seen.iter().zip(&inverse).map(|(a, row)| a * row[column].re).sum())
                 .collect();
             let of = |right: Vec<f64>| row.iter().zip(&right).map(|(a, b)| a * b).sum::<f64>();
-            let mut by_port = [0.0; FEW];
+            let mut by_port = [0.0; MAX_PORTS];
             for (by, &ends) in by_port.iter_mut().zip(&ports) {
-                // What enters a device leaves the rest of the circuit.
-                *by = -of(netlist.between(ends));
+                // Current into a device leaves the rest of the circuit.
+                *by = -of(netlist.incidence(ends));
             }
             Probe {
-                memory: netlist.capacitors.iter().map(|&(ends, _)| of(netlist.between(ends))).collect(),
-                input: of(netlist.of_input()),
-                constant: of(netlist.of_supplies()),
+                memory: netlist.capacitors.iter().map(|&(ends, _)| of(netlist.incidence(ends))).collect(),
+                input: of(netlist.input_source()),
+                constant: of(netlist.supply_sources()),
                 ports: by_port,
             }
         };
         Ok(Self {
             devices: netlist.devices.iter().map(|(device, _)| *device).collect(),
-            ports: ports.iter().map(|&ends| probe(netlist.between(ends))).collect(),
-            capacitors: netlist.capacitors.iter().map(|&(ends, _)| probe(netlist.between(ends))).collect(),
-            output: probe(netlist.between([netlist.output, 0])),
+            ports: ports.iter().map(|&ends| probe(netlist.incidence(ends))).collect(),
+            capacitors: netlist.capacitors.iter().map(|&(ends, _)| probe(netlist.incidence(ends))).collect(),
+            output: probe(netlist.incidence([netlist.output, 0])),
         })
     }
 
-    /// Finds the ports' voltages, from those that are given; gives their currents and whether it was found.
-    fn settle(&self, volts: &mut [f64; FEW], linear: &[f64; FEW]) -> ([f64; FEW], bool) {
+    /// Solves for the port voltages, starting from `volts`; returns the port currents and whether the iteration
+    /// converged.
+    fn solve_ports(&self, volts: &mut [f64; MAX_PORTS], linear: &[f64; MAX_PORTS]) -> ([f64; MAX_PORTS], bool) {
         let count = self.ports.len();
         for _ in 0..ITERATIONS {
             let (currents, slopes) = self.currents(volts);
-            let mut step = [0.0; FEW];
-            let mut matrix = [[0.0; FEW]; FEW];
+            let mut step = [0.0; MAX_PORTS];
+            let mut matrix = [[0.0; MAX_PORTS]; MAX_PORTS];
             for row in 0..count {
                 step[row] = self.ports[row].with(linear[row], &currents) - volts[row];
                 for column in 0..count {
@@ -100,7 +101,7 @@ impl Network {
                 }
             }
             solve(&mut matrix, &mut step, count);
-            let mut furthest = 0.0_f64;
+            let mut largest_step = 0.0_f64;
             let mut first = 0;
             for device in &self.devices {
                 let ports = device.ports();
@@ -112,20 +113,20 @@ impl Network {
                 let limited = device.limited(from, to);
                 for port in 0..ports {
                     volts[first + port] = limited[port];
-                    furthest = furthest.max((to[port] - from[port]).abs());
+                    largest_step = largest_step.max((to[port] - from[port]).abs());
                 }
                 first += ports;
             }
-            if furthest < TOLERANCE_V {
+            if largest_step < TOLERANCE_V {
                 return (self.currents(volts).0, true);
             }
         }
         (self.currents(volts).0, false)
     }
 
-    /// Currents of all ports and their slopes.
-    fn currents(&self, volts: &[f64; FEW]) -> ([f64; FEW], [[f64; FEW]; FEW]) {
-        let (mut currents, mut slopes) = ([0.0; FEW], [[0.0; FEW]; FEW]);
+    /// Returns the currents of all ports and their derivatives.
+    fn currents(&self, volts: &[f64; MAX_PORTS]) -> ([f64; MAX_PORTS], [[f64; MAX_PORTS]; MAX_PORTS]) {
+        let (mut currents, mut slopes) = ([0.0; MAX_PORTS], [[0.0; MAX_PORTS]; MAX_PORTS]);
         let mut first = 0;
         for device in &self.devices {
             let ports = device.ports();
@@ -142,36 +143,36 @@ impl Network {
     }
 }
 
-/// Where a circuit rests.
+/// State of a circuit without a signal.
 #[derive(Clone, Debug)]
 pub struct OperatingPoint {
-    /// Voltage of each device's ports, in order, volts.
+    /// Voltage of each device port, in order, volts.
     pub ports: Vec<f64>,
     /// Voltage of each capacitor, volts.
     pub capacitors: Vec<f64>,
     /// Voltage of the output, volts.
     pub output: f64,
-    volts: [f64; FEW],
+    volts: [f64; MAX_PORTS],
 }
 
-/// Finds where a circuit rests without a signal.
+/// Finds the operating point of a circuit.
 ///
 /// # Errors
-/// When it has no such point, or none is found.
+/// Returns an error if there is none, or the iteration does not converge.
 pub fn operating_point(netlist: &Netlist) -> anyhow::Result<OperatingPoint> {
-    let network = Network::new(netlist, |_| 0.0)?;
+    let network = DiscretizedCircuit::new(netlist, |_| 0.0)?;
     let memory = vec![0.0; netlist.capacitors.len()];
-    let mut volts = [0.0; FEW];
-    let mut currents = [0.0; FEW];
-    for step in 1..=RAMP {
-        let share = step as f64 / RAMP as f64;
-        let mut linear = [0.0; FEW];
+    let mut volts = [0.0; MAX_PORTS];
+    let mut currents = [0.0; MAX_PORTS];
+    for step in 1..=RAMP_STEPS {
+        let share = step as f64 / RAMP_STEPS as f64;
+        let mut linear = [0.0; MAX_PORTS];
         for (linear, port) in linear.iter_mut().zip(&network.ports) {
             *linear = port.constant * share;
         }
         let found;
-        (currents, found) = network.settle(&mut volts, &linear);
-        ensure!(found || step < RAMP, "its operating point was not found");
+        (currents, found) = network.solve_ports(&mut volts, &linear);
+        ensure!(found || step < RAMP_STEPS, "its operating point was not found");
     }
     let seen = |probe: &Probe| probe.with(probe.linear(&memory, 0.0), &currents);
     Ok(OperatingPoint {
@@ -182,7 +183,7 @@ pub fn operating_point(netlist: &Netlist) -> anyhow::Result<OperatingPoint> {
     })
 }
 
-/// Gain from input to output of the circuit made linear around its operating point.
+/// Returns the gain from input to output of the circuit linearised at its operating point.
 ///
 /// # Errors
 /// As [`operating_point`].
@@ -200,8 +201,8 @@ pub fn small_signal_gain(netlist: &Netlist, hz: f64) -> anyhow::Result<Complex<f
                     stamp(&mut matrix, ends, Complex::from(slopes[row][column]));
                     continue;
                 }
-                // A current between one pair of nodes that the voltage between another pair steers.
-                let (into, of) = (netlist.between(ends), netlist.between(seen));
+                // The voltage of one port controls the current of another.
+                let (into, of) = (netlist.incidence(ends), netlist.incidence(seen));
                 for (values, into) in matrix.iter_mut().zip(into) {
                     for (value, of) in values.iter_mut().zip(&of) {
                         *value += slopes[row][column] * into * of;
@@ -213,31 +214,31 @@ pub fn small_signal_gain(netlist: &Netlist, hz: f64) -> anyhow::Result<Complex<f
     }
     let inverse = inverse(matrix).context("its equations have no single solution")?;
     let row = &inverse[netlist.output - 1];
-    Ok(row.iter().zip(netlist.of_input()).map(|(a, b)| a * b).sum())
+    Ok(row.iter().zip(netlist.input_source()).map(|(a, b)| a * b).sum())
 }
 
-/// A circuit in time.
+/// Running simulation of a circuit.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    network: Network,
-    /// Twice each capacitor's conductance in the trapezoidal rule, siemens.
+    network: DiscretizedCircuit,
+    /// Twice each capacitor's conductance by the trapezoidal rule, siemens.
     doubled: Vec<f64>,
-    /// Each capacitor's source in the trapezoidal rule, amperes.
+    /// Current source of each capacitor by the trapezoidal rule, amperes.
     memory: Vec<f64>,
-    volts: [f64; FEW],
+    volts: [f64; MAX_PORTS],
     rest: f64,
-    strays: usize,
+    unconverged_steps: usize,
 }
 
 impl Simulation {
-    /// A circuit at rest, to be stepped at that rate.
+    /// Creates a simulation at rest for a step rate in Hz.
     ///
     /// # Errors
     /// As [`operating_point`].
     pub fn new(netlist: &Netlist, rate_hz: f64) -> anyhow::Result<Self> {
         let point = operating_point(netlist)?;
         let conductance = |farads: f64| 2.0 * farads * rate_hz;
-        let network = Network::new(netlist, conductance)?;
+        let network = DiscretizedCircuit::new(netlist, conductance)?;
         let own: Vec<f64> = netlist.capacitors.iter().map(|&(_, farads)| conductance(farads)).collect();
         Ok(Self {
             network,
@@ -246,37 +247,37 @@ impl Simulation {
             doubled: own.iter().map(|g| 2.0 * g).collect(),
             volts: point.volts,
             rest: point.output,
-            strays: 0,
+            unconverged_steps: 0,
         })
     }
 
-    /// Steps with that voltage at the input; gives how far the output is from where it rests, volts.
+    /// Advances by one step with this input voltage; returns the output relative to its rest voltage, volts.
     pub fn step(&mut self, input: f64) -> f64 {
-        let mut linear = [0.0; FEW];
+        let mut linear = [0.0; MAX_PORTS];
         for (linear, port) in linear.iter_mut().zip(&self.network.ports) {
             *linear = port.linear(&self.memory, input);
         }
         let before = self.volts;
-        let (mut currents, found) = self.network.settle(&mut self.volts, &linear);
+        let (mut currents, found) = self.network.solve_ports(&mut self.volts, &linear);
         if !found {
-            self.strays += 1;
+            self.unconverged_steps += 1;
             self.volts = before;
             currents = self.network.currents(&before).0;
         }
         let output = &self.network.output;
-        let heard = output.with(output.linear(&self.memory, input), &currents);
+        let volts_out = output.with(output.linear(&self.memory, input), &currents);
         let charge =
             |(probe, doubled): (&Probe, &f64)| doubled * probe.with(probe.linear(&self.memory, input), &currents);
         let charges: Vec<f64> = self.network.capacitors.iter().zip(&self.doubled).map(charge).collect();
         for (memory, charge) in self.memory.iter_mut().zip(charges) {
             *memory = charge - *memory;
         }
-        heard - self.rest
+        volts_out - self.rest
     }
 
-    /// Steps that did not converge.
+    /// Returns the number of steps that did not converge.
     #[must_use]
-    pub fn strays(&self) -> usize {
-        self.strays
+    pub fn unconverged_steps(&self) -> usize {
+        self.unconverged_steps
     }
 }

@@ -1,4 +1,4 @@
-//! The circuits against what is known of them, and the solver against linear theory.
+//! Circuits against published figures, and the solver against linear theory.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ fn sine(hz: f64, peak: f64, seconds: f64) -> Vec<f32> {
     (0..(seconds * RATE_HZ) as usize).map(|n| (peak * (TAU * hz * n as f64 / RATE_HZ).sin()) as f32).collect()
 }
 
-/// White noise from −1 to 1, the same each time.
+/// Returns white noise from −1 to 1, the same each time.
 fn noise(samples: usize) -> Vec<f32> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     (0..samples)
@@ -25,7 +25,7 @@ fn noise(samples: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Amplitude of the partial at `hz` over the last 0.2 s, which must be whole periods.
+/// Measures the amplitude of the partial at `hz` over the last 0.2 s, which must be whole periods.
 fn partial(sound: &[f32], hz: f64) -> f64 {
     let last = &sound[sound.len() - (0.2 * RATE_HZ) as usize..];
     let (mut re, mut im) = (0.0, 0.0);
@@ -46,31 +46,31 @@ fn decibels(ratio: f64) -> f64 {
 }
 
 #[test]
-fn a_low_pass_rings_down_as_its_time_constant_says() {
+fn a_low_pass_has_its_time_constant() {
     let (mut net, input, output) = Netlist::new();
     net.resistor(input, output, 10e3);
     net.capacitor(output, GROUND, 100e-9);
     let mut simulation = Simulation::new(&net, 8.0 * RATE_HZ).expect("it can be solved");
     let volts: Vec<f64> = (0..3_840).map(|_| simulation.step(1.0)).collect();
-    // 1 ms is 384 steps; the trapezoidal rule sees the jump half a step early.
+    // 1 ms is 384 steps; the trapezoidal rule responds to the jump half a step early.
     let expected = 1.0 - (-(384.0 + 0.5) / 384.0_f64).exp();
     assert!((volts[384] - expected).abs() < 1e-5, "{} for {expected}", volts[384]);
     assert!((volts[3_839] - 1.0).abs() < 1e-4);
 }
 
 #[test]
-fn they_rest_where_their_originals_do() {
-    let overdrive = operating_point(&circuit("overdrive").expect("it is there").netlist).expect("it rests");
+fn operating_points_match_the_originals() {
+    let overdrive = operating_point(&circuit("overdrive").expect("a circuit").netlist).expect("it rests");
     assert!(overdrive.output.abs() < 1e-6 && overdrive.ports[0].abs() < 1e-6, "{overdrive:?}");
-    // The usual stage of 100 kΩ, 1.5 kΩ and 300 V: some 1.5 V at the cathode and 200 V at the plate.
-    let triode = operating_point(&circuit("triode").expect("it is there").netlist).expect("it rests");
+    // Typical for 100 kΩ, 1.5 kΩ and 300 V: about 1.5 V at the cathode and 200 V at the plate.
+    let triode = operating_point(&circuit("triode").expect("a circuit").netlist).expect("it rests");
     let (grid, plate) = (triode.ports[0], triode.ports[1]);
     assert!((-2.2..-1.0).contains(&grid) && (170.0..230.0).contains(&plate), "{triode:?}");
-    // Ohm's law all the way round: what flows through the plate's resistor flows through the cathode's.
+    // The current through the plate resistor equals that through the cathode resistor.
     let (through_plate, through_cathode) = ((300.0 - plate + grid) / 100e3, -grid / 1.5e3);
     assert!((through_plate / through_cathode - 1.0).abs() < 0.01, "{through_plate} {through_cathode}");
-    // The first collector two junctions above ground, and both transistors conducting, the second not saturated.
-    let fuzz = operating_point(&circuit("fuzz").expect("it is there").netlist).expect("it rests");
+    // The first collector is two junctions above ground; both transistors conduct, and the second is not saturated.
+    let fuzz = operating_point(&circuit("fuzz").expect("a circuit").netlist).expect("it rests");
     let [first, first_reverse, second, second_reverse] = fuzz.ports[..] else { panic!("four ports") };
     let first_collector = first - first_reverse;
     let second_collector = first_collector - second_reverse;
@@ -80,9 +80,9 @@ fn they_rest_where_their_originals_do() {
 }
 
 #[test]
-fn small_signals_get_the_gain_of_the_linear_circuit() {
+fn small_signals_have_the_linear_gain() {
     for name in names() {
-        let circuit = circuit(name).expect("it is there");
+        let circuit = circuit(name).expect("a circuit");
         for hz in [110.0, 1_000.0, 5_000.0] {
             let peak = 1e-5 / circuit.input_volts;
             let heard = partial(&play(&circuit, &sine(hz, peak, 0.6)), hz) / peak;
@@ -94,20 +94,21 @@ fn small_signals_get_the_gain_of_the_linear_circuit() {
 }
 
 #[test]
-fn the_overdrive_has_the_gain_that_its_resistors_say() {
-    // The op-amp's stage alone, by hand: one plus the feedback over what goes to ground, times the filters around it.
-    let circuit = circuit("overdrive").expect("it is there");
+fn the_overdrive_has_the_gain_of_its_resistors() {
+    // The op-amp stage by hand: one plus the feedback over the impedance to ground, times the filters around it.
+    let circuit = circuit("overdrive").expect("a circuit");
     let at = |hz: f64| decibels(small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm());
-    // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ|, by hand: 35.3 dB, and what the tone stage takes.
+    // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ| is 35.3 dB, minus the loss of the tone
+    // stage.
     assert!((30.0..37.0).contains(&at(1_000.0)), "{}", at(1_000.0));
-    // Bass is amplified less, treble is taken away: the hump that this pedal is known for.
+    // Bass is amplified less and treble attenuated: the mid hump that this pedal is known for.
     assert!(at(1_000.0) > at(80.0) + 10.0 && at(1_000.0) > at(10_000.0) + 6.0);
 }
 
 #[test]
-fn harmonics_are_those_of_the_symmetry() {
+fn symmetric_circuits_have_odd_harmonics_only() {
     let harmonics = |name: &str, peak: f64| {
-        let sound = play(&circuit(name).expect("it is there"), &sine(220.0, peak, 1.0));
+        let sound = play(&circuit(name).expect("a circuit"), &sine(220.0, peak, 1.0));
         [1.0, 2.0, 3.0].map(|order| partial(&sound, 220.0 * order))
     };
     let [one, two, three] = harmonics("overdrive", 0.3);
@@ -123,16 +124,16 @@ fn harmonics_are_those_of_the_symmetry() {
 fn full_scale_noise_stays_in_bounds_and_converges() {
     for name in names() {
         // A step that does not converge is an error.
-        let sound = play(&circuit(name).expect("it is there"), &noise(24_000));
+        let sound = play(&circuit(name).expect("a circuit"), &noise(24_000));
         let peak = sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
         assert!(peak.is_finite() && (0.05..1.0).contains(&peak), "{name}: peak {peak}");
     }
 }
 
 #[test]
-fn silence_stays_silence_and_a_burst_dies_away() {
+fn silence_stays_silent_and_bursts_decay() {
     for name in names() {
-        let circuit = circuit(name).expect("it is there");
+        let circuit = circuit(name).expect("a circuit");
         let quiet = play(&circuit, &[0.0; 4_800]);
         assert!(quiet.iter().all(|x| x.abs() < 1e-6), "{name}");
         let mut burst = noise(2_400);
@@ -147,7 +148,7 @@ fn silence_stays_silence_and_a_burst_dies_away() {
 fn more_oversampling_changes_little() {
     let dry = sine(1_234.0, 0.3, 0.2);
     for name in names() {
-        let circuit = circuit(name).expect("it is there");
+        let circuit = circuit(name).expect("a circuit");
         let at = |factor| circuit.play_oversampled(&dry, RATE_HZ, factor).expect("it can be solved");
         let (four, eight, sixteen) = (at(4), at(8), at(16));
         let difference = |a: &[f32], b: &[f32]| {
@@ -160,9 +161,9 @@ fn more_oversampling_changes_little() {
 }
 
 #[test]
-fn knobs_and_names_are_right() {
+fn names_are_consistent_and_unknown_ones_refused() {
     assert!(circuit("nothing").err().is_some_and(|error| error.to_string().contains("overdrive, triode, fuzz")));
     for name in names() {
-        assert_eq!(&circuit(name).expect("it is there").name, name);
+        assert_eq!(&circuit(name).expect("a circuit").name, name);
     }
 }

@@ -1,12 +1,13 @@
-//! The first stage of a valve amplifier: half a 12AX7, driven hard, into the tone stack that American amplifiers had from 1963.
+//! First stage of a valve amplifier: half a 12AX7, driven hard, into the tone stack of American amplifiers from 1963
+//! on.
 //!
 //! Treble at 6, middle at 5, bass at 4, and a volume control all the way up.
 
-use super::Circuit;
+use super::circuit::Circuit;
 use super::device::Device;
 use super::netlist::{GROUND, Netlist};
 
-/// Travel of the three knobs, 0 to 1.
+/// Positions of the three knobs, 0 to 1.
 const TREBLE: f64 = 0.6;
 const MIDDLE: f64 = 0.5;
 const BASS: f64 = 0.4;
@@ -20,7 +21,7 @@ pub(super) fn circuit() -> Circuit {
     net.resistor(cathode, GROUND, 1.5e3);
     net.capacitor(cathode, GROUND, 25e-6);
     net.resistor(supply, plate, 100e3);
-    // Between the electrodes, with the wiring.
+    // Electrode and wiring capacitances.
     net.capacitor(grid, plate, 2.0e-12);
     net.capacitor(grid, cathode, 2.3e-12);
     net.device(Device::Triode, &[[grid, cathode], [plate, cathode]]);
