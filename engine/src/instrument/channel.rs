@@ -1,35 +1,34 @@
-//! Wheels, pedals and faders of one MIDI channel.
+//! Wheels, pedals and faders of a MIDI channel.
 
 use super::curve::Smooth;
 use super::event::{TIMBRE_REST, controller};
 
-/// How long a wheel or fader takes for most of a move, in seconds. MIDI moves in steps; this is short enough to follow a
-/// hand and long enough to hide them.
+/// Time constant of the smoothing, s: short enough to follow a hand, long enough to hide the steps of MIDI.
 pub(super) const SMOOTHING_S: f64 = 0.012;
 
-/// Where the wheels and faders of a channel are at one instant.
+/// Positions of a channel's wheels and faders at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChannelValues {
     /// Pitch wheel, in semitones.
     pub bend: f64,
-    /// Modulation wheel, 0 … 1.
+    /// Modulation wheel, 0 to 1.
     pub wheel: f64,
-    /// Aftertouch, 0 … 1.
+    /// Aftertouch, 0 to 1.
     pub pressure: f64,
-    /// Expression pedal and breath together, 0 … 1.
+    /// Product of expression pedal and breath, 0 to 1.
     pub expression: f64,
-    /// Volume fader, 0 … 1.
+    /// Volume fader, 0 to 1.
     pub volume: f64,
-    /// Timbre, −1 (dark) … 1 (bright).
+    /// Timbre, −1 (dark) to 1 (bright).
     pub timbre: f64,
 }
 
 impl ChannelValues {
-    /// Everything at rest.
+    /// Neutral positions.
     pub const REST: Self = Self { bend: 0.0, wheel: 0.0, pressure: 0.0, expression: 1.0, volume: 1.0, timbre: 0.0 };
 
-    /// A member of an MPE zone together with its manager.
-    pub(super) fn under(&self, manager: &Self) -> Self {
+    /// Combines the positions of an MPE member with those of its manager.
+    pub(super) fn with_manager(&self, manager: &Self) -> Self {
         Self {
             bend: self.bend + manager.bend,
             wheel: self.wheel.max(manager.wheel),
@@ -41,7 +40,7 @@ impl ChannelValues {
     }
 }
 
-/// Timbre as events have it, 0 … 1, as a deviation from rest, −1 … 1.
+/// Converts timbre from 0 to 1 to a deviation from neutral, −1 to 1.
 pub(super) fn timbre_deviation(value: f64) -> f64 {
     (value - f64::from(TIMBRE_REST)) / f64::from(TIMBRE_REST)
 }
@@ -57,7 +56,7 @@ pub(super) struct Channel {
     timbre: Smooth,
     /// Whether the sustain pedal is down.
     pub(super) pedal: bool,
-    /// Keys that are down, for legato.
+    /// Held keys, for legato.
     pub(super) held: HeldKeys,
 }
 
@@ -97,7 +96,7 @@ impl Channel {
         change.apply(&mut self.pressure, value);
     }
 
-    /// A controller that moves a wheel or fader; others are not for here.
+    /// Applies a controller of a wheel or fader; ignores others.
     pub(super) fn controller(&mut self, change: Change, number: u8, value: f64) {
         match number {
             controller::MOD_WHEEL => change.apply(&mut self.wheel, value),
@@ -109,7 +108,7 @@ impl Channel {
         }
     }
 
-    /// Wheels go to rest. The volume fader and timbre stay, as MIDI's recommended practice RP-015 has it.
+    /// Resets wheels; volume and timbre stay, as in MIDI's recommended practice RP-015.
     pub(super) fn reset(&mut self, change: Change) {
         let rest = ChannelValues::REST;
         change.apply(&mut self.bend, rest.bend);
@@ -119,8 +118,8 @@ impl Channel {
         change.apply(&mut self.breath, rest.expression);
     }
 
-    /// Everything goes to rest at once but the volume fader: the channel now has another place among zones.
-    pub(super) fn settle_anew(&mut self) {
+    /// Resets everything except the volume at once, after a change of the channel's role in zones.
+    pub(super) fn reset_for_zone(&mut self) {
         self.reset(Change::Snap);
         self.timbre.snap(ChannelValues::REST.timbre);
         self.pedal = false;
@@ -128,12 +127,12 @@ impl Channel {
     }
 }
 
-/// How a wheel goes to where it is set.
+/// Transition of a wheel to a new position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// At once, for nothing sounds that could jump: a wheel set just before a note must not be heard to move in it.
+    /// At once, because nothing sounds: a wheel set just before a note must not move during it.
     Snap,
-    /// Smoothly from this time on.
+    /// Smoothed from this time on.
     From(u64),
 }
 
@@ -146,27 +145,27 @@ impl Change {
     }
 }
 
-/// A key that is down, and how hard it was struck, 0 … 1.
+/// Held key with its velocity, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct HeldKey {
     pub(super) key: u8,
     pub(super) velocity: f32,
 }
 
-/// Keys that are down, in the order in which they went down.
+/// Held keys, in the order in which they were pressed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldKeys {
-    keys: [HeldKey; Self::MOST],
+    keys: [HeldKey; Self::MAX],
     len: usize,
 }
 
 impl HeldKeys {
-    /// More than the fingers of a player.
-    const MOST: usize = 16;
+    /// More than a player has fingers.
+    const MAX: usize = 16;
 
     pub(super) fn press(&mut self, key: u8, velocity: f32) {
         self.lift(key);
-        if self.len == Self::MOST {
+        if self.len == Self::MAX {
             self.keys.copy_within(1.., 0);
             self.len -= 1;
         }
@@ -181,7 +180,7 @@ impl HeldKeys {
         }
     }
 
-    /// The key that went down last of those still down.
+    /// Returns the held key that was pressed last.
     pub(super) fn last(&self) -> Option<HeldKey> {
         self.keys[..self.len].last().copied()
     }
@@ -227,14 +226,14 @@ mod tests {
             assert!(bend > last && bend < 2.0);
             last = bend;
         }
-        // Settled to a cent within 60 ms.
+        // Within a cent after 60 ms.
         assert!((channel.values(1_000 + 2_880).bend - 2.0).abs() < 0.02);
         channel.controller(Change::Snap, controller::TIMBRE, 0.25);
         channel.reset(Change::Snap);
         let rest = channel.values(60_000);
         assert_eq!((rest.bend, rest.expression, rest.timbre), (0.0, 1.0, -0.5));
         assert!((rest.volume - 0.5).abs() < 1e-6);
-        channel.settle_anew();
+        channel.reset_for_zone();
         assert_eq!(channel.values(60_000).timbre, 0.0);
         assert!((channel.values(60_000).volume - 0.5).abs() < 1e-6);
     }

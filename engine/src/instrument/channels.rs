@@ -1,4 +1,4 @@
-//! The 16 MIDI channels, and what a zone's manager adds to its members.
+//! The 16 MIDI channels with MPE zones.
 
 use super::channel::{Channel, ChannelValues};
 use super::zone::{ChannelSet, Zones};
@@ -19,28 +19,28 @@ impl Channels {
         self.zones
     }
 
-    /// Changes the zones; the channels whose place that changes begin anew.
+    /// Changes the zones and resets channels whose role changes.
     pub(super) fn set_zones(&mut self, zones: Zones, changed: ChannelSet) {
         self.zones = zones;
         for channel in changed.iter() {
-            self[channel].settle_anew();
+            self[channel].reset_for_zone();
         }
     }
 
-    /// What moves a note of this channel at time `t`.
+    /// Returns the positions that apply to notes of a channel at time `t`.
     pub(super) fn values(&self, channel: u8, t: u64) -> ChannelValues {
-        self.under_manager(&self[channel].values(t), channel, t)
+        self.with_manager(&self[channel].values(t), channel, t)
     }
 
-    /// The same for a note whose own channel is taken to be at `own`.
-    pub(super) fn under_manager(&self, own: &ChannelValues, channel: u8, t: u64) -> ChannelValues {
+    /// Combines given positions of a channel with those of its manager.
+    pub(super) fn with_manager(&self, own: &ChannelValues, channel: u8, t: u64) -> ChannelValues {
         match self.zones.manager(channel) {
-            Some(manager) => own.under(&self[manager].values(t)),
+            Some(manager) => own.with_manager(&self[manager].values(t)),
             None => *own,
         }
     }
 
-    /// Whether a sustain pedal holds the notes of this channel.
+    /// Returns whether a sustain pedal holds the notes of a channel.
     pub(super) fn pedal(&self, channel: u8) -> bool {
         self[channel].pedal || self.zones.manager(channel).is_some_and(|manager| self[manager].pedal)
     }

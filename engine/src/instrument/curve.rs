@@ -1,10 +1,10 @@
-//! The shapes that performances are made of: all of them functions of time, none of them a recurrence.
+//! Curve shapes. All are functions of time without state.
 
 use crate::random::{GOLDEN_GAMMA, mix64};
 
-/// A value that follows its target exponentially.
+/// Value that approaches its target exponentially.
 ///
-/// Between two changes it is a closed form of time, so it does not matter when or how often it is looked at.
+/// Between two changes it has a closed form, so it does not matter when or how often it is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Smooth {
     from: f64,
@@ -23,47 +23,46 @@ impl Smooth {
         self.target + (self.from - self.target) * (-elapsed / self.tau_samples).exp()
     }
 
-    /// Starts towards `target` at time `t`.
+    /// Starts approaching `target` at time `t`.
     pub(super) fn set(&mut self, t: u64, target: f64) {
         self.from = self.at(t);
         self.since = t;
         self.target = target;
     }
 
-    /// Is at `target` from now on.
+    /// Jumps to `target`.
     pub(super) fn snap(&mut self, target: f64) {
         self.from = target;
         self.target = target;
     }
 }
 
-/// From 0 to 1 while `x` goes from 0 to 1: sets out steeply, arrives smoothly. In dB, this is how a sound that begins
-/// evenly grows.
+/// Rises from 0 to 1 for `x` from 0 to 1, steeply at first. In dB, this is linear growth of a sound.
 pub(super) fn ease_out(x: f64) -> f64 {
     1.0 - (1.0 - x.clamp(0.0, 1.0)).powi(3)
 }
 
-/// From 0 to 1 while `x` goes from 0 to 1, half a period of a cosine.
+/// Rises from 0 to 1 for `x` from 0 to 1 as half a period of a cosine.
 pub(super) fn raised_cosine(x: f64) -> f64 {
     0.5 - 0.5 * (std::f64::consts::PI * x.clamp(0.0, 1.0)).cos()
 }
 
-/// From 0 to 1 while `x` goes from 0 to 1, then on at the same slope: a straight line that sets out smoothly. In dB, this
-/// is how a sound that is let go fades.
+/// Rises from 0 to 1 for `x` from 0 to 1 and continues linearly, with a smooth start. In dB, this is the decay of a
+/// released sound.
 pub(super) fn fall(x: f64) -> f64 {
-    // How much of the way is spent on gathering speed.
+    // Share of the initial acceleration.
     const BEND: f64 = 0.15;
     let x = x.max(0.0);
     (1.0 + BEND) * x * x / (x + BEND)
 }
 
-/// Slow random drift within −1 … 1, a smooth function of time `t_s` in seconds that `seed` chooses.
+/// Returns a slow random drift from −1 to 1, a smooth function of time `t_s` in seconds that depends on `seed`.
 pub(super) fn drift(seed: u64, t_s: f64) -> f64 {
-    // A sway of about a second and a half, and the finer unrest of a hand upon it.
+    // A slow movement of about 1.5 s, and a faster one of lower amplitude.
     0.7 * lattice(seed, 0.7 * t_s) + 0.3 * lattice(seed ^ 0x5bf0_3635, 3.1 * t_s)
 }
 
-/// Value noise: random values at the integers, smooth between.
+/// Value noise: random values at integers, interpolated smoothly.
 fn lattice(seed: u64, x: f64) -> f64 {
     let cell = x.max(0.0).floor();
     let a = random(seed, cell as u64);
@@ -71,7 +70,7 @@ fn lattice(seed: u64, x: f64) -> f64 {
     a + (b - a) * raised_cosine(x - cell)
 }
 
-/// A number within −1 … 1 that `seed` and `index` choose (the finaliser of splitmix64).
+/// Returns a random number from −1 to 1 that depends on `seed` and `index`.
 pub(super) fn random(seed: u64, index: u64) -> f64 {
     let bits = mix64(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)));
     (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
@@ -110,7 +109,7 @@ mod tests {
             let t = f64::from(i) * 0.004;
             let here = drift(7, t);
             assert!(here.abs() <= 1.0);
-            // The slope of either part is at most π/2 · 2 per cell.
+            // Each part changes by at most π/2 · 2 per cell.
             assert!((drift(7, t + 0.004) - here).abs() < 0.004 * (0.7 * 0.7 + 0.3 * 3.1) * 3.2);
             assert_eq!(here, drift(7, t));
             differs |= (here - drift(8, t)).abs() > 0.5;

@@ -1,58 +1,58 @@
-//! What a player does, and when.
+//! Performance events.
 
-/// Something that a player does at one instant.
+/// Performance event with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When, in samples at the model's rate since the session began.
+    /// Time in samples at the model's rate since the start of the session.
     pub at: u64,
-    /// What.
+    /// Kind of event.
     pub kind: EventKind,
 }
 
-/// What a player does. Channels are 0 … 15 and keys are MIDI note numbers; values are 0 … 1 unless a unit is named.
+/// Kind of performance event. Channels are 0 to 15, keys are MIDI note numbers, and values are 0 to 1 unless stated
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)] // `channel`, `key`, `velocity` and `value` are what the line above says everywhere
+#[allow(missing_docs)] // The fields are documented above for all variants.
 pub enum EventKind {
-    /// A key goes down.
+    /// Key down.
     NoteOn { channel: u8, key: u8, velocity: f32 },
-    /// A key comes up. The velocity is that of the release.
+    /// Key up, with release velocity.
     NoteOff { channel: u8, key: u8, velocity: f32 },
-    /// The pitch wheel, already scaled by its range.
+    /// Pitch wheel, scaled by its range.
     Bend { channel: u8, semitones: f32 },
-    /// Aftertouch of the whole channel.
+    /// Channel aftertouch.
     Pressure { channel: u8, value: f32 },
-    /// Aftertouch of one key.
+    /// Polyphonic aftertouch.
     PolyPressure { channel: u8, key: u8, value: f32 },
-    /// A control change; [`controller`] names the numbers that instruments listen to.
+    /// Control change; see [`controller`] for the numbers that have an effect.
     Controller { channel: u8, number: u8, value: f32 },
-    /// Note expression: one sounding note is changed and its neighbours are not.
+    /// Note expression of a single note.
     NoteExpression { channel: u8, key: u8, expression: NoteExpression },
-    /// An MPE zone: what its manager (channel 0 or 15) does counts for so many member channels next to it (1 … 15), each of
-    /// which plays notes of its own. With 0 members there is no such zone. Channels whose place changes are let go and go
-    /// to rest.
+    /// MPE zone: events of its manager (channel 0 or 15) apply to the given number of adjacent member channels, 1 to
+    /// 15; 0 removes the zone. Notes on channels that change their role are released, and their controllers reset.
     Zone { manager: u8, members: u8 },
 }
 
-/// What note expression changes about one note. Its pressure is [`EventKind::PolyPressure`].
+/// Note expression. See [`EventKind::PolyPressure`] for the pressure of a note.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoteExpression {
     /// Detune in semitones.
     Tuning(f32),
     /// Change of loudness in dB.
     Level(f32),
-    /// Timbre, 0 (dark) … 1 (bright); 0.5 is rest. Adds to that of the channel ([`controller::TIMBRE`]).
+    /// Timbre from 0 (dark) to 1 (bright), neutral at 0.5; adds to that of the channel ([`controller::TIMBRE`]).
     Timbre(f32),
-    /// Depth of vibrato, 0 … 1, like the modulation wheel; the larger of both counts.
+    /// Depth of vibrato, 0 to 1; the larger of this and the modulation wheel applies.
     Vibrato(f32),
-    /// Dynamics, 0 … 1; 1 is rest. Multiplies with that of the channel ([`controller::EXPRESSION`]) and has the same law.
+    /// Dynamics, 0 to 1, neutral at 1; multiplies that of the channel ([`controller::EXPRESSION`]).
     Expression(f32),
 }
 
-/// Timbre that changes nothing.
+/// Neutral timbre.
 pub(super) const TIMBRE_REST: f32 = 0.5;
 
 impl EventKind {
-    /// The channel that the event is for, 0 … 15.
+    /// Returns the channel of the event, 0 to 15.
     pub fn channel(&self) -> u8 {
         match *self {
             Self::NoteOn { channel, .. }
@@ -66,8 +66,8 @@ impl EventKind {
         }
     }
 
-    /// The same with everything where it may be: channels and keys wrap, values are clamped, and what is not a number is 0
-    /// or at rest. A note-on without velocity is a note-off.
+    /// Returns the event with all values in range: channels and keys wrap, other values are clamped, and non-finite
+    /// values become neutral. A note-on without velocity becomes a note-off.
     pub(super) fn within_limits(self) -> Self {
         match self {
             Self::NoteOn { channel, key, velocity } => {
@@ -106,7 +106,7 @@ impl EventKind {
     }
 }
 
-/// A value that should be 0 … 1; what is not a number is 0.
+/// Clamps a value to 0 to 1; non-finite values become 0.
 fn unit(value: f32) -> f32 {
     finite(value).clamp(0.0, 1.0)
 }
@@ -115,41 +115,41 @@ fn timbre(value: f32) -> f32 {
     if value.is_finite() { value.clamp(0.0, 1.0) } else { TIMBRE_REST }
 }
 
-/// Semitones or dB; what is not a number is 0.
+/// Clamps semitones or dB; non-finite values become 0.
 fn finite(value: f32) -> f32 {
     if value.is_finite() { value.clamp(-127.0, 127.0) } else { 0.0 }
 }
 
-/// Controller numbers that instruments listen to.
+/// Numbers of the control changes that have an effect.
 pub mod controller {
     /// Modulation wheel: depth of vibrato.
     pub const MOD_WHEEL: u8 = 1;
-    /// Breath: dynamics, once a value has arrived.
+    /// Breath: dynamics, from the first value received.
     pub const BREATH: u8 = 2;
-    /// Data entry, coarse: sets what a registered parameter number selected.
+    /// Data entry, coarse: value of the selected registered parameter.
     pub const DATA_ENTRY: u8 = 6;
-    /// Channel volume: a fader behind the instrument, which leaves its timbre alone.
+    /// Channel volume: a fader after the instrument, without influence on timbre.
     pub const VOLUME: u8 = 7;
-    /// Expression: dynamics, which change timbre as they do on the real instrument.
+    /// Expression: dynamics, which also change the timbre.
     pub const EXPRESSION: u8 = 11;
     /// Data entry, fine.
     pub const DATA_ENTRY_FINE: u8 = 38;
     /// Sustain pedal: down from 0.5.
     pub const SUSTAIN: u8 = 64;
-    /// Timbre (brightness), 0 (dark) … 1 (bright); 0.5 is rest.
+    /// Timbre (brightness), from 0 (dark) to 1 (bright), neutral at 0.5.
     pub const TIMBRE: u8 = 74;
-    /// Non-registered parameter number, fine: deselects a registered one.
+    /// Non-registered parameter number, fine: deselects a registered parameter.
     pub const NRPN_FINE: u8 = 98;
-    /// Non-registered parameter number, coarse: deselects a registered one.
+    /// Non-registered parameter number, coarse: deselects a registered parameter.
     pub const NRPN_COARSE: u8 = 99;
     /// Registered parameter number, fine.
     pub const RPN_FINE: u8 = 100;
     /// Registered parameter number, coarse.
     pub const RPN_COARSE: u8 = 101;
-    /// Everything on the channel falls silent at once.
+    /// All sound off: silences the channel at once.
     pub const ALL_SOUND_OFF: u8 = 120;
-    /// Controllers go back to their rest positions.
+    /// Reset all controllers.
     pub const RESET: u8 = 121;
-    /// Every key comes up. 124 … 127 mean the same besides changing modes that we do not have.
+    /// All notes off. 124 to 127, which change modes, have the same effect.
     pub const ALL_NOTES_OFF: u8 = 123;
 }

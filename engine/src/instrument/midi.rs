@@ -1,21 +1,29 @@
-//! Raw MIDI messages become events.
+//! Decoding of raw MIDI messages.
 
 use super::event::{EventKind, controller};
 use super::zone::{ChannelRole, Zones};
 use midly::MidiMessage;
 use midly::live::LiveEvent;
 
-/// How far the pitch wheel bends until a registered parameter says otherwise, in semitones either way.
+/// Default range of the pitch wheel, ± semitones.
 pub const DEFAULT_BEND_RANGE_SEMITONES: f32 = 2.0;
 
-/// How far the pitch wheel of an MPE zone's member bends until a registered parameter says otherwise, in semitones either
-/// way.
+/// Default range of the pitch wheel on member channels of an MPE zone, ± semitones.
 pub const MEMBER_BEND_RANGE_SEMITONES: f32 = 48.0;
 
-/// Turns the MIDI messages of one source into events.
+/// Decodes the MIDI messages of one source.
 ///
-/// It remembers what a message alone does not tell: the range of each channel's pitch wheel (RPN 0), which all members of
-/// an MPE zone share, and the zones themselves (RPN 6).
+/// Keeps the state that messages depend on: the range of each channel's pitch wheel (RPN 0), which the members of an
+/// MPE zone share, and the zones (RPN 6).
+///
+/// # Examples
+/// ```
+/// use ondes_engine::instrument::{EventKind, MidiDecoder};
+///
+/// let mut decoder = MidiDecoder::new();
+/// let event = decoder.decode_bytes(&[0x90, 60, 127]);
+/// assert_eq!(event, Some(EventKind::NoteOn { channel: 0, key: 60, velocity: 1.0 }));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MidiDecoder {
     channels: [Wheel; 16],
@@ -24,10 +32,10 @@ pub struct MidiDecoder {
 
 #[derive(Clone, Copy, Debug)]
 struct Wheel {
-    /// −1 … 1.
+    /// Position, −1 to 1.
     position: f32,
     range: BendRange,
-    /// Registered parameter number selected, coarse and fine; 127, 127 is none.
+    /// Selected registered parameter number, coarse and fine; 127, 127 for none.
     rpn: (u8, u8),
 }
 
@@ -39,7 +47,7 @@ struct BendRange {
 
 const NO_RPN: (u8, u8) = (127, 127);
 const BEND_RANGE_RPN: (u8, u8) = (0, 0);
-/// The MPE Configuration Message.
+/// MPE Configuration Message.
 const ZONE_RPN: (u8, u8) = (0, 6);
 
 impl BendRange {
@@ -66,12 +74,12 @@ impl Wheel {
 }
 
 impl MidiDecoder {
-    /// A decoder with every wheel centred and its default range, and no zones.
+    /// Creates a decoder with centred wheels, default ranges and no zones.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The event that one MIDI message (status and data bytes) means, if it means one to an instrument.
+    /// Decodes a MIDI message (status and data bytes); `None` if it has no effect on instruments.
     pub fn decode_bytes(&mut self, message: &[u8]) -> Option<EventKind> {
         match LiveEvent::parse(message) {
             Ok(LiveEvent::Midi { channel, message }) => self.decode(channel.as_int(), message),
@@ -79,13 +87,13 @@ impl MidiDecoder {
         }
     }
 
-    /// The event that one channel message means, if it means one to an instrument.
+    /// Decodes a channel message; `None` if it has no effect on instruments.
     pub fn decode(&mut self, channel: u8, message: MidiMessage) -> Option<EventKind> {
         let channel = channel & 15;
         let wheel = &mut self.channels[usize::from(channel)];
         let unit = |value: midly::num::u7| f32::from(value.as_int()) / 127.0;
         Some(match message {
-            // A note-on of velocity 0 is a note-off: running status then carries both.
+            // A note-on of velocity 0 is a note-off, which allows running status for both.
             MidiMessage::NoteOn { key, vel } if vel.as_int() == 0 => {
                 EventKind::NoteOff { channel, key: key.as_int(), velocity: 0.5 }
             }
@@ -137,7 +145,7 @@ impl MidiDecoder {
         None
     }
 
-    /// The wheels of a member's peers bend by the new range when they next move.
+    /// Sets the range of a wheel and of its peers, which applies to them from their next movement on.
     fn set_range(&mut self, channel: u8, change: impl Fn(&mut BendRange)) -> EventKind {
         for peer in self.zones.peers(channel).iter() {
             change(&mut self.channels[usize::from(peer)].range);
@@ -160,7 +168,7 @@ impl MidiDecoder {
     }
 }
 
-/// A controller with a middle: 64 is 0.5 exactly, 0 and 127 are the ends.
+/// Scales a centred controller: 64 is exactly 0.5.
 fn centred(raw: u8) -> f32 {
     let above = f32::from(raw) - 64.0;
     0.5 + 0.5 * above / if above > 0.0 { 63.0 } else { 64.0 }
@@ -204,11 +212,11 @@ mod tests {
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
         assert_eq!(decoder.decode_bytes(&[0xB0, 101, 0]), None);
         assert_eq!(decoder.decode_bytes(&[0xB0, 100, 0]), None);
-        // The wheel is still down, so a new range moves the pitch.
+        // The wheel is still down, so a new range changes the pitch.
         assert_eq!(bend(&mut decoder, &[0xB0, 6, 12]), -12.0);
         assert_eq!(bend(&mut decoder, &[0xB0, 38, 50]), -12.5);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 64]), 0.0);
-        // Other channels keep theirs; a deselected parameter takes no data.
+        // Other channels are unaffected, and a deselected parameter ignores data.
         assert_eq!(bend(&mut decoder, &[0xE1, 0, 0]), -2.0);
         decoder.decode_bytes(&[0xB0, 101, 127]);
         assert_eq!(decoder.decode_bytes(&[0xB0, 6, 1]), None);
@@ -225,32 +233,32 @@ mod tests {
         let mut decoder = MidiDecoder::new();
         decoder.decode_bytes(&[0xE2, 0, 0]);
         assert_eq!(parameter(&mut decoder, 0, 6, 3), Some(EventKind::Zone { manager: 0, members: 3 }));
-        // Channels of a new zone are at rest, whatever their wheels were before.
+        // Wheels of a new zone are centred.
         assert_eq!(bend(&mut decoder, &[0xE2, 0, 64]), 0.0);
         assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -48.0);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
         assert_eq!(bend(&mut decoder, &[0xE4, 0, 0]), -2.0);
-        // One member speaks for all; the manager has a range of its own.
+        // A message of one member applies to all; the manager has its own range.
         assert_eq!(parameter(&mut decoder, 1, 0, 24), Some(EventKind::Bend { channel: 1, semitones: 0.0 }));
         assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -24.0);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
         parameter(&mut decoder, 0, 0, 12);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -12.0);
         assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -24.0);
-        // The upper zone takes what it needs, and a zone that goes takes its ranges along.
+        // The upper zone takes members from the lower one, and a removed zone resets its ranges.
         assert_eq!(parameter(&mut decoder, 15, 6, 12), Some(EventKind::Zone { manager: 15, members: 12 }));
         assert_eq!(bend(&mut decoder, &[0xE3, 0, 0]), -48.0);
         assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -24.0);
         assert_eq!(parameter(&mut decoder, 0, 6, 0), Some(EventKind::Zone { manager: 0, members: 0 }));
         assert_eq!(bend(&mut decoder, &[0xE2, 0, 0]), -2.0);
         assert_eq!(bend(&mut decoder, &[0xE0, 0, 0]), -2.0);
-        // Other channels manage nothing, and no zone has more than 15 members.
+        // Other channels cannot manage zones, and no zone has more than 15 members.
         assert_eq!(parameter(&mut decoder, 7, 6, 3), None);
         assert_eq!(parameter(&mut decoder, 0, 6, 16), None);
     }
 
     #[test]
-    fn timbre_has_a_middle() {
+    fn timbre_is_centred_at_64() {
         let mut decoder = MidiDecoder::new();
         for (raw, expected) in [(0, 0.0), (32, 0.25), (64, 0.5), (127, 1.0)] {
             let event = EventKind::Controller { channel: 0, number: controller::TIMBRE, value: expected };

@@ -1,4 +1,4 @@
-//! A Standard MIDI File becomes events in seconds.
+//! Standard MIDI Files.
 
 mod tempo;
 
@@ -11,76 +11,76 @@ use std::path::{Path, PathBuf};
 use tempo::{Division, TempoMap};
 use thiserror::Error;
 
-/// Limits on what a file may hold. Real files are far inside them; hostile ones must not take memory or time without end.
-const MOST_BYTES: u64 = 64 << 20;
+/// Limits of a file, which protect against excessive memory and time; real files are far below them.
+const MAX_BYTES: u64 = 64 << 20;
 const MAX_EVENTS: usize = 4_000_000;
-const MOST_HOURS: u32 = 24;
-const MOST_NAME_CHARS: usize = 128;
+const MAX_HOURS: u32 = 24;
+const MAX_NAME_CHARS: usize = 128;
 
-/// A MIDI file that cannot be played: which, and why.
+/// Error in a MIDI file, with its path.
 #[derive(Debug, Error)]
 #[error("{}: {reason}", path.display())]
 pub struct MidiFileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Reason.
     #[source]
     pub reason: MidiError,
 }
 
-/// What is wrong with a MIDI file.
+/// Error in the content of a MIDI file.
 #[derive(Debug, Error)]
 pub enum MidiError {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It is something else, whatever its name.
+    /// The content is not MIDI.
     #[error("not a MIDI file: {0}")]
     NotMidi(&'static str),
-    /// Its tracks are meant to be played one after another (format 2).
-    #[error("MIDI format {0} is not supported, expected 0 or 1")]
+    /// The tracks are independent sequences (format 2).
+    #[error("MIDI format {0} is not supported; expected 0 or 1")]
     Format(u16),
-    /// It passes a limit.
-    #[error("too large: more than {most} {what}")]
+    /// A limit is exceeded.
+    #[error("too large: more than {limit} {what}")]
     TooLarge {
-        /// What there is too much of.
+        /// Quantity.
         what: &'static str,
-        /// How much there may be.
-        most: u64,
+        /// Largest allowed value.
+        limit: u64,
     },
-    /// There is nothing to play.
-    #[error("holds no notes")]
+    /// There are no notes.
+    #[error("contains no notes")]
     NoNotes,
 }
 
-/// One event of a MIDI file.
+/// Event of a MIDI file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimedEvent {
-    /// When, in seconds from the beginning.
+    /// Time in seconds from the start.
     pub at_s: f64,
     /// Index into [`MidiFile::tracks`].
     pub track: u16,
-    /// What.
+    /// Kind of event.
     pub kind: EventKind,
 }
 
-/// What a track is.
+/// Properties of a track.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MidiTrack {
-    /// Its name, empty if it has none.
+    /// Name; empty if it has none.
     pub name: String,
-    /// How many notes begin in it.
+    /// Number of notes.
     pub notes: usize,
-    /// Bit `c` is set if a note begins on channel `c`.
+    /// Channels that have notes, as a bit mask.
     pub channels: u16,
-    /// Whether the track could be read to its end. What came before the damage is there.
+    /// Whether the track was read to its end. Events before damage are kept.
     pub complete: bool,
 }
 
-/// Which part of a file to play.
+/// Part of a file to play.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MidiSelection {
-    /// All of it.
+    /// The whole file.
     #[default]
     All,
     /// One track, counted from 0.
@@ -90,7 +90,7 @@ pub enum MidiSelection {
 }
 
 impl MidiSelection {
-    /// Whether an event belongs to the part.
+    /// Returns whether the part includes an event.
     pub fn contains(&self, event: &TimedEvent) -> bool {
         match *self {
             Self::All => true,
@@ -100,28 +100,28 @@ impl MidiSelection {
     }
 }
 
-/// What a Standard MIDI File (format 0 or 1) plays.
+/// Content of a Standard MIDI File of format 0 or 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MidiFile {
-    /// Everything that happens, in the order of time; at the same time, in the order of the file. Every note and pedal that
-    /// goes down comes up.
+    /// All events in order of time; simultaneous ones in the order of the file. Every note and pedal is released at the
+    /// end of its track.
     pub events: Vec<TimedEvent>,
-    /// The tracks, in the order of the file.
+    /// Tracks in the order of the file.
     pub tracks: Vec<MidiTrack>,
-    /// When the last track ends, in seconds.
+    /// End of the last track in seconds.
     pub duration_s: f64,
 }
 
-/// An event before the tempo map turns its tick into a time.
+/// Event with its time in ticks.
 struct TickEvent {
     tick: u64,
     track: u16,
     kind: EventKind,
 }
 
-/// What is gathered while tracks are read.
+/// Content collected from all tracks.
 #[derive(Default)]
-struct ParsedTrack {
+struct FileContent {
     events: Vec<TickEvent>,
     tempos: Vec<(u64, u32)>,
     tracks: Vec<MidiTrack>,
@@ -130,25 +130,31 @@ struct ParsedTrack {
 
 impl MidiFile {
     /// Reads a file.
+    ///
+    /// # Errors
+    /// Returns [`MidiFileError`] if the file cannot be read or played.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, MidiFileError> {
         let path = path.as_ref();
         let read = || {
             let mut bytes = Vec::new();
-            // One byte more than may be there tells that there is more; a length that lies does not matter.
-            File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+            // One extra byte detects files that are too large, whatever their metadata say.
+            File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
             Self::parse(&bytes)
         };
         read().map_err(|reason| MidiFileError { path: path.to_owned(), reason })
     }
 
-    /// Reads what a file holds.
+    /// Parses the bytes of a file.
+    ///
+    /// # Errors
+    /// Returns [`MidiError`] if they are not a playable MIDI file.
     pub fn parse(bytes: &[u8]) -> Result<Self, MidiError> {
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(MidiError::TooLarge { what: "bytes", most: MOST_BYTES });
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(MidiError::TooLarge { what: "bytes", limit: MAX_BYTES });
         }
         let mut chunks = ChunkReader(unwrap_riff(bytes));
         let division = read_header(chunks.next())?;
-        let mut contents = ParsedTrack::default();
+        let mut contents = FileContent::default();
         for (id, data) in chunks {
             if id == *b"MTrk" {
                 contents.read_track(data)?;
@@ -157,23 +163,23 @@ impl MidiFile {
         contents.into_file(division)
     }
 
-    /// The events of a part, in samples at `sample_rate` in Hz.
+    /// Iterates over the events of a part, with times in samples at a sample rate in Hz.
     pub fn events_at(&self, sample_rate: f64, part: MidiSelection) -> impl Iterator<Item = Event> + '_ {
         let of_part = self.events.iter().filter(move |event| part.contains(event));
         of_part.map(move |event| Event { at: (event.at_s * sample_rate).round() as u64, kind: event.kind })
     }
 
-    /// Index of the first track of this name.
+    /// Returns the index of the first track called `name`.
     pub fn track_named(&self, name: &str) -> Option<usize> {
         self.tracks.iter().position(|track| track.name == name)
     }
 
-    /// How many notes a part has.
+    /// Returns the number of notes in a part.
     pub fn notes(&self, part: MidiSelection) -> usize {
         self.keys(part).count()
     }
 
-    /// Lowest and highest key of a part, if it has notes.
+    /// Returns the lowest and highest key of a part; `None` if it has no notes.
     pub fn key_range(&self, part: MidiSelection) -> Option<(u8, u8)> {
         self.keys(part).fold(None, |range, key| {
             let (low, high) = range.unwrap_or((key, key));
@@ -189,14 +195,14 @@ impl MidiFile {
     }
 }
 
-impl ParsedTrack {
+impl FileContent {
     fn read_track(&mut self, data: &[u8]) -> Result<(), MidiError> {
-        let most = MidiError::TooLarge { what: "tracks", most: u64::from(u16::MAX) };
-        let index = u16::try_from(self.tracks.len()).map_err(|_| most)?;
+        let too_many = MidiError::TooLarge { what: "tracks", limit: u64::from(u16::MAX) };
+        let index = u16::try_from(self.tracks.len()).map_err(|_| too_many)?;
         let mut track = MidiTrack::default();
-        // One for each track: files often have every instrument on the same channel.
+        // One per track, because files often use the same channel for all instruments.
         let mut decoder = MidiDecoder::new();
-        let mut down = SoundingKeys::default();
+        let mut held = SoundingKeys::default();
         let mut tick = 0u64;
         for event in EventIter::new(data).map_while(Result::ok) {
             tick += u64::from(event.delta.as_int());
@@ -207,14 +213,14 @@ impl ParsedTrack {
                             track.notes += 1;
                             track.channels |= 1 << channel;
                         }
-                        down.follow(&kind);
+                        held.record(&kind);
                         self.push(tick, index, kind)?;
                     }
                 }
                 TrackEventKind::Meta(MetaMessage::TrackName(name)) if track.name.is_empty() => {
-                    let name = String::from_utf8_lossy(&name[..name.len().min(4 * MOST_NAME_CHARS)]);
+                    let name = String::from_utf8_lossy(&name[..name.len().min(4 * MAX_NAME_CHARS)]);
                     let printable = name.trim().chars().filter(|c| !c.is_control());
-                    track.name = printable.take(MOST_NAME_CHARS).collect();
+                    track.name = printable.take(MAX_NAME_CHARS).collect();
                 }
                 TrackEventKind::Meta(MetaMessage::Tempo(us_per_quarter)) => {
                     self.tempos.push((tick, us_per_quarter.as_int()));
@@ -227,7 +233,7 @@ impl ParsedTrack {
                 _ => {}
             }
         }
-        for kind in down.lift_all() {
+        for kind in held.release_all() {
             self.push(tick, index, kind)?;
         }
         self.end = self.end.max(tick);
@@ -242,7 +248,7 @@ impl ParsedTrack {
 
     fn check_count(&self) -> Result<(), MidiError> {
         if self.events.len() + self.tempos.len() > MAX_EVENTS {
-            return Err(MidiError::TooLarge { what: "events", most: MAX_EVENTS as u64 });
+            return Err(MidiError::TooLarge { what: "events", limit: MAX_EVENTS as u64 });
         }
         Ok(())
     }
@@ -253,8 +259,8 @@ impl ParsedTrack {
         }
         let tempo = TempoMap::new(division, self.tempos);
         let duration_s = tempo.seconds(self.end);
-        if duration_s > f64::from(MOST_HOURS) * 3_600.0 {
-            return Err(MidiError::TooLarge { what: "hours", most: u64::from(MOST_HOURS) });
+        if duration_s > f64::from(MAX_HOURS) * 3_600.0 {
+            return Err(MidiError::TooLarge { what: "hours", limit: u64::from(MAX_HOURS) });
         }
         self.events.sort_by_key(|event| event.tick);
         let timed =
@@ -263,7 +269,7 @@ impl ParsedTrack {
     }
 }
 
-/// What is down in a track, so that it can be lifted where the track ends.
+/// Held keys and pedals of a track, to be released at its end.
 #[derive(Default)]
 struct SoundingKeys {
     keys: [u128; 16],
@@ -271,7 +277,7 @@ struct SoundingKeys {
 }
 
 impl SoundingKeys {
-    fn follow(&mut self, kind: &EventKind) {
+    fn record(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::NoteOn { channel, key, .. } => self.keys[usize::from(channel)] |= 1 << key,
             EventKind::NoteOff { channel, key, .. } => self.keys[usize::from(channel)] &= !(1 << key),
@@ -282,21 +288,21 @@ impl SoundingKeys {
         }
     }
 
-    fn lift_all(self) -> impl Iterator<Item = EventKind> {
+    fn release_all(self) -> impl Iterator<Item = EventKind> {
         (0..16u8).flat_map(move |channel| {
             let keys = self.keys[usize::from(channel)];
-            let lifted = (0..128u8).filter(move |key| keys >> key & 1 == 1);
-            let lifted = lifted.map(move |key| EventKind::NoteOff { channel, key, velocity: 0.5 });
+            let released = (0..128u8).filter(move |key| keys >> key & 1 == 1);
+            let released = released.map(move |key| EventKind::NoteOff { channel, key, velocity: 0.5 });
             let number = controller::SUSTAIN;
             let pedal = self.pedals[usize::from(channel)];
-            lifted.chain(pedal.then_some(EventKind::Controller { channel, number, value: 0.0 }))
+            released.chain(pedal.then_some(EventKind::Controller { channel, number, value: 0.0 }))
         })
     }
 }
 
-/// The chunks of a file. One that claims to be longer than the file ends with it.
+/// Chunks of a file. A chunk that claims to be longer than the file ends with it.
 ///
-/// We walk them ourselves because midly 0.5.3 overflows on a header whose frame rate is −128.
+/// midly's own reader (0.5.3) overflows on a header with a frame rate of −128.
 struct ChunkReader<'a>(&'a [u8]);
 
 impl<'a> Iterator for ChunkReader<'a> {
@@ -312,32 +318,10 @@ impl<'a> Iterator for ChunkReader<'a> {
     }
 }
 
-/// What is inside a RIFF wrapper of the kind RMID, or the bytes themselves.
+/// Returns the content of an RMID file, or the bytes themselves if there is no RIFF wrapper.
 fn unwrap_riff(bytes: &[u8]) -> &[u8] {
-    match bytes {
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'R',
-            b'M',
-            b'I',
-            b'D',
-            b'd',
-            b'a',
-            b't',
-            b'a',
-            _,
-            _,
-            _,
-            _,
-            inner @ ..,
-        ] => inner,
+    match bytes.split_first_chunk::<20>() {
+        Some((header, inner)) if header.starts_with(b"RIFF") && &header[8..16] == b"RMIDdata" => inner,
         _ => bytes,
     }
 }
@@ -350,9 +334,7 @@ fn read_header(chunk: Option<([u8; 4], &[u8])>) -> Result<Division, MidiError> {
         return Err(MidiError::NotMidi("its header is cut short"));
     };
     match u16::from_be_bytes([format_high, format_low]) {
-        0 | 1 => {
-            Division::read(division_high, division_low).ok_or(MidiError::NotMidi("its time division has no meaning"))
-        }
+        0 | 1 => Division::read(division_high, division_low).ok_or(MidiError::NotMidi("its time division is invalid")),
         format => Err(MidiError::Format(format)),
     }
 }

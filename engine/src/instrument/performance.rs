@@ -1,90 +1,89 @@
-//! How an instrument is played.
+//! Performance settings of an instrument.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How notes that overlap are played.
+/// Handling of overlapping notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlayMode {
-    /// Each note has a voice of its own.
+    /// Each note has its own voice.
     #[default]
     Poly,
-    /// One voice per channel; a note that overlaps the last takes its voice over and is struck anew, and so is the one that is
-    /// still held when it ends.
+    /// One voice per channel: an overlapping note takes over the voice with a new attack, and so does the remaining
+    /// held note when it ends.
     Mono,
-    /// One voice per channel; a note that overlaps the last is slurred to it, and back when it ends.
+    /// One voice per channel: an overlapping note is slurred, and so is the return to the remaining held note.
     Legato,
 }
 
-/// Something about how notes are played that may be changed while they sound.
+/// Setting that can be changed while notes sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
-    /// How notes that overlap are played; none is as [`Performance::mode`] says.
+    /// Handling of overlapping notes; `None` for [`Performance::mode`].
     Mode(Option<PlayMode>),
-    /// Time of the slide between notes that share a voice, in ms (0 … 5 000); none is as [`Performance::glide_ms`] says.
+    /// Duration of glides between notes that share a voice, in ms (0 to 5 000); `None` for [`Performance::glide_ms`].
     GlideMs(Option<f32>),
-    /// The most notes at once, from 1 to as many as there are voices for; none is as many as there are.
+    /// Most simultaneous notes, at least 1; `None` for as many as there are voices.
     Voices(Option<usize>),
 }
 
-/// How an instrument is played: what turns notes into curves of pitch and loudness. Part of a model file's header.
+/// Settings that turn notes into curves of pitch and loudness. Part of a model file's header.
 ///
-/// Loudness is A-weighted level in dB, on the scale that the model was trained with.
+/// Loudness is the A-weighted level in dB, on the scale of the model's training data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Performance {
-    /// Time from onset to peak at middle velocity, in ms (0.5 … 5 000). Hard notes speak faster, soft ones slower.
+    /// Duration from onset to peak at medium velocity, in ms (0.5 to 5 000). Hard notes are faster, soft ones slower.
     pub attack_ms: f32,
-    /// Time in which the level settles from peak to sustain, in ms (1 … 20 000).
+    /// Duration in which the level falls from peak to sustain, in ms (1 to 20 000).
     pub decay_ms: f32,
-    /// Level that a note of full velocity settles to, relative to its peak, in dB (−60 … 0). Softer notes have less
-    /// accent, in proportion.
+    /// Sustain level of a note of full velocity relative to its peak, in dB (−60 to 0). Softer notes have
+    /// proportionally less accent.
     pub sustain_db: f32,
-    /// How fast the level of a held middle C falls, in dB/s (0 … 500): 0 for what is blown or bowed, more for what is
-    /// struck or plucked.
+    /// Decay of a held middle C, in dB/s (0 to 500): 0 for blown and bowed instruments.
     pub decay_db_per_s: f32,
-    /// Factor of `decay_db_per_s` per octave upwards (0.25 … 4): high strings fade faster.
+    /// Factor of `decay_db_per_s` per octave upwards (0.25 to 4): high strings decay faster.
     pub decay_per_octave: f32,
-    /// Time in which the level falls by 60 dB after the key is up, in ms (5 … 20 000).
+    /// Duration in which the level falls by 60 dB after the release, in ms (5 to 20 000).
     pub release_ms: f32,
-    /// Peak level of the softest note, in dB (−90 … 0).
+    /// Peak level of the softest note, in dB (−90 to 0).
     pub loudness_min_db: f32,
-    /// Peak level of the hardest note, in dB (−90 … 0), above `loudness_min_db`.
+    /// Peak level of the hardest note, in dB (−90 to 0), above `loudness_min_db`.
     pub loudness_max_db: f32,
-    /// Exponent of velocity between the two (0.2 … 5): below 1 the middle is louder.
+    /// Exponent of velocity between the two (0.2 to 5): below 1, medium velocities are louder.
     pub velocity_curve: f32,
-    /// Rise of loudness at full aftertouch, in dB (0 … 24).
+    /// Increase of loudness at full aftertouch, in dB (0 to 24).
     pub pressure_db: f32,
-    /// Rate of vibrato, in Hz (0.1 … 15).
+    /// Rate of vibrato, in Hz (0.1 to 15).
     pub vibrato_hz: f32,
-    /// Depth of the vibrato that comes by itself on a long note, in cents either way (0 … 200).
+    /// Depth of the natural vibrato of a long note, ± cents (0 to 200).
     pub vibrato_cents: f32,
-    /// Depth of vibrato at full modulation wheel, in cents either way (0 … 400).
+    /// Depth of vibrato at full modulation wheel, ± cents (0 to 400).
     pub vibrato_wheel_cents: f32,
-    /// When the vibrato that comes by itself reaches half its depth, in ms after onset (0 … 10 000).
+    /// Time after the onset at which the natural vibrato reaches half its depth, in ms (0 to 10 000).
     pub vibrato_delay_ms: f32,
-    /// Swing of loudness that goes with the deepest vibrato, in dB either way (0 … 12).
+    /// Modulation of loudness at the deepest vibrato, ± dB (0 to 12).
     pub vibrato_db: f32,
-    /// How far below its pitch a note begins, in cents (−200 … 200).
+    /// Start of a note below its pitch, in cents (−200 to 200).
     pub scoop_cents: f32,
-    /// Slow random drift of pitch, in cents either way (0 … 50).
+    /// Slow random drift of pitch, ± cents (0 to 50).
     pub humanize_cents: f32,
-    /// Slow random drift of loudness, in dB either way (0 … 6).
+    /// Slow random drift of loudness, ± dB (0 to 6).
     pub humanize_db: f32,
-    /// Lowest pitch that the model has learnt, in semitones (MIDI note number, 0 … 127).
+    /// Lowest pitch in the training data, in semitones (MIDI note number, 0 to 127).
     pub pitch_low: f32,
-    /// Highest pitch that the model has learnt, in semitones (MIDI note number, 0 … 127), above `pitch_low`.
+    /// Highest pitch in the training data, in semitones (MIDI note number, 0 to 127), above `pitch_low`.
     pub pitch_high: f32,
-    /// Voices that the instrument should have (1 … 64).
+    /// Recommended number of voices (1 to 64).
     pub polyphony: u8,
-    /// How notes that overlap are played.
+    /// Handling of overlapping notes.
     pub mode: PlayMode,
-    /// Time of the slide between notes that share a voice, in ms (0 … 5 000).
+    /// Duration of glides between notes that share a voice, in ms (0 to 5 000).
     pub glide_ms: f32,
 }
 
-/// A bowed or blown instrument of wide range.
+/// Settings of a bowed or blown instrument with a wide range.
 impl Default for Performance {
     fn default() -> Self {
         Self {
@@ -115,19 +114,19 @@ impl Default for Performance {
     }
 }
 
-/// Why a [`Performance`] cannot be used.
+/// Error in [`Performance`] settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PerformanceError {
-    /// A field is outside its range, or not a number.
+    /// A field is out of range or not a number.
     #[error("performance: {field} is {value}, expected {min} to {max}")]
     OutOfRange {
         /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Value of the field.
         value: f32,
-        /// The least it may hold.
+        /// Smallest allowed value.
         min: f32,
-        /// The most it may hold.
+        /// Largest allowed value.
         max: f32,
     },
     /// The lower end of a range is not below its upper end.
@@ -141,7 +140,7 @@ pub enum PerformanceError {
 }
 
 impl Performance {
-    /// A struck or plucked instrument: notes speak at once, fade by themselves and are damped when the key comes up.
+    /// Returns settings of a struck or plucked instrument: fast attack, natural decay, damped on release.
     pub fn plucked() -> Self {
         Self {
             attack_ms: 3.0,
@@ -162,7 +161,10 @@ impl Performance {
         }
     }
 
-    /// Checks every field against its range.
+    /// Validates all fields.
+    ///
+    /// # Errors
+    /// Returns [`PerformanceError`] for the first invalid field.
     pub fn validate(&self) -> Result<(), PerformanceError> {
         let ranges = [
             ("attack_ms", self.attack_ms, 0.5, 5e3),
@@ -189,7 +191,7 @@ impl Performance {
             ("glide_ms", self.glide_ms, 0.0, 5e3),
         ];
         for (field, value, min, max) in ranges {
-            // A NaN is in no range.
+            // NaN is in no range.
             if !(min..=max).contains(&value) {
                 return Err(PerformanceError::OutOfRange { field, value, min, max });
             }
@@ -206,13 +208,13 @@ impl Performance {
         Ok(())
     }
 
-    /// Whether the model has learnt this pitch, in semitones. Notes outside are played all the same, at their pitch;
-    /// whoever asks for them may want to know.
+    /// Returns whether a pitch in semitones is within the range of the training data. Notes outside are played all the
+    /// same.
     pub fn has_learnt(&self, pitch: f32) -> bool {
         (self.pitch_low..=self.pitch_high).contains(&pitch)
     }
 
-    /// Peak level of a note, in dB. Velocity is 0 … 1.
+    /// Returns the peak level of a note in dB; velocity is 0 to 1.
     pub fn peak_db(&self, velocity: f32) -> f32 {
         const SOFTEST: f32 = 1.0 / 127.0;
         let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST)).clamp(0.0, 1.0).powf(self.velocity_curve);

@@ -1,46 +1,45 @@
-//! What is held and set now.
+//! State of a performance: held notes and controller positions.
 
 use super::event::{Event, EventKind, NoteExpression, controller};
 use super::zone::{ChannelSet, Zones};
 
-/// How many notes are remembered: more than ten fingers and a pedal hold.
-const MOST_NOTES: usize = 256;
+/// Most notes; more than ten fingers and a pedal can hold.
+const MAX_NOTES: usize = 256;
 
-/// What is held and set at this moment of playing, so that an instrument that takes over in the middle can be told.
+/// Held notes and controller positions, for an instrument that takes over while playing.
 ///
-/// It listens to the events that [`Voices`](super::Voices) get and forgets what can no longer be heard: notes that were let
-/// go, wheels that were reset. Of more than 256 notes it forgets those that began first. Nothing is allocated after
-/// construction but by [`Self::events`].
+/// Records the events of [`Voices`](super::Voices) and forgets those that no longer matter, such as released notes and
+/// reset wheels. Of more than 256 notes it forgets the oldest. Only the constructor and [`Self::events`] allocate.
 #[derive(Clone, Debug)]
 pub struct PerformanceState {
-    /// The first `held` count, in the order in which they began.
+    /// Held notes in order of time, followed by unused ones.
     notes: Box<[HeldNote]>,
     held: usize,
     channels: [ChannelState; 16],
     zones: Zones,
-    /// How the zones of [`Zones::MANAGERS`] were set up.
+    /// Last setup of the zones of [`Zones::MANAGERS`].
     zone_events: [Option<PastEvent>; 2],
-    /// Time of the last event; time does not run backwards.
+    /// Time of the last event; times never decrease.
     latest: u64,
-    /// How many events there were.
+    /// Number of recorded events.
     count: u64,
 }
 
-/// An event that still matters.
+/// Event that still matters.
 #[derive(Clone, Copy, Debug)]
 struct PastEvent {
-    /// Its place among all events.
+    /// Index among all recorded events.
     order: u64,
     event: Event,
 }
 
-/// A note that a key or a pedal holds.
+/// Note held by a key or a pedal.
 #[derive(Clone, Copy, Debug)]
 struct HeldNote {
     channel: u8,
     key: u8,
     on: PastEvent,
-    /// The key is up, and a pedal holds the note.
+    /// Release of the key, if a pedal holds the note.
     off: Option<PastEvent>,
     pressure: Option<PastEvent>,
     tuning: Option<PastEvent>,
@@ -50,13 +49,13 @@ struct HeldNote {
     expression: Option<PastEvent>,
 }
 
-/// Events that one [`HeldNote`] may stand for.
+/// Most events of a [`HeldNote`].
 const EVENTS_PER_NOTE: usize = 8;
 
-/// What is set on one channel.
+/// Controller positions of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelState {
-    /// Since when the sustain pedal is down.
+    /// Event of the sustain pedal, while it is down.
     pedal: Option<PastEvent>,
     bend: Option<PastEvent>,
     pressure: Option<PastEvent>,
@@ -67,19 +66,19 @@ struct ChannelState {
     timbre: Option<PastEvent>,
 }
 
-/// Events that the [`ChannelState`] of a channel may stand for.
+/// Most events of a [`ChannelState`].
 const EVENTS_PER_CHANNEL: usize = 8;
 
 impl PerformanceState {
-    /// The most events that [`Self::events`] may give.
-    pub(super) const MAX_EVENTS: usize = MOST_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + 2;
+    /// Most events that [`Self::events`] returns.
+    pub(super) const MAX_EVENTS: usize = MAX_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + 2;
 
-    /// Nothing is held and everything is at rest.
+    /// Creates a state without notes and with controllers at rest.
     #[must_use]
     pub fn new() -> Self {
         let on = PastEvent { order: 0, event: Event { at: 0, kind: EventKind::Zone { manager: 0, members: 0 } } };
         Self {
-            notes: vec![HeldNote::new(0, 0, on); MOST_NOTES].into_boxed_slice(),
+            notes: vec![HeldNote::new(0, 0, on); MAX_NOTES].into_boxed_slice(),
             held: 0,
             channels: [ChannelState::default(); 16],
             zones: Zones::default(),
@@ -89,7 +88,7 @@ impl PerformanceState {
         }
     }
 
-    /// Forgets everything, as if new.
+    /// Forgets all events.
     pub fn clear(&mut self) {
         self.held = 0;
         self.channels = [ChannelState::default(); 16];
@@ -99,7 +98,7 @@ impl PerformanceState {
         self.count = 0;
     }
 
-    /// Becomes equal to another, without allocation.
+    /// Copies another state without allocating.
     pub fn copy_from(&mut self, other: &Self) {
         let Self { notes, held, channels, zones, zone_events, latest, count } = self;
         notes[..other.held].copy_from_slice(&other.notes[..other.held]);
@@ -111,8 +110,8 @@ impl PerformanceState {
         *count = other.count;
     }
 
-    /// Takes note of an event. As with [`Voices::handle`](super::Voices::handle), one that is late happens when the one
-    /// before it did.
+    /// Records an event. As in [`Voices::handle`](super::Voices::handle), a late event gets the time of its
+    /// predecessor.
     pub fn record(&mut self, event: &Event) {
         self.latest = self.latest.max(event.at);
         self.count += 1;
@@ -122,7 +121,7 @@ impl PerformanceState {
             EventKind::NoteOn { channel, key, .. } => self.press(HeldNote::new(channel, key, this)),
             EventKind::NoteOff { channel, key, .. } => {
                 let of_key = |note: &HeldNote| note.channel == channel && note.key == key;
-                self.lift(this, of_key);
+                self.release_keys(this, of_key);
             }
             EventKind::Bend { channel, .. } => self.channel(channel).bend = Some(this),
             EventKind::Pressure { channel, .. } => self.channel(channel).pressure = Some(this),
@@ -141,18 +140,18 @@ impl PerformanceState {
         }
     }
 
-    /// Events that bring fresh [`Voices`](super::Voices) to the state that the events so far have led to, in the order of
-    /// their times, which are the original ones. A note whose key is up comes with its note-off after its pedal.
+    /// Returns events that bring new [`Voices`](super::Voices) to the current state, with their original times and
+    /// order. A note held by a pedal is followed by the pedal and its note-off.
     ///
-    /// Where notes share a voice ([`PlayMode`](super::PlayMode)), the one that is told of has the level and the expression of
-    /// its own, as if no other had come to its voice and gone again.
+    /// If notes share a voice ([`PlayMode`](super::PlayMode)), only the current note is restored, with its own level
+    /// and expression.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
-        let of_notes = self.notes[..self.held].iter().flat_map(HeldNote::remembered);
-        let of_channels = self.channels.iter().flat_map(ChannelState::remembered);
-        let mut remembered: Vec<PastEvent> = of_notes.chain(of_channels).chain(self.zone_events).flatten().collect();
-        remembered.sort_by_key(|remembered| remembered.order);
-        remembered.into_iter().map(|remembered| remembered.event).collect()
+        let of_notes = self.notes[..self.held].iter().flat_map(HeldNote::past_events);
+        let of_channels = self.channels.iter().flat_map(ChannelState::past_events);
+        let mut past_events: Vec<PastEvent> = of_notes.chain(of_channels).chain(self.zone_events).flatten().collect();
+        past_events.sort_by_key(|past| past.order);
+        past_events.into_iter().map(|past| past.event).collect()
     }
 
     fn controller(&mut self, this: PastEvent, channel: u8, number: u8, value: f32) {
@@ -163,10 +162,10 @@ impl PerformanceState {
             }
             controller::SUSTAIN => {
                 self.channel(channel).pedal = None;
-                self.forget_unheld(this, affected);
+                self.drop_unheld(this, affected);
             }
             controller::ALL_SOUND_OFF => self.retain(|note| !affected.contains(note.channel)),
-            controller::ALL_NOTES_OFF.. => self.lift(this, |note| affected.contains(note.channel)),
+            controller::ALL_NOTES_OFF.. => self.release_keys(this, |note| affected.contains(note.channel)),
             controller::RESET => {
                 for channel in affected.iter() {
                     self.channel(channel).reset();
@@ -174,7 +173,7 @@ impl PerformanceState {
                 for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
                     note.pressure = None;
                 }
-                self.forget_unheld(this, affected);
+                self.drop_unheld(this, affected);
             }
             _ => {
                 if let Some(setting) = self.channel(channel).controller(number) {
@@ -192,11 +191,11 @@ impl PerformanceState {
             settings.timbre = None;
         }
         self.retain(|note| !changed.contains(note.channel));
-        for (remembered, manager) in self.zone_events.iter_mut().zip(Zones::MANAGERS) {
-            // A zone that grows or shrinks stays set up since it first was: what its other members hold has begun since.
+        for (zone_event, manager) in self.zone_events.iter_mut().zip(Zones::MANAGERS) {
+            // A zone that is resized keeps its original time, because notes of its members may follow it.
             let members = self.zones.members(manager);
-            *remembered = (members > 0).then(|| {
-                let PastEvent { order, event } = remembered.unwrap_or(this);
+            *zone_event = (members > 0).then(|| {
+                let PastEvent { order, event } = zone_event.unwrap_or(this);
                 PastEvent { order, event: Event { at: event.at, kind: EventKind::Zone { manager, members } } }
             });
         }
@@ -204,7 +203,7 @@ impl PerformanceState {
 
     fn press(&mut self, note: HeldNote) {
         self.retain(|other| (other.channel, other.key) != (note.channel, note.key));
-        if self.held == MOST_NOTES {
+        if self.held == MAX_NOTES {
             self.notes.copy_within(1.., 0);
             self.held -= 1;
         }
@@ -212,28 +211,28 @@ impl PerformanceState {
         self.held += 1;
     }
 
-    /// Keys come up: of the notes chosen those stay that a pedal holds.
-    fn lift(&mut self, this: PastEvent, is_lifted: impl Fn(&HeldNote) -> bool) {
+    /// Releases keys: notes stay only if a pedal holds them.
+    fn release_keys(&mut self, this: PastEvent, is_released: impl Fn(&HeldNote) -> bool) {
         let pedals = self.pedals();
         for note in &mut self.notes[..self.held] {
-            if is_lifted(note) && note.off.is_none() && pedals[usize::from(note.channel)] {
-                note.off = Some(note.lifted(this));
+            if is_released(note) && note.off.is_none() && pedals[usize::from(note.channel)] {
+                note.off = Some(note.note_off_by(this));
             }
         }
-        self.retain(|note| !is_lifted(note) || note.off.is_some());
+        self.retain(|note| !is_released(note) || note.off.is_some());
     }
 
-    /// A pedal comes up: of the notes whose keys are up those stay that another pedal holds.
-    fn forget_unheld(&mut self, this: PastEvent, affected: ChannelSet) {
+    /// Handles pedal up: released notes stay only if another pedal holds them.
+    fn drop_unheld(&mut self, this: PastEvent, affected: ChannelSet) {
         let pedals = self.pedals();
         self.retain(|note| !affected.contains(note.channel) || note.off.is_none() || pedals[usize::from(note.channel)]);
         for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
-            // The other pedal may have come down after the key came up: now it is down for certain.
-            note.off = note.off.map(|_| note.lifted(this));
+            // The other pedal may have gone down after the key was released; now it is down for certain.
+            note.off = note.off.map(|_| note.note_off_by(this));
         }
     }
 
-    /// For each channel whether a pedal holds its notes.
+    /// Returns for each channel whether a pedal holds its notes.
     fn pedals(&self) -> [bool; 16] {
         let own = |channel: u8| self.channels[usize::from(channel)].pedal.is_some();
         std::array::from_fn(|channel| {
@@ -250,10 +249,10 @@ impl PerformanceState {
         &mut self.channels[usize::from(channel & 15)]
     }
 
-    fn retain(&mut self, stays: impl Fn(&HeldNote) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&HeldNote) -> bool) {
         let mut kept = 0;
         for index in 0..self.held {
-            if stays(&self.notes[index]) {
+            if keep(&self.notes[index]) {
                 if kept != index {
                     self.notes[kept] = self.notes[index];
                 }
@@ -296,8 +295,8 @@ impl HeldNote {
         }
     }
 
-    /// Its note-off in the place of the event that brought it about.
-    fn lifted(&self, by: PastEvent) -> PastEvent {
+    /// Returns the note's own note-off, at the time and place of `by`.
+    fn note_off_by(&self, by: PastEvent) -> PastEvent {
         let velocity = match by.event.kind {
             EventKind::NoteOff { velocity, .. } => velocity,
             _ => 0.5,
@@ -306,14 +305,14 @@ impl HeldNote {
         PastEvent { order: by.order, event: Event { at: by.event.at, kind } }
     }
 
-    fn remembered(&self) -> [Option<PastEvent>; EVENTS_PER_NOTE] {
+    fn past_events(&self) -> [Option<PastEvent>; EVENTS_PER_NOTE] {
         let Self { on, off, pressure, tuning, level, timbre, vibrato, expression, .. } = *self;
         [Some(on), off, pressure, tuning, level, timbre, vibrato, expression]
     }
 }
 
 impl ChannelState {
-    /// Where the value of a controller is remembered, if instruments listen to it.
+    /// Returns the slot of a controller's event, if it has an effect on instruments.
     fn controller(&mut self, number: u8) -> Option<&mut Option<PastEvent>> {
         match number {
             controller::MOD_WHEEL => Some(&mut self.wheel),
@@ -325,12 +324,12 @@ impl ChannelState {
         }
     }
 
-    /// Goes to rest where [`controller::RESET`] does.
+    /// Resets what [`controller::RESET`] does.
     fn reset(&mut self) {
         *self = Self { volume: self.volume, timbre: self.timbre, ..Self::default() };
     }
 
-    fn remembered(&self) -> [Option<PastEvent>; EVENTS_PER_CHANNEL] {
+    fn past_events(&self) -> [Option<PastEvent>; EVENTS_PER_CHANNEL] {
         let Self { pedal, bend, pressure, wheel, breath, expression, volume, timbre } = *self;
         [pedal, bend, pressure, wheel, breath, expression, volume, timbre]
     }

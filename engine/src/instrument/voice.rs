@@ -1,66 +1,66 @@
-//! One note as continuous curves of pitch, loudness and gain.
+//! A note as continuous curves of pitch, loudness and gain.
 
 use super::channel::{Change, ChannelValues, SMOOTHING_S, timbre_deviation};
 use super::curve::{Smooth, drift, ease_out, fall, raised_cosine, random};
 use super::event::NoteExpression;
 use super::performance::Performance;
 
-/// What counts as silence, in dB: where loudness curves begin, and below which they never go.
+/// Level of silence in dB: the start of loudness curves and their lower limit.
 pub const SILENCE_DB: f32 = -90.0;
 
-/// Brightness at either end of timbre, in dB.
+/// Brightness at either end of timbre, dB.
 pub const TIMBRE_RANGE_DB: f32 = 12.0;
 
-/// A note that has faded to this level is over, in dB.
+/// Level at which a decayed note ends, dB.
 const END_DB: f64 = -80.0;
-/// How far loudness may rise above the loudest note, in dB: what aftertouch, tremolo and drift add is bent below this.
+/// Limit of loudness above the loudest note, dB; aftertouch, tremolo and drift are compressed towards it.
 const HEADROOM_DB: f64 = 3.0;
-/// How far the level falls in [`Performance::release_ms`], in dB.
+/// Fall of the level within [`Performance::release_ms`], dB.
 const RELEASE_FALL_DB: f64 = 60.0;
-/// Shortest fades of gain, in seconds: the start of a note, the end of one that was stolen, the end of one that is over.
-/// None is shorter than one hop, so that gain has no steps.
+/// Gain fades in seconds: at the start of a note, when it is stolen, and at its end. They last at least a hop, so that
+/// gain has no steps.
 const START_S: f64 = 0.004;
 const STEAL_S: f64 = 0.005;
 const END_S: f64 = 0.020;
-/// In how many time constants the level settles in [`Performance::decay_ms`]: to 5 % of the way.
+/// Time constants within [`Performance::decay_ms`]: the level settles to 5 %.
 const DECAY_TAUS: f64 = 3.0;
-/// How long a note takes to answer a modulation wheel that was up before it began, in seconds.
+/// Fade-in of vibrato by a modulation wheel that was up before the onset, s.
 const WHEEL_FADE_IN_S: f64 = 0.15;
-/// How much the rate of vibrato varies from note to note, as a fraction.
+/// Relative variation of the vibrato rate between notes.
 const VIBRATO_SPREAD: f64 = 0.05;
-/// Below this position expression and breath fade the gain too, so that zero is silence whatever the model makes of it.
+/// Position below which expression and breath also fade the gain, so that 0 is silent with any model.
 const EXPRESSION_GATE: f64 = 1.0 / 32.0;
 
-/// What drives a model's synthesis at one instant.
+/// Inputs of a model's synthesis at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControlFrame {
     /// Pitch in semitones: MIDI note number, 69 is 440 Hz.
     pub pitch: f32,
-    /// A-weighted level in dB, from [`SILENCE_DB`] up.
+    /// A-weighted level in dB, at least [`SILENCE_DB`].
     pub loudness: f32,
-    /// Factor for the voice's sound, 0 … 1. Between two frames it goes in a straight line.
+    /// Gain of the voice's output, 0 to 1, interpolated linearly between frames.
     pub gain: f32,
-    /// By how much louder a note is to be played than it is heard, in dB: a change of timbre without one of level.
-    /// 0 at rest, [`TIMBRE_RANGE_DB`] either way.
+    /// Level in dB by which the note is played louder than it is output, which changes the timbre but not the level.
+    /// Neutral at 0, at most ±[`TIMBRE_RANGE_DB`].
     pub brightness: f32,
 }
 
-/// A note to begin.
+/// Start of a note.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoteStart {
-    /// When, in samples.
+    /// Time in samples.
     pub at: u64,
-    /// Its channel, 0 … 15.
+    /// Channel, 0 to 15.
     pub channel: u8,
-    /// Its key, 0 … 127.
+    /// Key, 0 to 127.
     pub key: u8,
-    /// How hard, 0 … 1.
+    /// Velocity, 0 to 1.
     pub velocity: f32,
-    /// Chooses its small irregularities.
+    /// Seed of its random variations.
     pub seed: u64,
 }
 
-/// What holds a note, from the loosest to the firmest.
+/// Reason why a note is held, in ascending order of priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hold {
     Nothing,
@@ -68,7 +68,7 @@ pub(super) enum Hold {
     Key,
 }
 
-/// One note: attack, sustain, release, and all that moves on it.
+/// A note with attack, sustain, release and modulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice {
     performance: Performance,
@@ -78,12 +78,12 @@ pub struct Voice {
     pub(super) key: u8,
     pub(super) hold: Hold,
     seed: u64,
-    /// When the voice began to sound: gain and drift count from here.
-    entered: u64,
-    /// When the note was begun anew: vibrato and scoop count from here.
-    begun: u64,
-    /// When the level last set out for a peak; a slur does so without beginning anew.
-    struck: u64,
+    /// Start of the voice, the origin of gain and drift.
+    started_at: u64,
+    /// Last start of a note, the origin of vibrato and scoop.
+    restarted_at: u64,
+    /// Last attack; a slur has one without starting a note.
+    struck_at: u64,
     attack: Attack,
     release: Option<Release>,
     glide: Glide,
@@ -91,11 +91,11 @@ pub struct Voice {
     pressure: Smooth,
     tuning: Smooth,
     level_db: Smooth,
-    /// −1 … 1.
+    /// Deviation from neutral, −1 to 1.
     timbre: Smooth,
-    /// Depth of vibrato that the note itself asks for, 0 … 1.
+    /// Depth of vibrato by note expression, 0 to 1.
     wheel: Smooth,
-    /// Dynamics of the note itself, 0 … 1.
+    /// Dynamics by note expression, 0 to 1.
     expression: Smooth,
     fade: Option<Fade>,
 }
@@ -104,9 +104,9 @@ pub struct Voice {
 struct Attack {
     from_db: f64,
     peak_db: f64,
-    /// By how much the level settles below its peak.
+    /// Fall of the level from peak to sustain.
     accent_db: f64,
-    /// Fall of the level while the note is held.
+    /// Decay of the level while the note is held.
     db_per_s: f64,
     seconds: f64,
 }
@@ -126,7 +126,7 @@ struct Glide {
 }
 
 impl Glide {
-    /// No glide: at that pitch from now on.
+    /// Constant pitch.
     fn at_once(pitch: f64, since: u64) -> Self {
         Self { from: pitch, to: pitch, since, seconds: 0.0 }
     }
@@ -140,7 +140,7 @@ struct Fade {
 }
 
 impl Voice {
-    /// A voice that begins a note, at `sample_rate` in Hz and with frames `hop` samples apart.
+    /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
         let NoteStart { at, channel, key, velocity, seed } = note;
         let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
@@ -152,9 +152,9 @@ impl Voice {
             key,
             hold: Hold::Key,
             seed,
-            entered: at,
-            begun: at,
-            struck: at,
+            started_at: at,
+            restarted_at: at,
+            struck_at: at,
             attack: Attack {
                 from_db: f64::from(SILENCE_DB),
                 peak_db: f64::from(SILENCE_DB),
@@ -177,12 +177,12 @@ impl Voice {
         voice
     }
 
-    /// Begins a note anew on the same voice: the level goes on from where it is.
+    /// Starts a note on the same voice; its level continues from the current one.
     pub fn retrigger(&mut self, at: u64, key: u8, velocity: f32) {
         let level = self.level_db(at);
         self.key = key;
         self.hold = Hold::Key;
-        self.begun = at;
+        self.restarted_at = at;
         self.release = None;
         self.glide = Glide::at_once(f64::from(key), at);
         self.pressure.set(at, 0.0);
@@ -194,18 +194,18 @@ impl Voice {
         self.strike(at, velocity, level);
     }
 
-    /// Begins another note on a voice that still holds one: as [`Self::retrigger`], but pitch glides there within `glide_ms`
-    /// from where the channel's wheels and the note's own vibrato, scoop and tuning have brought it.
+    /// Starts a note on a voice that still plays one: like [`Self::retrigger`], but the pitch glides within `glide_ms`
+    /// from its current value, including wheels, vibrato, scoop and tuning.
     pub fn take_over(&mut self, at: u64, key: u8, velocity: f32, glide_ms: f32, channel: &ChannelValues) {
         let before = self.pitch(at, channel);
         self.retrigger(at, key, velocity);
         let to = f64::from(key);
-        // What moves pitch besides the key is not the same any more: the glide makes up for that.
+        // Vibrato, scoop and tuning are reset; the start of the glide compensates for that.
         let from = to + before - self.pitch(at, channel);
         self.glide = Glide { from, to, since: at, seconds: f64::from(glide_ms) / 1e3 };
     }
 
-    /// Slurs to another key: pitch glides there within `glide_ms`; with a velocity the level sets out for a new peak.
+    /// Slurs to another key: the pitch glides within `glide_ms`. With a velocity the level has a new attack.
     pub fn slur(&mut self, at: u64, key: u8, velocity: Option<f32>, glide_ms: f32) {
         let from = self.glide_pitch(at);
         self.key = key;
@@ -217,7 +217,7 @@ impl Voice {
         }
     }
 
-    /// Lets the note go.
+    /// Releases the note.
     pub fn release(&mut self, at: u64) {
         if self.release.is_none() {
             self.release = Some(Release { at, from_db: self.level_db(at) });
@@ -225,17 +225,17 @@ impl Voice {
         self.hold = Hold::Nothing;
     }
 
-    /// Takes the note away within about 5 ms, to make room for another.
+    /// Fades the note out within about 5 ms, to free its voice.
     pub fn steal(&mut self, at: u64) {
         self.fade_out(at, STEAL_S);
     }
 
-    /// Aftertouch of this note, 0 … 1.
+    /// Sets the aftertouch of the note, 0 to 1.
     pub fn set_pressure(&mut self, at: u64, value: f64) {
         self.change(at).apply(&mut self.pressure, value);
     }
 
-    /// Note expression for this note.
+    /// Applies note expression.
     pub fn express(&mut self, at: u64, expression: NoteExpression) {
         let change = self.change(at);
         match expression {
@@ -247,22 +247,22 @@ impl Voice {
         }
     }
 
-    /// What comes with the note itself, at its very onset, is not heard to move.
+    /// Changes at the onset itself are immediate.
     fn change(&self, at: u64) -> Change {
-        if at == self.entered { Change::Snap } else { Change::From(at) }
+        if at == self.started_at { Change::Snap } else { Change::From(at) }
     }
 
-    /// Whether gain is on its way to 0: nothing brings the voice back.
+    /// Returns whether the gain is fading to 0, which cannot be stopped.
     pub(super) fn is_fading(&self) -> bool {
         self.fade.is_some()
     }
 
-    /// Whether the voice has faded out and will not be heard again.
+    /// Returns whether the voice has faded out.
     pub fn is_over(&self, t: u64) -> bool {
         self.fade.is_some() && self.fade_gain(t) == 0.0
     }
 
-    /// The voice at time `t`, in samples, with its channel's wheels and faders at that time.
+    /// Returns the frame at time `t` in samples; `channel` has the wheels and faders at that time.
     pub fn control(&mut self, t: u64, channel: &ChannelValues) -> ControlFrame {
         let performance = self.performance;
         let level = self.level_db(t);
@@ -272,7 +272,7 @@ impl Voice {
         }
 
         let (_, vibrato_db) = self.vibrato(t, channel);
-        let alive_s = self.seconds(self.entered, t);
+        let alive_s = self.seconds(self.started_at, t);
         let drift_db = f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
         let expression = channel.expression * self.expression.at(t);
         let pressure = channel.pressure.max(self.pressure.at(t));
@@ -284,7 +284,7 @@ impl Voice {
             + drift_db;
         let gain = self.fade_gain(t)
             * (expression / EXPRESSION_GATE).min(1.0)
-            // The same law as `fader_db`, as a factor.
+            // Like `fader_db`, but linear.
             * channel.volume
             * channel.volume;
         ControlFrame {
@@ -295,17 +295,18 @@ impl Voice {
         }
     }
 
-    /// Pitch with all that moves it, in semitones.
+    /// Returns the pitch with all modulation, in semitones.
     fn pitch(&self, t: u64, channel: &ChannelValues) -> f64 {
         let performance = &self.performance;
         let (vibrato_cents, _) = self.vibrato(t, channel);
         let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
-        let scoop_cents = -f64::from(performance.scoop_cents) * (-self.seconds(self.begun, t) / scoop_tau_s).exp();
-        let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, self.seconds(self.entered, t));
+        let scoop_cents =
+            -f64::from(performance.scoop_cents) * (-self.seconds(self.restarted_at, t) / scoop_tau_s).exp();
+        let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, self.seconds(self.started_at, t));
         self.glide_pitch(t) + self.tuning.at(t) + channel.bend + (vibrato_cents + scoop_cents + drift_cents) / 100.0
     }
 
-    /// Level of the note itself, in dB, without what channel and hand add.
+    /// Returns the level of the note's envelope in dB.
     pub(super) fn level_db(&self, t: u64) -> f64 {
         let attack = &self.attack;
         if let Some(release) = &self.release {
@@ -313,33 +314,33 @@ impl Voice {
             let length = f64::from(self.performance.release_ms) / 1e3;
             return release.from_db - RELEASE_FALL_DB * fall(elapsed / length) - attack.db_per_s * elapsed;
         }
-        let elapsed = self.seconds(self.struck, t);
+        let elapsed = self.seconds(self.struck_at, t);
         let rising = attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
         let settling = (elapsed - attack.seconds).max(0.0);
         let tau = f64::from(self.performance.decay_ms) / 1e3 / DECAY_TAUS;
         rising - attack.accent_db * (1.0 - (-settling / tau).exp()) - attack.db_per_s * settling
     }
 
-    /// How present the note is to a listener, in dB: its level, or the peak that it is rising to.
-    pub(super) fn presence_db(&self, t: u64) -> f64 {
+    /// Returns the perceived level of the note in dB: its level, or its peak during the attack.
+    pub(super) fn perceived_level_db(&self, t: u64) -> f64 {
         if self.is_rising(t) { self.attack.peak_db } else { self.level_db(t) }
     }
 
     fn strike(&mut self, at: u64, velocity: f32, from_db: f64) {
         let performance = &self.performance;
         let octaves = (f64::from(self.key) - 60.0) / 12.0;
-        self.struck = at;
+        self.struck_at = at;
         self.attack = Attack {
             from_db,
             peak_db: f64::from(performance.peak_db(velocity)),
             accent_db: -f64::from(performance.sustain_db) * f64::from(velocity),
             db_per_s: f64::from(performance.decay_db_per_s) * f64::from(performance.decay_per_octave).powf(octaves),
-            // A factor of √2 either way between the softest and the hardest.
+            // A factor of √2 either way between the softest and the hardest note.
             seconds: f64::from(performance.attack_ms) / 1e3 * (0.5 - f64::from(velocity)).exp2(),
         };
     }
 
-    /// Whether the note has faded to nothing, by itself or since it was let go.
+    /// Returns whether the note has decayed to silence.
     pub(super) fn has_died_away(&self, t: u64) -> bool {
         self.is_inaudible(t, self.level_db(t))
     }
@@ -349,18 +350,18 @@ impl Voice {
     }
 
     fn is_rising(&self, t: u64) -> bool {
-        self.release.is_none() && self.seconds(self.struck, t) < self.attack.seconds
+        self.release.is_none() && self.seconds(self.struck_at, t) < self.attack.seconds
     }
 
-    /// Vibrato at time `t`: cents, and the dB that go with them.
+    /// Returns the vibrato at time `t` in cents and dB.
     fn vibrato(&self, t: u64, channel: &ChannelValues) -> (f64, f64) {
         let performance = &self.performance;
         let wheel = channel.wheel.max(self.wheel.at(t));
-        let elapsed = self.seconds(self.begun, t);
+        let elapsed = self.seconds(self.restarted_at, t);
         let natural = f64::from(performance.vibrato_cents);
         let by_wheel = f64::from(performance.vibrato_wheel_cents);
         let delay = f64::from(performance.vibrato_delay_ms) / 1e3;
-        // From half the delay to one and a half: half-way at the delay itself.
+        // From half the delay to one and a half, so half-way at the delay itself.
         let arrived = if delay > 0.0 { raised_cosine(elapsed / delay - 0.5) } else { 1.0 };
         let arrived = natural * arrived;
         let depth = arrived + wheel * raised_cosine(elapsed / WHEEL_FADE_IN_S) * (by_wheel - arrived).max(0.0);
@@ -387,7 +388,7 @@ impl Voice {
         match &self.fade {
             None => {
                 let samples = (START_S * self.sample_rate).max(self.hop);
-                (t.saturating_sub(self.entered) as f64 / samples).min(1.0)
+                (t.saturating_sub(self.started_at) as f64 / samples).min(1.0)
             }
             Some(fade) => (fade.from - t.saturating_sub(fade.since) as f64 / fade.samples).max(0.0),
         }
@@ -398,12 +399,12 @@ impl Voice {
     }
 }
 
-/// The law of volume and expression: 40 dB per decade (General MIDI, and MMA's DLS).
+/// Converts volume or expression to dB: 40 dB per decade (General MIDI, MMA's DLS).
 fn fader_db(position: f64) -> f64 {
     40.0 * position.max(1e-6).log10()
 }
 
-/// Bends what is above the loudest note below [`HEADROOM_DB`] more, and keeps the rest.
+/// Compresses levels above the loudest note to within [`HEADROOM_DB`].
 fn within_limits(loudness_db: f64, max_db: f64) -> f64 {
     let above = loudness_db - max_db;
     let bent = if above > 0.0 { max_db + HEADROOM_DB * (1.0 - (-above / HEADROOM_DB).exp()) } else { loudness_db };

@@ -1,44 +1,44 @@
-//! Zones of MIDI Polyphonic Expression: which channel speaks for which.
+//! Zones of MIDI Polyphonic Expression (MPE).
 
-/// The channel that manages the lower zone; its members follow upwards.
+/// Manager channel of the lower zone, whose members follow upwards.
 const LOWER: u8 = 0;
-/// The channel that manages the upper zone; its members follow downwards.
+/// Manager channel of the upper zone, whose members follow downwards.
 const UPPER: u8 = 15;
-/// The most members that both zones can have together, beside two managers.
-const SHARED: u8 = 14;
-/// The most members that one zone can have.
-const MOST_MEMBERS: u8 = 15;
+/// Most members of both zones together.
+const MAX_SHARED_MEMBERS: u8 = 14;
+/// Most members of one zone.
+const MAX_MEMBERS: u8 = 15;
 
-/// The zones of MPE 1.1, by how many members each has; 0 where there is no zone.
+/// Zones of MPE 1.1 by their number of members; 0 for no zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Zones {
     lower: u8,
     upper: u8,
 }
 
-/// What a channel is to the zones.
+/// Role of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChannelRole {
     /// In no zone.
     Alone,
-    /// It speaks for its members.
+    /// Manager of a zone.
     Manager,
-    /// A member of the zone that this channel manages.
+    /// Member of the zone with this manager.
     Member(u8),
 }
 
 impl Zones {
-    /// The channels that can manage a zone.
+    /// Channels that can manage a zone.
     pub const MANAGERS: [u8; 2] = [LOWER, UPPER];
 
-    /// Sets a zone up, or with 0 members takes it away; members that the other zone had are taken from it. Returns the
-    /// channels whose place changed, or nothing if this is no zone.
+    /// Sets up a zone, or removes it if `members` is 0; takes members from the other zone if necessary. Returns the
+    /// channels whose role changed, or `None` if the zone is invalid.
     pub fn configure(&mut self, manager: u8, members: u8) -> Option<ChannelSet> {
-        if members > MOST_MEMBERS {
+        if members > MAX_MEMBERS {
             return None;
         }
         let before = *self;
-        let left = SHARED.saturating_sub(members);
+        let left = MAX_SHARED_MEMBERS.saturating_sub(members);
         match manager {
             LOWER => *self = Self { lower: members, upper: self.upper.min(left) },
             UPPER => *self = Self { lower: self.lower.min(left), upper: members },
@@ -47,7 +47,7 @@ impl Zones {
         Some(ChannelSet::of(|channel| before.role(channel) != self.role(channel)))
     }
 
-    /// How many members a manager has.
+    /// Returns the number of members of a manager.
     pub fn members(&self, manager: u8) -> u8 {
         match manager {
             LOWER => self.lower,
@@ -68,7 +68,7 @@ impl Zones {
         }
     }
 
-    /// The channel that speaks for this one besides itself.
+    /// Returns the manager of a channel, if it is a member.
     pub fn manager(&self, channel: u8) -> Option<u8> {
         match self.role(channel) {
             ChannelRole::Member(manager) => Some(manager),
@@ -76,19 +76,19 @@ impl Zones {
         }
     }
 
-    /// The channels for which something counts that happens on this one: itself, and its members if it is a manager.
+    /// Returns the channels to which events of this channel apply: itself, and the members of a manager.
     pub fn affected(&self, channel: u8) -> ChannelSet {
         ChannelSet::of(|other| other == channel || self.manager(other) == Some(channel))
     }
 
-    /// The channels that share the range of their pitch wheel with this one: all members of a zone.
+    /// Returns the channels that share a pitch wheel range: all members of a zone.
     pub fn peers(&self, channel: u8) -> ChannelSet {
         let role = self.role(channel);
         ChannelSet::of(|other| other == channel || matches!(role, ChannelRole::Member(_)) && self.role(other) == role)
     }
 }
 
-/// Some of the 16 channels.
+/// Set of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChannelSet(u16);
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn members_lie_next_to_their_manager() {
+    fn members_are_next_to_their_manager() {
         let mut zones = Zones::default();
         assert_eq!(affected(&zones, 0), [0]);
         let changed = zones.configure(0, 3).unwrap();
@@ -126,7 +126,10 @@ mod tests {
         assert_eq!(affected(&zones, 15), [13, 14, 15]);
         assert_eq!(affected(&zones, 2), [2]);
         assert_eq!((zones.manager(3), zones.manager(4), zones.manager(13)), (Some(0), None, Some(15)));
-        assert_eq!((zones.role(0), zones.role(15), zones.role(7)), (ChannelRole::Manager, ChannelRole::Manager, ChannelRole::Alone));
+        assert_eq!(
+            (zones.role(0), zones.role(15), zones.role(7)),
+            (ChannelRole::Manager, ChannelRole::Manager, ChannelRole::Alone)
+        );
         assert_eq!(zones.peers(14).iter().collect::<Vec<_>>(), [13, 14]);
         assert_eq!(zones.peers(15).iter().collect::<Vec<_>>(), [15]);
         assert_eq!(zones.peers(7).iter().collect::<Vec<_>>(), [7]);
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zone_changes_nothing() {
+    fn invalid_zones_change_nothing() {
         let mut zones = Zones::default();
         for (manager, members) in [(1, 3), (14, 3), (0, 16), (15, 127), (200, 1)] {
             assert_eq!(zones.configure(manager, members), None);

@@ -316,7 +316,7 @@ fn non_finite_samples_do_not_persist() {
     tracker.push(&[f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, f32::NEG_INFINITY], |_| ());
     tracker.push(&[0.0; 96_000], |_| ());
     let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
-    let mut last = UNHEARD;
+    let mut last = INITIAL_FRAME;
     tracker.push(&sound, |frame| {
         assert!(frame.semitones.is_finite() && (0.0..=1.0).contains(&frame.confidence));
         last = frame;

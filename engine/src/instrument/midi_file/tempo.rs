@@ -1,22 +1,22 @@
-//! Ticks become seconds.
+//! Conversion of ticks to seconds.
 
-/// What a tick is.
+/// Unit of ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Division {
-    /// A fraction of a quarter note, whose length tempo events give.
+    /// Ticks per quarter note, whose length depends on the tempo.
     PerQuarter(u16),
-    /// A fraction of a second, whatever the tempo.
+    /// Ticks per second, independent of the tempo.
     PerSecond(f64),
 }
 
 impl Division {
-    /// Reads the last two bytes of a file's header. There is none if ticks would have no length.
+    /// Reads the time division, the last two bytes of a file's header; `None` if ticks have no length.
     pub(super) fn read(high: u8, low: u8) -> Option<Self> {
         if high & 0x80 == 0 {
             let ticks = u16::from_be_bytes([high, low]);
             return (ticks > 0).then_some(Self::PerQuarter(ticks));
         }
-        // SMPTE: the frame rate negated, then ticks per frame.
+        // SMPTE: negated frame rate, then ticks per frame.
         let frames_per_s = match high.wrapping_neg() {
             29 => 30_000.0 / 1_001.0,
             rate @ (24 | 25 | 30) => f64::from(rate),
@@ -26,31 +26,31 @@ impl Division {
     }
 }
 
-/// Where ticks fall in time.
+/// Times of ticks.
 #[derive(Debug)]
 pub(super) struct TempoMap {
     division: Division,
-    /// Sorted by tick; the first begins at 0.
+    /// Tempo segments, sorted by tick; the first starts at 0.
     segments: Vec<Segment>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     tick: u64,
-    /// Time at `tick`, in microseconds times ticks per quarter: a whole number, so that nothing is rounded along the way.
+    /// Time at `tick`, in microseconds times ticks per quarter; integers avoid rounding.
     elapsed: u128,
     us_per_quarter: u32,
 }
 
-/// 120 quarters a minute, until a file says otherwise.
+/// 120 quarter notes per minute.
 const DEFAULT_US_PER_QUARTER: u32 = 500_000;
 
 impl TempoMap {
-    /// A map from tempo changes, as pairs of tick and microseconds per quarter note, in any order.
+    /// Creates a map from tempo changes, pairs of tick and microseconds per quarter note, in any order.
     pub(super) fn new(division: Division, mut tempos: Vec<(u64, u32)>) -> Self {
         tempos.sort_by_key(|&(tick, _)| tick);
         let mut segments = vec![Segment { tick: 0, elapsed: 0, us_per_quarter: DEFAULT_US_PER_QUARTER }];
-        // A tempo of 0 would stop the clock: it says nothing.
+        // A tempo of 0 would stop time, so it is ignored.
         for (tick, us_per_quarter) in tempos.into_iter().filter(|&(_, us_per_quarter)| us_per_quarter > 0) {
             let elapsed = segments.last().map_or(0, |last| last.elapsed_at(tick));
             segments.push(Segment { tick, elapsed, us_per_quarter });
@@ -58,7 +58,7 @@ impl TempoMap {
         Self { division, segments }
     }
 
-    /// Time of a tick, in seconds.
+    /// Returns the time of a tick in seconds.
     pub(super) fn seconds(&self, tick: u64) -> f64 {
         match self.division {
             Division::PerSecond(ticks) => tick as f64 / ticks,

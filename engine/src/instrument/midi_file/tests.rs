@@ -13,12 +13,12 @@ fn file(format: u8, division: [u8; 2], tracks: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// 96 ticks per quarter.
+/// 96 ticks per quarter note.
 const PPQ: [u8; 2] = [0, 96];
 const END: [u8; 4] = [0, 0xFF, 0x2F, 0];
 
 fn two_tracks() -> Vec<u8> {
-    // Tempo 1 s per quarter from the beginning, 0.5 s from the second quarter on.
+    // Tempo 1 s per quarter at first, 0.5 s from the second quarter on.
     let conductor = [&[0, 0xFF, 0x51, 3, 0x0F, 0x42, 0x40, 96, 0xFF, 0x51, 3, 0x07, 0xA1, 0x20][..], &END].concat();
     // Running status: on, off (velocity 0) after two quarters (0x81 0x40 = 192 ticks), on with another key, off.
     let part =
@@ -54,7 +54,7 @@ fn smpte_time_ignores_tempo() {
 }
 
 #[test]
-fn what_is_down_at_the_end_is_lifted() {
+fn held_notes_are_released_at_the_end() {
     let track = [&[0, 0xB0, 64, 127, 0, 0x90, 60, 100][..], &[96, 0xFF, 0x2F, 0]].concat();
     let midi = MidiFile::parse(&file(0, PPQ, &[&track])).unwrap();
     let last: Vec<_> = midi.events[2..].iter().map(|event| (event.at_s, event.kind)).collect();
@@ -101,10 +101,10 @@ fn errors_are_one_line_and_name_the_file() {
     assert_eq!(message(b"La la la, a song in words."), "not a MIDI file: it does not begin with MThd");
     assert_eq!(message(b""), "not a MIDI file: it does not begin with MThd");
     assert_eq!(message(b"MThd\0\0\0\x06\0\x01"), "not a MIDI file: its header is cut short");
-    assert_eq!(message(&file(2, PPQ, &[&END])), "MIDI format 2 is not supported, expected 0 or 1");
-    assert_eq!(message(&file(0, [0, 0], &[&END])), "not a MIDI file: its time division has no meaning");
-    assert_eq!(message(&file(0, [0x80, 1], &[&END])), "not a MIDI file: its time division has no meaning");
-    assert_eq!(message(&file(0, PPQ, &[&END])), "holds no notes");
+    assert_eq!(message(&file(2, PPQ, &[&END])), "MIDI format 2 is not supported; expected 0 or 1");
+    assert_eq!(message(&file(0, [0, 0], &[&END])), "not a MIDI file: its time division is invalid");
+    assert_eq!(message(&file(0, [0x80, 1], &[&END])), "not a MIDI file: its time division is invalid");
+    assert_eq!(message(&file(0, PPQ, &[&END])), "contains no notes");
     let years = [&[0, 0x90, 60, 100][..], &[0xFF, 0xFF, 0xFF, 0x7F, 60, 0].repeat(9), &END].concat();
     assert_eq!(message(&file(0, [0, 1], &[&years])), "too large: more than 24 hours");
     assert!(MidiFile::read(folder.path().join("none.mid")).unwrap_err().to_string().contains("none.mid: "));
@@ -112,7 +112,7 @@ fn errors_are_one_line_and_name_the_file() {
 
 #[test]
 fn size_and_count_are_limited() {
-    let oversized = vec![0; MOST_BYTES as usize + 1];
+    let oversized = vec![0; MAX_BYTES as usize + 1];
     assert!(matches!(MidiFile::parse(&oversized), Err(MidiError::TooLarge { what: "bytes", .. })));
     let dense = [&[0, 0x90][..], &[60, 1, 0].repeat(MAX_EVENTS + 1)].concat();
     assert!(matches!(MidiFile::parse(&file(0, PPQ, &[&dense])), Err(MidiError::TooLarge { what: "events", .. })));
@@ -121,7 +121,7 @@ fn size_and_count_are_limited() {
 #[test]
 fn a_damaged_track_is_played_up_to_the_damage() {
     let whole = two_tracks();
-    // Off and end of track are missing.
+    // Note-off and end of track are missing.
     let midi = MidiFile::parse(&whole[..whole.len() - 7]).unwrap();
     assert!(!midi.tracks[1].complete);
     assert_eq!(midi.tracks[1].notes, 2);

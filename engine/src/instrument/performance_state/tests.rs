@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const RATE: f64 = 48_000.0;
 const HOP: u32 = 192;
 
-/// Nothing that a fresh instrument could not know: no drift, and releases that are over soon.
+/// Performance without drift and with short releases, which a new instrument reproduces exactly.
 fn plain(mode: PlayMode) -> Performance {
     Performance {
         mode,
@@ -37,12 +37,12 @@ fn control(at: u64, channel: u8, number: u8, value: f32) -> Event {
 }
 
 fn state_after(events: &[Event]) -> PerformanceState {
-    let mut performance_state = PerformanceState::new();
-    events.iter().for_each(|event| performance_state.record(event));
-    performance_state
+    let mut state = PerformanceState::new();
+    events.iter().for_each(|event| state.record(event));
+    state
 }
 
-/// Frames from `from` to `until`, every slot that sounds in them, by pitch.
+/// Returns the sounding slots of all frames from `from` to `until`, sorted by pitch.
 fn play(performance: &Performance, events: &[Event], from: u64, until: u64) -> Vec<(u64, Vec<VoiceFrame>)> {
     let mut voices = Voices::new(performance, 64, RATE, HOP, 1);
     for event in events {
@@ -58,7 +58,7 @@ fn play(performance: &Performance, events: &[Event], from: u64, until: u64) -> V
         .collect()
 }
 
-/// Plays on after `now` with whoever knows everything and with whoever was told by a memory.
+/// Checks that voices restored from the state play on like the original ones.
 fn agree(performance: &Performance, events: &[Event], now: u64) -> Result<(), TestCaseError> {
     const SETTLED: u64 = 5_760; // 120 ms
     let until = now + SETTLED + 4_800;
@@ -129,7 +129,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
 }
 
 fn in_time(kind: impl Strategy<Value = EventKind>) -> impl Strategy<Value = Vec<Event>> {
-    // Half of them at one instant with the one before, so that their order matters.
+    // Half of them are simultaneous with their predecessor, so that their order matters.
     prop::collection::vec((prop_oneof![Just(0u64), 0u64..2_000], kind), 0..150).prop_map(|steps| {
         let mut at = 0;
         let place = |(step, kind)| {
@@ -148,19 +148,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
-    fn who_takes_over_plays_the_same(events in in_time(any_kind()), gap in 0u64..20_000) {
+    fn restored_voices_play_the_same(events in in_time(any_kind()), gap in 0u64..20_000) {
         agree(&plain(PlayMode::Poly), &events, after(&events, gap))?;
     }
 
     #[test]
-    fn who_takes_over_slurs_the_same(
+    fn restored_voices_slur_the_same(
         events in in_time(prop_oneof![4 => any_note(), 1 => any_wheel()]), gap in 0u64..20_000,
     ) {
         agree(&plain(PlayMode::Legato), &events, after(&events, gap))?;
     }
 
     #[test]
-    fn who_takes_over_shares_the_voice_alike(
+    fn restored_voices_share_a_voice_the_same(
         events in in_time(prop_oneof![4 => any_note(), 1 => any_wheel()]), gap in 0u64..20_000,
     ) {
         agree(&plain(PlayMode::Mono), &events, after(&events, gap))?;
@@ -168,27 +168,27 @@ proptest! {
 
     #[test]
     fn copies_are_equal(before in in_time(any_kind()), events in in_time(any_kind())) {
-        let performance_state = state_after(&events);
+        let state = state_after(&events);
         let mut copy = state_after(&before);
         let notes = copy.notes.as_ptr();
-        copy.copy_from(&performance_state);
-        prop_assert_eq!(copy.events(), performance_state.events());
+        copy.copy_from(&state);
+        prop_assert_eq!(copy.events(), state.events());
         prop_assert_eq!(copy.notes.as_ptr(), notes);
-        // It lives on like the original, and forgets as one does that is new.
-        let mut original = performance_state.clone();
+        // The copy behaves like the original, and like a new one after clearing.
+        let mut original = state.clone();
         for event in &before {
-            copy.note(event);
-            original.note(event);
+            copy.record(event);
+            original.record(event);
         }
         prop_assert_eq!(copy.events(), original.events());
         copy.clear();
-        before.iter().for_each(|event| copy.note(event));
+        before.iter().for_each(|event| copy.record(event));
         prop_assert_eq!(copy.events(), state_after(&before).events());
     }
 }
 
 #[test]
-fn what_is_over_is_forgotten() {
+fn ended_notes_are_forgotten() {
     let events = [
         on(0, 0, 60),
         off(10, 0, 60),
@@ -196,7 +196,7 @@ fn what_is_over_is_forgotten() {
         control(30, 0, controller::RESET, 0.0),
         control(40, 0, controller::SUSTAIN, 1.0),
         control(50, 0, controller::SUSTAIN, 0.0),
-        // Nobody listens to it.
+        // No instrument listens to it.
         control(60, 0, 3, 1.0),
         Event { at: 70, kind: EventKind::Zone { manager: 0, members: 5 } },
         Event { at: 80, kind: EventKind::Zone { manager: 0, members: 0 } },
@@ -234,7 +234,10 @@ fn a_reset_takes_pressure_from_notes_and_leaves_volume_and_timbre() {
     let events = [
         on(0, 0, 60),
         Event { at: 100, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } },
-        Event { at: 200, kind: EventKind::NoteExpression { channel: 0, key: 60, expression: NoteExpression::Tuning(0.3) } },
+        Event {
+            at: 200,
+            kind: EventKind::NoteExpression { channel: 0, key: 60, expression: NoteExpression::Tuning(0.3) },
+        },
         Event { at: 300, kind: EventKind::Pressure { channel: 0, value: 1.0 } },
         control(400, 0, controller::VOLUME, 0.5),
         control(500, 0, controller::TIMBRE, 0.7),
@@ -247,32 +250,33 @@ fn a_reset_takes_pressure_from_notes_and_leaves_volume_and_timbre() {
 #[test]
 fn the_oldest_of_too_many_notes_is_forgotten() {
     let notes: Vec<_> = (0..400u16).map(|i| on(u64::from(i), (i / 100) as u8, (i % 100) as u8)).collect();
-    let mut performance_state = state_after(&notes);
-    assert_eq!(performance_state.events(), notes[400 - MOST_NOTES..]);
-    // With everything that may be remembered about each, fresh voices still take it in at once.
-    performance_state.record(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
+    let mut state = state_after(&notes);
+    assert_eq!(state.events(), notes[400 - MAX_NOTES..]);
+    // New voices accept the largest number of events at once.
+    state.record(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
     for channel in 0..16 {
         for number in [1, 2, 7, 11, 64, 74] {
-            performance_state.record(&control(1_000, channel, number, 1.0));
+            state.record(&control(1_000, channel, number, 1.0));
         }
-        performance_state.record(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
-        performance_state.record(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
+        state.record(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
+        state.record(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
         for key in 0..100 {
             use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
-            performance_state.record(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
+            state.record(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
             for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0), Expression(0.5)] {
-                performance_state.record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
+                state
+                    .record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
             }
-            performance_state.record(&off(1_000, channel, key));
+            state.record(&off(1_000, channel, key));
         }
     }
-    let events = performance_state.events();
+    let events = state.events();
     assert_eq!(events.len(), PerformanceState::MAX_EVENTS - 1, "all but the lower zone");
     assert!(!play(&plain(PlayMode::Poly), &events, 1_152, 1_153)[0].1.is_empty());
 }
 
 #[test]
-fn vibrato_and_drift_go_on_in_phase() {
+fn vibrato_and_drift_continue_in_phase() {
     let performance = Performance { release_ms: 10.0, ..Performance::default() };
     let events = [on(0, 0, 48), on(3_000, 0, 60), off(40_000, 0, 48), on(41_111, 0, 64)];
     let now = 96_000;

@@ -74,14 +74,14 @@ fn release_falls_60_db_in_its_time() {
         }
         let end = off + at_ms(f64::from(performance.release_ms));
         assert!((voice.level_db(end) - (from - 60.0)).abs() < 1e-3);
-        // A second release changes nothing.
+        // A second release has no effect.
         voice.release(end);
         assert!((voice.level_db(end) - (from - 60.0)).abs() < 1e-3);
     }
 }
 
 #[test]
-fn plucked_notes_fade_by_themselves_and_higher_ones_faster() {
+fn plucked_notes_decay_and_higher_ones_faster() {
     let performance = Performance { sustain_db: 0.0, ..Performance::plucked() };
     let slope = |key| {
         let voice = note(&performance, key, 0.7);
@@ -90,14 +90,14 @@ fn plucked_notes_fade_by_themselves_and_higher_ones_faster() {
     assert!((slope(60) - 14.0).abs() < 1e-4);
     assert!((slope(72) - 14.0 * 1.7).abs() < 1e-4);
     assert!((slope(48) - 14.0 / 1.7).abs() < 1e-4);
-    // Damped at key-up: far faster than by itself.
+    // Damped by the release: far faster than the natural decay.
     let mut voice = note(&performance, 60, 0.7);
     voice.release(at_ms(500.0));
     assert!(voice.level_db(at_ms(500.0)) - voice.level_db(at_ms(700.0)) > 25.0);
 }
 
 #[test]
-fn a_note_ends_in_silence_and_is_over() {
+fn a_note_ends_in_silence() {
     for performance in [steady(), Performance { decay_db_per_s: 30.0, ..Performance::plucked() }] {
         let mut voice = note(&performance, 60, 0.8);
         let mut gain = 0.0;
@@ -136,7 +136,7 @@ fn stolen_notes_fade_in_5_ms() {
 }
 
 #[test]
-fn retrigger_goes_on_from_the_level_and_slur_from_the_pitch() {
+fn retrigger_continues_the_level_and_slur_the_pitch() {
     let mut voice = note(&steady(), 60, 0.9);
     voice.release(at_ms(500.0));
     let t = at_ms(560.0);
@@ -159,7 +159,8 @@ fn retrigger_goes_on_from_the_level_and_slur_from_the_pitch() {
     assert_eq!(last, 67.0);
 }
 
-/// Mean distance of upward zero crossings of `pitch - key`, as a rate, and the largest excursion in cents.
+/// Returns the rate, from the mean distance of upward zero crossings of `pitch - key`, and the largest excursion in
+/// cents.
 fn measure_vibrato(voice: &mut Voice, values: &ChannelValues, from_ms: f64) -> (f64, f64) {
     let key = f32::from(voice.key);
     let (mut first, mut last, mut count, mut depth) = (None, 0, 0, 0f32);
@@ -191,7 +192,7 @@ fn vibrato_has_its_rate_and_depth() {
         let (_, depth) = measure_vibrato(&mut voice, &values, 1_000.0);
         assert!((depth - expected).abs() < 0.2, "{depth}");
     }
-    // By itself it comes late; the wheel does not wait for it.
+    // Natural vibrato is delayed, that of the wheel is not.
     let depth_by = |voice: &mut Voice, values: &ChannelValues| {
         (0..at_ms(220.0)).step_by(48).map(|t| (voice.control(t, values).pitch - 60.0).abs()).fold(0.0, f32::max)
     };
@@ -231,7 +232,7 @@ fn faders_follow_their_law() {
     assert_eq!((quiet.loudness, quiet.gain), (rest.loudness, 0.25));
     let shut = voice.control(t, &ChannelValues { expression: 0.0, ..ChannelValues::REST });
     assert_eq!((shut.loudness, shut.gain), (SILENCE_DB, 0.0));
-    // A held note is not over for being shut.
+    // A held note does not end by closing the fader.
     assert!(!voice.is_over(t + at_ms(1_000.0)));
     let pressed = voice.control(t, &ChannelValues { pressure: 1.0, ..ChannelValues::REST });
     assert!((pressed.loudness - rest.loudness - 6.0).abs() < 1.5);
@@ -250,17 +251,17 @@ fn note_expression_moves_its_note() {
     voice.express(t, NoteExpression::Timbre(1.0));
     let bright = voice.control(t + at_ms(120.0), &ChannelValues::REST);
     assert!((bright.brightness - TIMBRE_RANGE_DB).abs() < 0.01);
-    // Where both go one way, there is an end to it.
+    // The sum of both is limited.
     let both = voice.control(t + at_ms(120.0), &ChannelValues { timbre: 1.0, ..ChannelValues::REST });
     assert_eq!(both.brightness, TIMBRE_RANGE_DB);
-    // What belongs to the onset is there at once.
+    // Expression at the onset is immediate.
     let mut voice = note(&steady(), 60, 0.5);
     voice.express(0, NoteExpression::Tuning(0.5));
     assert_eq!(voice.control(0, &ChannelValues::REST).pitch, 60.5);
 }
 
 #[test]
-fn a_note_has_dynamics_of_its_own() {
+fn expression_can_be_set_per_note() {
     let performance = Performance { loudness_max_db: -10.0, ..steady() };
     let t = at_ms(800.0);
     let heard = |own: f32, expression| {
@@ -268,7 +269,7 @@ fn a_note_has_dynamics_of_its_own() {
         voice.express(0, NoteExpression::Expression(own));
         voice.control(t, &ChannelValues { expression, ..ChannelValues::REST })
     };
-    // One law for both, and together they are one pedal at the product.
+    // Both have the same law, and together they act as their product.
     for (own, channel) in
         [(0.5, 1.0), (0.5, 0.5), (1.0, 0.25), (1.0 / 64.0, 1.0), (0.25, 0.125), (0.0, 1.0), (1.0, 1.0)]
     {
@@ -278,7 +279,7 @@ fn a_note_has_dynamics_of_its_own() {
     }
     assert!((heard(1.0, 1.0).loudness - heard(0.5, 1.0).loudness - 12.04).abs() < 0.01);
     assert_eq!(heard(0.0, 1.0).gain, 0.0);
-    // In the middle of a note it moves smoothly; the next one on the voice begins at rest.
+    // It moves smoothly during a note and is neutral for the next note on the voice.
     let mut voice = note(&performance, 60, 0.5);
     let rest = voice.control(t, &ChannelValues::REST).loudness;
     voice.express(t, NoteExpression::Expression(0.5));
@@ -291,7 +292,7 @@ fn a_note_has_dynamics_of_its_own() {
 }
 
 #[test]
-fn a_note_has_a_wheel_of_its_own() {
+fn vibrato_can_be_set_per_note() {
     let performance = Performance { vibrato_cents: 0.0, vibrato_wheel_cents: 40.0, ..steady() };
     let mut voice = note(&performance, 60, 0.8);
     voice.express(0, NoteExpression::Vibrato(0.5));

@@ -1,4 +1,4 @@
-//! A slot of polyphony, and whose wheels its note follows.
+//! Slots of polyphony.
 
 use super::super::channel::ChannelValues;
 use super::super::channels::Channels;
@@ -8,49 +8,48 @@ use super::super::voice::{Hold, Voice};
 pub(super) struct VoiceSlot {
     pub(super) state: SlotState,
     pub(super) voice: Voice,
-    pub(super) follows: Follows,
-    /// No frame has shown this note yet.
-    pub(super) unheard: bool,
-    pub(super) begun_at: u64,
+    pub(super) modulation: ModulationSource,
+    /// No frame has output this note yet.
+    pub(super) pending: bool,
+    pub(super) started_at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotState {
     Free,
     Playing,
-    /// Fading out, to be free when a frame has shown gain 0.
-    Leaving,
+    /// Fading out; becomes free after a frame with gain 0.
+    FadingOut,
 }
 
-/// Whose wheels and faders move a note.
+/// Source of the wheel and fader positions of a note.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Follows {
-    /// Its channel's, and those of the zone's manager.
+pub(super) enum ModulationSource {
+    /// Its channel and the zone's manager.
     Channel,
-    /// The manager's. The channel of the zone, which may already be set for its next note, counts as it was when this one
-    /// was let go.
+    /// The manager. The channel may already be set for its next note, so its positions are those at the release.
     Manager(ChannelValues),
-    /// Nobody's: its channel has another place among zones since.
-    Nobody(ChannelValues),
+    /// Constant positions, because its channel has changed its role in zones.
+    Constant(ChannelValues),
 }
 
 impl VoiceSlot {
-    /// What moves the note at time `t`.
+    /// Returns the positions that apply to the note at time `t`.
     pub(super) fn values(&self, t: u64, channels: &Channels) -> ChannelValues {
-        match &self.follows {
-            Follows::Channel => channels.values(self.voice.channel, t),
-            Follows::Manager(own) => channels.under_manager(own, self.voice.channel, t),
-            Follows::Nobody(values) => *values,
+        match &self.modulation {
+            ModulationSource::Channel => channels.values(self.voice.channel, t),
+            ModulationSource::Manager(own) => channels.with_manager(own, self.voice.channel, t),
+            ModulationSource::Constant(values) => *values,
         }
     }
 
-    /// How much the note belongs to those who play it: of two, the one that is held more firmly, or else began later.
-    pub(super) fn firmness(&self) -> (Hold, u64) {
-        (self.voice.hold, self.begun_at)
+    /// Returns the priority of the note: notes that are held count more, then later ones.
+    pub(super) fn priority(&self) -> (Hold, u64) {
+        (self.voice.hold, self.started_at)
     }
 
-    /// The key comes up: the pedal takes over, or nothing does.
-    pub(super) fn let_go(&mut self, t: u64, channels: &Channels) {
+    /// Handles key up: the note is held by the pedal or released.
+    pub(super) fn key_up(&mut self, t: u64, channels: &Channels) {
         if channels.pedal(self.voice.channel) {
             self.voice.hold = Hold::Pedal;
         } else {
@@ -60,34 +59,34 @@ impl VoiceSlot {
 
     pub(super) fn release(&mut self, t: u64, channels: &Channels) {
         self.voice.release(t);
-        self.part_from_channel(t, channels);
+        self.detach_from_channel(t, channels);
     }
 
-    pub(super) fn leave(&mut self, t: u64, channels: &Channels) {
-        if self.unheard {
+    pub(super) fn fade_out(&mut self, t: u64, channels: &Channels) {
+        if self.pending {
             self.state = SlotState::Free;
             return;
         }
-        self.state = SlotState::Leaving;
+        self.state = SlotState::FadingOut;
         self.voice.steal(t);
-        self.part_from_channel(t, channels);
+        self.detach_from_channel(t, channels);
     }
 
-    /// In a zone, the channel is now free for another note.
-    fn part_from_channel(&mut self, t: u64, channels: &Channels) {
+    /// In a zone, the channel is free for another note after a release.
+    fn detach_from_channel(&mut self, t: u64, channels: &Channels) {
         let channel = self.voice.channel;
-        if matches!(self.follows, Follows::Channel) && channels.zones().manager(channel).is_some() {
-            self.follows = Follows::Manager(channels[channel].values(t));
+        if matches!(self.modulation, ModulationSource::Channel) && channels.zones().manager(channel).is_some() {
+            self.modulation = ModulationSource::Manager(channels[channel].values(t));
         }
     }
 }
 
-/// The notes of a channel that still answer to their keys.
-pub(super) fn answering(slots: &mut [VoiceSlot], channel: u8) -> impl Iterator<Item = &mut VoiceSlot> {
+/// Iterates over the notes of a channel that still respond to their keys.
+pub(super) fn responding(slots: &mut [VoiceSlot], channel: u8) -> impl Iterator<Item = &mut VoiceSlot> {
     slots.iter_mut().filter(move |slot| {
         slot.state == SlotState::Playing
             && slot.voice.channel == channel
-            && matches!(slot.follows, Follows::Channel)
+            && matches!(slot.modulation, ModulationSource::Channel)
             && !slot.voice.is_fading()
     })
 }

@@ -30,7 +30,7 @@ fn control(at: u64, number: u8, value: f32) -> Event {
     Event { at, kind: EventKind::Controller { channel: 0, number, value } }
 }
 
-/// Plays events given at once, up to `until`; frames as `[frame][slot]`.
+/// Plays events that are queued at once; returns the frames up to `until` as `[frame][slot]`.
 fn play(voices: &mut Voices, events: &[Event], until: u64) -> Vec<Vec<VoiceFrame>> {
     for event in events {
         voices.handle(event).unwrap();
@@ -63,7 +63,7 @@ fn an_onset_shows_at_the_next_frame_with_its_exact_time() {
         assert!(frames[12][0].sounding && !frames[12][0].restarted);
         assert_eq!(frames[12][0].pitch, 60.0);
     }
-    // At the very instant of a frame a note begins in it, from nothing.
+    // A note at the time of a frame starts in it, from silence.
     let frames = play(&mut voices(&steady(), 8), &[on(1_920, 60)], 4_000);
     assert!(frames[10][0].restarted);
     assert_eq!((frames[10][0].gain, frames[10][0].loudness), (0.0, SILENCE_DB));
@@ -126,7 +126,7 @@ fn the_pedal_holds_until_it_rises() {
     assert!(frames[249][0].loudness > frames[45][0].loudness - 1.0);
     assert!(frames[270][0].loudness < frames[249][0].loudness - 10.0);
     assert!(!frames[499][0].sounding);
-    // Without the pedal the note has gone long before.
+    // Without the pedal the note has ended long before.
     let frames = play(&mut voices(&performance, 8), &[on(0, 60), off(9_600, 60)], 96_000);
     assert!(!frames[249][0].sounding);
 }
@@ -139,7 +139,7 @@ fn wheels_reach_their_channel_only_and_snap_before_a_note() {
     let frames = play(&mut voices(&steady(), 8), &events, 48_000);
     assert_eq!(frames[1][0].pitch, 61.0);
     assert_eq!(frames[124][0].pitch, 61.0);
-    // Smooth: 12 ms are 3 frames; settled after 60 ms.
+    // Smoothed over 12 ms, 3 frames; settled after 60 ms.
     assert!(frames[126][0].pitch < 61.0 && frames[126][0].pitch > 60.0);
     assert!((frames[145][0].pitch - 58.0).abs() < 0.01);
     assert!(frames.iter().all(|frame| !frame[1].sounding || frame[1].pitch == 72.0));
@@ -160,8 +160,10 @@ fn mod_wheel_sets_the_depth_of_vibrato() {
 #[test]
 fn pressure_and_expression_change_loudness() {
     let poly = Event { at: 24_000, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } };
-    let level =
-        Event { at: 24_000, kind: EventKind::NoteExpression { channel: 0, key: 67, expression: NoteExpression::Level(-6.0) } };
+    let level = Event {
+        at: 24_000,
+        kind: EventKind::NoteExpression { channel: 0, key: 67, expression: NoteExpression::Level(-6.0) },
+    };
     let frames = play(&mut voices(&steady(), 8), &[on(0, 60), on(0, 67), poly, level], 48_000);
     let (before, after) = (&frames[124], &frames[160]);
     assert!(after[0].loudness > before[0].loudness + 3.0);
@@ -201,7 +203,7 @@ fn legato_slurs_on_one_voice_and_returns_to_the_key_below() {
 }
 
 #[test]
-fn mono_takes_the_voice_over_and_strikes_anew() {
+fn mono_takes_the_voice_over_with_a_new_attack() {
     let performance = Performance {
         mode: PlayMode::Mono,
         attack_ms: 20.0,
@@ -219,17 +221,17 @@ fn mono_takes_the_voice_over_and_strikes_anew() {
     assert_eq!(frames.iter().filter(|frame| frame[0].restarted).count(), 1);
     let near = |frame: usize, pitch: f32| (frames[frame][0].pitch - pitch).abs() < 0.45;
     assert!(near(120, 60.0) && near(160, 67.0) && near(280, 60.0));
-    // It glides there and back from where it is, though scoop and vibrato begin anew: a frame is a tenth of the way.
+    // It glides from the current pitch although scoop and vibrato restart: a frame is a tenth of the way.
     for pair in frames[2..370].windows(2) {
         assert!((pair[1][0].pitch - pair[0][0].pitch).abs() < 1.4, "a jump");
     }
     assert!(near(130, 64.5) || near(130, 63.5) || near(130, 65.5));
-    // Level goes on from where it is and up to the new peak; back at the first key it is struck again, as hard as it was.
+    // The level continues to the new peak; the first key has a new attack of its own velocity on return.
     let peak = |frames: &[Vec<VoiceFrame>]| frames.iter().map(|frame| frame[0].loudness).fold(-99.0, f32::max);
     let (first, second, third) = (peak(&frames[..124]), peak(&frames[126..249]), peak(&frames[256..374]));
     assert!(second > first + 5.0);
     assert!((third - first).abs() < 0.7, "{third} and {first} dB");
-    // Legato returns without a strike.
+    // Legato returns without an attack.
     let mut legato = voices(&Performance { mode: PlayMode::Legato, ..performance }, 8);
     let slurred = play(&mut legato, &events, 120_000);
     assert!(frames[265][0].loudness > frames[249][0].loudness + 3.0);
@@ -242,7 +244,7 @@ fn mono_without_overlap_does_not_glide() {
     let performance = Performance { mode: PlayMode::Mono, glide_ms: 400.0, release_ms: 2_000.0, ..steady() };
     let frames = play(&mut voices(&performance, 8), &[on(0, 60), off(24_000, 60), on(25_000, 67)], 48_000);
     assert_eq!((frames[130][0].pitch, frames[131][0].pitch), (60.0, 67.0));
-    // It plays each channel's note with a voice of its own.
+    // Another channel has its own voice.
     let other = Event { at: 0, kind: EventKind::NoteOn { channel: 1, key: 72, velocity: 0.8 } };
     let frames = play(&mut voices(&performance, 8), &[on(0, 60), other, on(9_600, 64)], 48_000);
     let pitches: Vec<_> = sounding(&frames[240]).iter().map(|slot| slot.pitch).collect();
@@ -250,8 +252,9 @@ fn mono_without_overlap_does_not_glide() {
 }
 
 #[test]
-fn settings_count_from_their_place_among_the_notes() {
-    // All within one frame: the second note still has a voice of its own, the third takes that over, and the first is let go.
+fn settings_apply_in_order_with_notes() {
+    // All within one frame: the second note still has its own voice, the third takes that over, and the first is
+    // released.
     let mut eight = voices(&steady(), 8);
     eight.handle(&on(0, 60)).unwrap();
     eight.handle(&on(9_610, 64)).unwrap();
@@ -259,7 +262,7 @@ fn settings_count_from_their_place_among_the_notes() {
     let frames = play(&mut eight, &[on(9_630, 67)], 48_000);
     assert_eq!((sounding(&frames[50]).len(), sounding(&frames[51]).len()), (1, 2));
     assert_eq!(sounding(&frames[200]).iter().map(|slot| slot.pitch).collect::<Vec<_>>(), [67.0]);
-    // What is set at the start of a session that takes over counts for the notes before it, which keep their times.
+    // A setting at the start of a session that takes over applies to the earlier notes, which keep their times.
     let mut late = voices(&steady(), 8);
     late.set(48_000, Setting::Mode(Some(PlayMode::Legato))).unwrap();
     late.handle(&on(1_000, 60)).unwrap();
@@ -272,7 +275,7 @@ fn settings_count_from_their_place_among_the_notes() {
 }
 
 #[test]
-fn a_change_of_mode_lets_go_what_has_no_key_any_more() {
+fn a_change_of_mode_releases_notes_without_keys() {
     for mode in [PlayMode::Mono, PlayMode::Legato] {
         let mut eight = voices(&steady(), 8);
         let pedal = |at, value| control(at, controller::SUSTAIN, value);
@@ -283,7 +286,7 @@ fn a_change_of_mode_lets_go_what_has_no_key_any_more() {
         let keys = |frames: &[Vec<VoiceFrame>], frame: usize| {
             sounding(&frames[frame]).iter().map(|slot| slot.pitch).collect::<Vec<_>>()
         };
-        // Back to the key below, on to poly, and all keys up.
+        // Back to the first key, to polyphonic mode, and all keys up.
         let frames = play(&mut eight, &[off(72_000, 67)], 96_000);
         assert_eq!((keys(&frames, 124).len(), keys(&frames, 350)), (3, vec![67.0]));
         assert_eq!(keys(&frames, 450), [64.0], "{mode:?}");
@@ -305,7 +308,7 @@ fn a_change_of_mode_lets_go_what_has_no_key_any_more() {
 }
 
 #[test]
-fn fewer_voices_fade_the_ones_too_many() {
+fn fewer_voices_fade_out_surplus_notes() {
     let mut eight = voices(&steady(), 8);
     (0..6).for_each(|i| eight.handle(&on(u64::from(i) * 100, 60 + i)).unwrap());
     eight.set(24_000, Setting::Voices(Some(2))).unwrap();
@@ -333,7 +336,7 @@ fn fewer_voices_fade_the_ones_too_many() {
 }
 
 #[test]
-fn glide_is_that_of_the_moment() {
+fn the_current_glide_time_applies() {
     let performance = Performance { mode: PlayMode::Legato, glide_ms: 0.0, ..steady() };
     let mut eight = voices(&performance, 8);
     [on(0, 60), on(4_800, 62)].iter().for_each(|event| eight.handle(event).unwrap());
@@ -342,13 +345,13 @@ fn glide_is_that_of_the_moment() {
     eight.set(28_000, Setting::GlideMs(None)).unwrap();
     let frames = play(&mut eight, &[on(28_800, 50)], 48_000);
     assert_eq!((frames[25][0].pitch, frames[26][0].pitch), (62.0, 62.0));
-    // About half the way after half the time.
+    // About half-way after half the time.
     assert!((frames[62][0].pitch - 67.4).abs() < 0.3, "{}", frames[62][0].pitch);
     assert_eq!((frames[80][0].pitch, frames[151][0].pitch), (74.0, 50.0));
 }
 
 #[test]
-fn the_same_key_again_goes_on_in_its_slot() {
+fn the_same_key_continues_in_its_slot() {
     let events = [on(0, 60), off(24_000, 60), on(25_000, 60), on(48_000, 60)];
     let frames = play(&mut voices(&steady(), 8), &events, 60_000);
     assert_eq!(frames.iter().flatten().filter(|slot| slot.restarted).count(), 1);
@@ -356,7 +359,7 @@ fn the_same_key_again_goes_on_in_its_slot() {
 }
 
 #[test]
-fn a_full_queue_gives_the_event_back_and_nothing_grows() {
+fn a_full_queue_returns_the_event() {
     let mut eight = voices(&steady(), 8);
     let capacity = eight.queue.capacity();
     for _ in 0..QUEUE_EVENTS {
@@ -370,7 +373,7 @@ fn a_full_queue_gives_the_event_back_and_nothing_grows() {
 }
 
 #[test]
-fn reset_and_seed_decide_everything() {
+fn reset_and_seed_determine_everything() {
     let performance = Performance::default();
     let events = [on(0, 60), on(10_000, 64), off(30_000, 60)];
     let mut first = Voices::new(&performance, 8, RATE, HOP, 5);
@@ -382,7 +385,7 @@ fn reset_and_seed_decide_everything() {
 }
 
 #[test]
-fn a_restart_is_as_new() {
+fn restart_equals_a_new_instance() {
     let performance = Performance::default();
     let events = [on(0, 60), control(5_000, controller::TIMBRE, 1.0), on(10_000, 64), off(30_000, 60)];
     let fresh = play(&mut Voices::new(&performance, 8, RATE, HOP, 6), &events, 60_000);
@@ -399,7 +402,7 @@ fn a_restart_is_as_new() {
 }
 
 #[test]
-fn timbre_changes_brightness_and_nothing_else() {
+fn timbre_changes_brightness_only() {
     let note = |value| Event {
         at: 24_000,
         kind: EventKind::NoteExpression { channel: 0, key: 67, expression: NoteExpression::Timbre(value) },
@@ -412,7 +415,7 @@ fn timbre_changes_brightness_and_nothing_else() {
     assert!((frames[124][0].brightness - 6.0).abs() < 0.01);
     assert!((frames[124][1].brightness - 6.0).abs() < 0.01);
     assert!((frames[200][0].brightness - 6.0).abs() < 0.01);
-    // −12 dB by the note, +6 dB by the channel; it takes a few frames.
+    // −12 dB by the note, +6 dB by the channel, after a few frames.
     assert!((frames[200][1].brightness + 6.0).abs() < 0.01);
     assert!((-5.0..5.0).contains(&frames[127][1].brightness));
     for (frame, rest) in frames.iter().flatten().zip(rest.iter().flatten()) {
@@ -421,13 +424,13 @@ fn timbre_changes_brightness_and_nothing_else() {
 }
 
 #[test]
-fn frames_may_begin_late() {
+fn the_first_frame_may_be_late() {
     let performance = Performance { attack_ms: 20.0, release_ms: 20.0, ..Performance::plucked() };
     let bend = Event { at: 100_000, kind: EventKind::Bend { channel: 0, semitones: 3.0 } };
-    // A key that is struck again long after its note has died away unheard: it begins from silence.
+    // A key is struck again long after its note has decayed without a frame: it starts from silence.
     let mut events =
         vec![on(0, 60), on(10_000, 64), bend, control(110_000, controller::EXPRESSION, 0.5), on(900_000, 60)];
-    // More notes than there are slots have come and gone.
+    // More notes than slots have started and ended.
     for i in 0..40 {
         let at = 300_000 + 1_000 * i;
         let silence = EventKind::Controller { channel: 1, number: controller::ALL_SOUND_OFF, value: 0.0 };
@@ -454,7 +457,7 @@ fn frames_may_begin_late() {
 }
 
 #[test]
-fn any_number_of_notes_may_begin_at_once() {
+fn any_number_of_notes_may_start_at_once() {
     for mode in [PlayMode::Poly, PlayMode::Mono, PlayMode::Legato] {
         let performance = Performance { mode, ..steady() };
         let burst = |at| {
@@ -473,9 +476,9 @@ fn any_number_of_notes_may_begin_at_once() {
 }
 
 #[test]
-fn what_makes_no_sense_is_taken_in_its_stride() {
+fn invalid_events_are_tolerated() {
     let nan = Event { at: 0, kind: EventKind::NoteOn { channel: 0, key: 62, velocity: f32::NAN } };
-    // Off without on, a velocity that is none, and a note-off that is late: it happens when the event before it did.
+    // Off without on, an invalid velocity, and a late note-off, which gets the time of its predecessor.
     let events = [off(0, 60), nan, on(9_600, 60), off(5_000, 60), on(9_600, 61)];
     let frames = play(&mut voices(&steady(), 8), &events, 48_000);
     let last = sounding(frames.last().unwrap());

@@ -1,4 +1,4 @@
-//! Zones: what a manager does counts for its members.
+//! MPE zones: events of a manager apply to its members.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn turn(at: u64, channel: u8, number: u8, value: f32) -> Event {
     Event { at, kind: EventKind::Controller { channel, number, value } }
 }
 
-/// One note on member 1 and one outside the zone, with what else is done; the settled frame of both.
+/// Plays a note on member 1 and one outside the zone, with further events; returns the settled frame of both.
 fn settled(more: &[Event]) -> (VoiceFrame, VoiceFrame) {
     let mut events = vec![zone(0, 2), on_channel(0, 1, 60), on_channel(0, 7, 72)];
     events.extend(more);
@@ -35,7 +35,7 @@ fn settled(more: &[Event]) -> (VoiceFrame, VoiceFrame) {
 }
 
 #[test]
-fn managers_add_to_their_members() {
+fn managers_apply_to_their_members() {
     let (rest, outside) = settled(&[]);
     let moved = |more: &[Event]| {
         let (note, other) = settled(more);
@@ -44,7 +44,7 @@ fn managers_add_to_their_members() {
     };
     let note = moved(&[bend(9_600, 0, 1.5), bend(9_600, 1, -12.0)]);
     assert!((note.pitch - 49.5).abs() < 1e-3);
-    // The larger counts.
+    // The larger one applies.
     let hard = moved(&[pressure(9_600, 1, 0.8)]).loudness;
     assert!(hard > rest.loudness + 2.0);
     assert!((moved(&[pressure(9_600, 1, 0.8), pressure(9_600, 0, 0.3)]).loudness - hard).abs() < 1e-3);
@@ -55,7 +55,7 @@ fn managers_add_to_their_members() {
     assert!((note.gain - 0.0625).abs() < 1e-4);
     let note = moved(&[half(0, controller::EXPRESSION), half(1, controller::EXPRESSION)]);
     assert!((note.loudness - rest.loudness + 24.08).abs() < 0.1);
-    // Timbre adds, up to its end.
+    // Timbre is added and limited.
     let timbre = |channel, value| turn(9_600, channel, controller::TIMBRE, value);
     assert!((moved(&[timbre(0, 0.75), timbre(1, 0.375)]).brightness - 3.0).abs() < 0.01);
     assert!((moved(&[timbre(0, 1.0), timbre(1, 0.8)]).brightness - 12.0).abs() < 0.01);
@@ -88,7 +88,7 @@ fn a_managers_pedal_and_mode_messages_reach_its_members() {
     assert!(!frames[128][0].sounding && frames[128][1].sounding);
     let frames = run(&[turn(24_000, 0, controller::ALL_NOTES_OFF, 0.0)]);
     assert!(frames[130][0].sounding && !frames[300][0].sounding && frames[300][1].sounding);
-    // The other way round nothing is reached.
+    // Members do not affect the manager.
     let frames = run(&[turn(24_000, 2, controller::ALL_SOUND_OFF, 0.0)]);
     assert!(frames[499][0].sounding);
     let frames = run(&[bend(0, 1, 3.0), turn(24_000, 0, controller::RESET, 0.0)]);
@@ -96,7 +96,7 @@ fn a_managers_pedal_and_mode_messages_reach_its_members() {
 }
 
 #[test]
-fn a_note_let_go_keeps_its_bend_while_its_channel_is_set_for_the_next() {
+fn a_released_note_keeps_its_bend_while_its_channel_is_reused() {
     let events = [
         zone(0, 2),
         bend(0, 1, 2.0),
@@ -107,7 +107,7 @@ fn a_note_let_go_keeps_its_bend_while_its_channel_is_set_for_the_next() {
         bend(26_000, 0, 1.0),
     ];
     let frames = play(&mut voices(&steady(), 8), &events, 30_000);
-    // Neither the last of the old note nor the first of the new one slides.
+    // Neither note slides at the change.
     assert_eq!((frames[134][0].pitch, frames[134][1].pitch), (62.0, 60.0));
     assert_eq!((frames[131][0].pitch, frames[131][1].pitch), (62.0, 60.0));
     // The manager still bends both.
@@ -115,14 +115,14 @@ fn a_note_let_go_keeps_its_bend_while_its_channel_is_set_for_the_next() {
 }
 
 #[test]
-fn changing_zones_lets_notes_go_and_puts_wheels_to_rest() {
+fn changing_zones_releases_notes_and_resets_wheels() {
     let again = Event { at: 24_000, ..zone(0, 2) };
     let gone = Event { at: 48_000, ..zone(0, 0) };
     let events = [zone(0, 2), bend(0, 0, 1.0), turn(0, 0, controller::VOLUME, 0.5), on_channel(0, 1, 60), again, gone];
     let frames = play(&mut voices(&steady(), 8), &events, 96_000);
-    // The same zone again is no change.
+    // Setting up the same zone again changes nothing.
     assert_eq!(frames[249][0].pitch, 61.0);
-    // What sounds on does so without a jump.
+    // Remaining notes continue without a jump.
     for frame in &frames[250..290] {
         assert_eq!((frame[0].pitch, frame[0].gain), (61.0, 0.25));
     }

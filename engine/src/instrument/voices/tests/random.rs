@@ -1,4 +1,4 @@
-//! What must hold whatever is played.
+//! Properties that hold for any performance.
 
 use super::*;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn settings_leave_no_note_hanging(
+    fn settings_leave_no_hanging_notes(
         steps in prop::collection::vec((0u64..2_000, any_kind(), prop::option::of(any_setting())), 0..150),
         performance in any_performance(), count in 1usize..6,
     ) {
@@ -80,7 +80,7 @@ proptest! {
             }
             limits.push((at, limit));
         }
-        // Every key and every pedal comes up.
+        // All keys and pedals go up.
         let end = at + 1;
         for channel in 0..16 {
             let pedal = EventKind::Controller { channel, number: controller::SUSTAIN, value: 0.0 };
@@ -92,7 +92,7 @@ proptest! {
         let frames = play(&mut voices, &[], end + 96_000);
         let mut before = vec![VoiceFrame::SILENT; voices.slots()];
         for (frame, at) in frames.iter().zip((0..).step_by(HOP as usize)) {
-            // Those that are on their way out take 5 ms, and a slot of their own.
+            // Stolen notes take 5 ms to fade, in a slot of their own.
             let allowed = limits.iter().filter(|(when, _)| *when + 600 > at && *when <= at).map(|(_, limit)| *limit);
             let now = limits.iter().rev().find(|(when, _)| *when <= at).map_or(count, |(_, limit)| *limit);
             if allowed.clone().next().is_none() {
@@ -108,10 +108,10 @@ proptest! {
     }
 
     #[test]
-    fn gain_never_jumps_and_restarts_begin_from_silence(
+    fn gain_has_no_jumps_and_restarts_begin_from_silence(
         events in any_events(), performance in any_performance(), count in 1usize..6,
     ) {
-        // Volume and the gate of expression move gain too, and as slowly: leave them to their own test.
+        // Volume and expression also change the gain, as slowly; they have their own test.
         let events: Vec<_> = events.into_iter().filter(|event| {
             !matches!(event.kind, EventKind::Controller { number: 2 | 11, .. })
         }).collect();
@@ -120,7 +120,7 @@ proptest! {
         for (before, after) in frames.iter().zip(&frames[1..]) {
             prop_assert!(after.iter().filter(|slot| slot.sounding).count() <= 2 * count);
             for (before, after) in before.iter().zip(after) {
-                // Down within 5 ms at the fastest (a frame is 4 ms).
+                // At most a fade of 5 ms (a frame is 4 ms).
                 prop_assert!(before.gain - after.gain <= 0.8 + 1e-5);
                 if after.restarted { prop_assert_eq!(before.gain, 0.0); }
                 if !after.sounding { prop_assert_eq!(before.gain, 0.0); }
@@ -154,11 +154,11 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(
+    fn random_events_never_panic(
         kinds in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u8>(), any::<u32>(), 0u8..12), 0..100),
     ) {
         let mut voices = voices(&Performance::default(), 2);
-        let mut performance_state = PerformanceState::new();
+        let mut state = PerformanceState::new();
         let mut out = [VoiceFrame::SILENT; 3];
         for (at, channel, key, bits, which) in kinds {
             let value = f32::from_bits(bits);
@@ -182,7 +182,7 @@ proptest! {
                 _ => Setting::Voices(Some(key.into())),
             };
             let _ = voices.set(at, setting);
-            performance_state.note(&Event { at, kind });
+            state.record(&Event { at, kind });
             voices.frame(at >> 1, &mut out);
             let sane = |slot: &VoiceFrame| {
                 slot.pitch.is_finite()
@@ -192,6 +192,6 @@ proptest! {
             };
             prop_assert!(out.iter().all(sane));
         }
-        prop_assert!(performance_state.events().len() <= PerformanceState::MAX_EVENTS);
+        prop_assert!(state.events().len() <= PerformanceState::MAX_EVENTS);
     }
 }
