@@ -27,7 +27,7 @@ pub struct ChainSettings {
     pub tone: [f32; 3],
     /// Position of the tone control.
     pub tone_position: TonePosition,
-    /// Whether to remove the DC offset of the model's output.
+    /// Removes the DC offset of the model's output.
     pub block_dc: bool,
     /// Mix of the cabinet, 0 to 1.
     pub cabinet: f32,

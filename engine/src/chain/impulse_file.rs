@@ -72,7 +72,7 @@ impl ImpulseFile {
         let max_frames = MAX_RESPONSE_S as usize * rate as usize;
         let mut channels = vec![Vec::new(); decoder.channels()];
         let mut block = Vec::new();
-        // One that is too long need not be read to its end.
+        // A response that is too long is refused below.
         while channels[0].len() <= max_frames && decoder.next(&mut block)? {
             for (channel, block) in channels.iter_mut().zip(&block) {
                 channel.extend_from_slice(block);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_and_known_again() {
+    fn files_have_a_content_hash() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("box.wav");
         write(&path, 44_100, &[&[0.0, 1.0, 0.5], &[0.0, 0.25, 0.0]]);
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn errors_are_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |path: &Path| ImpulseFile::read(path).unwrap_err().to_string();
         let path = folder.path().join("long.wav");
         write(&path, 8_000, &[&[0.5; 80_001]]);
-        assert!(refused(&path).ends_with("long.wav: an impulse response lasts at most 10 s, this one lasts 10.0 s"));
+        assert!(refused(&path).ends_with("long.wav: an impulse response lasts at most 10 s; this one lasts 10.0 s"));
         let path = folder.path().join("wide.wav");
         write(&path, 8_000, &[&[0.5; 9][..]; 4]);
         assert!(refused(&path).contains("wide.wav: an impulse response has one channel or two"));

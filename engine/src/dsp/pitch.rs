@@ -52,7 +52,7 @@ pub struct PitchFrame {
     pub semitones: f32,
     /// Periodicity, from 0 (silence, noise) to 1 (clean tone); about the share of the harmonic power.
     pub confidence: f32,
-    /// Whether the frame has a pitch.
+    /// True if the frame has a pitch.
     pub voiced: bool,
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Channel {
     breath: Smooth,
     volume: Smooth,
     timbre: Smooth,
-    /// Whether the sustain pedal is down.
+    /// True while the sustain pedal is down.
     pub(super) pedal: bool,
     /// Held keys, for legato.
     pub(super) held: HeldKeys,

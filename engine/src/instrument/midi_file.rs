@@ -73,7 +73,7 @@ pub struct MidiTrack {
     pub notes: usize,
     /// Channels that have notes, as a bit mask.
     pub channels: u16,
-    /// Whether the track was read to its end. Events before damage are kept.
+    /// True if the track was read to its end. Events before damage are kept.
     pub complete: bool,
 }
 

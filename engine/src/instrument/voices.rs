@@ -26,10 +26,10 @@ const AGE_DB_PER_S: f64 = 3.0;
 /// Output of a slot at one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VoiceFrame {
-    /// Whether the slot needs synthesis. The last frame of a note has gain 0, but still counts, so that its fade is
+    /// True if the slot needs synthesis. The last frame of a note has gain 0, but still counts, so that its fade is
     /// completed.
     pub sounding: bool,
-    /// Whether another note begins in this slot: reset the network's state before this frame. The previous frame had
+    /// True if another note begins in this slot: reset the network's state before this frame. The previous frame had
     /// gain 0.
     pub restarted: bool,
     /// Pitch in semitones: MIDI note number, 69 is 440 Hz.
