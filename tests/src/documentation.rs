@@ -80,7 +80,12 @@ pub fn run_commands_of(program: &Path) -> usize {
     count
 }
 
-fn checkout() -> PathBuf {
+/// Returns the checkout's folder.
+///
+/// # Panics
+/// If the test is not run by cargo.
+#[must_use]
+pub fn checkout() -> PathBuf {
     let models = bundled_file("bowed");
     models.ancestors().nth(3).expect("assets/models is in the checkout").to_owned()
 }
