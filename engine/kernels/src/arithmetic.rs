@@ -1,4 +1,4 @@
-//! PanelSums and products of slices.
+//! Sums and products of slices.
 
 use crate::Kernels;
 use crate::lanewise::{Lanewise, OverSlices};
@@ -50,7 +50,7 @@ struct ComplexMultiplyAdd<'a> {
     b: &'a [f32],
 }
 
-/// Vectors of sums that stay in registers while the blocks pass.
+/// Vectors of sums held in registers while all blocks are added.
 const SUMS: usize = 4;
 
 impl Kernel for ComplexMultiplyAdd<'_> {
@@ -77,7 +77,7 @@ impl Kernel for ComplexMultiplyAdd<'_> {
 }
 
 impl ComplexMultiplyAdd<'_> {
-    /// `U` whole vectors of sums from `first` on. Returns how many values that is.
+    /// Computes `U` whole vectors of sums from `first` on. Returns their number of values.
     #[inline(always)]
     fn vectors<S: Simd, const U: usize>(&mut self, s: S, first: usize) -> usize {
         let range = first..first + U * LANES;
@@ -99,7 +99,7 @@ impl ComplexMultiplyAdd<'_> {
     }
 }
 
-/// `re = (re + a.re·b.re) − a.im·b.im`, `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
+/// Computes `re = (re + a.re·b.re) − a.im·b.im` and `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
 #[inline(always)]
 fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
     let real_part = s.fma(s.duplicate_even(a), b, acc);
@@ -107,9 +107,9 @@ fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
     s.fma(s.duplicate_odd(a), turned, real_part)
 }
 
-/// PanelSums and products. Products that are summed are fused: rounded once.
+/// Sums and products. A product plus a sum is fused, that is, rounded once.
 impl Kernels {
-    /// `y += x`.
+    /// Computes `y += x`.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -118,7 +118,7 @@ impl Kernels {
         self.run(OverSlices { op: Add, inputs: [x], in_out: [y] });
     }
 
-    /// `y *= x`.
+    /// Computes `y *= x`.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -127,12 +127,12 @@ impl Kernels {
         self.run(OverSlices { op: Multiply, inputs: [x], in_out: [y] });
     }
 
-    /// `x = x * scale + offset`.
+    /// Computes `x = x * scale + offset`.
     pub fn scale_offset(self, x: &mut [f32], scale: f32, offset: f32) {
         self.run(OverSlices { op: ScaleOffset { scale, offset }, inputs: [], in_out: [x] });
     }
 
-    /// `acc += x * gain`.
+    /// Computes `acc += x * gain`.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -141,11 +141,12 @@ impl Kernels {
         self.run(OverSlices { op: MultiplyAdd { gain }, inputs: [x], in_out: [acc] });
     }
 
-    /// `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block, `a` and
-    /// `b` are equally many. Added in the order of `k`, so that it makes no difference how the blocks are cut into calls.
+    /// Computes `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block, `a` and
+    /// `b` are as many blocks as each other. Adds in the order of `k`, so the result does not depend on how the blocks are
+    /// divided into calls.
     ///
     /// # Panics
-    /// If the lengths of `a` and `b` differ or are no multiple of that of `acc`, or that is odd.
+    /// If the lengths of `a` and `b` differ or are no multiple of the length of `acc`, or that length is odd.
     pub fn complex_multiply_add(self, acc: &mut [f32], a: &[f32], b: &[f32]) {
         assert_eq!(a.len(), b.len(), "complex_multiply_add: lengths of a and b differ");
         assert!(

@@ -1,4 +1,4 @@
-//! The elementary functions, one polynomial each.
+//! Elementary functions, one polynomial each.
 //!
 //! The coefficients are minimax fits (Remez exchange, weighted for the error named), then rounded to `f32`; the error
 //! given is that of the rounded polynomial in exact arithmetic. A unit in the last place is 6·10⁻⁸ to 1.2·10⁻⁷.
@@ -70,7 +70,7 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::V) -> S::V {
     scaled_exp(s, n, r)
 }
 
-/// tanh x = x·P(x²)/Q(x²) on |x|, then signed: a third of the steps that an exponential takes, in two chains side by side.
+/// tanh x = x·P(x²)/Q(x²) on |x|, then signed: a third of the steps of an exponential, in two independent chains.
 #[inline(always)]
 pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     // tanh 9.02 rounds to 1.
@@ -78,12 +78,12 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     let square = s.mul(magnitude, magnitude);
     let numerator = s.mul(magnitude, polynomial(s, square, TANH_NUMERATOR));
     let denominator = polynomial(s, square, TANH_DENOMINATOR);
-    // Rounding must not carry the quotient beyond 1.
+    // Rounding must not push the quotient above 1.
     s.copysign(s.div(s.min(denominator, numerator), denominator), x)
 }
 
-/// tanh x / `over` as numerator and denominator, for sums and products that are divided once in the end. The denominator is
-/// from 1 to 34 times `over`. As few steps one after the other as there can be: a state waits for it.
+/// tanh x / `over` as numerator and denominator, for sums and products with one division at the end. The denominator is 1 to 34
+/// times `over`. Has the shortest possible dependency chain, since the state of a recurrent cell waits for it.
 #[inline(always)]
 pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V, over: S::V) -> (S::V, S::V) {
     let square = s.min(s.splat(9.02 * 9.02), s.mul(x, x));
@@ -101,13 +101,15 @@ fn halves<S: Simd>(s: S, x: S::V, square: S::V, coefficients: [f32; 5]) -> (S::V
     (s.fma(c1, x, c0), s.fma(c4, square, s.fma(c3, x, c2)))
 }
 
-/// 2ˣ as `(a, n)`, a · 2ⁿ, for gates 1/(1 + 2ˣ), which are divided in the end: from 2⁻³⁶ to 2³⁶, to 1.1·10⁻⁷; beyond that some
-/// number beyond that. `x` is finite or NaN, which stays. The shortest way that keeps both a gate and what is missing to 1
-/// exact: a gate that forgets little adds up its errors over thousands of samples.
+/// 2ˣ as `(a, n)`, a · 2ⁿ, for gates 1/(1 + 2ˣ) with one division at the end.
+///
+/// The error is 1.1·10⁻⁷ from 2⁻³⁶ to 2³⁶; beyond that range the result lies beyond it too. `x` is finite or NaN, which is kept.
+/// This is the shortest dependency chain with a small error of both the gate and 1 minus the gate: a gate that forgets little
+/// accumulates its errors over thousands of samples.
 #[inline(always)]
 pub(crate) fn exp2_of_gate<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
     let n = s.round(x);
-    // Within ±1/2 however large x is.
+    // Within ±1/2 for any x.
     let r = s.sub(x, n);
     let square = s.mul(r, r);
     let [c1, c2, c3, c4, c5] = EXP2.map(|coefficient| s.splat(coefficient));
@@ -175,7 +177,7 @@ pub(crate) fn sin_squared<S: Simd>(s: S, x: S::V) -> S::V {
     let high = s.splat(FRAC_1_PI_HIGH);
     let n = s.round(s.mul(x, high));
     let r = s.fma(x, s.splat(FRAC_1_PI_LOW), s.fma(x, high, s.neg(n)));
-    // Beyond 2²³ half-turns the remainder has no meaning left; it stays within bounds all the same.
+    // Beyond 2²³ half-turns the remainder is meaningless; it is limited all the same.
     let r = s.max(s.splat(-0.5), s.min(s.splat(0.5), r));
     let sin = sin_pi(s, r);
     s.mul(sin, sin)

@@ -1,32 +1,39 @@
-//! Subnormal numbers as zero.
+//! Guard that flushes subnormal numbers to zero.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 
-/// While this lives, its thread computes with zero in place of subnormal numbers, as operands and as results: where a sound
-/// fades out, recurrent networks and filters end in subnormals, with which many CPUs are tens of times slower.
+/// Guard under which its thread treats subnormal numbers as zero, as operands and as results. Recurrent networks and filters
+/// produce subnormals where a sound fades out, and many CPUs are tens of times slower with them.
 ///
-/// A setting of the CPU on x86_64 and aarch64; elsewhere nothing changes. The compiler is not told: what it computes
-/// beforehand, or moves past the guard, keeps its subnormals. So put the guard around calls of substance, and let nothing
-/// but speed depend on it.
+/// Sets a CPU flag on x86_64 and aarch64; does nothing elsewhere. The compiler does not know the flag: computations that it does
+/// at compile time, or moves past the guard, keep their subnormals. So put the guard around large calls, and let only speed
+/// depend on it.
 ///
-/// It belongs to the thread that made it:
+/// ```
+/// use ondes_kernels::{Activation, FlushToZero, Kernels};
+///
+/// let _flush = FlushToZero::on();
+/// Kernels::detect().activate(Activation::Tanh, &mut [0.5; 64]);
+/// ```
+///
+/// The guard stays on the thread that created it:
 ///
 /// ```compile_fail
 /// let guard = ondes_kernels::FlushToZero::on();
 /// std::thread::spawn(move || drop(guard));
 /// ```
 #[derive(Debug)]
-#[must_use = "it ends where it is dropped"]
+#[must_use = "the flag is restored when the guard is dropped"]
 pub struct FlushToZero {
-    /// The bits of `control::FLUSH` as they were.
+    /// The bits of `control::FLUSH` before.
     before: control::Register,
     not_send: PhantomData<*const ()>,
 }
 
 impl FlushToZero {
-    /// From now on, until this is dropped. May be nested.
+    /// Sets the flag until the guard is dropped. Guards may be nested.
     pub fn on() -> Self {
         let now = control::read();
         control::write(now | control::FLUSH);
@@ -36,12 +43,12 @@ impl FlushToZero {
 
 impl Drop for FlushToZero {
     fn drop(&mut self) {
-        // Only its own bits: those of rounding and exceptions may have changed since.
+        // Restores only these bits, since those of rounding and exceptions may have changed.
         control::write(control::read() & !control::FLUSH | self.before);
     }
 }
 
-/// The control and status register of SSE and AVX arithmetic.
+/// Control and status register of SSE and AVX arithmetic.
 #[cfg(target_arch = "x86_64")]
 mod control {
     use std::arch::asm;
@@ -53,22 +60,22 @@ mod control {
 
     pub(super) fn read() -> Register {
         let mut mxcsr: Register = 0;
-        // SAFETY: stores the register's 32 bits to a valid place; SSE, which has it, is part of x86_64. Not `nomem`, so
-        // that no memory access moves past it.
+        // SAFETY: stores the register's 32 bits to a valid address; SSE is part of x86_64. Not `nomem`, so that no memory
+        // access moves past it.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack, preserves_flags)) };
         mxcsr
     }
 
     pub(super) fn write(mxcsr: Register) {
-        // The compiler takes both bits for off; arithmetic it moves past this gives a subnormal where it could give zero, or
-        // the reverse, and safe code here holds for either. Not `nomem`, so that no memory access moves past it.
-        // SAFETY: loads 32 bits from a valid place. They are those of the register before, where only FTZ and DAZ may
-        // differ: no reserved bit is set, no exception unmasked, no rounding changed.
+        // The compiler assumes that both bits are off: arithmetic that it moves past this may give a subnormal instead of zero,
+        // or the reverse, and the safe code here allows either. Not `nomem`, so that no memory access moves past it.
+        // SAFETY: loads 32 bits from a valid address. They are those read before, except for FTZ and DAZ: no reserved bit is
+        // set, no exception unmasked, no rounding changed.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack, preserves_flags)) };
     }
 }
 
-/// The control register of floating-point and NEON arithmetic.
+/// Control register of floating-point and NEON arithmetic.
 #[cfg(target_arch = "aarch64")]
 mod control {
     use std::arch::asm;
@@ -86,15 +93,14 @@ mod control {
     }
 
     pub(super) fn write(fpcr: Register) {
-        // The compiler takes the bit for off; arithmetic it moves past this gives a subnormal where it could give zero, or
-        // the reverse, and safe code here holds for either. Not `nomem`, so that no memory access moves past it.
-        // SAFETY: the value is that of the register before, where only FZ may differ: no exception is trapped, no
-        // rounding changed.
+        // The compiler assumes that the bit is off: arithmetic that it moves past this may give a subnormal instead of zero, or
+        // the reverse, and the safe code here allows either. Not `nomem`, so that no memory access moves past it.
+        // SAFETY: the value is the one read before, except for FZ: no exception is trapped, no rounding changed.
         unsafe { asm!("msr fpcr, {}", in(reg) fpcr, options(nostack, preserves_flags)) };
     }
 }
 
-/// No such register, or none that we know.
+/// CPUs without a known register.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod control {
     pub(super) type Register = u32;
@@ -113,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a subnormal result and a subnormal operand count as zero.
+    /// Whether subnormal results and subnormal operands are flushed.
     #[inline(never)]
     fn flushed() -> (bool, bool) {
         let result = black_box(black_box(f32::MIN_POSITIVE) * black_box(0.5));

@@ -1,4 +1,4 @@
-//! The step between the spectrum of real samples and the transform of half as many complex ones.
+//! Conversion between the spectrum of real samples and the transform of half as many complex ones.
 
 use crate::Kernels;
 use crate::simd::{Array, Kernel, LANES, Simd};
@@ -22,7 +22,7 @@ impl Kernel for RealBins<'_> {
             s.store(y, far);
         }
         if !near_tail.is_empty() {
-            // What is first in `near` is last in `far`.
+            // The first bin of `near` pairs with the last of `far`.
             let padding = LANES - far_tail.len();
             let mut lanes: Array = [0.0; LANES];
             lanes[padding..].copy_from_slice(far_tail);
@@ -38,13 +38,13 @@ impl Kernel for RealBins<'_> {
 const NEGATE_IMAGINARY: Array =
     [1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
 
-/// Nothing is fused here, and each term is rounded as it would be one number at a time.
+/// Converts one vector of pairs. Nothing is fused, so each term is rounded as in scalar code.
 #[inline(always)]
 fn real_bins<S: Simd>(s: S, near: S::V, far: S::V, twiddle: S::V, scale: f32) -> (S::V, S::V) {
     let conjugate = s.load(&NEGATE_IMAGINARY);
     let mirror = s.mul(s.reverse_pairs(far), conjugate);
     let even = s.mul(s.add(near, mirror), s.splat(scale));
-    // Times −i: the second product has its parts swapped.
+    // Multiplication by −i swaps the parts of the second product.
     let odd = s.sub(near, mirror);
     let turned = s.mul(s.swap_pairs(twiddle), conjugate);
     let odd = s.add(s.mul(s.duplicate_odd(odd), twiddle), s.mul(s.duplicate_even(odd), turned));
@@ -54,9 +54,11 @@ fn real_bins<S: Simd>(s: S, near: S::V, far: S::V, twiddle: S::V, scale: f32) ->
 
 /// Fourier transforms of real samples.
 impl Kernels {
-    /// Turns pairs of bins of a complex transform into those of a real one, or back: for `x = near[k]`, `y` the conjugate of
-    /// `far[n − 1 − k]` and `w = twiddles[k]`, `near[k] = scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` is the
-    /// conjugate of `scale·(x + y) + i·w·(x − y)`. All slices are `re im re im …`, `n` numbers each.
+    /// Converts pairs of bins of a complex transform to those of a real one, or back.
+    ///
+    /// With `x = near[k]`, `y` the conjugate of `far[n − 1 − k]` and `w = twiddles[k]`, `near[k]` becomes
+    /// `scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` the conjugate of `scale·(x + y) + i·w·(x − y)`. All slices are
+    /// `re im re im …`, `n` numbers each.
     ///
     /// # Panics
     /// If the lengths differ or are odd.

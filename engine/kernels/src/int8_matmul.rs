@@ -1,23 +1,23 @@
-//! The product of a matrix of bytes with columns of bytes.
+//! Matrix products in eight bits.
 //!
-//! Blocks are those of `matmul`. The products of a tap are summed exactly, as whole numbers, and then brought to floats by the
-//! scale of the frame that the tap reads; those of all taps are added in their order, and the scales of the outputs and the
-//! bias come last. So each frame has a scale of its own, and it makes no difference who else is computed with it.
+//! Blocks are those of `matmul`. The products of a tap are summed exactly as integers, then scaled by the scale of the frame
+//! that the tap reads. These sums are added in the order of the taps; output scales and bias come last. Each frame has its own
+//! scale, so a result does not depend on the other frames of a call.
 
 use crate::simd::{Int8Kernel, Int8Simd, LANES, QUAD, Simd, WeightQuads};
 use crate::{Int8Columns, Int8Matrix, Kernels};
 
-struct Product<'a> {
+struct Int8Matmul<'a> {
     w: &'a Int8Matrix,
     x: Int8Columns<'a>,
     y: &'a mut [f32],
     y_stride: usize,
 }
 
-/// Panels worked on before the next ones: their weights stay in the nearest caches while the columns pass.
+/// Panels per group: their weights stay in the nearest caches while all columns are multiplied.
 const GROUP: usize = 8;
 
-impl Int8Kernel for Product<'_> {
+impl Int8Kernel for Int8Matmul<'_> {
     #[inline(always)]
     fn run<B: Int8Simd>(mut self, b: B) {
         let panels = self.w.panels();
@@ -50,8 +50,9 @@ impl Int8Kernel for Product<'_> {
     }
 }
 
-impl Product<'_> {
-    /// A single column: each weight is used once, so what counts is sums enough, and as even as the panels allow.
+impl Int8Matmul<'_> {
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only independent
+    /// sums hide the latency.
     #[inline(always)]
     fn one_column<B: Int8Simd>(&mut self, b: B, panels: usize) {
         let most = if B::Float::MANY_REGISTERS { 8 } else { 4 };
@@ -73,7 +74,7 @@ impl Product<'_> {
         }
     }
 
-    /// `C` columns of a group of panels, `P` panels at a time. Returns `C`.
+    /// Multiplies `C` columns by a group of panels, `P` panels at a time. Returns `C`.
     #[inline(always)]
     fn columns<B: Int8Simd, const P: usize, const C: usize>(
         &mut self,
@@ -103,11 +104,11 @@ impl Product<'_> {
         let depth = self.w.depth();
         let mut totals = [[s.splat(0.0); P]; C];
         for tap in 0..self.w.taps() {
-            let mut sums = [[b.begin(self.w.offsets(panel, tap)); P]; C];
+            let mut sums = [[b.initial_sums(self.w.offsets(panel, tap)); P]; C];
             let mut rows: [&[WeightQuads]; P] = [&[]; P];
             for p in 0..P {
                 rows[p] = &self.w.tap(panel + p, tap)[..depth];
-                let begin = b.begin(self.w.offsets(panel + p, tap));
+                let begin = b.initial_sums(self.w.offsets(panel + p, tap));
                 for c in 0..C {
                     sums[c][p] = begin;
                 }
@@ -149,17 +150,35 @@ impl Product<'_> {
     }
 }
 
-/// Products of bytes.
+/// Products in eight bits.
 impl Kernels {
-    /// `y[c * y_stride + o] = bias[o] + scale[o] * Σ_tap scale[frame] * Σ_i w[o][tap][i] * (bytes[frame][first + i] − 128)`
+    /// Computes
+    /// `y[c * y_stride + o] = bias[o] + scale[o] * Σ_tap scale[frame] * Σ_i w[o][tap][i] * (codes[frame][first + i] − 128)`
     /// with `frame = c * x.stride + tap * x.tap_stride`.
     ///
-    /// The inner sum is exact; from there on all goes in that order, with fused multiply-adds. Values of `y` between the
-    /// columns stay as they are.
+    /// The inner sum is exact; the rest is fused multiply-adds in that order. Values of `y` between the columns are not
+    /// written.
+    ///
+    /// ```
+    /// use ondes_kernels::{Int8Columns, Int8Matrix, Kernels, int8_frame_width};
+    ///
+    /// let kernels = Kernels::detect();
+    /// let x = [1.0, -0.5, 0.25];
+    /// let (mut codes, mut scales) = (vec![0; int8_frame_width(x.len())], [0.0]);
+    /// kernels.quantize(&x, x.len(), &mut codes, &mut scales);
+    ///
+    /// // One output: 0.01 · (100 x₀ + 50 x₁ + 20 x₂) + 1.
+    /// let w = Int8Matrix::new(1, 1, 3, |_, _, input| [100, 50, 20][input], &[0.01], &[1.0]);
+    /// let width = codes.len();
+    /// let columns = Int8Columns { codes: &codes, scales: &scales, width, first: 0, count: 1, stride: 1, tap_stride: 1 };
+    /// let mut y = [0.0];
+    /// kernels.int8_matmul(&w, columns, &mut y, 1);
+    /// assert!((y[0] - 1.8).abs() < 0.01);
+    /// ```
     ///
     /// # Panics
-    /// If a column reaches beyond the last frame or the end of `y`, a tap beyond the bytes of its frame, there are fewer
-    /// scales than frames that are read, or `y_stride` is less than `w.outputs()` with more columns than one.
+    /// If a column ends beyond the last frame or the end of `y`, a tap ends beyond its frame, fewer scales are given than
+    /// frames are read, or `y_stride` is less than `w.outputs()` with more than one column.
     pub fn int8_matmul(self, w: &Int8Matrix, x: Int8Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;
@@ -176,6 +195,6 @@ impl Kernels {
             let frames = x.scales.len().min(x.codes.len() / x.width.max(1));
             assert!(last.is_some_and(|last| last < frames), "columns end in frame {last:?} of {frames}");
         }
-        self.run_int8(Product { w, x, y, y_stride });
+        self.run_int8(Int8Matmul { w, x, y, y_stride });
     }
 }

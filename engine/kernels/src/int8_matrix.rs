@@ -1,21 +1,21 @@
-//! Weights of eight bits as the product wants them, and the columns of bytes that they multiply.
+//! Packed weights in eight bits, and the quantized columns that they multiply.
 
 use crate::matrix::CacheLine;
 use crate::simd::{LANES, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 
-/// Bytes that a frame of so many channels takes.
+/// Returns the length of a quantized frame of `channels` channels in bytes.
 #[must_use]
 pub const fn int8_frame_width(channels: usize) -> usize {
     channels.next_multiple_of(QUAD)
 }
 
-/// Most inputs of a tap: sums of more products might not fit into 32 bits.
-const MOST_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
+/// Maximum number of inputs per tap: the sum of more products may overflow 32 bits.
+const MAX_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
 
-/// Weights of a dense layer or convolution in eight bits, packed once and then only read: a quarter of what
-/// [`crate::PackedMatrix`] takes.
+/// Weights of a dense layer or convolution in eight bits, packed on construction: a quarter of the memory of a
+/// [`crate::PackedMatrix`].
 ///
-/// Outputs lie in panels of 16, inputs in fours: `[panel][tap][input / 4][16][4]`, filled up with zeros.
+/// Outputs are in panels of 16 and inputs in groups of four: `[panel][tap][input / 4][16][4]`, padded with zeros.
 #[derive(Clone, Debug)]
 pub struct Int8Matrix {
     outputs: usize,
@@ -23,7 +23,7 @@ pub struct Int8Matrix {
     inputs_per_tap: usize,
     /// `[panel][tap][input / 4]`
     quads: Vec<WeightQuads>,
-    /// `[panel][tap]`: −128 times the sums of the weights, which undo the offset of the values.
+    /// `[panel][tap]`: −128 times the sums of the weights, which undoes the zero point of the codes.
     offsets: Vec<PanelSums>,
     /// `[panel]`
     scales: Vec<CacheLine>,
@@ -32,10 +32,10 @@ pub struct Int8Matrix {
 }
 
 impl Int8Matrix {
-    /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias for each output.
+    /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias per output.
     ///
     /// # Panics
-    /// If a weight is −128, scales or bias are not as many as outputs, or a tap has more than 66,000 inputs.
+    /// If a weight is −128, the length of `scales` or `bias` is not `outputs`, or a tap has more than 66,312 inputs.
     #[must_use]
     pub fn new(
         outputs: usize,
@@ -47,7 +47,7 @@ impl Int8Matrix {
     ) -> Int8Matrix {
         assert_eq!(scales.len(), outputs, "a scale per output");
         assert_eq!(bias.len(), outputs, "a bias per output");
-        assert!(inputs_per_tap <= MOST_INPUTS, "sums of {inputs_per_tap} products do not fit");
+        assert!(inputs_per_tap <= MAX_INPUTS, "sums of {inputs_per_tap} products do not fit");
         let panels = outputs.div_ceil(LANES);
         let rows = taps.checked_mul(inputs_per_tap.div_ceil(QUAD)).and_then(|depth| depth.checked_mul(panels));
         let mut packed = Int8Matrix {
@@ -85,25 +85,25 @@ impl Int8Matrix {
         packed
     }
 
-    /// Rows of the matrix: values per column of the product.
+    /// Returns the rows of the matrix: the values per column of the product.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Taps of the convolution; 1 for a dense layer.
+    /// Returns the taps of the convolution; 1 for a dense layer.
     #[must_use]
     pub fn taps(&self) -> usize {
         self.taps
     }
 
-    /// Inputs each tap reads.
+    /// Returns the inputs per tap.
     #[must_use]
     pub fn inputs_per_tap(&self) -> usize {
         self.inputs_per_tap
     }
 
-    /// Memory that the packed weights take, with all that goes with them.
+    /// Returns the memory of weights, offsets, scales and bias in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.quads) + size_of_val(&*self.offsets) + size_of_val(&*self.scales) + size_of_val(&*self.bias)
@@ -113,12 +113,12 @@ impl Int8Matrix {
         self.bias.len()
     }
 
-    /// Fours of inputs of a tap.
+    /// Returns the groups of four inputs per tap.
     pub(crate) fn depth(&self) -> usize {
         self.inputs_per_tap.div_ceil(QUAD)
     }
 
-    /// The weights of a panel's tap, `[input / 4]`.
+    /// Returns the weights of a panel's tap, `[input / 4]`.
     #[inline(always)]
     pub(crate) fn tap(&self, panel: usize, tap: usize) -> &[WeightQuads] {
         let depth = self.depth();
@@ -141,7 +141,7 @@ impl Int8Matrix {
     }
 }
 
-/// The columns that a matrix of bytes multiplies: windows into frames that [`crate::Kernels::quantize`] made.
+/// Columns of a product in eight bits: windows into frames quantized by [`crate::Kernels::quantize`].
 ///
 /// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap; a
 /// convolution has its hop as `stride` and its dilation as `tap_stride`.
@@ -151,14 +151,14 @@ pub struct Int8Columns<'a> {
     pub codes: &'a [u8],
     /// `[frame]`
     pub scales: &'a [f32],
-    /// Bytes of a frame, [`int8_frame_width`] of its channels.
+    /// Bytes per frame: [`int8_frame_width`] of its channels.
     pub width: usize,
-    /// The first channel that is read.
+    /// First channel that is read.
     pub first: usize,
     /// Number of columns.
     pub count: usize,
-    /// From one column to the next, in frames.
+    /// Frames from one column to the next.
     pub stride: usize,
-    /// From one tap to the next, in frames.
+    /// Frames from one tap to the next.
     pub tap_stride: usize,
 }

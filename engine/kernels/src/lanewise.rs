@@ -1,14 +1,14 @@
-//! An elementwise operation over slices of one length.
+//! Elementwise operations on slices of equal length.
 
 use crate::simd::{Kernel, LANES, Simd};
 
-/// From `I` values read and `O` values in_out, the `O` values in_out next.
+/// Elementwise operation that reads `I` values and updates `O` values.
 pub(crate) trait Lanewise<const I: usize, const O: usize> {
-    /// Has to be `#[inline(always)]`, as [`Kernel::run`].
+    /// Returns the new values. Must be `#[inline(always)]`, like [`Kernel::run`].
     fn apply<S: Simd>(&self, s: S, inputs: [S::V; I], in_out: [S::V; O]) -> [S::V; O];
 }
 
-/// Applies an operation to each index of its slices.
+/// Applies an operation at each index of slices.
 pub(crate) struct OverSlices<'a, Op, const I: usize, const O: usize> {
     pub op: Op,
     pub inputs: [&'a [f32]; I],

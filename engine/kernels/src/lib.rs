@@ -1,35 +1,46 @@
 //! SIMD arithmetic of the Ondes engine, chosen at run time.
 //!
-//! A [`Kernels`] value names one variant of the arithmetic (scalar, AVX2+FMA, AVX-512F, NEON) and proves that this CPU
-//! has what the variant needs; the kernels are its methods.
+//! A [`Kernels`] value names one variant of the arithmetic (scalar, AVX2 with FMA, AVX-512F, NEON) and proves that this CPU
+//! supports it. The kernels are its methods.
 //!
-//! # The promise: one result, to the bit
+//! ```
+//! use ondes_kernels::{Activation, Columns, Kernels, PackedMatrix};
 //!
-//! Every kernel gives **the same bits in every variant, however many columns or frames one call holds and wherever an
-//! element lies in its slice**. What is rendered on one machine is what is heard on another, and what is computed in
-//! blocks of any size is what is computed in one go. Left open are only the payload of a NaN and what the CPU is set to do
-//! with subnormal numbers. That holds because:
+//! let kernels = Kernels::detect();
+//! // y = tanh(W x + b), with the rows (1, 2) and (0, 1) of W and b = (0.5, 0).
+//! let w = PackedMatrix::new(2, 1, 2, |row, _, column| [[1.0, 2.0], [0.0, 1.0]][row][column], Some(&[0.5, 0.0]));
+//! let mut y = [0.0; 2];
+//! kernels.matmul(&w, Columns { data: &[0.1, 0.2], count: 1, stride: 2, tap_stride: 2 }, &mut y, 2);
+//! kernels.activate(Activation::Tanh, &mut y);
+//! assert!((y[0] - 1.0_f32.tanh()).abs() < 1e-6 && (y[1] - 0.2_f32.tanh()).abs() < 1e-6);
+//! ```
+//!
+//! # Bit-exact results
+//!
+//! Every kernel gives **the same bits in every variant, for any number of columns or frames per call and for any position of an
+//! element in its slice**. So a render is the same on every machine, and block by block equals all at once. Exceptions are the
+//! payload of a NaN and the CPU's setting for subnormal numbers ([`FlushToZero`]). This holds because:
 //!
 //! - a matrix product is, per output, one sequential chain of fused multiply-adds in memory order; vectors lie *across*
 //!   outputs and columns, never along the sum;
-//! - a transcendental is one polynomial, written with explicit fused multiply-adds, evaluated in one order;
-//! - a product of bytes is a sum of whole numbers, which is exact, times scales that are applied in one order;
-//! - a reduction that has to be vectorised runs in 16 partial sums and then one fixed tree, in every variant;
-//! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice goes through
-//!   the same 16 lanes, padded.
+//! - a transcendental function is one polynomial of explicit fused multiply-adds in one order;
+//! - a product in eight bits is a sum of integers, which is exact, times scales that are applied in one order;
+//! - a reduction that has to be vectorised uses 16 partial sums and then one fixed tree;
+//! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice uses the same
+//!   16 lanes, padded.
 //!
 //! # Reading order
 //!
-//! `simd` has the trait each variant implements and each kernel is written against, once. `lanewise` runs an
-//! elementwise operation over slices; `elementary` has the polynomials; `activation`, `arithmetic`, `conditioning`,
-//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights, `matmul` multiplies with them; `quantize`,
-//! `int8_matrix` and `int8_matmul` do so with values and weights of eight bits. `oscillator`
-//! is the harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `timewise` is for networks of few
-//! channels at the rate of sound: there vectors lie along time. Unsafe code exists only in the per-CPU files of `simd`, in
-//! `flush` and in `timewise/window`.
+//! `simd` has the trait that each variant implements and that each kernel is written against. `lanewise` runs elementwise
+//! operations over slices and `elementary` has the polynomials; `activation`, `channel_activation`, `arithmetic`, `conditioning`,
+//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights and `matmul` multiplies them; `quantize`,
+//! `int8_matrix` and `int8_matmul` are the same in eight bits. `oscillator` is the harmonic synthesiser, `noise` a hash and
+//! `fourier` a part of a transform. `cells` and `fused` are networks of few channels at audio rate: recurrent layers, and
+//! convolutions with time across the lanes. Unsafe code is confined to the files per CPU in `simd`, to `flush` and to
+//! `fused/window`.
 
 #![deny(unsafe_code)]
-// Registers are indexed alike across several arrays of constant length; iterators would hide which belong together.
+// Registers at equal indices of several arrays of constant length belong together; iterators would hide that.
 #![allow(clippy::needless_range_loop)]
 
 mod activation;
@@ -55,7 +66,7 @@ mod recurrent;
 mod simd;
 
 pub use activation::Activation;
-pub use cells::{Cell, CellWeights};
+pub use cells::{CellKind, CellWeights};
 pub use flush::FlushToZero;
 pub use fused::{Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Passes, TapWeights, Taps, Unary};
 pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};
@@ -66,7 +77,20 @@ use simd::{Int8Kernel, Int8Level, Kernel, SimdLevel};
 
 /// One variant of the arithmetic, usable on this CPU.
 ///
-/// Holding the value proves that the CPU has the features the variant needs. All variants give the same bits.
+/// Holding the value proves that the CPU has the features that the variant needs. All variants give the same bits:
+///
+/// ```
+/// use ondes_kernels::{Activation, Kernels};
+///
+/// let apply = |kernels: Kernels| {
+///     let mut x = [-1.0, 0.25, 3.0];
+///     kernels.activate(Activation::Tanh, &mut x);
+///     x
+/// };
+/// for kernels in Kernels::available() {
+///     assert_eq!(apply(kernels), apply(Kernels::scalar()), "{}", kernels.name());
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: SimdLevel,
@@ -74,22 +98,23 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The fastest variant this CPU has.
+    /// Returns the fastest variant of this CPU.
     pub fn detect() -> Kernels {
         Kernels::of(SimdLevel::detect())
     }
 
-    /// The variant every CPU has: the reference for the others, and slow.
+    /// Returns the scalar variant, the slow reference, which every CPU has.
     pub fn scalar() -> Kernels {
         Kernels::of(SimdLevel::SCALAR)
     }
 
-    /// All variants usable on this CPU, scalar first.
+    /// Returns all variants of this CPU, scalar first.
     pub fn available() -> Vec<Kernels> {
         SimdLevel::available().into_iter().map(Kernels::of).collect()
     }
 
-    /// All ways to compute products of bytes on this CPU, scalar first: more than there are of other kernels.
+    /// Returns all variants of products in eight bits on this CPU, scalar first. There are more of them than of the other
+    /// kernels.
     pub fn available_for_int8() -> Vec<Kernels> {
         Int8Level::available().into_iter().map(|(level, int8)| Kernels { level, int8 }).collect()
     }
@@ -98,12 +123,13 @@ impl Kernels {
         Kernels { level, int8: Int8Level::of(level) }
     }
 
-    /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
+    /// Returns `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
     pub fn name(self) -> &'static str {
         self.level.name()
     }
 
-    /// What computes products of bytes: `"scalar"`, `"avx2"`, `"avx_vnni"`, `"avx512_vnni"`, `"neon"` or `"neon_dot"`.
+    /// Returns the variant of products in eight bits: `"scalar"`, `"avx2"`, `"avx_vnni"`, `"avx512_vnni"`, `"neon"` or
+    /// `"neon_dot"`.
     pub fn int8_name(self) -> &'static str {
         self.int8.name()
     }

@@ -1,16 +1,16 @@
-//! Weights as the product wants them, and the columns they multiply.
+//! Packed weights, and the columns that they multiply.
 
 use crate::simd::{Array, LANES};
 
-/// Sixteen floats on one cache line: a vector is loaded without straddling two.
+/// Vector on one cache line, so that no load straddles two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct CacheLine(pub Array);
 
-/// Weights of a dense layer or convolution, packed once and then only read.
+/// Weights of a dense layer or convolution, packed on construction.
 ///
-/// Outputs lie in *panels* of 16: `[panel][tap][input][16]`, the last panel filled up with zeros. So a vector of weights
-/// meets one input, and each output has its own chain of multiply-adds.
+/// Outputs are in *panels* of 16: `[panel][tap][input][16]`, the last panel padded with zeros. So a vector of weights is
+/// multiplied by one input, and each output has its own chain of multiply-adds.
 #[derive(Clone, Debug)]
 pub struct PackedMatrix {
     outputs: usize,
@@ -62,22 +62,22 @@ impl PackedMatrix {
         packed
     }
 
-    /// Rows of the matrix: values per column of the product.
+    /// Returns the rows of the matrix: the values per column of the product.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Taps of the convolution; 1 for a dense layer.
+    /// Returns the taps of the convolution; 1 for a dense layer.
     pub fn taps(&self) -> usize {
         self.taps
     }
 
-    /// Inputs each tap reads.
+    /// Returns the inputs per tap.
     pub fn inputs_per_tap(&self) -> usize {
         self.inputs_per_tap
     }
 
-    /// Memory the packed weights and bias take.
+    /// Returns the memory of weights and bias in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.rows) + size_of_val(&*self.bias)
     }
@@ -99,18 +99,18 @@ impl PackedMatrix {
     }
 }
 
-/// The columns a matrix multiplies: windows into one slice.
+/// Columns of a product: windows into one slice.
 ///
 /// Tap `t` of column `c` reads `inputs_per_tap` values from `data[c * stride + t * tap_stride]` on. A dense layer has one
 /// tap; a convolution over frames of `n` channels has `stride = n * hop` and `tap_stride = n * dilation`.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// What the columns read.
+    /// Values that the columns read.
     pub data: &'a [f32],
     /// Number of columns.
     pub count: usize,
-    /// From one column to the next, in values.
+    /// Values from one column to the next.
     pub stride: usize,
-    /// From one tap to the next, in values.
+    /// Values from one tap to the next.
     pub tap_stride: usize,
 }

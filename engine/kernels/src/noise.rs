@@ -1,4 +1,4 @@
-//! White noise: a hash of each sample's number.
+//! White noise: a hash of each sample's index.
 
 use crate::Kernels;
 use crate::simd::{Kernel, Simd};
@@ -10,7 +10,7 @@ struct WhiteNoise<'a> {
 }
 
 impl Kernel for WhiteNoise<'_> {
-    /// Integers are exact in any order, so the compiler may vectorise this as it likes.
+    /// The compiler may vectorise this freely, since integers are exact in any order.
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let (low, high) = (self.key as u32, (self.key >> 32) as u32);
@@ -31,7 +31,7 @@ fn mix(mut x: u32) -> u32 {
 
 /// Noise.
 impl Kernels {
-    /// Uniform noise in [−1, 1): samples `first ..` of the 2³² that there are of each key, beginning again after the last.
+    /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which repeats after 2³² samples.
     pub fn white_noise(self, key: u64, first: u32, out: &mut [f32]) {
         self.run(WhiteNoise { key, first, out });
     }

@@ -31,7 +31,7 @@ impl Kernel for LayerNorm<'_> {
             squares = s.fma(deviation, deviation, squares);
         }
         if !tail.is_empty() {
-            // Lanes of padding do not deviate.
+            // The padding is the mean, so it adds nothing.
             let deviation = s.sub(s.load_padded(tail, mean), means);
             squares = s.fma(deviation, deviation, squares);
         }
@@ -52,7 +52,7 @@ impl Kernel for LayerNorm<'_> {
     }
 }
 
-/// The sum of a vector's lanes: halves onto halves.
+/// Sums the lanes of a vector by adding halves to halves.
 #[inline(always)]
 fn sum<S: Simd>(s: S, v: S::V) -> f32 {
     let mut lanes: Array = [0.0; LANES];
@@ -69,8 +69,8 @@ fn sum<S: Simd>(s: S, v: S::V) -> f32 {
 
 /// Normalisation, one frame at a time.
 impl Kernels {
-    /// `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm`: mean and biased variance are
-    /// those of the frame.
+    /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm` does, with the mean and the
+    /// biased variance of the frame.
     ///
     /// # Panics
     /// If the lengths of `x`, `gain` and `bias` differ.

@@ -1,25 +1,25 @@
-//! The additive oscillator: a sum of harmonics whose amplitudes and common frequency glide.
+//! Additive oscillator: a sum of harmonics whose amplitudes and common frequency glide.
 //!
 //! Vectors lie across samples. Harmonics go in blocks of 16 by the addition theorem: with base B = 16·block,
 //!
 //! Σₘ aₘ·sin((B + m)θ) = sin(Bθ)·Σₘ aₘ·cos(mθ) + cos(Bθ)·Σₘ aₘ·sin(mθ),  m = 1..=16,
 //!
-//! so sines and cosines of the first 16 multiples are made once per sample, and each harmonic costs three
-//! multiply-adds: its amplitude and its two sums. No error grows along a block; the base turns by 16θ per block and is
-//! made afresh every few blocks.
+//! so sines and cosines of the first 16 multiples are computed once per sample, and each harmonic costs three multiply-adds: its
+//! amplitude and its two sums. No error accumulates within a block; the base is rotated by 16θ per block and recomputed every
+//! few blocks.
 
 use crate::Kernels;
 use crate::elementary::sin_cos_cycles;
 use crate::simd::{Array, Kernel, LANES, Simd};
 
-/// One control frame of the oscillator: from here to the next control values.
+/// One control frame of the oscillator, from its control values to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct HarmonicFrame<'a> {
     /// Cycles at sample −1, the end of the frame before.
     pub phase: f64,
     /// Cycles per sample at the start of the frame.
     pub step_start: f64,
-    /// Cycles per sample at the end of the frame; the frequency goes there linearly.
+    /// Cycles per sample at the end of the frame; the frequency is interpolated linearly.
     pub step_end: f64,
     /// Amplitudes at sample −1, of harmonics 1, 2, 3, …
     pub start: &'a [f32],
@@ -28,26 +28,26 @@ pub struct HarmonicFrame<'a> {
 }
 
 impl HarmonicFrame<'_> {
-    /// The phase after a frame of `samples`, in cycles within 0..1: the next frame's `phase`.
+    /// Returns the phase after a frame of `samples` samples, in cycles within 0..1: the next frame's `phase`.
     pub fn phase_after(phase: f64, step_start: f64, step_end: f64, samples: usize) -> f64 {
         let n = samples as f64;
         let end = if samples == 0 { phase } else { phase_at(phase, step_start, step_end, n, n) };
         let within = end - end.floor();
-        // A negative phase too small to see rounds up to a whole cycle.
+        // A tiny negative phase rounds up to a whole cycle.
         if within >= 1.0 { 0.0 } else { within }
     }
 }
 
-/// The phase `t` samples into a frame of `n`, in cycles. Another executor has the same law, so the order of operations
-/// counts.
+/// Returns the phase `t` samples into a frame of `n`, in cycles. The libtorch executor has the same formula, so the order of
+/// operations matters.
 #[inline(always)]
 fn phase_at(phase: f64, step_start: f64, step_end: f64, t: f64, n: f64) -> f64 {
     phase + t * step_start + (step_end - step_start) * t * t / (2.0 * n)
 }
 
-/// Harmonics of a block.
+/// Harmonics per block.
 const BLOCK: usize = 16;
-/// Blocks after which the base is made afresh instead of turned on.
+/// Blocks after which the base is recomputed instead of rotated.
 const BLOCKS_PER_SEED: usize = 8;
 
 /// Sample 0 of a frame is at time 1: time 0 is the end of the frame before.
@@ -74,14 +74,14 @@ impl Kernel for Harmonics<'_> {
 type Multiples<V, const U: usize> = [[V; U]; BLOCK + 1];
 
 impl Harmonics<'_> {
-    /// `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns where that ends.
+    /// Computes `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns the next sample.
     #[inline(always)]
     fn samples<S: Simd, const U: usize>(&mut self, s: S, mut first: usize) -> usize {
         let end = self.out.len().saturating_sub(U / 2 * LANES);
         if first >= end {
             return first;
         }
-        // Made once for all: to clear them takes as long as to fill them.
+        // Allocated once for all groups, since clearing takes as long as filling.
         let mut sin: Multiples<S::V, U> = [[s.splat(0.0); U]; BLOCK + 1];
         let mut cos = sin;
         while first < end {
@@ -91,7 +91,7 @@ impl Harmonics<'_> {
         first
     }
 
-    /// `U` vectors of samples from `first` on, or what is left of them.
+    /// Computes up to `U` vectors of samples from `first` on.
     #[inline(always)]
     fn group<S: Simd, const U: usize>(
         &mut self,
@@ -106,7 +106,7 @@ impl Harmonics<'_> {
         let mut p = [s.splat(0.0); U];
         let mut time = [s.splat(0.0); U];
         for u in 0..U {
-            // Times count up in `f64`, exactly: a conversion per sample would keep this from being vectorised.
+            // Times are counted in `f64`, exactly; a conversion per sample would prevent vectorisation.
             let before = (first + u * LANES) as f64;
             let mut phases: Array = [0.0; LANES];
             let mut times: Array = [0.0; LANES];
@@ -161,7 +161,7 @@ impl Harmonics<'_> {
     }
 }
 
-/// Sine and cosine of the first multiples of phases `p`, as many as `harmonics` need: some directly, the rest by the
+/// Computes sine and cosine of the first multiples of phases `p`, as many as `harmonics` needs: some directly, the others by the
 /// addition theorem from two smaller ones.
 #[inline(always)]
 fn multiples<S: Simd, const U: usize>(
@@ -172,7 +172,7 @@ fn multiples<S: Simd, const U: usize>(
     cos: &mut Multiples<S::V, U>,
 ) {
     for m in 1..=BLOCK.min(harmonics) {
-        // The highest power of two within m, and the rest; a power of two is twice its half.
+        // The highest power of two below m, and the rest; a power of two is twice its half.
         let high = if m.is_power_of_two() { m / 2 } else { 1 << m.ilog2() };
         for u in 0..U {
             (sin[m][u], cos[m][u]) = if matches!(m, 1 | 4 | 16) {
@@ -184,7 +184,7 @@ fn multiples<S: Simd, const U: usize>(
     }
 }
 
-/// Sine and cosine of the sum of two angles.
+/// Returns sine and cosine of the sum of two angles.
 #[inline(always)]
 fn turn<S: Simd>(s: S, (sin_a, cos_a): (S::V, S::V), (sin_b, cos_b): (S::V, S::V)) -> (S::V, S::V) {
     let sin = s.fma(sin_a, cos_b, s.mul(cos_a, sin_b));
@@ -194,12 +194,24 @@ fn turn<S: Simd>(s: S, (sin_a, cos_a): (S::V, S::V), (sin_b, cos_b): (S::V, S::V
 
 /// Oscillators.
 impl Kernels {
-    /// Additive harmonic oscillator over one control frame:
+    /// Renders one control frame of an additive harmonic oscillator:
     /// `out[n] = Σ_h lerp(start[h], end[h], (n + 1) / N) * sin(2π * (h + 1) * phase(n))` with `N = out.len()`.
     ///
-    /// With `t = n + 1`, `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`; less
-    /// its nearest integer it becomes `f32`. Harmonics at the top whose amplitudes are 0 cost nothing: zero those above
-    /// Nyquist.
+    /// With `t = n + 1`, `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`, which is
+    /// reduced by its nearest integer and rounded to `f32`. Zero the amplitudes above Nyquist: the highest harmonics cost
+    /// nothing if they are silent.
+    ///
+    /// ```
+    /// use ondes_kernels::{HarmonicFrame, Kernels};
+    ///
+    /// // A sine at a quarter of the sample rate.
+    /// let frame = HarmonicFrame { phase: 0.0, step_start: 0.25, step_end: 0.25, start: &[1.0], end: &[1.0] };
+    /// let mut out = [0.0; 4];
+    /// Kernels::detect().harmonics(frame, &mut out);
+    /// for (sample, expected) in out.iter().zip([1.0, 0.0, -1.0, 0.0]) {
+    ///     assert!((sample - expected).abs() < 1e-6);
+    /// }
+    /// ```
     ///
     /// # Panics
     /// If the lengths of `start` and `end` differ.

@@ -1,14 +1,14 @@
-//! What the CPU could do at most: the measure for how good the other kernels are.
+//! Peak rate of multiply-adds: the measure for the efficiency of the other kernels.
 
 use crate::Kernels;
 use crate::simd::{Kernel, LANES, Simd};
 
-/// Chains side by side: enough to hide the latency of a multiply-add in every variant.
+/// Independent chains: enough to hide the latency of a multiply-add in every variant.
 const CHAINS: usize = 12;
 
 struct MultiplyAdds<'a> {
     rounds: u32,
-    /// How many were done.
+    /// Number of multiply-adds done.
     count: &'a mut u64,
 }
 
@@ -39,8 +39,8 @@ impl MultiplyAdds<'_> {
 }
 
 impl Kernels {
-    /// Does nothing but multiply-adds, for so many rounds of registers full of them. Returns how many it has done: divided by
-    /// the time it takes, that is the most that this core can do.
+    /// Runs `rounds` rounds of independent multiply-adds and returns their number; divided by the time taken, it is the peak
+    /// rate of this core.
     pub fn multiply_adds(self, rounds: u32) -> u64 {
         let mut count = 0;
         self.run(MultiplyAdds { rounds, count: &mut count });

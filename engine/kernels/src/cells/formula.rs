@@ -1,32 +1,32 @@
-//! From the sums of the gates to the state, in two parts: what needs the critical gates, and what needs the late one too. A
-//! division takes as long as three multiply-adds in a row, so all quotients that the state waits for are brought over one
-//! denominator.
+//! From the sums of the gates to the state, in two parts: from the critical gates, and from the late gate.
+//!
+//! A division takes as long as three dependent multiply-adds, so quotients on the path of the state share one denominator.
 
-use super::{Cell, GATES};
+use super::{CellKind, GATES};
 use crate::elementary::{exp2_of_gate, tanh_ratio};
 use crate::simd::Simd;
 
-/// What the critical gates make: the next `c` of an LSTM, or `n` of a GRU as a numerator and a denominator.
+/// Returns the result of the critical gates: the next `c` of an LSTM, or `n` of a GRU as numerator and denominator.
 #[inline(always)]
-pub(super) fn begin<S: Simd>(s: S, cell: Cell, gates: [S::V; GATES - 1], c: S::V) -> [S::V; 2] {
+pub(super) fn update_critical<S: Simd>(s: S, cell: CellKind, gates: [S::V; GATES - 1], c: S::V) -> [S::V; 2] {
     match cell {
-        Cell::Lstm => [lstm_cell(s, gates, c), s.splat(1.0)],
-        Cell::Gru => gru_candidate(s, gates),
+        CellKind::Lstm => [lstm_cell(s, gates, c), s.splat(1.0)],
+        CellKind::Gru => gru_candidate(s, gates),
     }
 }
 
-/// The next state, from what [`begin`] made, the late gate and the state before.
+/// Returns the next state from the result of [`update_critical`], the late gate and the previous state.
 #[inline(always)]
-pub(super) fn finish<S: Simd>(s: S, cell: Cell, [begun, over]: [S::V; 2], late: S::V, h: S::V) -> S::V {
+pub(super) fn next_state<S: Simd>(s: S, cell: CellKind, [partial, over]: [S::V; 2], late: S::V, h: S::V) -> S::V {
     match cell {
-        Cell::Lstm => lstm_state(s, late, begun),
-        Cell::Gru => gru_state(s, late, [begun, over], h),
+        CellKind::Lstm => lstm_state(s, late, partial),
+        CellKind::Gru => gru_state(s, late, [partial, over], h),
     }
 }
 
 /// `σ(f) · c + σ(i) · tanh(g)`, with `σ(i) = 1/(1 + i)` and `σ(f) = 1/(1 + f)` multiplied out so that few steps follow the
-/// polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`. The longest way begins with `g`, then with
-/// `i`; a CPU begins with what it is told first.
+/// polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`. The longest path begins with `g`, the next
+/// with `i`, so their instructions come first.
 #[inline(always)]
 fn lstm_cell<S: Simd>(s: S, [i, f, g]: [S::V; 3], c: S::V) -> S::V {
     let one = s.splat(1.0);

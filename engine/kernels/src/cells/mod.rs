@@ -1,8 +1,8 @@
-//! Recurrent layers at the rate of sound: one stream, frame after frame, all in one call.
+//! Recurrent layers at audio rate: all frames of one stream in one call.
 //!
-//! There a frame waits for the one before it, so what counts is the way from state to state. The gates that are on it are
-//! summed first, the one that is not while their activations are on their way: [`run`] has the sums and [`formula`] what is
-//! made of them.
+//! Each frame waits for the state of the one before it, so the latency from state to state decides. The *critical* gates, on
+//! which that path depends, are summed first; the *late* gate is summed while their activations are computed. [`run`] has the
+//! sums and [`formula`] the activations.
 
 mod formula;
 mod run;
@@ -14,53 +14,52 @@ use crate::matrix::CacheLine;
 use crate::simd::LANES;
 use run::RunCells;
 
-/// Gates of a cell, as sums of its inputs and its state.
+/// Gates per cell; each is a weighted sum of inputs and state.
 const GATES: usize = 4;
 
-/// Panels of a block at most: with more of them, their sums leave no registers for what is made of them.
-const MOST_PANELS: usize = 3;
+/// Maximum number of panels per block: the sums of more leave no registers for the activations.
+const MAX_PANELS: usize = 3;
 
-/// Panels of each block where there are more than [`MOST_PANELS`], but for the last one.
-const SPLIT: usize = 2;
+/// Panels per block, except for the last, if there are more than [`MAX_PANELS`].
+const PANELS_PER_SPLIT_BLOCK: usize = 2;
 
-/// States are walked through so many at a time.
-const STEP: usize = 4;
+/// States that are multiplied at a time.
+const STATES_PER_STEP: usize = 4;
 
-/// What a cell makes of its gates.
+/// Kind of recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum CellKind {
     /// Gates i, f, g, o: `c = σ(f) · c + σ(i) · tanh(g)`, `h = σ(o) · tanh(c)`.
     Lstm,
     /// Gates r, z, n from the inputs, n from the state: `h = (1 − σ(z)) · tanh(n + σ(r) · n') + σ(z) · h`.
     Gru,
 }
 
-impl Cell {
-    /// The gates in the order in which they are needed: the last one can wait for the activations of the others.
+impl CellKind {
+    /// Returns the gates in the order in which they are needed; the last one is the late gate.
     fn order(self) -> [usize; GATES] {
         match self {
-            Cell::Lstm => [0, 1, 2, 3],
-            Cell::Gru => [0, 2, 3, 1],
+            CellKind::Lstm => [0, 1, 2, 3],
+            CellKind::Gru => [0, 2, 3, 1],
         }
     }
 
-    /// What a gate is multiplied by before its activation: σ takes a power of two, `1/(1 + 2ˣ)`.
+    /// Returns the factor of a gate's sum: σ is computed with a power of two, `1/(1 + 2ˣ)`.
     fn scale(self, gate: usize) -> f64 {
         let with_tanh = match self {
-            Cell::Lstm => gate == 2,
-            Cell::Gru => gate >= 2,
+            CellKind::Lstm => gate == 2,
+            CellKind::Gru => gate >= 2,
         };
         if with_tanh { 1.0 } else { -LOG2_E }
     }
 }
 
-/// Weights of a layer of cells, packed once and then only read.
+/// Weights of a recurrent layer, packed on construction.
 ///
-/// BlockUpdate lie in panels of 16, of which each gate has a vector. Where no more than 8 units are left for the last panel, two gates
-/// share a vector.
+/// Units are in panels of 16, with one vector per gate. If the last panel has at most 8 units, two gates share a vector.
 #[derive(Clone, Debug)]
 pub struct CellWeights {
-    cell: Cell,
+    cell: CellKind,
     inputs: usize,
     hidden: usize,
     blocks: Vec<PanelBlock>,
@@ -69,31 +68,31 @@ pub struct CellWeights {
 /// Panels whose sums are computed together.
 #[derive(Clone, Debug)]
 struct PanelBlock {
-    /// The panel that it begins with.
+    /// First panel.
     first: usize,
     shape: BlockShape,
-    /// The gates that the state waits for, panel by panel.
+    /// Critical gates, panel by panel.
     critical: GateWeights,
-    /// The gate that can wait, panel by panel.
+    /// Late gate, panel by panel.
     late: GateWeights,
 }
 
-/// How many panels a block has.
+/// Number of panels of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockShape {
     whole: usize,
-    /// Whether one of up to 8 units follows.
+    /// Whether a panel of up to 8 units follows.
     half: bool,
 }
 
-/// The weights of some vectors of sums.
+/// Weights of some vectors of sums.
 #[derive(Clone, Debug)]
 struct GateWeights {
     /// `[vector]`
     bias: Vec<CacheLine>,
     /// `[input][vector]`
     inputs: Vec<CacheLine>,
-    /// `[state][vector]`, with zeros for states that there are not.
+    /// `[state][vector]`, padded with zeros.
     states: Vec<CacheLine>,
 }
 
@@ -122,16 +121,16 @@ impl GateWeights {
 }
 
 impl CellWeights {
-    /// Inputs, weights and biases are kept within this and its negative, and states that a stream begins with have to be: far
-    /// beyond what saturates a cell, so that sums are finite whatever is played.
+    /// Limit of the magnitude of inputs, weights and biases, so that sums are finite for any input; far beyond what saturates a
+    /// cell. Initial states must be within it as well.
     pub const LARGEST: f32 = 1e15;
 
     /// Packs `weight(gate, unit, input)`, where inputs from `inputs` on are the states, and `bias(gate, unit)`.
     ///
     /// # Panics
-    /// Where there are no inputs or no units.
+    /// If `inputs` or `hidden` is 0.
     pub fn new(
-        cell: Cell,
+        cell: CellKind,
         inputs: usize,
         hidden: usize,
         weight: impl Fn(usize, usize, usize) -> f32,
@@ -149,15 +148,15 @@ impl CellWeights {
         let states = match hidden {
             1..=8 => 8,
             9..=LANES => LANES,
-            _ => hidden.next_multiple_of(STEP),
+            _ => hidden.next_multiple_of(STATES_PER_STEP),
         };
         let order = cell.order();
         let mut blocks = Vec::new();
         let mut first = 0;
         while first * LANES < hidden {
             let left = hidden - first * LANES;
-            let shape = if left > MOST_PANELS * LANES {
-                BlockShape { whole: SPLIT, half: false }
+            let shape = if left > MAX_PANELS * LANES {
+                BlockShape { whole: PANELS_PER_SPLIT_BLOCK, half: false }
             } else {
                 let half = (1..=LANES / 2).contains(&(left % LANES));
                 BlockShape { whole: if half { left / LANES } else { left.div_ceil(LANES) }, half }
@@ -185,35 +184,46 @@ impl CellWeights {
         Self { cell, inputs, hidden, blocks }
     }
 
-    /// Values of `c`, the units in whole vectors; `h` has room for two of it, of which the first is the state.
+    /// Returns the length of `c`: the units, padded to whole vectors. `h` is twice as long; its first half is the state.
     pub fn state_len(&self) -> usize {
         self.hidden.next_multiple_of(LANES)
     }
 
-    /// Memory that they take.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.critical.bytes() + block.late.bytes()).sum()
     }
 }
 
 impl BlockShape {
-    /// Vectors of sums that the state waits for: all of a half panel.
+    /// Returns the vectors of critical sums, which include all sums of a half panel.
     fn critical(self) -> usize {
         (GATES - 1) * self.whole + if self.half { GATES / 2 } else { 0 }
     }
 }
 
 impl Kernels {
-    /// Runs cells over frames: `x` is `[frame][input]`, `y` `[frame][unit]`; the states `h` and `c`
-    /// ([`CellWeights::state_len`]) go on from call to call. A GRU has no `c`, but room for one.
+    /// Runs cells over frames: `x` is `[frame][input]`, `y` is `[frame][unit]`. The states `h` and `c`, whose lengths are those of
+    /// [`CellWeights::state_len`], carry over from call to call. A GRU ignores `c`.
+    ///
+    /// ```
+    /// use ondes_kernels::{CellKind, CellWeights, Kernels};
+    ///
+    /// // One unit whose gates ignore everything: σ(0) · tanh(0) = 0.
+    /// let weights = CellWeights::new(CellKind::Lstm, 1, 1, |_, _, _| 0.0, |_, _| 0.0);
+    /// let (mut h, mut c) = (vec![0.0; 2 * weights.state_len()], vec![0.0; weights.state_len()]);
+    /// let mut y = [1.0; 3];
+    /// Kernels::detect().run_cells(&weights, &[0.1, 0.2, 0.3], &mut h, &mut c, &mut y);
+    /// assert_eq!(y, [0.0; 3]);
+    /// ```
     ///
     /// # Panics
-    /// When a length does not fit.
+    /// If the lengths do not match.
     pub fn run_cells(self, weights: &CellWeights, x: &[f32], h: &mut [f32], c: &mut [f32], y: &mut [f32]) {
-        assert_eq!(x.len() * weights.hidden, y.len() * weights.inputs, "as many frames come out as go in");
-        assert!(x.len().is_multiple_of(weights.inputs), "whole frames");
+        assert_eq!(x.len() * weights.hidden, y.len() * weights.inputs, "x and y have different numbers of frames");
+        assert!(x.len().is_multiple_of(weights.inputs), "x is not whole frames");
         let len = weights.state_len();
-        assert_eq!((h.len(), c.len()), (2 * len, len), "states in whole vectors");
+        assert_eq!((h.len(), c.len()), (2 * len, len), "states have the wrong length");
         self.run(RunCells { weights, x, h, c, y });
     }
 }

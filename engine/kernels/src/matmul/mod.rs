@@ -1,8 +1,8 @@
-//! The product of a packed matrix with columns.
+//! Matrix products.
 //!
-//! A *block* is P panels by C columns of sums, held in registers while the whole depth is walked through once. Each sum
-//! is one chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8
-//! registers), and each weight that is loaded should meet as many columns as fit.
+//! A *block* is P panels by C columns of sums, held in registers while the whole depth is walked through once. Each sum is one
+//! chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8 registers), and
+//! each loaded weight should be used for as many columns as fit.
 
 mod narrow;
 
@@ -15,12 +15,12 @@ struct Matmul<'a> {
     x: Columns<'a>,
     y: &'a mut [f32],
     y_stride: usize,
-    /// Taps and inputs per tap as walked: taps that touch are one.
+    /// Taps and inputs per tap as computed: adjacent taps count as one.
     taps: usize,
     inputs: usize,
 }
 
-/// Panels worked on before the next ones: their weights stay in the nearest caches while the columns pass.
+/// Panels per group: their weights stay in the nearest caches while all columns are multiplied.
 const GROUP: usize = 4;
 
 impl Kernel for Matmul<'_> {
@@ -46,7 +46,7 @@ impl Kernel for Matmul<'_> {
                     }
                 } else {
                     match left {
-                        // Eight are better as two fours than as six and two.
+                        // Eight are faster as two fours than as six and two.
                         6 | 7 | 9.. => self.columns::<S, 1, 6>(s, first, group, column),
                         4.. => self.columns::<S, 1, 4>(s, first, group, column),
                         2.. => self.columns::<S, 2, 2>(s, first, group, column),
@@ -60,7 +60,8 @@ impl Kernel for Matmul<'_> {
 }
 
 impl Matmul<'_> {
-    /// A single column: each weight is used once, so what counts is chains enough, and as even as the panels allow.
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only independent
+    /// chains hide the latency.
     #[inline(always)]
     fn one_column<S: Simd>(&mut self, s: S, panels: usize, column: usize) {
         let most = if S::MANY_REGISTERS { 8 } else { 6 };
@@ -82,7 +83,7 @@ impl Matmul<'_> {
         }
     }
 
-    /// `C` columns of a group of panels, `P` panels at a time. Returns `C`.
+    /// Multiplies `C` columns by a group of panels, `P` panels at a time. Returns `C`.
     #[inline(always)]
     fn columns<S: Simd, const P: usize, const C: usize>(
         &mut self,
@@ -151,16 +152,26 @@ impl Matmul<'_> {
     }
 }
 
-/// Products with packed matrices.
+/// Matrix products.
 impl Kernels {
-    /// `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`
+    /// Computes `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`.
     ///
-    /// Each output is one chain of fused multiply-adds that starts from the bias and goes in the order of the sums.
-    /// Values of `y` between the columns stay as they are.
+    /// Each output is one chain of fused multiply-adds that starts from the bias, in the order of the sums. Values of `y`
+    /// between the columns are not written.
+    ///
+    /// ```
+    /// use ondes_kernels::{Columns, Kernels, PackedMatrix};
+    ///
+    /// // A convolution of three taps, one channel and one output: the sum of neighbouring samples.
+    /// let w = PackedMatrix::new(1, 3, 1, |_, _, _| 1.0, None);
+    /// let x = Columns { data: &[1.0, 2.0, 3.0, 4.0], count: 2, stride: 1, tap_stride: 1 };
+    /// let mut y = [0.0; 2];
+    /// Kernels::detect().matmul(&w, x, &mut y, 1);
+    /// assert_eq!(y, [6.0, 9.0]);
+    /// ```
     ///
     /// # Panics
-    /// If a column reaches beyond the end of `x.data` or of `y`, or `y_stride` is less than `w.outputs()` with more
-    /// columns than one.
+    /// If a column ends beyond `x.data` or `y`, or `y_stride` is less than `w.outputs()` with more than one column.
     pub fn matmul(self, w: &PackedMatrix, x: Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;
@@ -184,7 +195,7 @@ impl Kernels {
     }
 }
 
-/// Where the last of `count` > 0 pieces ends, each `length` long and `stride` after the one before; `None` on overflow.
+/// Returns the end of the last of `count` > 0 pieces of `length`, `stride` apart; `None` on overflow.
 fn end(count: usize, stride: usize, length: usize) -> Option<usize> {
     (count - 1).checked_mul(stride)?.checked_add(length)
 }

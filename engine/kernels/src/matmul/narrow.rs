@@ -1,11 +1,13 @@
-//! Products with few outputs, such as the one that makes a sample of a cell's units: outputs would leave most lanes of a vector
-//! empty, so 16 columns lie across the lanes instead. Each sum is the same chain as everywhere.
+//! Matrix products with few outputs, such as the last layer of an LSTM capture.
+//!
+//! Outputs would leave most lanes of a vector empty, so 16 columns lie across the lanes instead. Each sum is the same chain as
+//! in other products.
 
 use super::Matmul;
 use crate::simd::{LANES, Simd};
 
 impl Matmul<'_> {
-    /// Computes columns in sixteens where outputs are few. Returns how many it did.
+    /// Multiplies columns in groups of 16 if outputs are few. Returns the number of columns done.
     #[inline(always)]
     pub(super) fn narrow<S: Simd>(&mut self, s: S) -> usize {
         let done = self.x.count / LANES * LANES;
@@ -14,13 +16,13 @@ impl Matmul<'_> {
             2 => self.sixteens::<S, 2>(s, done),
             3 => self.sixteens::<S, 3>(s, done),
             4 => self.sixteens::<S, 4>(s, done),
-            // More fill the lanes well enough themselves.
+            // More outputs fill the lanes well enough.
             _ => return 0,
         }
         done
     }
 
-    /// `O` outputs of the first `columns`, a multiple of 16.
+    /// Computes `O` outputs of the first `columns` columns, a multiple of 16.
     #[inline(always)]
     fn sixteens<S: Simd, const O: usize>(&mut self, s: S, columns: usize) {
         let mut sum = [[0.0; LANES]; O];
@@ -35,7 +37,7 @@ impl Matmul<'_> {
                     let mut rows = [s.splat(0.0); LANES];
                     for c in 0..LANES {
                         let at = (first + c) * self.x.stride + tap * self.x.tap_stride + part * LANES;
-                        // What lies behind the last input is loaded along where there is something, and not looked at.
+                        // May load values after the last input, which are not used.
                         rows[c] = match self.x.data[at..].first_chunk() {
                             Some(whole) => s.load(whole),
                             None => s.load_padded(&self.x.data[at..], 0.0),

@@ -81,7 +81,7 @@ impl Simd for Avx2 {
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 16 bytes the unaligned store writes.
         unsafe {
             let [low, high] = v.map(|v| _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO_POINT)))));
-            // Packing works in halves of registers.
+            // Packing works within 128-bit halves.
             let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
             let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
             _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
@@ -100,7 +100,7 @@ impl Simd for Avx2 {
         [high; 2]
     }
 
-    /// In squares of eight.
+    /// Transposes squares of eight.
     #[inline(always)]
     fn transpose(self, rows: [[__m256; 2]; LANES]) -> [[__m256; 2]; LANES] {
         let mut columns = rows;
@@ -158,8 +158,8 @@ impl Simd for Avx2 {
     }
 }
 
-/// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, magnitudes of values times
-/// weights with the signs of the values. Two products of at most 127² each fit; those of unsigned values would not.
+/// There is no instruction for four products, so pairs of products are added in 16 bits: magnitudes of the values times weights
+/// with the signs of the values. Two products of at most 127² fit; those of unsigned values would not.
 impl Int8Simd for Avx2 {
     type Float = Avx2;
     type Sums = [__m256i; 2];
@@ -173,7 +173,7 @@ impl Int8Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn begin(self, _: &PanelSums) -> [__m256i; 2] {
+    fn initial_sums(self, _: &PanelSums) -> [__m256i; 2] {
         // SAFETY: the token proves that the CPU has AVX2.
         [unsafe { _mm256_setzero_si256() }; 2]
     }
@@ -190,7 +190,7 @@ impl Int8Simd for Avx2 {
         // SAFETY: the token proves that the CPU has AVX2.
         unsafe {
             let offset = _mm256_set1_epi32(i32::from_le_bytes(values));
-            // Adding or taking away 128 turns over the highest bit.
+            // Subtracting 128 flips the highest bit.
             let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(ZERO_POINT as i8));
             [_mm256_abs_epi8(signed), signed]
         }

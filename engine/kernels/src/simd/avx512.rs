@@ -26,14 +26,14 @@ impl Avx512 {
     }
 }
 
-/// The mask of so many lanes.
+/// Returns the mask of the first `count` lanes.
 #[inline(always)]
 fn first_lanes(count: usize) -> __mmask16 {
-    assert!(count <= LANES, "no more than a vector");
+    assert!(count <= LANES, "more values than a vector has lanes");
     ((1_u32 << count) - 1) as __mmask16
 }
 
-/// The instruction itself: of the intrinsic with lanes that it knows, the compiler makes two.
+/// Permutes lanes. Inline assembly, since the compiler turns the intrinsic into two instructions if the lanes are constant.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute(v: __m512, lanes: __m512i) -> __m512 {
@@ -51,7 +51,7 @@ fn permute(v: __m512, lanes: __m512i) -> __m512 {
     out
 }
 
-/// The instruction itself: of the intrinsic behind a load the compiler makes another load.
+/// Permutes lanes within quarters. Inline assembly, since the compiler turns the intrinsic after a load into a second load.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute_quarters<const LANES: i32>(v: __m512) -> __m512 {
@@ -69,7 +69,7 @@ fn permute_quarters<const LANES: i32>(v: __m512) -> __m512 {
     out
 }
 
-/// No instruction, but the compiler keeps to the order in which these are.
+/// Executes nothing; the compiler keeps the order of these calls.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn keep_order(mut v: __m512) -> __m512 {
@@ -130,7 +130,7 @@ impl Simd for Avx512 {
         unsafe { permute(v, _mm512_set1_epi32(lane as i32)) }
     }
 
-    /// One load for all four: where weights are loaded as well, loads are what is waited for.
+    /// One load for all four, since loads are the bottleneck where weights are loaded as well.
     #[inline(always)]
     fn spread(self, from: &[f32; 4]) -> [__m512; 4] {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes an unaligned load reads.
@@ -174,7 +174,7 @@ impl Simd for Avx512 {
         }
     }
 
-    /// First within quarters of registers, then the quarters.
+    /// Transposes within quarters of registers, then the quarters.
     #[inline(always)]
     fn transpose(self, rows: [__m512; LANES]) -> [__m512; LANES] {
         let mut columns = rows;

@@ -1,4 +1,4 @@
-//! AVX-512 VNNI: four products of bytes and their sum in one instruction, in one register.
+//! AVX-512 VNNI: the sum of four products in eight bits in one instruction, in one register.
 
 use std::arch::x86_64::*;
 
@@ -40,7 +40,7 @@ impl Int8Simd for Avx512Vnni {
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &PanelSums) -> __m512i {
+    fn initial_sums(self, offsets: &PanelSums) -> __m512i {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
         unsafe { _mm512_loadu_si512(offsets.0.as_ptr().cast()) }
     }

@@ -1,4 +1,4 @@
-//! AVX-VNNI beside AVX2: four products of bytes and their sum in one instruction, in two registers.
+//! AVX-VNNI with AVX2: the sum of four products in eight bits in one instruction, in two registers.
 
 use std::arch::x86_64::*;
 
@@ -40,7 +40,7 @@ impl Int8Simd for AvxVnni {
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &PanelSums) -> [__m256i; 2] {
+    fn initial_sums(self, offsets: &PanelSums) -> [__m256i; 2] {
         let from = offsets.0.as_ptr().cast::<__m256i>();
         // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }

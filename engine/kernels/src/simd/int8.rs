@@ -1,14 +1,14 @@
-//! Products of bytes, and what each CPU makes of them.
+//! Products in eight bits: the operations that each CPU variant implements, and the kernels written against them.
 //!
-//! Values are unsigned bytes with an offset of 128, weights signed bytes from −127 to 127. All sums are whole numbers below
-//! 2³¹, so the order in which they are added makes no difference.
+//! Values are unsigned bytes with a zero point of 128, weights signed bytes from −127 to 127. All sums are integers below 2³¹,
+//! so they are exact in any order.
 
 use super::vector::Simd;
 
-/// What a value of 0 is as a byte.
+/// Code of the value 0.
 pub(crate) const ZERO_POINT: u8 = 128;
 
-/// Inputs that meet their weights at a time.
+/// Inputs that are multiplied at a time.
 pub(crate) const QUAD: usize = 4;
 
 /// Weights of 16 outputs by 4 inputs, `[output][input]`, on one cache line.
@@ -16,35 +16,36 @@ pub(crate) const QUAD: usize = 4;
 #[repr(C, align(64))]
 pub(crate) struct WeightQuads(pub [i8; 64]);
 
-/// PanelSums of 16 outputs.
+/// Integer sums of 16 outputs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct PanelSums(pub [i32; 16]);
 
-/// Proof of a set of CPU features, and the products of bytes that they give.
+/// Proof of a set of CPU features, with the products in eight bits that they offer.
 pub(crate) trait Int8Simd: Copy {
-    /// What computes with `f32` beside it.
+    /// Token for the `f32` operations around the products.
     type Float: Simd;
     /// 16 sums.
     type Sums: Copy;
-    /// Weights, ready to be used more than once.
+    /// Weights, prepared for repeated use.
     type Weights: Copy;
-    /// Four values for all outputs.
+    /// Four values, repeated for all outputs.
     type Values: Copy;
 
     fn float(self) -> Self::Float;
-    /// PanelSums to begin with; `offsets` are −128 times the sums of the weights, for who takes the values as they are.
-    fn begin(self, offsets: &PanelSums) -> Self::Sums;
+    /// Returns the initial sums: `offsets`, which are −128 times the sums of the weights, if [`Int8Simd::dot`] takes the codes
+    /// as they are, and zeros if it subtracts the zero point itself.
+    fn initial_sums(self, offsets: &PanelSums) -> Self::Sums;
     fn load(self, from: &WeightQuads) -> Self::Weights;
     fn splat(self, values: [u8; QUAD]) -> Self::Values;
     /// Adds to each output the four products of its weights with the values.
     fn dot(self, sums: Self::Sums, weights: Self::Weights, values: Self::Values) -> Self::Sums;
-    /// To the nearest float, halves to even.
+    /// Converts to the nearest floats, halves to even.
     fn to_floats(self, sums: Self::Sums) -> <Self::Float as Simd>::V;
 }
 
-/// A computation with bytes, written once for any token.
+/// Computation in eight bits, written once for any token.
 pub(crate) trait Int8Kernel {
-    /// Has to be `#[inline(always)]`, as [`super::Kernel::run`].
+    /// Runs the computation. Must be `#[inline(always)]`, like [`Kernel::run`](super::Kernel::run).
     fn run<B: Int8Simd>(self, b: B);
 }

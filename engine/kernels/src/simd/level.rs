@@ -1,4 +1,4 @@
-//! The choice of a variant at run time, for `f32` and for products of bytes.
+//! Choice of the variant at run time, for `f32` and for products in eight bits.
 
 use super::int8::{Int8Kernel, Int8Simd};
 use super::scalar::Scalar;
@@ -8,7 +8,7 @@ use super::{avx_vnni::AvxVnni, avx2::Avx2, avx512::Avx512, avx512_vnni::Avx512Vn
 #[cfg(target_arch = "aarch64")]
 use super::{neon::Neon, neon_dot::NeonDot};
 
-/// The token of one variant.
+/// Token of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimdLevel {
     Scalar(Scalar),
@@ -78,7 +78,7 @@ impl SimdLevel {
     }
 }
 
-/// The token of one variant.
+/// Token of a variant of products in eight bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Int8Level {
     Scalar(Scalar),
@@ -95,7 +95,7 @@ pub(crate) enum Int8Level {
 }
 
 impl Int8Level {
-    /// Each with the floats that go with it, the slowest first.
+    /// Returns the variants of this CPU, each with its `f32` level, the slowest first.
     pub(crate) fn available() -> Vec<(SimdLevel, Int8Level)> {
         let mut levels = vec![(SimdLevel::SCALAR, Int8Level::Scalar(Scalar))];
         #[cfg(target_arch = "x86_64")]
@@ -117,7 +117,7 @@ impl Int8Level {
         levels
     }
 
-    /// The fastest that goes with a level; where none does, as with AVX-512 without products of bytes, the fastest there is.
+    /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as AVX-512 without VNNI.
     pub(crate) fn of(level: SimdLevel) -> Int8Level {
         let mut all = Int8Level::available();
         let own = all.iter().rposition(|(floats, _)| *floats == level).unwrap_or(all.len() - 1);

@@ -41,13 +41,13 @@ impl Neon {
         unsafe { [vld1q_s8(from), vld1q_s8(from.add(16)), vld1q_s8(from.add(32)), vld1q_s8(from.add(48))] }
     }
 
-    /// Four values, now signed, for each output.
+    /// Returns four signed values, repeated for all outputs.
     #[inline(always)]
     pub(super) fn splat_values(self, values: [u8; QUAD]) -> int8x16_t {
         // SAFETY: the token proves that the CPU has NEON.
         unsafe {
             let offset = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(values)));
-            // Adding or taking away 128 turns over the highest bit.
+            // Subtracting 128 flips the highest bit.
             vreinterpretq_s8_u8(veorq_u8(offset, vdupq_n_u8(ZERO_POINT)))
         }
     }
@@ -119,7 +119,7 @@ impl Simd for Neon {
         [a, b, a, b]
     }
 
-    /// In squares of four.
+    /// Transposes squares of four.
     #[inline(always)]
     fn transpose(self, rows: [[float32x4_t; 4]; LANES]) -> [[float32x4_t; 4]; LANES] {
         let mut columns = rows;
@@ -147,7 +147,7 @@ impl Simd for Neon {
         mul(a, b) => vmulq_f32(a, b);
         div(a, b) => vdivq_f32(a, b);
         fma(a, b, c) => vfmaq_f32(c, a, b);
-        // NEON's own minimum and maximum treat NaN and signed zeros otherwise.
+        // NEON's own minimum and maximum differ for NaN and signed zeros.
         min(a, b) => vbslq_f32(vcltq_f32(a, b), a, b);
         max(a, b) => vbslq_f32(vcgtq_f32(a, b), a, b);
         round(a) => vrndnq_f32(a);
@@ -169,8 +169,7 @@ impl Simd for Neon {
     }
 }
 
-/// Without an instruction that adds four products: pairs of them are added as 16-bit numbers, where two products of at most
-/// 127² each fit.
+/// There is no instruction for four products, so pairs of products are added in 16 bits, where two products of at most 127² fit.
 impl Int8Simd for Neon {
     type Float = Neon;
     type Sums = [int32x4_t; 4];
@@ -183,7 +182,7 @@ impl Int8Simd for Neon {
     }
 
     #[inline(always)]
-    fn begin(self, _: &PanelSums) -> [int32x4_t; 4] {
+    fn initial_sums(self, _: &PanelSums) -> [int32x4_t; 4] {
         // SAFETY: the token proves that the CPU has NEON.
         [unsafe { vdupq_n_s32(0) }; 4]
     }

@@ -1,4 +1,4 @@
-//! NEON's dot product: four products of bytes and their sum in one instruction, in four registers.
+//! NEON's dot product: the sum of four products in eight bits in one instruction, in four registers.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -29,7 +29,7 @@ impl NeonDot {
     }
 }
 
-/// The instruction itself: the standard library's name for it is not stable yet.
+/// Dot products of four. Inline assembly, since the intrinsic is not stable yet.
 #[target_feature(enable = "neon,dotprod")]
 #[inline]
 fn sdot(mut sums: int32x4_t, weights: int8x16_t, values: int8x16_t) -> int32x4_t {
@@ -58,8 +58,8 @@ impl Int8Simd for NeonDot {
     }
 
     #[inline(always)]
-    fn begin(self, offsets: &PanelSums) -> [int32x4_t; 4] {
-        self.float.begin(offsets)
+    fn initial_sums(self, offsets: &PanelSums) -> [int32x4_t; 4] {
+        self.float.initial_sums(offsets)
     }
 
     #[inline(always)]

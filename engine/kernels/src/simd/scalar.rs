@@ -1,9 +1,9 @@
-//! The reference: 16 lanes one after the other, with nothing but what `f32` guarantees.
+//! Reference implementation: 16 lanes one after the other, with the operations of `f32`.
 
 use super::int8::{Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
-/// Any CPU will do.
+/// Token that needs no CPU feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scalar;
 
@@ -108,7 +108,7 @@ impl Int8Simd for Scalar {
     }
 
     #[inline(always)]
-    fn begin(self, _: &PanelSums) -> [i32; LANES] {
+    fn initial_sums(self, _: &PanelSums) -> [i32; LANES] {
         [0; LANES]
     }
 

@@ -3,17 +3,17 @@
 /// Lanes of a vector, in every variant: one AVX-512 register, two of AVX2, four of NEON.
 pub(crate) const LANES: usize = 16;
 
-/// The memory a vector is loaded from and stored to.
+/// Memory of a vector.
 pub(crate) type Array = [f32; LANES];
 
-/// Proof of a set of CPU features, and the vector operations they give.
+/// Proof of a set of CPU features, with the vector operations that they offer.
 ///
-/// Where IEEE 754 leaves a choice, the contract here is what all variants do, bit for bit.
+/// Where IEEE 754 leaves a choice, all variants follow the contract here, bit for bit.
 pub(crate) trait Simd: Copy {
     /// 16 lanes of `f32`.
     type V: Copy;
 
-    /// Whether 24 vectors and their operands fit into the registers, rather than 6 to 8.
+    /// Whether 24 vectors and their operands fit into the registers, as opposed to 6 to 8.
     const MANY_REGISTERS: bool;
 
     fn splat(self, x: f32) -> Self::V;
@@ -26,18 +26,18 @@ pub(crate) trait Simd: Copy {
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`, rounded once.
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `if a < b { a } else { b }`: a NaN in `b` stays.
+    /// `if a < b { a } else { b }`: keeps a NaN in `b`.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// `if a > b { a } else { b }`: a NaN in `b` stays.
+    /// `if a > b { a } else { b }`: keeps a NaN in `b`.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
-    /// To the nearest integer, halves to even.
+    /// Rounds to the nearest integer, halves to even.
     fn round(self, a: Self::V) -> Self::V;
     fn abs(self, a: Self::V) -> Self::V;
     /// The magnitude of `a` with the sign of `sign`.
     fn copysign(self, a: Self::V, sign: Self::V) -> Self::V;
     /// `if a < b { yes } else { no }`.
     fn select_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
-    /// 2ⁿ for integral `n` in −126..=127; what another `n` gives is some number, the same in every variant.
+    /// 2ⁿ for integral `n` in −126..=127; unspecified for other `n`, but the same in every variant.
     fn pow2(self, n: Self::V) -> Self::V;
     /// `a · 2ⁿ` for integral `n` and a product within the range of normal numbers.
     #[inline(always)]
@@ -56,20 +56,20 @@ pub(crate) trait Simd: Copy {
     fn reverse_pairs(self, a: Self::V) -> Self::V;
     /// Lanes 8 9 … 15 8 9 … 15
     fn high_half(self, a: Self::V) -> Self::V;
-    /// Lane `i` of vector `j` is what was lane `j` of vector `i`.
+    /// Transposes: lane `i` of vector `j` becomes lane `j` of vector `i`.
     fn transpose(self, rows: [Self::V; LANES]) -> [Self::V; LANES];
 
     /// Stores integers from −127 to 127 as bytes with an offset of 128.
     fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);
 
-    /// The same vector. Where the CPU is to begin with what takes longest: whatever makes the vectors that are given here stays
-    /// in the order in which they are given.
+    /// Returns the same vector, and keeps the compiler from reordering the computations of the vectors given here, so that the
+    /// longest one can start first.
     #[inline(always)]
     fn in_turn(self, v: Self::V) -> Self::V {
         v
     }
 
-    /// Runs a kernel as a function of its own, with all registers for itself.
+    /// Runs a kernel as a function that is not inlined, so that it has all registers for itself.
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) {
         kernel.run(self);
@@ -80,7 +80,7 @@ pub(crate) trait Simd: Copy {
         self.sub(self.splat(-0.0), a)
     }
 
-    /// One lane in all of them.
+    /// Copies one lane to all lanes.
     #[inline(always)]
     fn broadcast(self, v: Self::V, lane: usize) -> Self::V {
         let mut lanes = [0.0; LANES];
@@ -88,7 +88,7 @@ pub(crate) trait Simd: Copy {
         self.splat(lanes[lane])
     }
 
-    /// Four values, each in all lanes of a vector.
+    /// Loads four values, each into all lanes of a vector.
     #[inline(always)]
     fn spread(self, from: &[f32; 4]) -> [Self::V; 4] {
         let mut all = [self.splat(from[0]); 4];
@@ -98,7 +98,7 @@ pub(crate) trait Simd: Copy {
         all
     }
 
-    /// Loads at most 16 values, with `padding` behind them.
+    /// Loads at most 16 values and fills the other lanes with `padding`.
     #[inline(always)]
     fn load_padded(self, from: &[f32], padding: f32) -> Self::V {
         if let Ok(whole) = from.try_into() {
@@ -121,15 +121,16 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// `n + POW2_MAGIC` has `n + 127`, a float's biased exponent, in its lowest bits.
+/// Adding this to `n` leaves `n + 127`, the biased exponent of a float, in the lowest bits.
 pub(super) const POW2_MAGIC: f32 = 8_388_608.0 + 127.0;
 pub(super) const EXPONENT_SHIFT: u32 = 23;
-/// `n + PARITY_MAGIC` has the parity of `n` in its lowest bit, for negative `n` too.
+/// Adding this to `n` leaves the parity of `n` in the lowest bit, also for negative `n`.
 pub(super) const PARITY_MAGIC: f32 = 12_582_912.0;
 pub(super) const SIGN_SHIFT: u32 = 31;
 
-/// A computation written once, for any token. Its fields are its arguments.
+/// Computation written once for any token. Its fields are its arguments.
 pub(crate) trait Kernel {
-    /// Has to be `#[inline(always)]`, with everything it calls: only then does it get the token's CPU features.
+    /// Runs the computation. It and everything that it calls must be `#[inline(always)]` to be compiled with the token's CPU
+    /// features.
     fn run<S: Simd>(self, s: S);
 }

@@ -1,12 +1,12 @@
 //! Recurrent layers at audio rate.
 
-use ondes_kernels::{Cell, CellWeights, Kernels};
+use ondes_kernels::{CellKind, CellWeights, Kernels};
 
 use crate::common::{Noise, assert_close, assert_same_bits, sigmoid};
 
 /// A recurrent layer with weights as in PyTorch, for four gates.
 struct Layer {
-    cell: Cell,
+    cell: CellKind,
     inputs: usize,
     hidden: usize,
     weights: Vec<f32>,
@@ -14,10 +14,10 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(cell: Cell, inputs: usize, hidden: usize) -> Self {
+    fn new(cell: CellKind, inputs: usize, hidden: usize) -> Self {
         let mut noise = Noise::new((inputs * 100 + hidden) as u64);
         let mut weights = noise.vec(4 * hidden * (inputs + hidden), 0.4);
-        if cell == Cell::Gru {
+        if cell == CellKind::Gru {
             // Of the last two gates, one reads the inputs only, the other the state only.
             for unit in 0..hidden {
                 weights[(2 * hidden + unit) * (inputs + hidden) + inputs..][..hidden].fill(0.0);
@@ -55,11 +55,11 @@ impl Layer {
             for unit in 0..self.hidden {
                 let [a, b, n, o] = [0, 1, 2, 3].map(|index| gate(index, unit));
                 h[unit] = match self.cell {
-                    Cell::Lstm => {
+                    CellKind::Lstm => {
                         c[unit] = sigmoid(b) * c[unit] + sigmoid(a) * n.tanh();
                         sigmoid(o) * c[unit].tanh()
                     }
-                    Cell::Gru => (1.0 - sigmoid(b)) * (n + sigmoid(a) * o).tanh() + sigmoid(b) * h[unit],
+                    CellKind::Gru => (1.0 - sigmoid(b)) * (n + sigmoid(a) * o).tanh() + sigmoid(b) * h[unit],
                 };
             }
             y.extend(&h);
@@ -70,7 +70,7 @@ impl Layer {
 
 #[test]
 fn cells_match_the_reference_in_every_variant_and_block_size() {
-    for cell in [Cell::Lstm, Cell::Gru] {
+    for cell in [CellKind::Lstm, CellKind::Gru] {
         for (inputs, hidden) in
             [(1, 16), (3, 40), (2, 7), (1, 1), (1, 29), (1, 9), (2, 24), (1, 48), (1, 49), (1, 72), (1, 100)]
         {
@@ -89,7 +89,7 @@ fn cells_match_the_reference_in_every_variant_and_block_size() {
 
 #[test]
 fn cells_stay_bounded_on_extreme_input_and_propagate_nan() {
-    let layer = Layer::new(Cell::Lstm, 1, 16);
+    let layer = Layer::new(CellKind::Lstm, 1, 16);
     let loud = layer.run(Kernels::detect(), &[1e30, -1e30, f32::INFINITY, 5.0, 0.0, 1.0], 6);
     assert!(loud.iter().all(|value| value.abs() <= 1.000_001), "{loud:?}");
     let nan = layer.run(Kernels::detect(), &[0.5, f32::NAN, 0.5], 3);

@@ -4,7 +4,7 @@ use ondes_kernels::{Activation, Kernels};
 
 use crate::native::layer::{Io, Layer, LayerContext};
 
-/// A function of each value without weights.
+/// Activation without weights.
 pub(super) struct Pointwise(pub Activation);
 
 impl Layer for Pointwise {
@@ -33,7 +33,9 @@ impl Layer for Affine {
     }
 }
 
+/// Activation with a learnt frequency per channel.
 pub(super) struct Snake {
+    /// `[channel]`
     alpha: Vec<f32>,
 }
 
@@ -57,6 +59,7 @@ impl Layer for Snake {
     }
 }
 
+/// Leaky ReLU with a learnt slope per channel.
 pub(super) struct Prelu {
     /// `[channel]`
     slopes: Vec<f32>,
@@ -83,9 +86,10 @@ impl Layer for Prelu {
     }
 }
 
-/// ε of [`crate::model::Op::LayerNorm`], PyTorch's default.
+/// ε of [`crate::model::Op::LayerNorm`], as PyTorch's default.
 const LAYER_NORM_EPSILON: f32 = 1e-5;
 
+/// Normalisation of each frame over its channels.
 pub(super) struct LayerNorm {
     gain: Vec<f32>,
     bias: Vec<f32>,
@@ -116,6 +120,7 @@ impl Layer for LayerNorm {
     }
 }
 
+/// `tanh` of the first half of the channels times `sigmoid` of the second.
 pub(super) struct Gate;
 
 impl Layer for Gate {
@@ -126,6 +131,7 @@ impl Layer for Gate {
     }
 }
 
+/// Feature-wise linear modulation.
 pub(super) struct Film;
 
 impl Layer for Film {

@@ -1,4 +1,4 @@
-//! Ops that bring values together or take them apart.
+//! Ops that combine values or select channels.
 
 use ondes_kernels::Kernels;
 

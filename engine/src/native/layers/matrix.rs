@@ -1,4 +1,4 @@
-//! The linear layer: one matrix product over all frames of all streams.
+//! Linear layer: one matrix product over all frames of all streams.
 
 use ondes_kernels::{Columns, Kernels};
 
@@ -13,7 +13,7 @@ impl Linear {
     }
 }
 
-/// Columns that lie one after another.
+/// Returns adjacent columns of `channels` values.
 pub(super) fn columns(data: &[f32], channels: usize) -> Columns<'_> {
     Columns { data, count: data.len() / channels, stride: channels, tap_stride: channels }
 }

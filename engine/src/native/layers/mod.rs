@@ -13,7 +13,7 @@ mod recurrent;
 mod synthesis;
 mod time;
 
-use ondes_kernels::Cell;
+use ondes_kernels::CellKind;
 
 use super::layer::{Layer, LayerContext};
 use crate::model::Op;
@@ -30,10 +30,10 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
         }
         // At audio rate a step has many frames and few streams, at control rate the reverse.
         Op::Gru { hidden, initial_state } if context.inputs[0].ratio == 1 => {
-            Box::new(cells::Cells::new(context, Cell::Gru, hidden, initial_state))
+            Box::new(cells::Cells::new(context, CellKind::Gru, hidden, initial_state))
         }
         Op::Lstm { hidden, initial_state } if context.inputs[0].ratio == 1 => {
-            Box::new(cells::Cells::new(context, Cell::Lstm, hidden, initial_state))
+            Box::new(cells::Cells::new(context, CellKind::Lstm, hidden, initial_state))
         }
         Op::Gru { hidden, initial_state } => Box::new(recurrent::Gru::new(context, hidden, initial_state)),
         Op::Lstm { hidden, initial_state } => Box::new(recurrent::Lstm::new(context, hidden, initial_state)),

@@ -1,20 +1,21 @@
-//! Recurrent layers: the product with the inputs for all frames at once, that with the state frame by frame for all streams.
+//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the product with the states frame
+//! by frame for all streams.
 
 use ondes_kernels::Kernels;
 
 use super::product::Dense;
 use crate::native::layer::{Io, Layer, LayerContext};
 
-/// What GRU and LSTM share: their matrices, their states and room for the gates.
+/// Common part of GRU and LSTM: matrices, states and room for the gates.
 struct Recurrent {
     hidden: usize,
     from_input: Dense,
     from_state: Dense,
     /// `[stream][unit]`
     state: Vec<f32>,
-    /// `[unit]`: the state of a stream that begins.
+    /// `[unit]`: initial state.
     initial: Vec<f32>,
-    /// `[stream of the step][unit]`: the states of one step, side by side.
+    /// `[stream of the step][unit]`: states of the streams of a step.
     gathered: Vec<f32>,
     /// `[stream][frame][gate]`
     input_gates: Vec<f32>,
@@ -40,7 +41,7 @@ impl Recurrent {
         }
     }
 
-    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` makes one stream's next state.
+    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` advances one stream's state.
     fn run(&mut self, kernels: Kernels, io: Io<'_>, mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32])) {
         let (hidden, gates, frames) = (self.hidden, self.from_input.outputs(), io.frames);
         self.from_input.run(kernels, io.input(0), &mut self.input_gates);
@@ -84,12 +85,12 @@ impl Recurrent {
     }
 }
 
-/// The state in a weight where the layer has one, else zeros.
-fn initial(context: &LayerContext<'_>, parameter: &str, hidden: usize, given: bool) -> Vec<f32> {
-    if given { context.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
+/// Returns the initial state from a weight if the layer has one, else zeros.
+fn initial(context: &LayerContext<'_>, parameter: &str, hidden: usize, has_weight: bool) -> Vec<f32> {
+    if has_weight { context.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
 }
 
-/// From now on all streams begin as the first one stands.
+/// Makes the state of the first stream the initial state of all, and resets them to it.
 fn set_initial(initial: &mut [f32], states: &mut [f32]) {
     initial.copy_from_slice(&states[..initial.len()]);
     states.chunks_exact_mut(initial.len()).for_each(|state| state.copy_from_slice(initial));
@@ -129,7 +130,7 @@ pub(super) struct Lstm {
     recurrent: Recurrent,
     /// `[stream][unit]`
     cells: Vec<f32>,
-    /// `[unit]`: the cells of a stream that begins.
+    /// `[unit]`: initial cells.
     initial: Vec<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! Ops that make sound: harmonics, filtered noise, a room.
+//! Ops that synthesise sound: harmonics, filtered noise, a room.
 
 use ondes_kernels::{HarmonicFrame, Kernels, PackedMatrix};
 
@@ -9,7 +9,7 @@ use crate::dsp::fourier::RealFft;
 use crate::dsp::noise;
 use crate::native::layer::{Io, Layer, LayerContext};
 
-/// Lowest and highest pitch that an oscillator follows, semitones: 0.06 Hz and 0.27 MHz, beyond any use.
+/// Limits of an oscillator's pitch in semitones, 0.06 Hz and 0.27 MHz, beyond any use.
 const PITCH_LIMITS: (f32, f32) = (-84.0, 180.0);
 
 pub(super) struct Harmonic {
@@ -20,11 +20,11 @@ pub(super) struct Harmonic {
     target: Vec<f32>,
 }
 
-/// The state of one stream's oscillator bank.
+/// Oscillator bank of one stream.
 struct Oscillator {
     /// Cycles at the last sample, in [0, 1).
     phase: f64,
-    /// Cycles per sample at the end of the last frame; none before the first.
+    /// Cycles per sample at the end of the last frame; `None` before the first.
     step: Option<f64>,
     /// `[harmonic]`: amplitudes at the end of the last frame.
     amplitudes: Vec<f32>,
@@ -51,7 +51,7 @@ impl Layer for Harmonic {
             controls.zip(io.output.chunks_exact_mut(self.hop)).enumerate()
         {
             let oscillator = &mut self.oscillators[io.streams[index / io.frames]];
-            // In f64, as every executor must: an error of the step would grow with time.
+            // In f64, as in every executor, since the phase accumulates the error of the step.
             let pitch = f64::from(if pitch.is_nan() { 0.0 } else { pitch.clamp(PITCH_LIMITS.0, PITCH_LIMITS.1) });
             let step_end = 440.0 * ((pitch - 69.0) / 12.0).exp2() / self.sample_rate;
             let audible = distribution.iter().enumerate().take_while(|(h, _)| (h + 1) as f64 * step_end < 0.5).count();
@@ -97,11 +97,11 @@ pub(super) struct FilteredNoise {
     streams: Vec<NoiseStream>,
 }
 
-/// The state of one stream's noise.
+/// Noise of one stream.
 struct NoiseStream {
     seed: u64,
     position: u64,
-    /// What earlier frames still sound, from the next sample on.
+    /// Tail of earlier frames, from the next sample on.
     tail: Vec<f32>,
 }
 
@@ -155,8 +155,8 @@ impl Layer for FilteredNoise {
             kernels.add(&mut stream.tail, &self.signal);
             out.copy_from_slice(&stream.tail[..hop]);
             stream.tail.copy_within(hop.., 0);
-            let kept = stream.tail.len() - hop;
-            stream.tail[kept..].fill(0.0);
+            let left = stream.tail.len() - hop;
+            stream.tail[left..].fill(0.0);
         }
     }
 
@@ -201,7 +201,7 @@ impl Layer for Convolve {
     }
 
     fn bytes(&self) -> usize {
-        // The spectra of the response, which all share, and of the past of each; all are padded to twice their length.
+        // The spectra of the response, which all streams share, and of the past of each, padded to twice their length.
         (self.convolvers.len() + 1) * self.taps * 2 * size_of::<f32>()
     }
 }
