@@ -1,17 +1,17 @@
-//! Being asked to stop, by Ctrl-C or by the system.
+//! Interruption by Ctrl-C or by a signal.
 //!
-//! Work that may last looks at [`check`] now and then and gives up when asked to; what it has begun is then removed as after
-//! any other failure.
+//! Long work calls [`check`] now and then, and stops with [`Interrupted`]; unfinished files are removed as after any
+//! other error.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit code of a program that was interrupted, as shells have it: 128 and the number of SIGINT.
+/// Exit code after an interrupt, as in shells: 128 plus the number of SIGINT.
 pub const EXIT_CODE: u8 = 130;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Why there is no result.
+/// Error of work that was interrupted.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -23,15 +23,14 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// From now on Ctrl-C, a termination or a closed terminal is a request; a second one ends the program at once.
+/// Handles Ctrl-C, SIGTERM and SIGHUP from now on: the first one sets a flag for [`check`], the second one exits.
 ///
-/// Where signals are not in their usual state they stay as they are: under nohup a closed terminal shall go on meaning
-/// nothing.
+/// Signals that are ignored stay ignored, so that a program under nohup survives the end of its terminal.
 pub fn listen() {
     listen_and_wake(|| {});
 }
 
-/// The same; `wake` is called, on another thread, when somebody asks.
+/// Same as [`listen`], and calls `wake` on another thread at the first interrupt.
 pub fn listen_and_wake(wake: impl Fn() + Send + 'static) {
     let handler = move || {
         if REQUESTED.swap(true, Ordering::Relaxed) {
@@ -39,24 +38,25 @@ pub fn listen_and_wake(wake: impl Fn() + Send + 'static) {
         }
         wake();
     };
-    // Without it Ctrl-C ends the program as it ends any other.
+    // Without the handler Ctrl-C ends the program at once, as usual.
     drop(ctrlc::try_set_handler(handler));
 }
 
-/// Asks all that is going on in this program to stop.
+/// Requests an interrupt from within the program.
 pub fn request() {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether somebody asked.
+/// Returns whether an interrupt was requested.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Goes on, or not.
+/// Returns an error if an interrupt was requested.
 ///
 /// # Errors
-/// [`Interrupted`] when somebody asked to stop.
+///
+/// Returns [`Interrupted`] after an interrupt.
 pub fn check() -> Result<(), Interrupted> {
     if requested() { Err(Interrupted) } else { Ok(()) }
 }

@@ -1,32 +1,43 @@
-//! Ondes as a program: what its commands do, and what they share.
+//! The program `ondes`: its commands, and the app with its window.
 //!
-//! Read it in this order: [`render`] (MIDI files, recordings or sessions become WAVs, one or many), [`info`] (a model's card),
-//! [`mod@bench`] (what it takes), [`import`] (captures of other programs become models), [`devices`] (sound cards and MIDI ports, as
-//! they come and go), [`record`] (what is played becomes a file), [`rack`] (tracks and their mixer), [`loader`] (what changes
-//! them without anybody waiting), [`rig`] (all of these at work), [`play`] (that without a window), [`window`] (that with one),
-//! [`shell`] (completions and man pages), [`setup_torch`] (libtorch, for who wants it), then what they use: [`opening`],
-//! [`running`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
+//! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a model's card and cost), [`mod@bench`]
+//! (the load of a model in an audio callback), [`import`] (models of other programs to model files), [`rack`] (tracks and their
+//! mixer), [`io`] (what the mixer exchanges with devices), [`shell`] (completions and man pages); then what these share:
+//! [`argument_parsers`], [`executor_arguments`], [`open_model`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
+//!
+//! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder), [`track_loader`] (loading in
+//! the background), [`audio_app`] (mixer, devices and recorder together) and [`play`]. With `app`: [`window`]. With `download`:
+//! [`setup_torch`]. Without any of them the program renders, and needs neither a display nor a sound card to be built or run.
 
 #![deny(unsafe_code)]
-// Whoever reads this works on it, with `cargo doc --document-private-items`.
+// The documentation is for people who work on this crate: `cargo doc --document-private-items`.
 #![allow(rustdoc::private_intra_doc_links)]
 
+mod argument_parsers;
+#[cfg(feature = "devices")]
+pub mod audio_app;
 pub mod bench;
+#[cfg(feature = "devices")]
 pub mod devices;
+mod executor_arguments;
 pub mod import;
 pub mod info;
 pub mod interrupt;
-pub mod loader;
+pub mod io;
 mod memory;
-mod opening;
+mod open_model;
+#[cfg(feature = "devices")]
 pub mod play;
 mod progress;
 pub mod rack;
+#[cfg(feature = "devices")]
 pub mod record;
 pub mod render;
-pub mod rig;
-mod running;
+#[cfg(feature = "download")]
 pub mod setup_torch;
 pub mod shell;
 pub mod terminal;
+#[cfg(feature = "devices")]
+pub mod track_loader;
+#[cfg(feature = "app")]
 pub mod window;

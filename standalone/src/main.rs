@@ -1,9 +1,7 @@
 //! `ondes`: plays neural instruments.
 //!
-//! It reads the command line; what it calls is in the library.
-//!
-//! Every error is a whole line in itself, `PATH: reason`; here it gets the program's name in front and exit code 2, or 130
-//! where somebody interrupted.
+//! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`; the program prints it behind its
+//! own name and exits with code 2, or with 130 after an interrupt.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +9,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use ondes::devices::command as devices;
-use ondes::{bench, import, info, interrupt, play, render, setup_torch, shell, terminal, window};
+#[cfg(feature = "download")]
+use ondes::setup_torch;
+use ondes::{bench, import, info, interrupt, render, shell, terminal};
+#[cfg(feature = "devices")]
+use ondes::{devices::command as devices, play};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +29,7 @@ Examples:
   ondes setup-torch
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
-/// Plays neural instruments. Without a command it opens its window.
+/// Plays and renders neural instruments and effects. Without a command it opens its window.
 #[derive(Parser)]
 #[command(name = "ondes", version, about, after_help = EXAMPLES)]
 struct Arguments {
@@ -38,41 +39,57 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "devices")]
     Play(Box<play::PlayArguments>),
     Render(Box<render::RenderArguments>),
     Info(info::InfoArguments),
     Bench(bench::BenchArguments),
     Import(import::ImportArguments),
+    #[cfg(feature = "devices")]
     Devices(devices::DevicesArguments),
+    #[cfg(feature = "download")]
     SetupTorch(setup_torch::SetupTorchArguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
 }
 
-/// Exit code of every failure; clap's for a wrong command line is the same.
+/// Exit code of every failure; clap exits with the same code after a wrong command line.
 const FAILURE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
     let result = match Arguments::parse().command {
-        None => window::run(),
+        None => open_window(),
+        #[cfg(feature = "devices")]
         Some(Command::Play(arguments)) => play::run(&arguments),
         Some(Command::Render(arguments)) => render::run(&arguments, started),
         Some(Command::Info(arguments)) => info::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Import(arguments)) => import::run(&arguments),
+        #[cfg(feature = "devices")]
         Some(Command::Devices(arguments)) => devices::run(&arguments),
+        #[cfg(feature = "download")]
         Some(Command::SetupTorch(arguments)) => setup_torch::run(&arguments),
-        Some(Command::Completions(arguments)) => shell::complete(&arguments, Arguments::command()),
-        Some(Command::Man(arguments)) => shell::explain(&arguments, Arguments::command()),
+        Some(Command::Completions(arguments)) => shell::print_completions(&arguments, Arguments::command()),
+        Some(Command::Man(arguments)) => shell::print_man_page(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads what we print has enough of it.
+        // The reader closed the pipe: not an error.
         Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::complain(&error);
+            terminal::print_error(&error);
             ExitCode::from(if error.is::<interrupt::Interrupted>() { interrupt::EXIT_CODE } else { FAILURE })
         }
     }
+}
+
+#[cfg(feature = "app")]
+fn open_window() -> anyhow::Result<()> {
+    ondes::window::run()
+}
+
+#[cfg(not(feature = "app"))]
+fn open_window() -> anyhow::Result<()> {
+    anyhow::bail!("this program was built without its window; name a command (ondes --help)")
 }

@@ -1,4 +1,4 @@
-//! How far a render is, for a person who waits for it.
+//! Progress bars of renders.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -9,56 +9,56 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::terminal;
 
-/// A progress bar with the sound made so far and the speed in times real time. Nothing where standard error is no terminal;
-/// gone when dropped.
-pub struct Progress {
+/// Progress bar with the length of sound rendered so far and the speed in times real time. Hidden if standard error is
+/// not a terminal; removed when dropped.
+pub struct RenderProgress {
     bar: ProgressBar,
-    counts: Counts,
-    /// Sound made so far.
+    unit: ProgressUnit,
+    /// Length of sound rendered so far, nanoseconds.
     sound_ns: Arc<AtomicU64>,
 }
 
-/// What the bar measures.
+/// Unit of the bar's length.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counts {
+enum ProgressUnit {
     /// Nanoseconds of sound.
     Sound,
     Files,
 }
 
-impl Progress {
-    /// A bar for one file, as long as [`expect`](Self::expect) says.
+impl RenderProgress {
+    /// Creates a bar for one file; [`expect`](Self::expect) sets its length.
     pub fn of_sound() -> Self {
-        Self::new(None, Counts::Sound)
+        Self::new(None, ProgressUnit::Sound)
     }
 
-    /// A bar for so many files.
+    /// Creates a bar for `files` files.
     pub fn of_files(files: usize) -> Self {
-        let progress = Self::new(Some(files as u64), Counts::Files);
-        // Files may be long, and time goes on.
+        let progress = Self::new(Some(files as u64), ProgressUnit::Files);
+        // Moves the elapsed time on while a long file is rendered.
         progress.bar.enable_steady_tick(Duration::from_millis(100));
         progress
     }
 
-    fn new(length: Option<u64>, counts: Counts) -> Self {
+    fn new(length: Option<u64>, unit: ProgressUnit) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
             ProgressDrawTarget::hidden()
         };
-        let progress = Self { bar: ProgressBar::with_draw_target(length, target), counts, sound_ns: Arc::default() };
-        progress.lay_out(match counts {
-            Counts::Sound => "{spinner} {sound}  {speed}",
-            Counts::Files => "{bar:32} {pos}/{len} files  {sound}  {speed}  {eta} left",
+        let progress = Self { bar: ProgressBar::with_draw_target(length, target), unit, sound_ns: Arc::default() };
+        progress.set_template(match unit {
+            ProgressUnit::Sound => "{spinner} {sound}  {speed}",
+            ProgressUnit::Files => "{bar:32} {pos}/{len} files  {sound}  {speed}  {eta} left",
         });
         progress
     }
 
-    fn lay_out(&self, template: &str) {
+    fn set_template(&self, template: &str) {
         let seconds = |sound_ns: &AtomicU64| sound_ns.load(Ordering::Relaxed) as f64 / 1e9;
         let made = Arc::clone(&self.sound_ns);
         let sound = move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{:.0} s", seconds(&made));
         };
         let made = Arc::clone(&self.sound_ns);
@@ -71,44 +71,44 @@ impl Progress {
         }
     }
 
-    /// Playing begins, and will take about so many samples at that rate in Hz, if that is known.
+    /// Restarts the elapsed time and sets the expected length in samples at `sample_rate` Hz, if it is known.
     pub fn expect(&self, samples: Option<u64>, sample_rate: u32) {
-        if self.counts == Counts::Files {
+        if self.unit == ProgressUnit::Files {
             return;
         }
         self.bar.reset_elapsed();
         if let Some(samples) = samples {
             self.bar.set_length(nanoseconds(samples, sample_rate));
-            self.lay_out("{bar:32} {percent:>3} %  {sound}  {speed}  {eta} left");
+            self.set_template("{bar:32} {percent:>3} %  {sound}  {speed}  {eta} left");
         }
     }
 
-    /// So many more samples are done.
+    /// Adds rendered samples at `sample_rate` Hz.
     pub fn advance(&self, samples: u64, sample_rate: u32) {
         let more = nanoseconds(samples, sample_rate);
         let sound_ns = self.sound_ns.fetch_add(more, Ordering::Relaxed) + more;
-        if self.counts == Counts::Sound {
+        if self.unit == ProgressUnit::Sound {
             self.bar.set_position(sound_ns);
         }
     }
 
-    /// One more file is done.
+    /// Counts a finished file.
     pub fn file_done(&self) {
         self.bar.inc(1);
     }
 
-    /// Lets something be printed without the bar in its way.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    /// Hides the bar while `print` runs.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// As [`terminal::warn`].
+    /// Prints a warning as [`terminal::warn`] does, without disturbing the bar.
     pub fn warn(&self, warning: &str) {
-        self.aside(|| terminal::warn(warning));
+        self.suspend(|| terminal::warn(warning));
     }
 }
 
-impl Drop for Progress {
+impl Drop for RenderProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! `ondes setup-torch`: what TorchScript models run on, for this user.
+//! `ondes setup-torch`: installs libtorch for this user.
 
 use std::path::{Path, PathBuf};
 
@@ -19,21 +19,22 @@ With a GPU of NVIDIA's, PyTorch 2.11.0 is taken instead where LIBTORCH leads to 
   pip install torch==2.11.0
   LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') ondes setup-torch";
 
-/// Installs what TorchScript models run on: libtorch, for the CPU, and our library around it.
+/// Installs libtorch for the CPU and Ondes' library around it, which TorchScript models need.
 ///
-/// Fetches 0.54 GB once and keeps 0.46 GB, below the user's data. One that is interrupted goes on where it was.
+/// Downloads 0.54 GB and keeps 0.46 GB in the user's data folder. An interrupted download is resumed.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SetupTorchArguments {
-    /// Takes the wheels from a folder that they were put into by hand, instead of fetching them
+    /// Read the wheels from this folder instead of downloading them
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
 }
 
-/// Installs what is missing, and says what was done.
+/// Installs what is missing and prints what was done.
 ///
 /// # Errors
-/// One line about what cannot be had, or cannot be written.
+///
+/// Returns an error if a part cannot be downloaded, found or written.
 pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
     terminal::print(&install_library()?)?;
     terminal::print(&install_libtorch(arguments.from.as_deref())?)?;
@@ -46,7 +47,7 @@ pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
     terminal::print(&format!("TorchScript models play now, on {gpus}: `ondes info MODEL.ts` tries one out"))
 }
 
-/// Puts the library that came beside this program where plugins look for it, too.
+/// Copies the library that came with this program to where plugins also look for it.
 fn install_library() -> anyhow::Result<String> {
     let file = torch::library_file();
     let searched = torch::libraries();
@@ -68,7 +69,7 @@ fn install_library() -> anyhow::Result<String> {
     Ok(format!("{file}: {}", target.display()))
 }
 
-/// Copies a file to its place at once: who has the one before open goes on with that.
+/// Replaces a file atomically; a process that has the old one open keeps it.
 fn install_file(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder)?;
@@ -84,7 +85,7 @@ fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
     let version = torch::LIBTORCH_VERSION;
     let folder = torch::libtorch_folder().context("nothing says where this user's data are: HOME is not set")?;
     let manifest = Manifest::published(Contents::Runtime);
-    // A damaged one of ours is made again; others are somebody else's.
+    // A damaged libtorch of ours is installed again; any other is left alone.
     if let Some(found) = torch::libtorch_found().filter(|found| *found != folder.join("lib")) {
         return Ok(format!("libtorch {version}: already there ({})", found.display()));
     }
@@ -107,7 +108,7 @@ fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
     })
 }
 
-/// How far a wheel is. Nothing where standard error is no terminal; gone when dropped.
+/// Progress bar of a wheel. Hidden if standard error is not a terminal; removed when dropped.
 struct WheelProgress(ProgressBar);
 
 impl WheelProgress {

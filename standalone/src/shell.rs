@@ -1,4 +1,4 @@
-//! What makes the program at home in a shell: completions, and pages for `man`.
+//! Shell completions and man pages.
 
 use anyhow::bail;
 use clap::{Args, Command};
@@ -20,27 +20,28 @@ Examples:
   ondes man render > ~/.local/share/man/man1/ondes-render.1
   ondes man render | man -l -";
 
-/// Prints what makes a shell complete the options of ondes.
+/// Prints a script that completes the command line of ondes in a shell
 #[derive(Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub struct CompletionsArguments {
-    /// The shell
+    /// Shell to complete in
     pub shell: Shell,
 }
 
-/// Prints a page for man, about ondes or about one of its commands.
+/// Prints a man page of ondes, or of one of its commands
 #[derive(Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArguments {
-    /// The command, such as render
+    /// Command, such as render
     pub command: Option<String>,
 }
 
-/// Prints completions.
+/// Prints a completion script.
 ///
 /// # Errors
-/// When standard output does not take them.
-pub fn complete(arguments: &CompletionsArguments, mut program: Command) -> anyhow::Result<()> {
+///
+/// Returns an error if standard output cannot be written.
+pub fn print_completions(arguments: &CompletionsArguments, mut program: Command) -> anyhow::Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
@@ -50,10 +51,11 @@ pub fn complete(arguments: &CompletionsArguments, mut program: Command) -> anyho
 /// Prints a man page.
 ///
 /// # Errors
-/// When there is no such command or standard output does not take it.
-pub fn explain(arguments: &ManArguments, program: Command) -> anyhow::Result<()> {
+///
+/// Returns an error if there is no such command or standard output cannot be written.
+pub fn print_man_page(arguments: &ManArguments, program: Command) -> anyhow::Result<()> {
     let mut program = program.disable_help_subcommand(true);
-    // Only then the commands know their full names.
+    // Gives the commands their full names.
     program.build();
     let command = match &arguments.command {
         None => program,
@@ -65,7 +67,7 @@ pub fn explain(arguments: &ManArguments, program: Command) -> anyhow::Result<()>
             }
         },
     };
-    // What comes after the options is laid out, above all the examples; as running text it would be lost.
+    // The notes after the options are laid out in lines; as running text the examples would be unreadable.
     let notes = command.get_after_help().map(ToString::to_string);
     let page = Man::new(command.after_help(None::<&str>)).source(concat!("ondes ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();

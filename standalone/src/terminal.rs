@@ -1,4 +1,4 @@
-//! What is printed, and where.
+//! Output on the terminal.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -7,37 +7,40 @@ use std::io::{self, Write};
 /// Prints lines on standard output.
 ///
 /// # Errors
-/// When standard output does not take them; see [`is_closed_pipe`].
+///
+/// Returns an error if standard output cannot be written; see [`is_closed_pipe`].
 pub fn print(text: &str) -> anyhow::Result<()> {
-    put(io::stdout().lock(), text).map_err(|error| named(error, |error| format!("standard output: {error}")))
+    write_line(io::stdout().lock(), text).map_err(|error| describe(error, |error| format!("standard output: {error}")))
 }
 
 /// Prints lines on standard error.
 ///
 /// # Errors
-/// When standard error does not take them.
-pub fn print_aside(text: &str) -> anyhow::Result<()> {
-    put(io::stderr().lock(), text).map_err(|error| named(error, |error| format!("standard error: {error}")))
+///
+/// Returns an error if standard error cannot be written.
+pub fn print_to_stderr(text: &str) -> anyhow::Result<()> {
+    write_line(io::stderr().lock(), text).map_err(|error| describe(error, |error| format!("standard error: {error}")))
 }
 
-/// Says in one line on standard error what a user should know but what stops nothing.
+/// Prints a one-line warning on standard error.
 pub fn warn(warning: &str) {
-    say(format_args!("warning: {warning}"));
+    print_message(format_args!("warning: {warning}"));
 }
 
-/// Says in one line on standard error why there is no result.
-pub fn complain(error: &anyhow::Error) {
-    say(format_args!("{error}"));
+/// Prints an error on standard error, in one line.
+pub fn print_error(error: &anyhow::Error) {
+    print_message(format_args!("{error}"));
 }
 
-/// Whether an error only means that the reader of our output went away.
+/// Returns whether an error only means that the reader of the output has gone away.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Text from a file, made safe to print: one line, and nothing that a terminal would obey.
-pub fn plain(text: &str) -> Cow<'_, str> {
+/// Makes text from a file safe to print: replaces control characters by spaces, so that it is one line without escape
+/// sequences.
+pub fn sanitize(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         let shown = |c: char| if c.is_control() { ' ' } else { c };
         text.chars().map(shown).collect::<String>().into()
@@ -46,18 +49,18 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn say(message: impl Display) {
-    // Without a standard error there is nobody to tell; the exit code says it.
-    drop(writeln!(io::stderr().lock(), "ondes: {}", plain(&message.to_string())));
+fn print_message(message: impl Display) {
+    // Without standard error the exit code is all that is left.
+    drop(writeln!(io::stderr().lock(), "ondes: {}", sanitize(&message.to_string())));
 }
 
-fn put(mut stream: impl Write, text: &str) -> io::Result<()> {
+fn write_line(mut stream: impl Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes())?;
     stream.write_all(b"\n")?;
     stream.flush()
 }
 
-fn named(error: io::Error, message: impl Fn(&io::Error) -> String) -> anyhow::Error {
+fn describe(error: io::Error, message: impl Fn(&io::Error) -> String) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
         _ => anyhow::Error::msg(message(&error)),

@@ -1,100 +1,101 @@
-//! Joins an input device to an output device that runs on its own.
+//! Connects an input device to an output device with another clock.
 //!
-//! Between them is a ring with a fixed number of frames in it, which is the latency. It is filled before the output takes
-//! anything. The two devices never run at quite the same speed: when the ring runs dry there is silence until it is filled
-//! again; when it holds much too much it is emptied down to the latency.
+//! Both are joined by a ring that is kept at a fixed number of frames: the latency. It is filled before the output
+//! reads. When the faster output has emptied the ring, there is silence until it is filled again; when the faster input
+//! has filled it to twice the latency, it is cut back to the latency.
 
 use std::sync::Arc;
 
 use ringbuf::traits::{Consumer, Observer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
-use super::stage::Meter;
+use super::callback_slot::StreamStats;
 
-/// The input's end.
+/// End of the input device.
 pub(super) struct BridgeIn {
     ring: HeapProd<f32>,
     channels: usize,
-    meter: Arc<Meter>,
+    stats: Arc<StreamStats>,
 }
 
-/// The output's end.
+/// End of the output device.
 pub(super) struct BridgeOut {
     ring: HeapCons<f32>,
     channels: usize,
     latency: usize,
     limit: usize,
-    state: State,
+    state: BridgeState,
     scratch: Vec<f32>,
-    meter: Arc<Meter>,
+    stats: Arc<StreamStats>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Never yet full.
+enum BridgeState {
+    /// Not filled for the first time yet.
     Starting,
-    Running,
-    /// Has run dry.
+    OpenedStream,
+    /// Ran empty and is being filled again.
     Starved,
 }
 
-/// How many frames a bridge must hold between blocks of these lengths, so that neither side waits for the other as long as
-/// both are on time: at worst, an output block is due just before an input block comes.
+/// Returns the frames that a bridge must hold for these block lengths so that neither side runs short: in the worst
+/// case an output block is due just before an input block arrives.
 pub(super) fn bridge_latency(input_block: usize, output_block: usize) -> usize {
     input_block + output_block
 }
 
-/// A bridge for blocks of these lengths, in frames; output blocks may be longer than said, at the price of silence.
+/// Creates a bridge for block lengths in frames. Longer output blocks cause silence.
 pub(super) fn bridge(
     channels: usize,
     input_block: usize,
     output_block: usize,
-    meter: &Arc<Meter>,
+    stats: &Arc<StreamStats>,
 ) -> (BridgeIn, BridgeOut) {
     let latency = bridge_latency(input_block, output_block);
-    // As much again, or blocks that only come unevenly would be taken for drift.
+    // Twice the latency, so that unevenly timed blocks are not taken for drift.
     let limit = 2 * latency;
     let (tx, rx) = HeapRb::new((limit + latency) * channels).split();
-    let meter_in = meter.clone();
+    let stats_in = stats.clone();
     let scratch = vec![0.0; output_block.max(1) * channels];
-    let out = BridgeOut { ring: rx, channels, latency, limit, state: State::Starting, scratch, meter: meter.clone() };
-    (BridgeIn { ring: tx, channels, meter: meter_in }, out)
+    let out =
+        BridgeOut { ring: rx, channels, latency, limit, state: BridgeState::Starting, scratch, stats: stats.clone() };
+    (BridgeIn { ring: tx, channels, stats: stats_in }, out)
 }
 
 impl BridgeIn {
-    /// Hands over interleaved frames, as many as there is room for.
+    /// Pushes interleaved frames, as many as fit.
     pub fn push(&mut self, interleaved: impl ExactSizeIterator<Item = f32>) {
         let frames = interleaved.len() / self.channels;
         let room = (self.ring.vacant_len() / self.channels).min(frames);
         self.ring.push_iter(interleaved.take(room * self.channels));
-        self.meter.count_dropped(frames - room);
+        self.stats.count_dropped(frames - room);
     }
 }
 
 impl BridgeOut {
-    /// Makes ready for an output buffer of some frames; whether there is sound for it.
+    /// Prepares an output buffer of `frames`; returns whether there is input for it.
     pub fn prepare(&mut self, frames: usize) -> bool {
         let held = self.ring.occupied_len() / self.channels;
-        if self.state != State::Running && held >= self.latency.max(frames) {
-            // What came before the output did was never promised to anybody.
-            if self.state == State::Starved {
-                self.meter.count_dropped(held - self.latency.max(frames));
+        if self.state != BridgeState::OpenedStream && held >= self.latency.max(frames) {
+            // Input before the first output is not counted as dropped.
+            if self.state == BridgeState::Starved {
+                self.stats.count_dropped(held - self.latency.max(frames));
             }
             self.ring.skip((held - self.latency.max(frames)) * self.channels);
-            self.state = State::Running;
-        } else if self.state == State::Running && held > self.limit {
+            self.state = BridgeState::OpenedStream;
+        } else if self.state == BridgeState::OpenedStream && held > self.limit {
             self.ring.skip((held - self.latency) * self.channels);
-            self.meter.count_dropped(held - self.latency);
-        } else if self.state == State::Running && held < frames {
-            self.state = State::Starved;
+            self.stats.count_dropped(held - self.latency);
+        } else if self.state == BridgeState::OpenedStream && held < frames {
+            self.state = BridgeState::Starved;
         }
-        if self.state == State::Starved {
-            self.meter.count_inserted(frames);
+        if self.state == BridgeState::Starved {
+            self.stats.count_inserted(frames);
         }
-        self.state == State::Running
+        self.state == BridgeState::OpenedStream
     }
 
-    /// Takes as many frames as the planar block has, which [`prepare`](Self::prepare) found to be there.
+    /// Reads `frames` frames, which [`prepare`](Self::prepare) has found to be available, into planar buffers.
     pub fn pop(&mut self, planar: &mut [Vec<f32>], frames: usize) {
         let mut done = 0;
         while done < frames {
@@ -116,7 +117,7 @@ impl BridgeOut {
 mod tests {
     use super::*;
 
-    /// Two devices of given speeds and blocks; what is recorded is the number of the frame, from 1 on, and twice it.
+    /// Two devices of given speeds and block lengths; the input is the frame number, from 1 on, and twice that.
     struct Devices {
         tx: BridgeIn,
         rx: BridgeOut,
@@ -140,7 +141,7 @@ mod tests {
             self.played.extend((0..frames).map(|frame| [planar[0][frame], planar[1][frame]]));
         }
 
-        /// Runs both for some frames of the output; `input_speed` is the input's beside the output's.
+        /// Runs both for `frames` frames of the output; `input_speed` is relative to the output.
         fn run(&mut self, frames: usize, input_block: usize, output_block: usize, input_speed: f64) {
             let (start, recorded) = (self.played.len(), self.recorded);
             while self.played.len() < start + frames {
@@ -153,24 +154,24 @@ mod tests {
         }
     }
 
-    fn devices(input_block: usize, output_block: usize) -> (Devices, Arc<Meter>) {
-        let meter = Arc::new(Meter::default());
-        let (tx, rx) = bridge(2, input_block, output_block, &meter);
-        (Devices { tx, rx, recorded: 0, played: Vec::new() }, meter)
+    fn devices(input_block: usize, output_block: usize) -> (Devices, Arc<StreamStats>) {
+        let stats = Arc::new(StreamStats::default());
+        let (tx, rx) = bridge(2, input_block, output_block, &stats);
+        (Devices { tx, rx, recorded: 0, played: Vec::new() }, stats)
     }
 
     #[test]
     fn latency_is_what_was_told_and_does_not_change() {
         for (input_block, output_block) in [(64, 64), (256, 64), (64, 256), (480, 441), (1, 7)] {
-            let (mut devices, meter) = devices(input_block, output_block);
+            let (mut devices, stats) = devices(input_block, output_block);
             devices.run(20_000, input_block, output_block, 1.0);
-            assert_eq!(meter.drift().dropped_frames + meter.drift().inserted_frames, 0);
+            assert_eq!(stats.drift().dropped_frames + stats.drift().inserted_frames, 0);
             let first = devices.played.iter().position(|frame| frame[0] != 0.0).unwrap();
             for (frame, played) in devices.played[first..].iter().enumerate() {
                 assert_eq!(*played, [played[0], 2.0 * played[0]]);
                 assert_eq!(played[0], devices.played[first][0] + frame as f32, "{input_block} to {output_block}");
             }
-            // When the first was taken, exactly the latency lay in the ring.
+            // When the first frame was read, the ring held exactly the latency.
             let recorded_then = devices.played[first][0] as usize - 1 + bridge_latency(input_block, output_block);
             assert_eq!(recorded_then % input_block, 0);
         }
@@ -179,15 +180,15 @@ mod tests {
     #[test]
     fn an_input_that_is_too_fast_or_too_slow_is_made_up_for_and_counted() {
         for speed in [1.01, 0.99] {
-            let (mut devices, meter) = devices(64, 64);
+            let (mut devices, stats) = devices(64, 64);
             devices.run(100_000, 64, 64, speed);
-            let drift = meter.drift();
+            let drift = stats.drift();
             assert_eq!(drift.dropped_frames > 0, speed > 1.0, "{drift:?}");
             assert_eq!(drift.inserted_frames > 0, speed < 1.0, "{drift:?}");
-            // 1 % of what was played, give or take what the ring holds and one more pause.
+            // 1 % of the output, within what the ring holds and one more pause.
             let made_up = drift.dropped_frames.max(drift.inserted_frames);
             assert!((700..=1300).contains(&made_up), "{drift:?}");
-            // Time never runs backwards, and latency stays near what was told.
+            // The order of frames is kept, and the latency stays near its nominal value.
             let heard: Vec<f32> = devices.played.iter().map(|frame| frame[0]).filter(|n| *n != 0.0).collect();
             assert!(heard.is_sorted());
             let behind = devices.recorded as f32 - heard.last().unwrap();

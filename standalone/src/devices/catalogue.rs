@@ -1,47 +1,11 @@
-//! The sound systems and devices that there are.
+//! The available sound systems and devices.
 
-use serde::Serialize;
-
+use super::device_info::{AudioDevice, AudioHost};
 #[cfg(target_os = "linux")]
 use super::jack;
 use super::system;
 
-/// A sound system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Host {
-    /// What it is called: "ALSA", "JACK", "CoreAudio" …
-    pub name: String,
-    /// Whether it can be used now; JACK needs a server that runs.
-    pub available: bool,
-    /// Whether it is taken when none is asked for.
-    pub default: bool,
-}
-
-/// A device that plays, records or both.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Device {
-    /// What identifies it, also after a restart.
-    pub id: String,
-    /// What people call it.
-    pub name: String,
-    /// How it plays, if it does.
-    pub output: Option<Side>,
-    /// How it records, if it does.
-    pub input: Option<Side>,
-}
-
-/// One direction of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Side {
-    /// The most channels; 0 where the device is busy and does not tell.
-    pub channels: u16,
-    /// Sample rates in use that it knows, Hz, ascending; empty where the device is busy and does not tell.
-    pub sample_rates: Vec<u32>,
-    /// Whether it is taken when none is asked for.
-    pub default: bool,
-}
-
-/// How a host is spoken to.
+/// Interface to a sound system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostKind {
     System(cpal::HostId),
@@ -76,29 +40,33 @@ impl HostKind {
     fn default() -> Self {
         #[cfg(target_os = "linux")]
         if jack::is_running() {
-            // Its server has the sound card: the system's own way to it would be blocked.
+            // Its server occupies the sound card, so the system's own interface would be blocked.
             return Self::Jack;
         }
         Self::System(cpal::default_host().id())
     }
 }
 
-/// The sound systems that this program knows here.
-pub fn hosts() -> Vec<Host> {
-    super::quiet::hush();
+/// Returns the sound systems of this platform.
+pub fn hosts() -> Vec<AudioHost> {
+    super::alsa_errors::silence();
     let default = HostKind::default();
-    let describe =
-        |kind: HostKind| Host { name: kind.name().into(), available: kind.is_available(), default: kind == default };
+    let describe = |kind: HostKind| AudioHost {
+        name: kind.name().into(),
+        available: kind.is_available(),
+        default: kind == default,
+    };
     HostKind::all().into_iter().map(describe).collect()
 }
 
-/// The devices of a host, or of the one that is taken when none is asked for. Devices that cannot be opened are left out,
-/// but not those that are busy.
+/// Returns the devices of a sound system, by default of the preferred one. Devices that cannot be opened are left out,
+/// unless they are busy.
 ///
 /// # Errors
-/// One line, when there is no such host or it cannot be used.
-pub fn devices(host: Option<&str>) -> Result<Vec<Device>, String> {
-    super::quiet::hush();
+///
+/// Returns a one-line error if there is no such sound system or it cannot be used.
+pub fn devices(host: Option<&str>) -> Result<Vec<AudioDevice>, String> {
+    super::alsa_errors::silence();
     match find_host(host)? {
         HostKind::System(host) => system::devices(host),
         #[cfg(target_os = "linux")]
@@ -116,47 +84,9 @@ pub(super) fn find_host(name: Option<&str>) -> Result<HostKind, String> {
     })
 }
 
-/// Which of several things is meant by a name: the one with that identifier or name, else the only one whose name has it in
-/// it. `names` gives identifier and name of each, `what` is plural, for the error.
-pub(super) fn find(names: &[(String, String)], wanted: &str, what: &str) -> Result<usize, String> {
-    let lower = wanted.to_lowercase();
-    let is = |name: &String| name.to_lowercase() == lower;
-    let has = |name: &String| name.to_lowercase().contains(&lower);
-    if let Some(index) = names.iter().position(|(id, _)| is(id)).or_else(|| names.iter().position(|(_, name)| is(name)))
-    {
-        return Ok(index);
-    }
-    let mut parts = (0..names.len()).filter(|&index| has(&names[index].0) || has(&names[index].1));
-    match (parts.next(), parts.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => Err(format!("{wanted:?} is part of the names of several {what}")),
-        _ => {
-            let ids: Vec<&str> = names.iter().map(|(id, _)| id.as_str()).collect();
-            let there_is =
-                if ids.is_empty() { "there are none".into() } else { format!("there is: {}", ids.join(", ")) };
-            Err(format!("{wanted:?} is none of the {what}; {there_is}"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_device_is_found_by_identifier_name_or_part() {
-        let names = [("hw:0", "Babyface"), ("hw:1", "USB Audio"), ("usb audio", "Other"), ("hw:10", "HDMI")];
-        let names = names.map(|(id, name)| (id.to_owned(), name.to_owned()));
-        let find = |wanted| super::find(&names, wanted, "outputs of ALSA");
-        assert_eq!(find("HW:1"), Ok(1));
-        assert_eq!(find("babyface"), Ok(0));
-        assert_eq!(find("USB audio"), Ok(2));
-        assert_eq!(find("hdm"), Ok(3));
-        assert_eq!(find("hw:"), Err("\"hw:\" is part of the names of several outputs of ALSA".into()));
-        let unknown = "\"x\" is none of the outputs of ALSA; there is: hw:0, hw:1, usb audio, hw:10";
-        assert_eq!(find("x"), Err(unknown.into()));
-        assert_eq!(super::find(&[], "x", "inputs"), Err("\"x\" is none of the inputs; there are none".into()));
-    }
 
     #[test]
     fn one_host_is_the_default_and_others_are_named() {

@@ -1,92 +1,98 @@
-//! `ondes devices`: what sound can be played on and what MIDI can come from.
+//! `ondes devices`: lists audio devices and MIDI ports.
 
 use std::fmt::Write;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::catalogue::{self, Device, Host, Side};
+use super::catalogue;
+use super::device_info::{AudioDevice, AudioHost, DirectionInfo};
 use super::midi::{self, MidiPort};
-use crate::terminal::{self, plain};
+use crate::terminal::{self, sanitize};
 
 const EXAMPLES: &str = "\
 Examples:
   ondes devices
   ondes devices --json | jq -r '.midi.ports[].name'";
 
-/// Lists sound systems with their devices, and MIDI ports.
+/// Lists sound systems with their devices, and MIDI ports
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DevicesArguments {
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Serialize)]
-struct Inventory {
-    audio: Vec<HostInventory>,
-    midi: MidiInventory,
+struct DeviceListing {
+    audio: Vec<HostListing>,
+    midi: MidiListing,
 }
 
 #[derive(Serialize)]
-struct HostInventory {
+struct HostListing {
     #[serde(flatten)]
-    host: Host,
-    devices: Vec<Device>,
-    /// Why there are none to see.
-    trouble: Option<String>,
+    host: AudioHost,
+    devices: Vec<AudioDevice>,
+    /// Reason why no devices are listed.
+    #[serde(rename = "trouble")]
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
-struct MidiInventory {
+struct MidiListing {
     ports: Vec<MidiPort>,
-    troubles: Vec<String>,
+    #[serde(rename = "troubles")]
+    errors: Vec<String>,
 }
 
-/// Prints what there is. That there is nothing is no failure.
+/// Prints all devices and ports. An empty list is not an error.
 ///
 /// # Errors
-/// When standard output does not take it.
+///
+/// Returns an error if standard output cannot be written.
 pub fn run(arguments: &DevicesArguments) -> anyhow::Result<()> {
-    let inventory = Inventory::take();
+    let listing = DeviceListing::take();
     if arguments.json {
-        terminal::print(&serde_json::to_string_pretty(&inventory)?)
+        terminal::print(&serde_json::to_string_pretty(&listing)?)
     } else {
-        terminal::print(inventory.text().trim_end())
+        terminal::print(listing.text().trim_end())
     }
 }
 
-impl Inventory {
+impl DeviceListing {
     fn take() -> Self {
-        let describe = |host: Host| match catalogue::devices(Some(&host.name)) {
-            Ok(devices) => HostInventory { host, devices, trouble: None },
-            Err(trouble) => HostInventory { host, devices: Vec::new(), trouble: Some(trouble) },
+        let describe = |host: AudioHost| match catalogue::devices(Some(&host.name)) {
+            Ok(devices) => HostListing { host, devices, error: None },
+            Err(error) => HostListing { host, devices: Vec::new(), error: Some(error) },
         };
         let audio = catalogue::hosts().into_iter().map(describe).collect();
-        let (ports, troubles) = midi::ports();
-        Self { audio, midi: MidiInventory { ports, troubles } }
+        let (ports, errors) = midi::ports();
+        Self { audio, midi: MidiListing { ports, errors } }
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let mut line = |line: String| {
-            let _ = writeln!(text, "{}", plain(&line));
+            let _ = writeln!(text, "{}", sanitize(&line));
         };
-        for HostInventory { host, devices, trouble } in &self.audio {
+        for HostListing { host, devices, error } in &self.audio {
             line(format!("{}{}", host.name, if host.default { " (default)" } else { "" }));
-            match (devices.is_empty(), trouble) {
-                (_, Some(trouble)) => line(format!("  {trouble}")),
+            match (devices.is_empty(), error) {
+                (_, Some(error)) => line(format!("  {error}")),
                 (true, None) => line("  no devices".into()),
                 (false, None) => {}
             }
             for device in devices {
                 let name = if device.name == device.id { String::new() } else { format!("  {}", device.name) };
                 line(format!("  {}{name}", device.id));
-                let sides = [("output", &device.output), ("input", &device.input)];
-                for (word, side) in sides.into_iter().filter_map(|(word, side)| Some((word, side.as_ref()?))) {
-                    line(format!("    {}", describe(word, side)));
+                let directions = [("output", &device.output), ("input", &device.input)];
+                for (word, direction) in
+                    directions.into_iter().filter_map(|(word, direction)| Some((word, direction.as_ref()?)))
+                {
+                    line(format!("    {}", describe(word, direction)));
                 }
             }
         }
@@ -97,20 +103,22 @@ impl Inventory {
         for port in &self.midi.ports {
             line(format!("  {}  {}", port.name, port.system));
         }
-        for trouble in &self.midi.troubles {
-            line(format!("  {trouble}"));
+        for error in &self.midi.errors {
+            line(format!("  {error}"));
         }
         text
     }
 }
 
-fn describe(word: &str, side: &Side) -> String {
-    let default = if side.default { " (default)" } else { "" };
-    if side.sample_rates.is_empty() {
+fn describe(word: &str, direction: &DirectionInfo) -> String {
+    let default = if direction.default { " (default)" } else { "" };
+    if direction.sample_rates.is_empty() {
         return format!("{word}{default}: busy");
     }
-    let rates: Vec<String> = side.sample_rates.iter().map(|&rate| (f64::from(rate) / 1000.0).to_string()).collect();
-    let channels = if side.channels == 1 { "1 channel".into() } else { format!("up to {} channels", side.channels) };
+    let rates: Vec<String> =
+        direction.sample_rates.iter().map(|&rate| (f64::from(rate) / 1000.0).to_string()).collect();
+    let channels =
+        if direction.channels == 1 { "1 channel".into() } else { format!("up to {} channels", direction.channels) };
     format!("{word}{default}: {channels}; {} kHz", rates.join(", "))
 }
 
@@ -120,18 +128,24 @@ mod tests {
 
     #[test]
     fn what_there_is_is_told_in_words() {
-        let side = |channels, default| Some(Side { channels, sample_rates: vec![44_100, 48_000], default });
-        let card = Device { id: "hw:0".into(), name: "Card\n0".into(), output: side(8, true), input: side(1, false) };
-        let busy = Some(Side { channels: 0, sample_rates: Vec::new(), default: false });
-        let other = Device { id: "system".into(), name: "system".into(), output: busy, input: None };
-        let host = |name: &str, default| Host { name: name.into(), available: true, default };
-        let trouble = Some("no JACK server is running".into());
-        let inventory = Inventory {
+        let direction =
+            |channels, default| Some(DirectionInfo { channels, sample_rates: vec![44_100, 48_000], default });
+        let card = AudioDevice {
+            id: "hw:0".into(),
+            name: "Card\n0".into(),
+            output: direction(8, true),
+            input: direction(1, false),
+        };
+        let busy = Some(DirectionInfo { channels: 0, sample_rates: Vec::new(), default: false });
+        let other = AudioDevice { id: "system".into(), name: "system".into(), output: busy, input: None };
+        let host = |name: &str, default| AudioHost { name: name.into(), available: true, default };
+        let error = Some("no JACK server is running".into());
+        let listing = DeviceListing {
             audio: vec![
-                HostInventory { host: host("ALSA", true), devices: vec![card, other], trouble: None },
-                HostInventory { host: host("JACK", false), devices: Vec::new(), trouble },
+                HostListing { host: host("ALSA", true), devices: vec![card, other], error: None },
+                HostListing { host: host("JACK", false), devices: Vec::new(), error },
             ],
-            midi: MidiInventory { ports: Vec::new(), troubles: vec!["no sequencer".into()] },
+            midi: MidiListing { ports: Vec::new(), errors: vec!["no sequencer".into()] },
         };
         let expected = "\
 ALSA (default)
@@ -146,6 +160,6 @@ MIDI
   no ports
   no sequencer
 ";
-        assert_eq!(inventory.text(), expected);
+        assert_eq!(listing.text(), expected);
     }
 }

@@ -1,40 +1,41 @@
-//! Devices: sound cards, sound servers and MIDI ports, held for as long as they are there.
+//! Audio devices and MIDI ports, reopened when they come back.
 //!
-//! Sound, in reading order:
+//! Audio, in reading order:
 //!
-//! - [`audio`]: what is asked for, what is got, and [`Audio`], the handle on it;
-//! - [`catalogue`]: the hosts and devices that there are;
-//! - `supervisor`: the thread that opens, watches and reopens;
-//! - `stage`: what happens on the audio thread;
-//! - `system` (the sound systems that cpal knows, with `samples` and `bridge`) and `jack`: where the sound goes.
+//! - [`status`]: what was opened, and the state of the devices;
+//! - [`audio`]: [`Audio`], the handle;
+//! - [`catalogue`] and [`device_info`]: available sound systems and devices;
+//! - `supervisor`: the thread that opens, watches and reopens devices;
+//! - `callback_slot`: the audio thread;
+//! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack`: the [`opened_stream`]s.
 //!
 //! MIDI:
 //!
-//! - [`midi`]: ports that come and go, merged into one stream that an audio callback reads;
-//! - `sequencer` (the ports of the system) and `jack_midi`: where messages come from;
-//! - `timing`: when a message came, as a frame of a block;
-//! - [`clock`]: the tempo and position that another machine's MIDI clock tells.
+//! - [`midi`]: ports that are connected when they appear;
+//! - `system_midi` (the system's ports, with `timestamps`) and `jack_midi`: the sources of messages.
 //!
-//! [`command`] prints all that there is: `ondes devices`.
+//! [`command`] is `ondes devices`.
 
+mod alsa_errors;
 pub mod audio;
 mod bridge;
+mod callback_slot;
 pub mod catalogue;
-pub mod clock;
 pub mod command;
+pub mod device_info;
 #[cfg(target_os = "linux")]
 mod jack;
 #[cfg(target_os = "linux")]
 mod jack_midi;
 pub mod midi;
-mod quiet;
-mod samples;
-mod sequencer;
-mod stage;
+mod opened_stream;
+mod sample_format;
+pub mod status;
 mod supervisor;
 mod system;
-mod timing;
+mod system_midi;
+mod timestamps;
 
-pub use audio::{Audio, AudioChoice, Callback, Drift, Opened, Status};
-pub use clock::ClockFollower;
-pub use midi::{Midi, MidiChoice, MidiMessage, MidiPorts, MidiReceiver, MidiStatus};
+pub use audio::Audio;
+pub use midi::{MidiInputs, MidiStatus};
+pub use status::{AudioStatus, CallbackFactory, Drift, Opened};

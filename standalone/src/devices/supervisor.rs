@@ -1,196 +1,179 @@
-//! The thread that opens devices, watches over them and takes them again when they are back.
+//! Thread that opens, watches and reopens devices.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::audio::{AudioChoice, Desk, Factory, Opened, Status};
+use super::alsa_errors;
+use super::callback_slot::StreamStats;
 use super::catalogue::{self, HostKind};
-use super::quiet;
-use super::stage::{Backstage, Meter};
+use super::opened_stream::OpenedStream;
+use super::status::{AudioStatus, AudioStatusCell, CallbackFactory};
 use super::system;
+use crate::io::AudioChoice;
 
-/// How often a device is looked after.
-const GLANCE: Duration = Duration::from_millis(50);
+/// Interval of the checks on running devices.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Without a block for so long, a device is taken for lost. The longest buffers in use hold less.
-const SILENT_FOR_TOO_LONG: Duration = Duration::from_secs(1);
+/// A device without blocks for this long is taken for lost; the longest buffers in use are shorter.
+const STALL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long after a failure the next attempt is made.
-const RETRY: Duration = Duration::from_secs(1);
+/// Time between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Blocks after which a system's figures for its latency hold: at first its buffers are still empty.
+/// Blocks after which the system's latency figures are reliable: its buffers are empty at first.
 const SETTLING_BLOCKS: u64 = 4;
 
-/// What the owner asks for.
-pub(super) enum Order {
-    Choose(AudioChoice),
-}
-
-/// A device at work.
-pub(super) trait Stream: Send {
-    /// Why it is of no more use, if so, in one line.
-    fn fault(&mut self) -> Option<String>;
-}
-
-/// Devices that run, and the callback in them. The stream goes first, so that the callback ends up backstage.
-pub(super) struct Running {
-    pub opened: Opened,
-    pub stream: Box<dyn Stream>,
-    pub backstage: Backstage,
-}
-
 pub(super) struct Supervisor {
-    pub inbox: Receiver<Order>,
-    pub desk: Arc<Desk>,
-    pub meter: Arc<Meter>,
-    pub factory: Factory,
+    pub inbox: Receiver<AudioChoice>,
+    pub status_cell: Arc<AudioStatusCell>,
+    pub stats: Arc<StreamStats>,
+    pub factory: CallbackFactory,
 }
 
-/// Why there is no sound.
-enum Trouble {
-    /// The device's doing; it may pass.
+/// Reason why there is no sound.
+enum StreamFailure {
+    /// Failure of the device; worth retrying.
     Device(String),
-    /// Ours; trying again would not help.
+    /// Failure of the callback; retrying would not help.
     Callback(String),
 }
 
-/// Why watching ended.
-enum Watched {
-    Ordered(AudioChoice),
-    Troubled(Trouble),
-    Closed,
+/// Reason why watching a device ended.
+enum WatchEnd {
+    NewChoice(AudioChoice),
+    Failed(StreamFailure),
+    OwnerDropped,
 }
 
 impl Supervisor {
     pub fn run(mut self, mut choice: AudioChoice) {
-        quiet::hush();
-        // What is lost stays lost, with its reason, until it is back or something else is chosen.
+        alsa_errors::silence();
+        // A lost device stays reported as lost, with its reason, until it is back or another one is chosen.
         let mut lost = false;
         loop {
-            let trouble = match self.start(&choice) {
+            let failure = match self.start(&choice) {
                 Ok(mut running) => {
                     lost = false;
-                    self.desk.set(Status::Playing(running.opened.clone()));
-                    let watched = self.watch(&mut running);
+                    self.status_cell.set(AudioStatus::Playing(running.opened.clone()));
+                    let end = self.watch(&mut running);
                     let device = running.opened.output.clone();
                     drop(running);
-                    match watched {
-                        Watched::Closed => return,
-                        Watched::Ordered(other) => {
+                    match end {
+                        WatchEnd::OwnerDropped => return,
+                        WatchEnd::NewChoice(other) => {
                             choice = other;
                             continue;
                         }
-                        Watched::Troubled(Trouble::Device(reason)) => {
+                        WatchEnd::Failed(StreamFailure::Device(reason)) => {
                             lost = true;
-                            self.desk.set(Status::Lost { device, reason, since: Instant::now() });
+                            self.status_cell.set(AudioStatus::Lost { device, reason, since: Instant::now() });
                             None
                         }
-                        Watched::Troubled(trouble) => Some(trouble),
+                        WatchEnd::Failed(failure) => Some(failure),
                     }
                 }
-                Err(trouble) => Some(trouble),
+                Err(failure) => Some(failure),
             };
-            let patience = match trouble {
-                None => Some(RETRY),
-                Some(Trouble::Device(reason)) => {
+            let timeout = match failure {
+                None => Some(RETRY_INTERVAL),
+                Some(StreamFailure::Device(reason)) => {
                     if !lost {
-                        self.desk.set(Status::Failed(reason));
+                        self.status_cell.set(AudioStatus::Failed(reason));
                     }
-                    Some(RETRY)
+                    Some(RETRY_INTERVAL)
                 }
-                Some(Trouble::Callback(reason)) => {
-                    self.desk.set(Status::Failed(reason));
+                Some(StreamFailure::Callback(reason)) => {
+                    self.status_cell.set(AudioStatus::Failed(reason));
                     None
                 }
             };
-            match self.wait(patience) {
+            match self.wait(timeout) {
                 Ok(Some(other)) => {
                     choice = other;
                     lost = false;
                 }
                 Ok(None) => {}
-                Err(Closed) => return,
+                Err(OwnerDropped) => return,
             }
         }
     }
 
-    /// Opens what is chosen and seats a callback made for it.
-    fn start(&mut self, choice: &AudioChoice) -> Result<Running, Trouble> {
-        let before = self.meter.blocks();
-        let mut running = open(choice, &self.meter).map_err(Trouble::Device)?;
-        // It plays silence already: that shows that it runs, and what its latency is.
+    /// Opens the chosen devices and installs a callback.
+    fn start(&mut self, choice: &AudioChoice) -> Result<OpenedStream, StreamFailure> {
+        let before = self.stats.blocks();
+        let mut running = open(choice, &self.stats).map_err(StreamFailure::Device)?;
+        // It plays silence already, which proves that it runs and shows its latency.
         let since = Instant::now();
-        while self.meter.blocks() < before + SETTLING_BLOCKS && !self.meter.stopping() {
-            if let Some(fault) = running.stream.fault() {
-                return Err(Trouble::Device(fault));
+        while self.stats.blocks() < before + SETTLING_BLOCKS && !self.stats.stopping() {
+            if let Some(failure) = running.stream.failure() {
+                return Err(StreamFailure::Device(failure));
             }
-            if since.elapsed() > 2 * SILENT_FOR_TOO_LONG {
-                return Err(Trouble::Device(format!("{} takes no sound", running.opened.output)));
+            if since.elapsed() > 2 * STALL_TIMEOUT {
+                return Err(StreamFailure::Device(format!("{} takes no sound", running.opened.output)));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let (output, input) = self.meter.latencies();
+        let (output, input) = self.stats.latencies();
         running.opened.output_latency_frames = output;
         if running.opened.inputs > 0 {
             running.opened.input_latency_frames = input + running.opened.bridge_frames;
         }
-        let callback = (self.factory)(&running.opened).map_err(Trouble::Callback)?;
-        running.backstage.seat(callback);
+        let callback = (self.factory)(&running.opened).map_err(StreamFailure::Callback)?;
+        running.owner.install(callback);
         Ok(running)
     }
 
-    fn watch(&self, running: &mut Running) -> Watched {
-        let mut blocks = self.meter.blocks();
+    fn watch(&self, running: &mut OpenedStream) -> WatchEnd {
+        let mut blocks = self.stats.blocks();
         let mut since = Instant::now();
         loop {
-            match self.wait(Some(GLANCE)) {
-                Ok(Some(choice)) => return Watched::Ordered(choice),
+            match self.wait(Some(CHECK_INTERVAL)) {
+                Ok(Some(choice)) => return WatchEnd::NewChoice(choice),
                 Ok(None) => {}
-                Err(Closed) => return Watched::Closed,
+                Err(OwnerDropped) => return WatchEnd::OwnerDropped,
             }
-            if let Some(reason) = running.backstage.panic() {
+            if let Some(reason) = running.owner.panic() {
                 let reason = format!("the sound broke down: {}", reason.replace('\n', " "));
-                return Watched::Troubled(Trouble::Callback(reason));
+                return WatchEnd::Failed(StreamFailure::Callback(reason));
             }
-            if let Some(reason) = running.stream.fault() {
-                return Watched::Troubled(Trouble::Device(reason));
+            if let Some(reason) = running.stream.failure() {
+                return WatchEnd::Failed(StreamFailure::Device(reason));
             }
-            let now = self.meter.blocks();
+            let now = self.stats.blocks();
             if now != blocks {
                 (blocks, since) = (now, Instant::now());
-            } else if since.elapsed() >= SILENT_FOR_TOO_LONG {
-                return Watched::Troubled(Trouble::Device("it takes no more sound".into()));
+            } else if since.elapsed() >= STALL_TIMEOUT {
+                return WatchEnd::Failed(StreamFailure::Device("it takes no more sound".into()));
             }
         }
     }
 
-    /// The latest choice that comes in within some time, or ever.
-    fn wait(&self, patience: Option<Duration>) -> Result<Option<AudioChoice>, Closed> {
-        let order = match patience {
-            Some(patience) => self.inbox.recv_timeout(patience),
+    /// Returns the latest choice received before the timeout; waits indefinitely without one.
+    fn wait(&self, timeout: Option<Duration>) -> Result<Option<AudioChoice>, OwnerDropped> {
+        let order = match timeout {
+            Some(timeout) => self.inbox.recv_timeout(timeout),
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
-            Ok(Order::Choose(choice)) => {
-                let (latest, more) =
-                    self.inbox.try_iter().fold((choice, 0), |(_, more), Order::Choose(choice)| (choice, more + 1));
-                self.desk.seen(1 + more);
+            Ok(choice) => {
+                let (latest, more) = self.inbox.try_iter().fold((choice, 0), |(_, more), choice| (choice, more + 1));
+                self.status_cell.seen(1 + more);
                 Ok(Some(latest))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(Closed),
+            Err(RecvTimeoutError::Disconnected) => Err(OwnerDropped),
         }
     }
 }
 
-/// The owner is gone.
-struct Closed;
+/// The handle was dropped.
+struct OwnerDropped;
 
-fn open(choice: &AudioChoice, meter: &Arc<Meter>) -> Result<Running, String> {
+fn open(choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<OpenedStream, String> {
     match catalogue::find_host(choice.host.as_deref())? {
-        HostKind::System(host) => system::open(host, choice, meter),
+        HostKind::System(host) => system::open(host, choice, stats),
         #[cfg(target_os = "linux")]
-        HostKind::Jack => super::jack::open(choice, meter),
+        HostKind::Jack => super::jack::open(choice, stats),
     }
 }

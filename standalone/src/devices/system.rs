@@ -1,4 +1,4 @@
-//! The sound systems that cpal knows: ALSA, CoreAudio, WASAPI.
+//! Sound systems of cpal: ALSA, CoreAudio, WASAPI.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,21 @@ use cpal::{
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
-use super::audio::{AudioChoice, Opened};
 use super::bridge::{BridgeIn, BridgeOut, bridge, bridge_latency};
-use super::catalogue::{self, Device, Side};
-use super::samples;
-use super::stage::{MAX_BLOCK, MAX_CHANNELS, Meter, Stage};
-use super::supervisor::{Running, Stream};
+use super::callback_slot::{CallbackSlot, MAX_BLOCK, MAX_CHANNELS, StreamStats};
+use super::device_info::{self, AudioDevice, DirectionInfo};
+use super::opened_stream::{DeviceStream, OpenedStream};
+use super::sample_format;
+use super::status::Opened;
+use crate::io::AudioChoice;
 
-/// Rates that are asked about where a device knows a whole range.
+/// Rates that are listed if a device supports a range.
 const COMMON_RATES: [u32; 8] = [22_050, 32_000, 44_100, 48_000, 88_200, 96_000, 176_400, 192_000];
 
-/// How long a system may take over opening, and how long without a block before it looks whether the device is still there.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout for opening, and for checking a device without blocks.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is offered when a system does not tell the length of its blocks, in frames.
+/// Assumed block length in frames if the system does not report one.
 const UNKNOWN_BLOCK: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,31 +68,31 @@ impl Direction {
             Self::Output => device.supported_output_configs()?.collect(),
             Self::Input => device.supported_input_configs()?.collect(),
         };
-        Ok(all.into_iter().filter(|config| samples::is_known(config.sample_format())).collect())
+        Ok(all.into_iter().filter(|config| sample_format::is_known(config.sample_format())).collect())
     }
 }
 
-/// The devices of a host that can be opened or are busy.
-pub(super) fn devices(host: cpal::HostId) -> Result<Vec<Device>, String> {
+/// Returns the devices of a sound system that can be opened or are busy.
+pub(super) fn devices(host: cpal::HostId) -> Result<Vec<AudioDevice>, String> {
     let host = cpal::host_from_id(host).map_err(|error| one_line(&error))?;
     let default = |direction: Direction| direction.default_device(&host).and_then(|device| device.id().ok());
     let defaults = (default(Direction::Output), default(Direction::Input));
     let all = host.devices().map_err(|error| one_line(&error))?;
     let described = all.filter_map(|device| {
         let id = device.id().ok()?;
-        // ALSA's device that swallows everything at once is no place for sound.
+        // ALSA's null device accepts any amount at once and has no clock.
         if id.id() == "null" {
             return None;
         }
         let output = side(&device, Direction::Output, defaults.0.as_ref() == Some(&id));
         let input = side(&device, Direction::Input, defaults.1.as_ref() == Some(&id));
         let there = output.is_some() || input.is_some();
-        there.then(|| Device { id: id.id().to_owned(), name: name(&device), output, input })
+        there.then(|| AudioDevice { id: id.id().to_owned(), name: name(&device), output, input })
     });
     Ok(described.collect())
 }
 
-fn side(device: &cpal::Device, direction: Direction, default: bool) -> Option<Side> {
+fn side(device: &cpal::Device, direction: Direction, default: bool) -> Option<DirectionInfo> {
     if !direction.supported_by(device) {
         return None;
     }
@@ -99,10 +100,10 @@ fn side(device: &cpal::Device, direction: Direction, default: bool) -> Option<Si
         Ok(configs) if configs.is_empty() => None,
         Ok(configs) => {
             let channels = configs.iter().map(SupportedStreamConfigRange::channels).max().unwrap_or(0);
-            Some(Side { channels, sample_rates: rates(&configs), default })
+            Some(DirectionInfo { channels, sample_rates: rates(&configs), default })
         }
         Err(error) if error.kind() == ErrorKind::DeviceBusy => {
-            Some(Side { channels: 0, sample_rates: Vec::new(), default })
+            Some(DirectionInfo { channels: 0, sample_rates: Vec::new(), default })
         }
         Err(_) => None,
     }
@@ -119,47 +120,49 @@ fn rates(configs: &[SupportedStreamConfigRange]) -> Vec<u32> {
     rates
 }
 
-/// Opens what is chosen. Silence is played until a callback is seated.
-pub(super) fn open(host: cpal::HostId, choice: &AudioChoice, meter: &Arc<Meter>) -> Result<Running, String> {
+/// Opens the chosen devices; plays silence until a callback is installed.
+pub(super) fn open(host: cpal::HostId, choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<OpenedStream, String> {
     let host = cpal::host_from_id(host).map_err(|error| one_line(&error))?;
-    let output = Chosen::find(&host, Direction::Output, choice, choice.sample_rate)?;
+    let output = ConfiguredDevice::find(&host, Direction::Output, choice, choice.sample_rate)?;
     let sample_rate = output.config.sample_rate;
-    let input =
-        choice.wants_input().then(|| Chosen::find(&host, Direction::Input, choice, Some(sample_rate))).transpose()?;
+    let input = choice
+        .wants_input()
+        .then(|| ConfiguredDevice::find(&host, Direction::Input, choice, Some(sample_rate)))
+        .transpose()?;
 
-    let (faults, output_faults) = HeapRb::new(1).split();
-    let mut stream = SystemStream { streams: ArrayVec::new(), faults: ArrayVec::new() };
-    stream.faults.push(output_faults);
+    let (errors, output_faults) = HeapRb::new(1).split();
+    let mut stream = SystemStream { streams: ArrayVec::new(), errors: ArrayVec::new() };
+    stream.errors.push(output_faults);
 
-    // The input comes first: its end of the bridge must be there when the output begins to take.
-    let (mut bridge_in_to, bridge_in_seat) = HeapRb::<BridgeIn>::new(1).split();
+    // Input first: its end of the bridge must exist when the output starts to read.
+    let (mut bridge_tx, bridge_rx) = HeapRb::<BridgeIn>::new(1).split();
     let mut input_block = 0;
     if let Some(input) = &input {
-        let (faults, input_faults) = HeapRb::new(1).split();
-        stream.faults.push(input_faults);
-        let opened = input.record(bridge_in_seat, meter, Faults { ring: faults, meter: meter.clone() })?;
+        let (errors, input_faults) = HeapRb::new(1).split();
+        stream.errors.push(input_faults);
+        let opened = input.record(bridge_rx, stats, StreamErrors { ring: errors, stats: stats.clone() })?;
         input_block = block_of(&opened);
         stream.streams.push(opened);
     }
 
-    let (mut player_to, player_seat) = HeapRb::<Player>::new(1).split();
-    let played = output.play(player_seat, meter, Faults { ring: faults, meter: meter.clone() })?;
+    let (mut callback_tx, callback_rx) = HeapRb::<OutputCallback>::new(1).split();
+    let played = output.play(callback_rx, stats, StreamErrors { ring: errors, stats: stats.clone() })?;
     let output_block = block_of(&played);
     stream.streams.push(played);
 
     let max_block = output_block.min(MAX_BLOCK);
     let outputs = usize::from(output.config.channels);
     let inputs = input.as_ref().map_or(0, |input| usize::from(input.config.channels));
-    let (stage, backstage) = Stage::new(max_block, meter.clone());
-    let ends = input.is_some().then(|| bridge(inputs, input_block, output_block, meter));
+    let (slot, owner) = CallbackSlot::new(max_block, stats.clone());
+    let ends = input.is_some().then(|| bridge(inputs, input_block, output_block, stats));
     let (bridge_in, bridge_out) = ends.unzip();
     let room = |channels: usize| vec![vec![0.0; max_block]; channels];
-    let player = Player { stage, bridge: bridge_out, input: room(inputs), output: room(outputs), max_block };
+    let player = OutputCallback { slot, bridge: bridge_out, input: room(inputs), output: room(outputs), max_block };
     // There is room for one of each.
-    let seated = player_to.try_push(player).is_ok() && bridge_in.is_none_or(|end| bridge_in_to.try_push(end).is_ok());
+    let seated = callback_tx.try_push(player).is_ok() && bridge_in.is_none_or(|end| bridge_tx.try_push(end).is_ok());
     debug_assert!(seated);
     for started in &stream.streams {
-        started.play().map_err(|error| output.complaint(&error))?;
+        started.play().map_err(|error| output.describe_error(&error))?;
     }
     let opened = Opened {
         host: host.id().name().into(),
@@ -173,18 +176,18 @@ pub(super) fn open(host: cpal::HostId, choice: &AudioChoice, meter: &Arc<Meter>)
         input_latency_frames: 0,
         bridge_frames: if inputs > 0 { bridge_latency(input_block, output_block) } else { 0 },
     };
-    Ok(Running { opened, stream: Box::new(stream), backstage })
+    Ok(OpenedStream { opened, stream: Box::new(stream), owner })
 }
 
-/// A device with the configuration that is wanted of it.
-struct Chosen {
+/// Device with the requested configuration.
+struct ConfiguredDevice {
     device: cpal::Device,
     name: String,
     config: StreamConfig,
     format: cpal::SampleFormat,
 }
 
-impl Chosen {
+impl ConfiguredDevice {
     fn find(host: &cpal::Host, direction: Direction, choice: &AudioChoice, rate: Option<u32>) -> Result<Self, String> {
         let (wanted, channels) = match direction {
             Direction::Output => (&choice.output, choice.output_channels),
@@ -197,7 +200,7 @@ impl Chosen {
                 let devices = host.devices().map_err(|error| one_line(&error))?;
                 let mut devices: Vec<_> = devices.filter(|device| direction.supported_by(device)).collect();
                 let names: Vec<_> = devices.iter().map(|device| (id(device), name(device))).collect();
-                devices.swap_remove(catalogue::find(&names, wanted, &what)?)
+                devices.swap_remove(device_info::find(&names, wanted, &what)?)
             }
         };
         let name = name(&device);
@@ -229,64 +232,69 @@ impl Chosen {
 
     fn record(
         &self,
-        mut seat: HeapCons<BridgeIn>,
-        meter: &Arc<Meter>,
-        mut faults: Faults,
+        mut incoming: HeapCons<BridgeIn>,
+        stats: &Arc<StreamStats>,
+        mut errors: StreamErrors,
     ) -> Result<cpal::Stream, String> {
         let mut bridge = None;
-        let (meter, rate, channels) = (meter.clone(), self.config.sample_rate, usize::from(self.config.channels));
+        let (stats, rate, channels) = (stats.clone(), self.config.sample_rate, usize::from(self.config.channels));
         let take = move |data: &Data, info: &cpal::InputCallbackInfo| {
-            // The system tells how old the first frame is; the bridge counts from the last.
+            // The system reports the age of the first frame; the bridge counts from the last one.
             let time = info.timestamp();
             let age = frames(time.callback.saturating_duration_since(time.capture), rate);
-            meter.set_input_latency(age.saturating_sub(data.len() / channels));
+            stats.set_input_latency(age.saturating_sub(data.len() / channels));
             if bridge.is_none() {
-                bridge = seat.try_pop();
+                bridge = incoming.try_pop();
             }
             if let Some(bridge) = &mut bridge {
-                samples::read(data, |samples| bridge.push(samples));
+                sample_format::read(data, |samples| bridge.push(samples));
             }
         };
-        let complain = move |error| faults.note(error);
-        let opened = self.device.build_input_stream_raw(self.config, self.format, take, complain, Some(PATIENCE));
-        opened.map_err(|error| self.complaint(&error))
+        let on_error = move |error| errors.record_error(error);
+        let opened = self.device.build_input_stream_raw(self.config, self.format, take, on_error, Some(OPEN_TIMEOUT));
+        opened.map_err(|error| self.describe_error(&error))
     }
 
-    fn play(&self, mut seat: HeapCons<Player>, meter: &Arc<Meter>, mut faults: Faults) -> Result<cpal::Stream, String> {
+    fn play(
+        &self,
+        mut incoming: HeapCons<OutputCallback>,
+        stats: &Arc<StreamStats>,
+        mut errors: StreamErrors,
+    ) -> Result<cpal::Stream, String> {
         let mut player = None;
-        let (meter, rate) = (meter.clone(), self.config.sample_rate);
+        let (stats, rate) = (stats.clone(), self.config.sample_rate);
         let give = move |data: &mut Data, info: &cpal::OutputCallbackInfo| {
             let time = info.timestamp();
-            meter.set_output_latency(frames(time.playback.saturating_duration_since(time.callback), rate));
+            stats.set_output_latency(frames(time.playback.saturating_duration_since(time.callback), rate));
             if player.is_none() {
-                player = seat.try_pop();
+                player = incoming.try_pop();
             }
-            // Without a player the buffer is left as it came, silent.
+            // Without a callback the buffer stays silent as it came.
             if let Some(player) = &mut player {
                 player.play(data);
             }
         };
-        let complain = move |error| faults.note(error);
-        let opened = self.device.build_output_stream_raw(self.config, self.format, give, complain, Some(PATIENCE));
-        opened.map_err(|error| self.complaint(&error))
+        let on_error = move |error| errors.record_error(error);
+        let opened = self.device.build_output_stream_raw(self.config, self.format, give, on_error, Some(OPEN_TIMEOUT));
+        opened.map_err(|error| self.describe_error(&error))
     }
 
-    fn complaint(&self, error: &cpal::Error) -> String {
+    fn describe_error(&self, error: &cpal::Error) -> String {
         format!("{}: {}", self.name, one_line(error))
     }
 }
 
-/// What the output's callback does with a device's buffer.
-struct Player {
-    stage: Stage,
+/// Fills the buffers of the output device.
+struct OutputCallback {
+    slot: CallbackSlot,
     bridge: Option<BridgeOut>,
-    /// `[channel][frame]`, as are the output's.
+    /// `[channel][frame]`, for the output as well.
     input: Vec<Vec<f32>>,
     output: Vec<Vec<f32>>,
     max_block: usize,
 }
 
-impl Player {
+impl OutputCallback {
     fn play(&mut self, data: &mut Data) {
         let frames = data.len() / self.output.len();
         let mut bridge = self.bridge.as_mut();
@@ -300,38 +308,38 @@ impl Player {
             let input: ArrayVec<&[f32], MAX_CHANNELS> = self.input.iter().map(|all| &all[..block.len()]).collect();
             let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> =
                 self.output.iter_mut().map(|all| &mut all[..block.len()]).collect();
-            self.stage.play(&input, &mut output);
+            self.slot.play(&input, &mut output);
             drop(output);
-            samples::write(data, block, &self.output);
+            sample_format::write(data, block, &self.output);
         }
     }
 }
 
-/// The streams of one opening.
+/// Streams of the opened devices.
 struct SystemStream {
     streams: ArrayVec<cpal::Stream, 2>,
-    faults: ArrayVec<HeapCons<cpal::Error>, 2>,
+    errors: ArrayVec<HeapCons<cpal::Error>, 2>,
 }
 
-impl Stream for SystemStream {
-    fn fault(&mut self) -> Option<String> {
-        self.faults.iter_mut().find_map(Consumer::try_pop).map(|error| one_line(&error))
+impl DeviceStream for SystemStream {
+    fn failure(&mut self) -> Option<String> {
+        self.errors.iter_mut().find_map(Consumer::try_pop).map(|error| one_line(&error))
     }
 }
 
-/// Where a stream's errors go; it may call from its audio thread.
-struct Faults {
+/// Receiver of a stream's errors, which may be reported on its audio thread.
+struct StreamErrors {
     ring: HeapProd<cpal::Error>,
-    meter: Arc<Meter>,
+    stats: Arc<StreamStats>,
 }
 
-impl Faults {
-    fn note(&mut self, error: cpal::Error) {
+impl StreamErrors {
+    fn record_error(&mut self, error: cpal::Error) {
         match error.kind() {
-            ErrorKind::Xrun => self.meter.count_xrun(),
-            // The stream goes on.
+            ErrorKind::Xrun => self.stats.count_xrun(),
+            // The stream continues.
             ErrorKind::DeviceChanged | ErrorKind::RealtimeDenied => {}
-            // The first one is the reason that is told; those that follow it say nothing new.
+            // The first error is the reason; later ones are its consequences.
             _ => drop(self.ring.try_push(error)),
         }
     }

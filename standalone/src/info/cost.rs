@@ -1,41 +1,42 @@
-//! What playing a model takes on this machine, measured on the spot.
+//! Short measurement of the cost of playing a model on this machine.
 
 use std::time::{Duration, Instant};
 
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{Pipeline, PipelineError, PipelineOptions, Source};
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineError, PipelineOptions};
 use serde::Serialize;
 
-/// Time for all measuring of a model: too short to be waited for, long enough for two digits.
+/// Time for all measurements of a model: short enough not to be noticed, long enough for two digits.
 const BUDGET: Duration = Duration::from_millis(120);
-/// Samples at a time, as a host would ask for.
+/// Block length, samples, as a host would ask for.
 const BLOCK: usize = 256;
 
-/// What one way to play a model takes.
+/// Cost of one way to play a model.
 #[derive(Serialize)]
-pub struct Cost {
-    /// What was measured.
+pub struct PlaybackCost {
+    /// Description of the test input.
     pub what: String,
-    /// What computes it.
+    /// Executor that ran the network.
     pub executor: String,
-    /// Time for a sample, ns.
+    /// Time per sample, ns.
     pub ns_per_sample: f64,
-    /// Seconds of sound made in a second, on one core.
+    /// Seconds of sound per second of computation, on one core.
     pub realtime_factor: f64,
     /// Memory of weights, states and buffers for all voices, bytes.
     pub memory_bytes: usize,
-    /// From what is played to what is heard, at the model's own rate.
+    /// Latency at the model's own rate, samples.
     pub latency_samples: usize,
-    /// The same, ms.
+    /// Latency, ms.
     pub latency_ms: f64,
 }
 
-/// Measures a model as a player would use it.
+/// Measures a model in the ways that its kind is played.
 ///
 /// # Errors
-/// When the model cannot be played.
-pub fn measure(model: &Model) -> Result<Vec<Cost>, PipelineError> {
+///
+/// Returns an error if the model cannot be played.
+pub fn measure(model: &Model) -> Result<Vec<PlaybackCost>, PipelineError> {
     match model.header().kind {
         Kind::Instrument => Ok(vec![measure_note(model)?, measure_sound(model, "following a recording", BUDGET / 2)?]),
         Kind::Effect | Kind::Codec => Ok(vec![measure_sound(model, "a recording", BUDGET)?]),
@@ -43,16 +44,16 @@ pub fn measure(model: &Model) -> Result<Vec<Cost>, PipelineError> {
     }
 }
 
-/// One held note through the whole pipeline.
-fn measure_note(model: &Model) -> Result<Cost, PipelineError> {
-    let mut pipeline = set_up(model, Source::Notes)?;
+/// Measures one held note through the whole pipeline.
+fn measure_note(model: &Model) -> Result<PlaybackCost, PipelineError> {
+    let mut pipeline = set_up(model, ControlSource::Notes)?;
     let performance = model.header().performance.unwrap_or_default();
     let key = (0.5 * (performance.pitch_low + performance.pitch_high)) as u8;
     let (mut block, mut position) = ([0.0; BLOCK], 0);
     let ns_per_sample = time(BUDGET / 2, BLOCK, || {
         if pipeline.sounding() == 0 {
             let kind = EventKind::NoteOn { channel: 0, key, velocity: 0.8 };
-            // Hardly any events wait, so there is room; if not, the note comes a block later.
+            // If the event queue is full the note starts a block later.
             let _ = pipeline.handle(Event { at: position, kind });
         }
         pipeline.process(&[], &mut block);
@@ -61,9 +62,9 @@ fn measure_note(model: &Model) -> Result<Cost, PipelineError> {
     Ok(pipeline_cost("one note", model, &pipeline, ns_per_sample))
 }
 
-/// One session that hears a sound: a sawtooth of 220 Hz.
-fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<Cost, PipelineError> {
-    let mut pipeline = set_up(model, Source::Sound)?;
+/// Measures one session whose input is a sawtooth of 220 Hz.
+fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<PlaybackCost, PipelineError> {
+    let mut pipeline = set_up(model, ControlSource::AudioInput)?;
     let step = 220.0 / model.header().sample_rate as f32;
     let (mut input, mut block, mut phase) = ([0.0; BLOCK], [0.0; BLOCK], 0.0_f32);
     let ns_per_sample = time(budget, BLOCK, || {
@@ -76,15 +77,15 @@ fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<Cost, Pi
     Ok(pipeline_cost(what, model, &pipeline, ns_per_sample))
 }
 
-fn set_up(model: &Model, source: Source) -> Result<Pipeline, PipelineError> {
+fn set_up(model: &Model, source: ControlSource) -> Result<Pipeline, PipelineError> {
     let sample_rate = model.header().sample_rate;
     Pipeline::new(model, &PipelineOptions { sample_rate, source, ..Default::default() })
 }
 
-fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: f64) -> Cost {
+fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: f64) -> PlaybackCost {
     let rate = f64::from(model.header().sample_rate);
     let latency_samples = pipeline.latency_samples();
-    Cost {
+    PlaybackCost {
         what: what.to_owned(),
         executor: pipeline.executor(),
         ns_per_sample,
@@ -95,7 +96,8 @@ fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: 
     }
 }
 
-/// ns per sample of a step of `samples` samples. The first quarter of the time warms up caches and clock.
+/// Returns the time per sample in ns of a step of `samples` samples. The first quarter of the budget warms up caches
+/// and clock.
 fn time(budget: Duration, samples: usize, mut step: impl FnMut()) -> f64 {
     let mut measure = |budget: Duration| {
         let begun = Instant::now();

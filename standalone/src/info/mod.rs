@@ -1,16 +1,17 @@
-//! `ondes info`: a model's card, its ports and controls, and what it costs to play.
+//! `ondes info`: a model's card, ports, controls and cost.
 //!
-//! [`facts`] gathers all there is to say, [`cost`] measures what playing takes, [`text`] lays it out for a person.
+//! [`model_info`] gathers the information, [`cost`] measures the cost of playing, [`info_text`] formats both for the
+//! terminal.
 
 mod cost;
-mod facts;
-mod text;
+mod info_text;
+mod model_info;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::{opening, terminal};
+use crate::{open_model, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,30 +19,31 @@ Examples:
   ondes info amp.nam
   ondes info bowed.ondes --json | jq '.quality'";
 
-/// Shows what a model is, what it can do, how good it is and what it costs to play.
+/// Shows what a model is, what it can do, how good it is and what it costs to play
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArguments {
-    /// The model file: NAME.ondes, or a capture of another program
+    /// Model file, NAME.ondes, a capture of another program or a TorchScript model
     pub model: PathBuf,
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-/// Prints what there is to say of a model.
+/// Prints the information about a model.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it.
+///
+/// Returns an error that names the file and what is wrong with it.
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let path = &arguments.model;
-    let model = opening::open(path)?;
+    let model = open_model::open(path)?;
     let with_path = |error: &dyn std::fmt::Display| anyhow::anyhow!("{}: {error}", path.display());
     let file_bytes = std::fs::metadata(path).map_err(|error| with_path(&error))?.len();
-    let facts = facts::gather(&model, path, file_bytes).map_err(|error| with_path(&error))?;
+    let info = model_info::gather(&model, path, file_bytes).map_err(|error| with_path(&error))?;
     if arguments.json {
-        terminal::print(&serde_json::to_string(&facts)?)
+        terminal::print(&serde_json::to_string(&info)?)
     } else {
-        terminal::print(text::lay_out(&facts).trim_end())
+        terminal::print(info_text::format(&info).trim_end())
     }
 }

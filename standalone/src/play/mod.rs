@@ -1,38 +1,40 @@
-//! `ondes play`: plays a model or a session on the sound card, without a window.
+//! `ondes play`: plays a model or a session on the audio devices, without a window.
 
-mod line;
-mod played;
+mod played_time;
+mod status_line;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::Model;
-use ondes_engine::pipeline::{PipelineOptions, Source};
-use ondes_engine::realtime::{self, Patch};
-use ondes_engine::wish::Wish;
-use ondes_processor::board::Board;
+use ondes_engine::pipeline::{ControlSource, PipelineOptions};
+use ondes_engine::realtime::{self, PlayableModel};
+use ondes_engine::sync::lock;
 use ondes_processor::choice;
-use ondes_processor::library::{BUNDLED, Found};
-use ondes_processor::macros::MACROS;
-use ondes_processor::parameter::{DRIVER, Parameter, TRANSPOSE};
-use ondes_processor::preset::Product;
-use ondes_ui::KnobId;
+use ondes_processor::macros::MACRO_COUNT;
+use ondes_processor::parameter::{DRIVER, Parameter, ParameterId, TRANSPOSE, TUNE};
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::product::Product;
 
-use crate::devices::{AudioChoice, MidiChoice, MidiPorts, Opened, Status};
-use crate::rack::saved::{self, Input};
-use crate::rack::{Console, SessionFile, clip, score};
-use crate::record::Format;
-use crate::render::Score;
-use crate::rig::{Begin, Rig};
-use crate::running::RunningArguments;
+use crate::argument_parsers::{TRANSPOSE as TRANSPOSE_RANGE, number_in, parse_seconds};
+use crate::audio_app::{AudioApp, OnOpened};
+use crate::devices::{AudioStatus, Opened};
+use crate::executor_arguments::ExecutorArguments;
+use crate::io::{AudioChoice, MidiChoice, MidiPorts};
+use crate::rack::remaining_events::remaining_events;
+use crate::rack::session_file::{self, TrackInput};
+use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
+use crate::record::RecordingFormat;
+use crate::render::MidiScore;
 use crate::terminal;
-use crate::{interrupt, opening};
-use line::Line;
-use played::Played;
+use crate::{interrupt, open_model};
+use played_time::PlayedTime;
+use status_line::StatusLine;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,203 +44,140 @@ Examples:
   ondes play bowed --input singing.wav --loop --host jack
   ondes play stage.ondes-session";
 
-/// How long devices may take to open.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two looks at how things are.
-const LOOK: Duration = Duration::from_millis(100);
-/// After the last note it is listened on until it is as quiet as this, for so long.
-const QUIET: f32 = 1e-4;
-const QUIET_S: f64 = 0.5;
-/// Or for so long: the longest cabinet, and some time to spare. There are models that hum for ever.
-const RINGING_S: f64 = 12.0;
-/// Endings of MIDI files.
-const MIDI_FILES: [&str; 2] = ["mid", "midi"];
+/// Longest wait for the devices.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Interval at which the status is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Level below which the output counts as silent, and the length of silence after the last note that ends playing,
+/// seconds.
+const SILENCE_LEVEL: f32 = 1e-4;
+const SILENCE_S: f64 = 0.5;
+/// Longest tail after the last note, seconds: the longest cabinet and a reserve. Some models never fall silent.
+const MAX_TAIL_S: f64 = 12.0;
+/// File name extensions of MIDI files.
+const MIDI_EXTENSIONS: [&str; 2] = ["mid", "midi"];
 
-/// Plays a model or a session on the sound card. Ctrl-C ends it.
+/// Plays a model or a session on the audio devices until Ctrl-C, or until its file is over
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlayArguments {
-    /// A model's file, the name of a bundled one (bowed, plucked, wind), or a session
+    /// Model file, name of a bundled model (bowed, plucked, wind), or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
-    /// What the model follows instead of notes: a device that records, or a recording
+    /// Audio input for the model to follow or process: an input device, or a recording
     #[arg(long, value_name = "DEVICE|FILE")]
     input: Option<String>,
-    /// Plays the recording again and again
+    /// Loop the recording of --input
     #[arg(long = "loop", requires = "input")]
     looped: bool,
-    /// What plays the notes: MIDI ports with this in their name, or a MIDI file; all ports where nothing is said
+    /// Notes: MIDI ports with this in their name, or a MIDI file [default: all ports]
     #[arg(long, value_name = "PORT|FILE")]
     midi: Option<String>,
-    /// The sound system, such as jack or alsa
+    /// Sound system, such as jack or alsa [default: jack if its server runs, otherwise the system's]
     #[arg(long)]
     host: Option<String>,
-    /// The device that plays
+    /// Output device, by name or identifier; `ondes devices` lists them [default: the system's]
     #[arg(long, value_name = "DEVICE")]
     output: Option<String>,
-    /// Hz
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
-    rate: Option<u32>,
-    /// Frames in a block
+    /// Sample rate, 8000 to 384000 Hz [default: the device's]
+    #[arg(long, alias = "rate", value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
+    sample_rate: Option<u32>,
+    /// Block length, 1 to 8192 frames [default: the device's]
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=8_192))]
     block: Option<u32>,
-    /// Records what is heard; WAV, or FLAC by the ending
+    /// Record the output to this file, NAME.wav or NAME.flac
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Turns a control of the model, in its unit, or a knob of Ondes by its name: gate, bass, middle, treble, oversampling, size,
-    /// quality, mix, glide, … as in presets
+    /// Set a control of the model in its unit, or a parameter of Ondes by its id: gate, bass, middle, treble,
+    /// oversampling, size, quality, mix, glide …, as in presets
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
-    /// Impulse response of a cabinet to play through, of up to 10 s
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …)
     #[arg(long, value_name = "FILE")]
     cabinet: Option<PathBuf>,
-    /// Shifts all pitches, semitones (-24 to 24)
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-24..=24))]
-    transpose: i32,
-    /// Where the model runs: in the audio callback, or on a thread of its own, which is later but bears heavy models
-    #[arg(long, value_enum, default_value_t = Driver::Auto)]
-    driver: Driver,
-    /// What runs the network.
+    /// Transpose all notes, -24 to 24 semitones
+    #[arg(
+        long,
+        value_name = "SEMITONES",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        value_parser = number_in(TRANSPOSE_RANGE)
+    )]
+    transpose: f32,
+    /// Thread of the model: the audio callback (inline), or a worker thread with more latency but room for heavy models
+    #[arg(long, value_enum, default_value_t = DriverArgument::Auto)]
+    driver: DriverArgument,
+    /// Executor of the network.
     #[command(flatten)]
-    running: RunningArguments,
-    /// Ends after so many seconds
-    #[arg(long, value_name = "S")]
+    executor: ExecutorArguments,
+    /// Stop after this many seconds [default: play until Ctrl-C, or to the end of a file]
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
     seconds: Option<f64>,
 }
 
-/// Where a model may run.
+/// Thread that runs a model.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Driver {
+enum DriverArgument {
     Auto,
     Inline,
     Worker,
 }
 
-impl From<Driver> for realtime::Driver {
-    fn from(driver: Driver) -> Self {
+impl From<DriverArgument> for realtime::Driver {
+    fn from(driver: DriverArgument) -> Self {
         match driver {
-            Driver::Auto => Self::Auto,
-            Driver::Inline => Self::Inline,
-            Driver::Worker => Self::Worker { latency: None },
+            DriverArgument::Auto => Self::Auto,
+            DriverArgument::Inline => Self::Inline,
+            DriverArgument::Worker => Self::Worker { latency: None },
         }
     }
 }
 
-/// What is to be played besides what comes from devices.
+/// Finite material that is played.
 #[derive(Clone)]
-enum Piece {
-    Notes(Arc<Score>),
+enum Playback {
+    Notes(Arc<MidiScore>),
     Recording,
 }
 
-/// Plays until somebody asks to stop, or a piece is over.
+/// Mixer, devices and material that the command line asks for.
+struct Prepared {
+    mixer: Mixer,
+    audio: AudioChoice,
+    midi: MidiChoice,
+    playback: Option<Playback>,
+}
+
+/// Plays until it is interrupted or the material is over.
 ///
 /// # Errors
-/// One line with what cannot be played, or on what.
+/// Returns an error that names what cannot be played, or the device.
 pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
-    // Errors are printed without the reasons behind them.
+    // The program prints an error without its sources.
     play(arguments).map_err(|error| anyhow!("{error:#}"))
 }
 
 fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     interrupt::listen();
     let record = arguments.record.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?))).transpose()?;
-    let mut console = Console::new(|| {});
-    let mut audio = AudioChoice {
-        host: arguments.host.clone(),
-        output: arguments.output.clone(),
-        sample_rate: arguments.rate,
-        block: arguments.block,
-        ..AudioChoice::default()
-    };
-    let mut midi = MidiChoice::default();
-    let mut piece = None;
-    if arguments.model.extension().is_some_and(|ending| ending == saved::ENDING) {
-        let [executor, device, precision] = arguments.running.given();
-        let of_models = [
-            executor,
-            device,
-            precision,
-            ("--input", arguments.input.is_some()),
-            ("--control", !arguments.control.is_empty()),
-            ("--cabinet", arguments.cabinet.is_some()),
-            ("--transpose", arguments.transpose != 0),
-            ("--driver", arguments.driver != Driver::Auto),
-        ];
-        if let Some((option, _)) = of_models.iter().find(|(_, given)| *given) {
-            bail!("{option} is for a model; {} says that for each of its tracks", arguments.model.display());
-        }
-        let session = SessionFile::read(&arguments.model)?;
-        console.restore(&session).iter().for_each(|problem| terminal::warn(problem));
-        (audio, midi) = (devices(audio, &session.audio), session.midi);
-    } else {
-        piece = single(&mut console, arguments, &mut audio)?;
-    }
-    match &arguments.midi {
-        Some(midi_file) if ends_with(Path::new(midi_file), &MIDI_FILES) => {
-            ensure!(arguments.input.is_none(), "{midi_file}: a model that follows an input plays no notes");
-            piece = Some(Piece::Notes(Arc::new(Score::read(Path::new(midi_file), None, None)?)));
-        }
-        Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
-        None => {}
-    }
-    let meter = console.meter.clone();
-    let played = Arc::new(Mutex::new(Played::default()));
-    let beginning = beginning(piece.clone(), meter.clone(), played.clone());
-    let rig = Rig::recorded(console, audio, midi, beginning, record);
-    let opened = match rig.settled(PATIENCE) {
-        Status::Playing(opened) => opened,
-        Status::Failed(reason) => bail!("{reason}"),
-        Status::Lost { device, reason, .. } => bail!("{device}: {reason}"),
-        Status::Opening => bail!("the sound system does not answer"),
-    };
-    if let Some(fault) = rig.console().tracks().find_map(|(_, track)| track.fault()) {
-        bail!("{fault}");
-    }
-    if let Some(error) = rig.recording().error {
-        bail!("{error}");
-    }
-    rig.console().notices().iter().for_each(|notice| terminal::warn(notice));
-    let told = rig.console().tracks().filter_map(|(_, track)| track.shared.notice()).collect();
-    let mut line = Line::new(&opened, told);
-    let begun = Instant::now();
-    let (mut ended_at, mut quiet_since) = (None, None);
-    let mut failure = None;
-    while !interrupt::requested() {
-        std::thread::sleep(LOOK);
-        let peaks = meter.peaks();
-        let status = rig.status();
-        line.show(&rig, &status, peaks);
-        if let Status::Failed(reason) = status {
-            failure = Some(reason);
-            break;
-        }
-        if arguments.seconds.is_some_and(|seconds| begun.elapsed().as_secs_f64() >= seconds) {
-            break;
-        }
-        let played_s = lock(&played).seconds(meter.frames());
-        if piece.as_ref().is_some_and(|piece| ended(piece, &rig, played_s)) {
-            let quiet = peaks.iter().all(|peak| *peak < QUIET);
-            let since = *quiet_since.get_or_insert(played_s);
-            if !quiet {
-                quiet_since = Some(played_s);
-            }
-            if quiet && played_s - since > QUIET_S || played_s - *ended_at.get_or_insert(played_s) > RINGING_S {
-                break;
-            }
-        }
-    }
+    let Prepared { mixer, audio, midi, playback } = prepare(arguments)?;
+    let meter = mixer.meter.clone();
+    let played = Arc::new(Mutex::new(PlayedTime::default()));
+    let on_opened = on_opened(playback.clone(), meter.clone(), played.clone());
+    let app = AudioApp::with_recording(mixer, audio, midi, on_opened, record);
+    let opened = wait_for_devices(&app)?;
+    app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
+    let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
+    let mut line = StatusLine::new(&opened, shown_warnings);
+    let failure = play_until_over(arguments.seconds, &app, playback.as_ref(), &meter, &played, &mut line);
     drop(line);
-    match rig.misses() {
+    match app.dropouts() {
         0 => {}
-        misses => terminal::warn(&format!("sound came too late {misses} times; a larger --block helps")),
+        dropouts => terminal::warn(&format!("{dropouts} dropouts; a larger --block helps")),
     }
-    let status = rig.stop();
-    if let Some(reason) = failure {
+    let status = app.stop();
+    if let Some(reason) = failure.or(status.error) {
         bail!("{reason}");
-    }
-    if let Some(error) = status.error {
-        bail!("{error}");
     }
     if status.dropped > 0 {
         terminal::warn(&format!("the disk was too slow: {} frames of the recording are silence", status.dropped));
@@ -246,89 +185,198 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One track with one model.
-fn single(console: &mut Console, arguments: &PlayArguments, audio: &mut AudioChoice) -> anyhow::Result<Option<Piece>> {
-    let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
-    let found = find(&arguments.model)?;
-    let wish = running(arguments, &found.0).with_context(|| arguments.model.display().to_string())?;
-    let place = console.add(product)?;
-    let track = console.track(place).context("the track is gone")?;
-    let shared = track.shared.clone();
-    shared.set_running(wish);
-    // Its thread ends with what it has found, which is here already.
-    drop(shared.fetch(false, move || Ok(found)).join());
-    for turn in &arguments.control {
-        let (name, value) = turn.split_once('=').with_context(|| format!("--control {turn}: expected NAME=VALUE"))?;
-        let mut macros = (0..MACROS).map(|index| (shared.bound(index), KnobId(index as u32)));
-        let of_model = macros.clone().find(|(bound, _)| bound.as_deref() == Some(name)).map(|(_, knob)| knob);
-        let Some(knob) = of_model.or_else(|| Parameter::named(name)) else {
-            let known: Vec<String> = macros.by_ref().filter_map(|(bound, _)| bound).collect();
-            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-            bail!("--control {turn}: the model has no control {name:?}, it has {known}; nor has Ondes");
-        };
-        let position = shared.parse(knob, value).with_context(|| format!("--control {turn}: that is no value"))?;
-        track.panel.put(knob, Parameter::of(knob).map_or(position, |parameter| parameter.value(position)));
+/// Loads the model or session, and selects devices and material.
+fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
+    let mut mixer = Mixer::new(|| {});
+    let mut audio = AudioChoice {
+        host: arguments.host.clone(),
+        output: arguments.output.clone(),
+        sample_rate: arguments.sample_rate,
+        block: arguments.block,
+        ..AudioChoice::default()
+    };
+    let mut midi = MidiChoice::default();
+    let mut playback = None;
+    if arguments.model.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
+        check_session_options(arguments)?;
+        let session = SessionFile::read(&arguments.model)?;
+        mixer.restore(&session).iter().for_each(|problem| terminal::warn(problem));
+        (audio, midi) = (with_session_defaults(audio, &session.audio), session.midi);
+    } else {
+        playback = add_model_track(&mut mixer, arguments, &mut audio)?;
     }
-    if let Some(path) = &arguments.cabinet {
-        drop(shared.fetch_cabinet(path.clone()).join());
-        if let Some(missing) = shared.missing_cabinet() {
-            bail!("{}", missing.looked.join(", "));
+    match &arguments.midi {
+        Some(file) if has_extension(Path::new(file), &MIDI_EXTENSIONS) => {
+            ensure!(arguments.input.is_none(), "{file}: a model that follows --input plays no notes; leave out one of them");
+            playback = Some(Playback::Notes(Arc::new(MidiScore::read(Path::new(file), None, None)?)));
+        }
+        Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
+        None => {}
+    }
+    Ok(Prepared { mixer, audio, midi, playback })
+}
+
+/// Refuses options that a session sets for each of its tracks.
+fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
+    let [executor, device, precision] = arguments.executor.given_options();
+    let model_options = [
+        executor,
+        device,
+        precision,
+        ("--input", arguments.input.is_some()),
+        ("--control", !arguments.control.is_empty()),
+        ("--cabinet", arguments.cabinet.is_some()),
+        ("--transpose", arguments.transpose != 0.0),
+        ("--driver", arguments.driver != DriverArgument::Auto),
+    ];
+    match model_options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => bail!("{option} is for a model; {} sets it for each track", arguments.model.display()),
+        None => Ok(()),
+    }
+}
+
+/// Waits until the devices are open and all tracks and the recording are ready.
+fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
+    let opened = match app.settled(OPEN_TIMEOUT) {
+        AudioStatus::Playing(opened) => opened,
+        AudioStatus::Failed(reason) => bail!("{reason}"),
+        AudioStatus::Lost { device, reason, .. } => bail!("{device}: {reason}"),
+        AudioStatus::Opening => bail!("the sound system does not answer"),
+    };
+    let input_error = app.mixer().tracks().find_map(|(_, track)| track.input_error().map(str::to_owned));
+    match input_error.or(app.recording().error) {
+        Some(error) => bail!("{error}"),
+        None => Ok(opened),
+    }
+}
+
+/// Updates the status line until playing ends. Returns the error of devices that have failed.
+fn play_until_over(
+    seconds: Option<f64>,
+    app: &AudioApp,
+    playback: Option<&Playback>,
+    meter: &MasterMeter,
+    played: &Mutex<PlayedTime>,
+    line: &mut StatusLine,
+) -> Option<String> {
+    let started = Instant::now();
+    let mut tail = Tail::default();
+    while !interrupt::requested() {
+        std::thread::sleep(POLL_INTERVAL);
+        let peaks = meter.peaks();
+        let status = app.status();
+        line.show(app, &status, peaks);
+        if let AudioStatus::Failed(reason) = status {
+            return Some(reason);
+        }
+        if seconds.is_some_and(|seconds| started.elapsed().as_secs_f64() >= seconds) {
+            return None;
+        }
+        let played_s = lock(played).seconds(meter.frames());
+        if playback.is_some_and(|playback| is_over(playback, app, played_s)) && tail.has_faded(played_s, peaks) {
+            return None;
         }
     }
-    shared.set_oversampling(track.panel.oversampling());
-    shared.settle();
-    track.panel.put(TRANSPOSE, arguments.transpose as f32);
+    None
+}
+
+/// Sound after the end of the material.
+#[derive(Default)]
+struct Tail {
+    /// Time of the end, s.
+    started_s: Option<f64>,
+    /// Time since which the output is silent, s.
+    silent_since_s: Option<f64>,
+}
+
+impl Tail {
+    /// Returns whether the output has been silent for long enough, or the tail has lasted too long.
+    fn has_faded(&mut self, played_s: f64, peaks: [f32; 2]) -> bool {
+        let silent = peaks.iter().all(|peak| *peak < SILENCE_LEVEL);
+        let since = *self.silent_since_s.get_or_insert(played_s);
+        if !silent {
+            self.silent_since_s = Some(played_s);
+        }
+        silent && played_s - since > SILENCE_S || played_s - *self.started_s.get_or_insert(played_s) > MAX_TAIL_S
+    }
+}
+
+/// Adds a track with the model of the command line.
+fn add_model_track(
+    mixer: &mut Mixer,
+    arguments: &PlayArguments,
+    audio: &mut AudioChoice,
+) -> anyhow::Result<Option<Playback>> {
+    let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
+    let found = open_model::find(&arguments.model)?;
+    let executor = executor_selection(arguments, &found.0).with_context(|| arguments.model.display().to_string())?;
+    let slot = mixer.add(product)?;
+    let track = mixer.track(slot).context("the track is gone")?;
+    let instance = track.instance.clone();
+    instance.set_running(executor);
+    // The model is loaded already; the thread ends at once.
+    drop(instance.fetch(false, move || Ok(found)).join());
+    for setting in &arguments.control {
+        set_control(track, setting)?;
+    }
+    if let Some(path) = &arguments.cabinet {
+        drop(instance.fetch_cabinet(path.clone()).join());
+        if let Some(missing) = instance.missing_cabinet() {
+            bail!("{}", missing.searched.join(", "));
+        }
+    }
+    instance.set_oversampling(track.parameters.oversampling());
+    instance.settle();
+    let semitones = arguments.transpose.round();
+    track.parameters.put(TRANSPOSE, semitones);
+    track.parameters.put(TUNE, 100.0 * (arguments.transpose - semitones));
     if let Some(driver) = choice::of_driver(arguments.driver.into()) {
-        track.panel.put(DRIVER, driver);
+        track.parameters.put(DRIVER, driver);
     }
     let Some(input) = &arguments.input else { return Ok(None) };
     let path = Path::new(input);
-    // What ends so is no device.
-    if ends_with(path, &clip::ENDINGS) {
+    // A name with such an extension is a file, not a device.
+    if has_extension(path, &clip::EXTENSIONS) {
         path.metadata().with_context(|| input.clone())?;
     }
     if path.is_file() {
-        console.set_input(place, Input::File { path: path.into(), looped: arguments.looped })?;
-        return Ok((!arguments.looped).then_some(Piece::Recording));
+        mixer.set_input(slot, TrackInput::File { path: path.into(), looped: arguments.looped })?;
+        return Ok((!arguments.looped).then_some(Playback::Recording));
     }
     audio.input = Some(input.clone());
-    console.set_input(place, Input::Channels { first: 0, count: 1 })?;
+    mixer.set_input(slot, TrackInput::Channels { first: 0, count: 1 })?;
     Ok(None)
 }
 
-/// What is to run the network: where it was chosen here and not in a project, it is that or nothing.
-fn running(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::Result<Wish> {
-    let wish = arguments.running.of(model)?;
-    if arguments.running.given().iter().any(|(_, given)| *given) {
-        let options = PipelineOptions { source: Source::Sound, wish, ..PipelineOptions::default() };
-        Patch::new(model.clone(), options)?;
-    }
-    Ok(wish)
+/// Sets a control of the model or a parameter of Ondes, `NAME=VALUE`.
+fn set_control(track: &Track, setting: &str) -> anyhow::Result<()> {
+    let (name, value) = setting.split_once('=').with_context(|| format!("--control {setting}: expected NAME=VALUE"))?;
+    let instance = &track.instance;
+    let bound = (0..MACRO_COUNT).filter_map(|index| Some((instance.bound(index)?, ParameterId(index as u32))));
+    let bound: Vec<(String, ParameterId)> = bound.collect();
+    let control = bound.iter().find(|(control, _)| control == name).map(|(_, id)| *id);
+    let Some(id) = control.or_else(|| Parameter::named(name)) else {
+        let known: Vec<&str> = bound.iter().map(|(control, _)| control.as_str()).chain(["and Ondes parameters"]).collect();
+        bail!("--control {setting}: unknown control {name:?}; available: {}", known.join(", "));
+    };
+    let position =
+        instance.parse(id, value).with_context(|| format!("--control {setting}: {value:?} is not a value of {name}"))?;
+    track.parameters.put(id, Parameter::of(id).map_or(position, |parameter| parameter.value(position)));
+    Ok(())
 }
 
-/// The model of that file, or the bundled one of that name.
-///
-/// # Errors
-/// When there is neither.
-pub(crate) fn find(model: &Path) -> anyhow::Result<Found> {
-    let name = model.to_string_lossy();
-    let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
-    match bundled.filter(|_| !model.is_file()) {
-        Some(bundled) => Ok((bundled.model(), None)),
-        // No path but a name.
-        None if model.extension().is_none() && model.components().count() == 1 && !model.exists() => {
-            let known: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
-            bail!("{name}: there is no such file, and the bundled models are {}", known.join(", "))
-        }
-        None => {
-            let found = opening::open(model)?;
-            Ok((Arc::new(found), Some(model.into())))
-        }
+/// Returns the executor selection. One given on the command line must work; there is no fallback.
+fn executor_selection(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::Result<ExecutorSelection> {
+    let executor = arguments.executor.selection_for(model)?;
+    if arguments.executor.given_options().iter().any(|(_, given)| *given) {
+        let options = PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() };
+        PlayableModel::new(model.clone(), options)?;
     }
+    Ok(executor)
 }
 
-/// What was said here, else what the session says.
-fn devices(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
+/// Combines the choice of the command line with that of the session.
+fn with_session_defaults(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
     let session = session.clone();
     AudioChoice {
         host: here.host.or(session.host),
@@ -339,48 +387,43 @@ fn devices(here: AudioChoice, session: &AudioChoice) -> AudioChoice {
     }
 }
 
-/// Tells the console what to play whenever the sound begins; where it has begun before, what is left of it.
-fn beginning(piece: Option<Piece>, meter: Arc<crate::rack::Meter>, played: Arc<Mutex<Played>>) -> Begin {
-    Box::new(move |console: &mut Console, opened: &Opened| {
+/// Schedules the events, or those that are left, each time devices were opened.
+fn on_opened(playback: Option<Playback>, meter: Arc<MasterMeter>, played: Arc<Mutex<PlayedTime>>) -> OnOpened {
+    Box::new(move |mixer: &mut Mixer, opened: &Opened| {
         let before_s = {
             let mut played = lock(&played);
             played.begin(meter.restart(), opened.sample_rate)
         };
-        let Some(Piece::Notes(score)) = &piece else { return Ok(()) };
+        let Some(Playback::Notes(score)) = &playback else { return Ok(()) };
         let rate = f64::from(opened.sample_rate);
         let done = (before_s * rate) as u64;
         let events = score.events(opened.sample_rate).map(|event| (event.at, event.kind));
         let left: Vec<(u64, EventKind)> =
-            score::rest(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect();
-        let places: Vec<usize> = console.tracks().map(|(place, _)| place).collect();
-        places.into_iter().for_each(|place| console.set_score(place, left.clone()));
+            remaining_events(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect();
+        let slots: Vec<usize> = mixer.tracks().map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| mixer.set_score(slot, left.clone()));
         Ok(())
     })
 }
 
-/// Whether all that was to be played has been played after so many seconds of sound.
-fn ended(piece: &Piece, rig: &Rig, played_s: f64) -> bool {
-    match piece {
-        Piece::Notes(score) => score.end(1_000) as f64 / 1e3 < played_s,
-        Piece::Recording => {
-            rig.console().track(0).and_then(|track| track.clip().cloned()).is_none_or(|clip| !clip.is_playing())
+/// Returns whether the material is over after `played_s` seconds of sound.
+fn is_over(playback: &Playback, app: &AudioApp, played_s: f64) -> bool {
+    match playback {
+        Playback::Notes(score) => score.end(1_000) as f64 / 1e3 < played_s,
+        Playback::Recording => {
+            app.mixer().track(0).and_then(|track| track.clip().cloned()).is_none_or(|clip| !clip.is_playing())
         }
     }
 }
 
-/// Nothing that is kept here is half done when a thread panics.
-fn lock(played: &Mutex<Played>) -> std::sync::MutexGuard<'_, Played> {
-    played.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn format(path: &Path) -> anyhow::Result<Format> {
-    if ends_with(path, &["flac"]) {
-        return Ok(Format::Flac);
+fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
+    if has_extension(path, &["flac"]) {
+        return Ok(RecordingFormat::Flac);
     }
-    ensure!(ends_with(path, &["wav"]), "{}: recordings end with .wav or .flac", path.display());
-    Ok(Format::Float32)
+    ensure!(has_extension(path, &["wav"]), "{}: recordings end with .wav or .flac", path.display());
+    Ok(RecordingFormat::Float32)
 }
 
-fn ends_with(path: &Path, endings: &[&str]) -> bool {
-    path.extension().is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|found| extensions.iter().any(|extension| found.eq_ignore_ascii_case(extension)))
 }

@@ -1,84 +1,84 @@
-//! Keeps peaks below a ceiling, without a click and without having heard them too late.
+//! Stereo look-ahead limiter.
 
 use std::collections::VecDeque;
 use std::f32::consts::FRAC_1_SQRT_2;
 
-/// How far the limiter looks ahead, seconds: its latency.
-pub const AHEAD_S: f64 = 0.0015;
-/// Time in which the gain has come back half-way (in dB, near 1) after a peak, seconds.
+/// Look-ahead, seconds: the limiter's latency.
+pub const LOOKAHEAD_S: f64 = 0.0015;
+/// Time after a peak in which the gain recovers half-way (in dB, near 1), seconds.
 const RELEASE_S: f64 = 0.060;
-/// No sample is larger than this, −0.3 dB re full scale.
+/// Largest output sample: −0.3 dB re full scale.
 pub const CEILING: f32 = 0.966;
 
-/// A stereo limiter that looks ahead: the gain falls in a straight line just as far as the peak needs that is coming, and comes
-/// back slowly. It is 1, and the sound only late, as long as nothing is louder than [`CEILING`].
+/// Stereo look-ahead limiter: the gain falls linearly to what the coming peak requires and recovers slowly. Below
+/// [`CEILING`] the gain is exactly 1 and the sound only delayed.
 ///
-/// The least gain that the coming samples need, averaged over as many samples: each sample meets an average of gains that are
-/// all small enough for it.
+/// The gain is a moving average, as long as the look-ahead, of the smallest gain that the coming samples require; each
+/// sample is multiplied by an average of gains that are all small enough for it.
 pub struct Limiter {
     delay: VecDeque<[f32; 2]>,
-    /// Gains that coming samples need, with their places: each smaller than those before it.
+    /// Required gains of the coming samples with their positions; increasing, for a sliding minimum.
     needed: VecDeque<(u64, f32)>,
-    /// The last least gains, and their sum.
-    least: VecDeque<f32>,
+    /// Sliding minima whose average is the gain, and their sum.
+    window_minima: VecDeque<f32>,
     sum: f64,
-    held: f32,
+    envelope: f32,
     release: f32,
-    place: u64,
+    position: u64,
     reduction: f32,
 }
 
 impl Limiter {
-    /// A limiter for that rate in Hz.
+    /// Creates a limiter for a sample rate in Hz.
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
-        let ahead = ((AHEAD_S * f64::from(sample_rate)).round() as usize).max(1);
+        let ahead = ((LOOKAHEAD_S * f64::from(sample_rate)).round() as usize).max(1);
         let release = f64::from(FRAC_1_SQRT_2).powf(2.0 / (RELEASE_S * f64::from(sample_rate)));
         Self {
-            delay: line([0.0; 2], ahead),
+            delay: filled([0.0; 2], ahead),
             needed: VecDeque::with_capacity(ahead + 2),
-            least: line(1.0, ahead),
+            window_minima: filled(1.0, ahead),
             sum: ahead as f64,
-            held: 1.0,
+            envelope: 1.0,
             release: release as f32,
-            place: 0,
+            position: 0,
             reduction: 1.0,
         }
     }
 
-    /// Samples by which the sound is late.
+    /// Returns the latency in samples.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.delay.len()
     }
 
-    /// The least gain since this was last asked.
+    /// Returns the smallest gain since the last call.
     pub fn reduction(&mut self) -> f32 {
         std::mem::replace(&mut self.reduction, 1.0)
     }
 
-    /// Limits `left` and `right`, which are equally long. What is no number is silence.
+    /// Limits `left` and `right`, which have the same length. Non-finite samples become silence.
     pub fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
         let ahead = self.delay.len() as u64;
         for (left, right) in left.iter_mut().zip(right) {
             let frame = [*left, *right].map(|sample| if sample.is_finite() { sample } else { 0.0 });
             let peak = frame[0].abs().max(frame[1].abs());
-            let wanted = if peak > CEILING { CEILING / peak } else { 1.0 };
-            // Falls at once, comes back slowly.
-            self.held = wanted.min(1.0 - (1.0 - self.held) * self.release);
-            while self.needed.back().is_some_and(|(_, later)| *later >= self.held) {
+            let required = if peak > CEILING { CEILING / peak } else { 1.0 };
+            // Instant attack, slow release.
+            self.envelope = required.min(1.0 - (1.0 - self.envelope) * self.release);
+            while self.needed.back().is_some_and(|(_, later)| *later >= self.envelope) {
                 self.needed.pop_back();
             }
-            self.needed.push_back((self.place, self.held));
-            while self.needed.front().is_some_and(|(place, _)| place + ahead < self.place) {
+            self.needed.push_back((self.position, self.envelope));
+            while self.needed.front().is_some_and(|(position, _)| position + ahead < self.position) {
                 self.needed.pop_front();
             }
-            let least = self.needed.front().map_or(1.0, |(_, gain)| *gain);
-            self.least.push_back(least);
-            let gone = self.least.pop_front().unwrap_or(1.0);
-            self.sum += f64::from(least) - f64::from(gone);
-            self.place += 1;
-            // The sum gathers errors of rounding over hours: near 1 it is 1.
+            let window_minima = self.needed.front().map_or(1.0, |(_, gain)| *gain);
+            self.window_minima.push_back(window_minima);
+            let oldest = self.window_minima.pop_front().unwrap_or(1.0);
+            self.sum += f64::from(window_minima) - f64::from(oldest);
+            self.position += 1;
+            // Rounding errors accumulate in the sum over hours; near 1 the gain is 1.
             let mean = (self.sum / ahead as f64) as f32;
             let gain = if mean > 1.0 - 1e-6 { 1.0 } else { mean };
             self.reduction = self.reduction.min(gain);
@@ -89,15 +89,17 @@ impl Limiter {
     }
 }
 
-/// So many of them, with room for the one that comes before the oldest goes.
-fn line<T: Clone>(value: T, count: usize) -> VecDeque<T> {
-    let mut line = VecDeque::with_capacity(count + 1);
-    line.resize(count, value);
-    line
+/// Creates a queue of `count` equal values with room for one more.
+fn filled<T: Clone>(value: T, count: usize) -> VecDeque<T> {
+    let mut filled = VecDeque::with_capacity(count + 1);
+    filled.resize(count, value);
+    filled
 }
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::random::Lcg;
+
     use super::*;
 
     fn limited(sound: &[f32]) -> Vec<f32> {
@@ -119,14 +121,8 @@ mod tests {
 
     #[test]
     fn nothing_is_louder_than_the_ceiling_and_the_gain_never_leaps() {
-        let mut state = 1_u32;
-        let noise = |loudness: f32| {
-            let mut next = || {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-            };
-            loudness * next()
-        };
+        let mut random = Lcg::new(1);
+        let noise = |loudness: f32| loudness * ((random.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0);
         let loudness = |n: usize| if (n / 8_000).is_multiple_of(2) { 8.0 } else { 0.5 };
         let mut noise = noise;
         let sound: Vec<f32> = (0..40_000).map(|n| noise(loudness(n))).collect();

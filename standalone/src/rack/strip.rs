@@ -1,109 +1,110 @@
-//! One track on the audio thread.
+//! A track on the audio thread.
 
 use std::sync::Arc;
 
 use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
-use ondes_engine::pipeline::{Source, Transport};
-use ondes_processor::board::Board;
-use ondes_processor::panel::Panel;
-use ondes_processor::player::{Dry, Player};
-use ondes_processor::shared::Shared;
+use ondes_engine::pipeline::{ControlSource, Transport};
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_store::ParameterStore;
+use ondes_processor::player::{DryDelay, Player};
 
 use super::clip::Clip;
-use super::mix::{Mix, ramp};
-use super::wait::Wait;
-use crate::devices::MidiMessage;
+use super::compensation_delay::CompensationDelay;
+use super::fader::{Fader, ramp};
+use crate::io::MidiMessage;
 
-/// First byte of a control change, without its channel.
+/// Status byte of a control change on channel 1.
 const CONTROL_CHANGE: u8 = 0xB0;
 
-/// What a track listens to.
+/// Audio input of a strip.
 #[derive(Clone)]
-pub enum Feed {
-    /// Nothing but notes.
+pub enum StripInput {
+    /// No audio input.
     Nothing,
-    /// Channels of the sound card: the first, and how many, 1 or 2.
+    /// Input channels of the device: the first one, and their number, 1 or 2.
     Channels(usize, usize),
     /// A recording.
     Clip(Arc<Clip>),
 }
 
-/// A track's instrument and what stands around it. Only making one allocates.
+/// Instance of a track with its input, delay and fader. Allocates only on construction.
 pub struct Strip {
     player: Player,
-    shared: Arc<Shared>,
-    panel: Arc<Panel>,
-    mix: Arc<Mix>,
-    wiring: Box<Wiring>,
+    instance: Arc<InstanceHandle>,
+    parameters: Arc<ParameterStore>,
+    fader: Arc<Fader>,
+    routing: Box<StripRouting>,
     decoder: MidiDecoder,
-    /// Things that were played and whose time has not come, in order: sample of the rack's clock.
+    /// Scheduled events still to come, with their sample on the rack's clock.
     score: std::vec::IntoIter<(u64, EventKind)>,
     next: Option<(u64, EventKind)>,
-    heard: [Vec<f32>; 2],
-    /// `[channel][frame]`: the last block.
+    input_block: [Vec<f32>; 2],
+    /// `[channel][frame]`: output of the last block.
     sound: [Vec<f32>; 2],
-    wait: Wait,
+    delay: CompensationDelay,
     gains: [f32; 2],
 }
 
-/// How a strip is joined to the rest. It can be changed while the strip plays: what sounds goes on.
-pub struct Wiring {
-    /// What it listens to.
-    pub feed: Feed,
-    /// What plays it.
-    pub source: Source,
-    /// MIDI channels that are heard, one bit each.
+/// Input and MIDI routing of a strip. It can be changed while the strip plays; sounding notes continue.
+pub struct StripRouting {
+    /// Audio input.
+    pub input: StripInput,
+    /// Source of the pitch: notes or audio.
+    pub source: ControlSource,
+    /// MIDI channels, one bit each.
     pub midi_channels: u16,
-    /// Makes the dry sound as late as the model is.
-    pub dry: Dry,
+    /// Delays the dry sound by the latency of the model.
+    pub dry: DryDelay,
 }
 
-/// What a strip is made of.
-pub struct Parts {
+/// Parts of a new strip.
+pub struct StripParts {
     /// Plays the model.
     pub player: Player,
-    /// The instance.
-    pub shared: Arc<Shared>,
-    /// Its parameters.
-    pub panel: Arc<Panel>,
-    /// Its fader.
-    pub mix: Arc<Mix>,
-    /// How it is joined to the rest.
-    pub wiring: Wiring,
-    /// What is played from now on, in order of samples; heard as MIDI is.
+    /// Instance of the processor.
+    pub instance: Arc<InstanceHandle>,
+    /// Parameters of the instance.
+    pub parameters: Arc<ParameterStore>,
+    /// Fader of the track.
+    pub fader: Arc<Fader>,
+    /// Input and MIDI routing.
+    pub routing: StripRouting,
+    /// Events to play, in order of samples; handled as MIDI input is.
     pub score: Vec<(u64, EventKind)>,
 }
 
 impl Strip {
-    /// A strip for a rate in Hz and blocks of at most `max_block` frames.
+    /// Creates a strip for a sample rate in Hz and blocks of at most `max_block` frames.
     #[must_use]
-    pub fn new(parts: Parts, sample_rate: u32, max_block: usize) -> Self {
-        let Parts { player, shared, panel, mix, wiring, score } = parts;
+    pub fn new(parts: StripParts, sample_rate: u32, max_block: usize) -> Self {
+        let StripParts { player, instance, parameters, fader, routing, score } = parts;
         let block = || vec![0.0; max_block];
         let mut score = score.into_iter();
         Self {
             player,
-            shared,
-            panel,
+            instance,
+            parameters,
             gains: [0.0; 2],
-            mix,
-            wiring: Box::new(wiring),
+            fader,
+            routing: Box::new(routing),
             decoder: MidiDecoder::new(),
             next: score.next(),
             score,
-            heard: [block(), block()],
+            input_block: [block(), block()],
             sound: [block(), block()],
-            wait: Wait::new(sample_rate, max_block),
+            delay: CompensationDelay::new(sample_rate, max_block),
         }
     }
 
-    /// Joins it to the rest in another way, and gives back how it was. What sounds goes on, but for notes of what it does not
-    /// hear any more: nobody could end them.
-    pub fn rewire(&mut self, mut wiring: Box<Wiring>) -> Box<Wiring> {
-        self.player.exchange(&mut wiring.dry);
-        let old = std::mem::replace(&mut self.wiring, wiring);
-        let heard = |wiring: &Wiring| if wiring.source == Source::Notes { wiring.midi_channels } else { 0 };
-        let deaf = heard(&old) & !heard(&self.wiring);
+    /// Changes the routing and returns the old one. Sounding notes continue, except on channels that are no longer
+    /// received: their note-offs would be lost.
+    pub fn set_routing(&mut self, mut routing: Box<StripRouting>) -> Box<StripRouting> {
+        self.player.exchange(&mut routing.dry);
+        let old = std::mem::replace(&mut self.routing, routing);
+        let input_block =
+            |routing: &StripRouting| if routing.source == ControlSource::Notes { routing.midi_channels } else { 0 };
+        let deaf = input_block(&old) & !input_block(&self.routing);
         for channel in (0..16).filter(|channel| deaf >> channel & 1 == 1) {
             for number in [controller::ALL_NOTES_OFF, controller::RESET] {
                 self.player.play(0, EventKind::Controller { channel, number, value: 0.0 });
@@ -112,55 +113,55 @@ impl Strip {
         old
     }
 
-    /// Samples by which the player is late.
+    /// Returns the latency of the player in samples.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.player.latency_samples()
     }
 
-    /// Samples that sound after all that drives the sound has ended, besides the latency.
+    /// Returns the tail after the end of the input in samples, without the latency.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         self.player.tail_samples() - self.player.latency_samples()
     }
 
-    /// Waits from now on for a track that is so many samples late.
-    pub fn wait_for(&mut self, latency_samples: usize) {
-        self.wait.go(latency_samples.saturating_sub(self.player.latency_samples()));
+    /// Delays the strip so that it is aligned with a track of that latency in samples.
+    pub fn align_to(&mut self, latency_samples: usize) {
+        self.delay.set_target(latency_samples.saturating_sub(self.player.latency_samples()));
     }
 
-    /// `[channel][frame]`: the last block, of so many frames.
+    /// Returns the first `frames` of the last block, `[channel][frame]`.
     #[must_use]
     pub fn sound(&self, frames: usize) -> [&[f32]; 2] {
         self.sound.each_ref().map(|channel| &channel[..frames])
     }
 
-    /// Whether nothing but what is so is heard.
+    /// Returns whether the track is solo.
     #[must_use]
     pub fn is_solo(&self) -> bool {
-        self.mix.get().solo
+        self.fader.get().solo
     }
 
-    /// Fader and delay are at once where they go to; `alone` says whether only those that are solo are heard.
-    pub fn settle(&mut self, alone: bool) {
-        self.gains = self.mix.get().gains_heard(alone);
-        self.wait.settle();
+    /// Ends all fades: fader and delay jump to their targets. `any_solo` tells that some track is solo.
+    pub fn finish_fades(&mut self, any_solo: bool) {
+        self.gains = self.fader.get().gains_heard(any_solo);
+        self.delay.jump_to_target();
     }
 
-    /// Plays a block of `frames`, which begins at sample `clock`, up to its fader: `input[channel][frame]` is what comes in,
-    /// `messages` are in the order of their frames, `alone` says whether only those that are solo are heard.
+    /// Plays a block of `frames` that begins at sample `clock`, fader included: `input[channel][frame]` is the device's
+    /// input, `messages` are in order of their frames, `any_solo` tells that some track is solo.
     pub fn play(
         &mut self,
         clock: u64,
         frames: usize,
         input: &[&[f32]],
         messages: &[(usize, MidiMessage)],
-        song: Option<Transport>,
-        alone: bool,
+        transport: Option<Transport>,
+        any_solo: bool,
     ) {
-        self.player.begin(&self.panel.knobs());
-        if let Some(song) = song {
-            self.player.follow(song);
+        self.player.begin(&self.parameters.knobs());
+        if let Some(transport) = transport {
+            self.player.follow(transport);
         }
         let end = clock + frames as u64;
         let mut messages = messages.iter().peekable();
@@ -169,84 +170,84 @@ impl Strip {
             match (messages.peek(), scored) {
                 (Some((frame, _)), scored) if scored.is_none_or(|at| *frame <= at) => {
                     if let Some((frame, message)) = messages.next() {
-                        self.hear(*frame, message);
+                        self.handle_midi(*frame, message);
                     }
                 }
                 (_, Some(at)) => {
                     if let Some((_, kind)) = self.next.take() {
-                        self.hear_decoded(at, kind);
+                        self.handle_event(at, kind);
                     }
                     self.next = self.score.next();
                 }
                 (_, None) => break,
             }
         }
-        self.listen(frames, input);
+        self.feed_input(frames, input);
         let [left, right] = &mut self.sound;
         self.player.finish(&mut [&mut left[..frames], &mut right[..frames]]);
-        self.wait.run(&mut self.sound, frames);
-        let target = self.mix.get().gains_heard(alone);
+        self.delay.process(&mut self.sound, frames);
+        let target = self.fader.get().gains_heard(any_solo);
         for ((channel, gain), target) in self.sound.iter_mut().zip(&mut self.gains).zip(target) {
             ramp(&mut channel[..frames], gain, target);
         }
     }
 
-    fn hear(&mut self, frame: usize, message: &MidiMessage) {
-        if message.channel().is_none_or(|channel| !self.hears(channel)) {
+    fn handle_midi(&mut self, frame: usize, message: &MidiMessage) {
+        if message.channel().is_none_or(|channel| !self.accepts_channel(channel)) {
             return;
         }
         let bytes = message.bytes();
         if let &[status, number, value] = bytes
             && status & 0xF0 == CONTROL_CHANGE
         {
-            self.panel.follow(&self.shared.controllers, number, value);
+            self.parameters.follow(&self.instance.controllers, number, value);
         }
         if let Some(kind) = self.decoder.decode_bytes(bytes) {
-            self.note(frame, kind);
+            self.play_event(frame, kind);
         }
     }
 
-    /// The same for what was decoded elsewhere.
-    fn hear_decoded(&mut self, frame: usize, kind: EventKind) {
-        if !self.hears(kind.channel()) {
+    /// Handles a scheduled event as MIDI input.
+    fn handle_event(&mut self, frame: usize, kind: EventKind) {
+        if !self.accepts_channel(kind.channel()) {
             return;
         }
         if let EventKind::Controller { number, value, .. } = kind {
-            self.panel.follow(&self.shared.controllers, number, (127.0 * value).round() as u8);
+            self.parameters.follow(&self.instance.controllers, number, (127.0 * value).round() as u8);
         }
-        self.note(frame, kind);
+        self.play_event(frame, kind);
     }
 
-    fn hears(&self, channel: u8) -> bool {
-        self.wiring.midi_channels >> (channel & 15) & 1 == 1
+    fn accepts_channel(&self, channel: u8) -> bool {
+        self.routing.midi_channels >> (channel & 15) & 1 == 1
     }
 
-    fn note(&mut self, frame: usize, kind: EventKind) {
-        // What is played by a sound does not listen to notes.
-        if self.wiring.source == Source::Notes {
+    fn play_event(&mut self, frame: usize, kind: EventKind) {
+        // A model that follows audio ignores notes.
+        if self.routing.source == ControlSource::Notes {
             self.player.play(frame, kind);
         }
     }
 
-    fn listen(&mut self, frames: usize, input: &[&[f32]]) {
-        let channels = match &self.wiring.feed {
-            Feed::Nothing => return,
-            Feed::Clip(clip) => {
-                clip.play(&mut self.heard, frames);
+    fn feed_input(&mut self, frames: usize, input: &[&[f32]]) {
+        let channels = match &self.routing.input {
+            StripInput::Nothing => return,
+            StripInput::Clip(clip) => {
+                clip.play(&mut self.input_block, frames);
                 2
             }
-            Feed::Channels(first, count) => {
+            StripInput::Channels(first, count) => {
                 let there = input.iter().skip(*first).take((*count).min(2));
                 let mut channels = 0;
-                for (heard, channel) in self.heard.iter_mut().zip(there) {
-                    heard[..frames].copy_from_slice(&channel[..frames]);
+                for (input_block, channel) in self.input_block.iter_mut().zip(there) {
+                    input_block[..frames].copy_from_slice(&channel[..frames]);
                     channels += 1;
                 }
                 channels
             }
         };
-        let [left, right] = &mut self.heard;
+        let [left, right] = &mut self.input_block;
         let both = [&mut left[..frames], &mut right[..frames]];
-        self.player.listen(&both[..channels]);
+        self.player.feed_input(&both[..channels]);
     }
 }

@@ -1,56 +1,59 @@
-//! A FLAC file that is whole at every moment (RFC 9639).
+//! FLAC files that are complete at every moment (RFC 9639).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use flac_codec::encode::{FlacStreamWriter, Options};
-use ondes_engine::media::{MediaError, Quantiser, display_name};
+use ondes_engine::media::{MediaError, Quantizer, display_name};
+use ondes_engine::sync::lock;
 
-/// Bits of a sample.
+/// Bits per sample.
 const BITS: u8 = 24;
-/// Frames of a block: a tenth of a second or less, which is what a process that is killed loses.
+/// Frames per FLAC block, a tenth of a second or less: the most that a killed process loses.
 const BLOCK: usize = 4_096;
-/// Channels that the format has.
+/// Channels that the format allows.
 const CHANNELS: RangeInclusive<u64> = 1..=8;
-/// Sample rates whose every value of Hz (below 65,535) or of 10 Hz can stand in a block's header.
+/// Sample rates that a block header can hold, exactly below 65,535 Hz and in steps of 10 Hz above.
 const RATES_HZ: RangeInclusive<u64> = 1_000..=655_340;
 
-/// Writes a 24-bit FLAC file under its own name, block by block, and keeps length and checksum at its head up to date.
+/// 24-bit FLAC file that grows block by block under its own name; the header's length and checksum are updated with
+/// each block.
 ///
-/// Samples are rounded and clamped to -1 to 1, without dither: at 24 bits nobody hears it, and it does not compress.
+/// Samples are rounded and clamped to −1 … 1, without dither, which would be inaudible at 24 bits and would not
+/// compress.
 pub(super) struct GrowingFlac {
     name: String,
     file: File,
     sample_rate: u32,
     channels: usize,
-    encoder: FlacStreamWriter<Blocks>,
-    blocks: Blocks,
-    quantiser: Quantiser,
-    /// Interleaved samples of the block that is not full yet.
+    encoder: FlacStreamWriter<EncodedBlocks>,
+    blocks: EncodedBlocks,
+    quantiser: Quantizer,
+    /// Interleaved samples of the unfinished block.
     pending: Vec<i32>,
     /// Frames in the file.
     frames: u64,
-    /// Length of the file in bytes.
+    /// Length of the file, bytes.
     length: u64,
     digest: md5::Context,
 }
 
-/// Where the encoder, which keeps what it writes to, leaves its blocks.
+/// Buffer that the encoder writes its blocks to.
 #[derive(Clone, Default)]
-struct Blocks(Arc<Mutex<Vec<u8>>>);
+struct EncodedBlocks(Arc<Mutex<Vec<u8>>>);
 
-impl Blocks {
+impl EncodedBlocks {
     fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
-impl Write for Blocks {
+impl Write for EncodedBlocks {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -60,7 +63,7 @@ impl Write for Blocks {
 }
 
 impl GrowingFlac {
-    /// Starts a file where there is none.
+    /// Creates a new file; an existing one is an error.
     pub fn create(path: &Path, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
         let name = display_name(path);
         let check = |what, found: u64, range: RangeInclusive<u64>| {
@@ -73,43 +76,43 @@ impl GrowingFlac {
         check("the sample rate in Hz", u64::from(sample_rate), RATES_HZ)?;
         check("the number of channels", channels as u64, CHANNELS)?;
         let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
-        // Some rates have no place in a block's header; better to know before there is a file.
+        // Checks the rate before there is a file: some rates do not fit in a block header.
         let mut trial = FlacStreamWriter::new(io::sink(), Options::default());
         trial
             .write(sample_rate, channels as u8, u32::from(BITS), &vec![0; channels * 16])
-            .map_err(|error| unwritable(refused(error)))?;
+            .map_err(|error| unwritable(invalid_input(error)))?;
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
-        let blocks = Blocks::default();
+        let blocks = EncodedBlocks::default();
         let mut flac = Self {
             file,
             sample_rate,
             channels,
-            // Nearly twice as fast as trying every stereo coding: there may be many tracks, and somebody is playing.
+            // Nearly twice as fast as trying all stereo codings; there may be many tracks while somebody plays.
             encoder: FlacStreamWriter::new(blocks.clone(), Options::default().fast_channel_correlation(true)),
             blocks,
-            quantiser: Quantiser::new(u32::from(BITS), false),
+            quantiser: Quantizer::new(u32::from(BITS), false),
             pending: Vec::with_capacity(BLOCK * channels),
             frames: 0,
-            length: HEAD_BYTES as u64,
+            length: HEADER_BYTES as u64,
             digest: md5::Context::new(),
             name: name.clone(),
         };
-        if let Err(source) = flac.write_head() {
-            // A file without its head is of no use to anybody.
+        if let Err(source) = flac.write_header() {
+            // A file without its header is useless.
             drop(std::fs::remove_file(path));
             return Err(unwritable(source));
         }
         Ok(flac)
     }
 
-    /// The file, to be synchronised with the disk.
+    /// Returns the file, for a sync.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Takes interleaved samples and writes the blocks that are full.
+    /// Appends interleaved samples and writes all full blocks.
     ///
-    /// On an error the file is whole up to the block before.
+    /// On an error the file is complete up to the last block.
     pub fn append(&mut self, interleaved: &[f32]) -> Result<(), MediaError> {
         for &sample in interleaved {
             self.pending.push(self.quantiser.quantise(sample));
@@ -120,15 +123,15 @@ impl GrowingFlac {
         Ok(())
     }
 
-    /// Writes the block that is not full. Nothing can follow.
+    /// Writes the unfinished block; the last call.
     pub fn finish(&mut self) -> Result<(), MediaError> {
         if self.pending.is_empty() { Ok(()) } else { self.write_block() }
     }
 
-    /// Writes what is pending as a block, and the head that counts it.
+    /// Writes the pending samples as a block, then the header that counts it.
     fn write_block(&mut self) -> Result<(), MediaError> {
         let result = self.encoder.write(self.sample_rate, self.channels as u8, u32::from(BITS), &self.pending);
-        result.map_err(|error| self.unwritable(refused(error)))?;
+        result.map_err(|error| self.unwritable(invalid_input(error)))?;
         for sample in &self.pending {
             self.digest.consume(&sample.to_le_bytes()[..usize::from(BITS / 8)]);
         }
@@ -138,10 +141,10 @@ impl GrowingFlac {
         let write = |flac: &mut Self| {
             flac.file.seek(SeekFrom::Start(flac.length))?;
             flac.file.write_all(&block)?;
-            flac.write_head()
+            flac.write_header()
         };
         if let Err(source) = write(self) {
-            // The head still counts the frames up to here.
+            // The header still counts the frames up to here.
             drop(self.file.set_len(self.length));
             return Err(self.unwritable(source));
         }
@@ -149,10 +152,10 @@ impl GrowingFlac {
         Ok(())
     }
 
-    fn write_head(&mut self) -> io::Result<()> {
-        let head = head(self.sample_rate, self.channels, self.frames, self.digest.clone().finalize().0);
+    fn write_header(&mut self) -> io::Result<()> {
+        let header = header(self.sample_rate, self.channels, self.frames, self.digest.clone().finalize().0);
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&head)
+        self.file.write_all(&header)
     }
 
     fn unwritable(&self, source: io::Error) -> MediaError {
@@ -160,27 +163,27 @@ impl GrowingFlac {
     }
 }
 
-fn refused(error: flac_codec::Error) -> io::Error {
+fn invalid_input(error: flac_codec::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// Marker, header of the only metadata block, and that block: STREAMINFO.
-const HEAD_BYTES: usize = 4 + 4 + 34;
+/// Length of the marker, one metadata block header and STREAMINFO.
+const HEADER_BYTES: usize = 4 + 4 + 34;
 
-/// RFC 9639, 8.1 and 8.2.
-fn head(sample_rate: u32, channels: usize, frames: u64, digest: [u8; 16]) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[..4].copy_from_slice(b"fLaC");
-    // The last block of metadata, of type 0, 34 bytes long.
-    head[4..8].copy_from_slice(&[0x80, 0, 0, 34]);
+/// Builds the header, RFC 9639, 8.1 and 8.2.
+fn header(sample_rate: u32, channels: usize, frames: u64, digest: [u8; 16]) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(b"fLaC");
+    // Last metadata block, type 0, 34 bytes.
+    header[4..8].copy_from_slice(&[0x80, 0, 0, 34]);
     let block = (BLOCK as u16).to_be_bytes();
-    // The shortest and the longest block, of which the last one of the file does not count. Their bytes stay unknown.
-    head[8..10].copy_from_slice(&block);
-    head[10..12].copy_from_slice(&block);
+    // Shortest and longest block, the last one of the file excepted. Their sizes in bytes stay 0: unknown.
+    header[8..10].copy_from_slice(&block);
+    header[10..12].copy_from_slice(&block);
     let format = u64::from(sample_rate) << 44 | (channels as u64 - 1) << 41 | u64::from(BITS - 1) << 36;
-    // More frames than 36 bits count, 16 days at 48 kHz, are an unknown number.
+    // More than 36 bits of frames (16 days at 48 kHz) are written as 0: unknown.
     let counted = if frames < 1 << 36 { frames } else { 0 };
-    head[18..26].copy_from_slice(&(format | counted).to_be_bytes());
-    head[26..].copy_from_slice(&digest);
-    head
+    header[18..26].copy_from_slice(&(format | counted).to_be_bytes());
+    header[26..].copy_from_slice(&digest);
+    header
 }

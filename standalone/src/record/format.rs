@@ -1,4 +1,4 @@
-//! What a recording is written as.
+//! File formats of recordings.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::flac::GrowingFlac;
 
-/// What a recording is written as.
+/// File format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// WAV of 32-bit floating point: exactly what was played. Up to 64 channels, and RF64 beyond 4 GiB.
+pub enum RecordingFormat {
+    /// WAV, 32-bit float: exactly what was played. Up to 64 channels; RF64 beyond 4 GiB.
     #[default]
     Float32,
-    /// WAV of 24-bit integers, with triangular dither.
+    /// WAV, 24-bit integers with triangular dither.
     Int24,
-    /// WAV of 16-bit integers, with triangular dither.
+    /// WAV, 16-bit integers with triangular dither.
     Int16,
-    /// FLAC of 24 bits, rounded. Up to 8 channels.
+    /// FLAC, 24 bits, rounded. Up to 8 channels.
     Flac,
 }
 
-impl Format {
-    /// The extension of its files.
+impl RecordingFormat {
+    /// Returns the file name extension.
     #[must_use]
     pub fn extension(self) -> &'static str {
         match self {
@@ -34,25 +34,27 @@ impl Format {
     }
 }
 
-/// A file that is whole at every moment while it grows.
+/// Sound file that is complete at every moment while it grows.
 pub(super) enum SoundFile {
     Wav(GrowingWav),
     Flac(Box<GrowingFlac>),
 }
 
 impl SoundFile {
-    /// Starts a file where there is none.
-    pub fn create(path: &Path, format: Format, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
+    /// Creates a new file; an existing one is an error.
+    pub fn create(path: &Path, format: RecordingFormat, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
         let wav = |bits| GrowingWav::create(path, sample_rate, channels, bits).map(Self::Wav);
         match format {
-            Format::Float32 => wav(WavBits::Float32),
-            Format::Int24 => wav(WavBits::Int24),
-            Format::Int16 => wav(WavBits::Int16),
-            Format::Flac => GrowingFlac::create(path, sample_rate, channels).map(|flac| Self::Flac(Box::new(flac))),
+            RecordingFormat::Float32 => wav(WavBits::Float32),
+            RecordingFormat::Int24 => wav(WavBits::Int24),
+            RecordingFormat::Int16 => wav(WavBits::Int16),
+            RecordingFormat::Flac => {
+                GrowingFlac::create(path, sample_rate, channels).map(|flac| Self::Flac(Box::new(flac)))
+            }
         }
     }
 
-    /// Takes interleaved samples. On an error the file is whole up to what found room.
+    /// Appends interleaved samples. On an error the file is complete up to what fitted.
     pub fn append(&mut self, interleaved: &[f32]) -> Result<(), MediaError> {
         match self {
             Self::Wav(wav) => wav.append(interleaved),
@@ -60,7 +62,7 @@ impl SoundFile {
         }
     }
 
-    /// Writes what is held back. Nothing can follow.
+    /// Writes what is still buffered; the last call.
     pub fn finish(&mut self) -> Result<(), MediaError> {
         match self {
             Self::Wav(_) => Ok(()),

@@ -1,19 +1,19 @@
-//! The last frames of a tap, by their numbers.
+//! Last frames of a tap, by frame number.
 
 use std::ops::Range;
 
-use super::RecordError;
+use super::error::RecordError;
 
-/// A ring of interleaved frames in which frame `n` stands at place `n` modulo its capacity.
-pub(super) struct History {
+/// Ring buffer of interleaved frames; frame `n` is at index `n` modulo the capacity.
+pub(super) struct SampleHistory {
     samples: Vec<f32>,
     channels: usize,
-    /// Frames.
+    /// Capacity, frames.
     capacity: u64,
     held: Option<Range<u64>>,
 }
 
-impl History {
+impl SampleHistory {
     pub fn new(channels: usize, frames: usize) -> Result<Self, RecordError> {
         let mut samples = Vec::new();
         let length = frames.checked_mul(channels).ok_or(RecordError::Memory)?;
@@ -30,22 +30,22 @@ impl History {
         self.capacity
     }
 
-    /// Numbers of the frames that are there; nothing before the first.
+    /// Returns the numbers of the frames held; `None` before the first.
     pub fn held(&self) -> Option<Range<u64>> {
         self.held.clone()
     }
 
-    /// Forgets everything; the next frame has the number `clock`.
+    /// Clears the history; the next frame has the number `clock`.
     pub fn restart(&mut self, clock: u64) {
         self.held = Some(clock..clock);
     }
 
-    /// Forgets everything; what is added before the next [`restart`](Self::restart) is lost.
+    /// Clears the history; frames pushed before the next [`restart`](Self::restart) are lost.
     pub fn forget(&mut self) {
         self.held = None;
     }
 
-    /// Adds frames, which `fill` puts into the slices that it is given; the oldest make room.
+    /// Adds frames, which `fill` writes to the given slices; the oldest are overwritten.
     pub fn push(&mut self, frames: u64, mut fill: impl FnMut(&mut [f32])) {
         let Some(mut held) = self.held.take() else { return };
         let end = held.end.saturating_add(frames);
@@ -58,7 +58,7 @@ impl History {
         self.held = Some(held);
     }
 
-    /// Gives frames to `sink`, in slices. They must be held.
+    /// Passes frames to `sink`, in slices. They must be held.
     pub fn read<E>(&self, mut frames: Range<u64>, mut sink: impl FnMut(&[f32]) -> Result<(), E>) -> Result<(), E> {
         while !frames.is_empty() {
             let place = self.place(frames.clone());
@@ -68,7 +68,7 @@ impl History {
         Ok(())
     }
 
-    /// Where the first of these frames stand, as far as they do in one piece.
+    /// Returns the indices of the first frames that are contiguous in the ring.
     fn place(&self, frames: Range<u64>) -> Range<usize> {
         let slot = frames.start % self.capacity;
         let run = (frames.end - frames.start).min(self.capacity - slot);
@@ -81,7 +81,7 @@ impl History {
 mod tests {
     use super::*;
 
-    fn read(history: &History) -> Vec<f32> {
+    fn read(history: &SampleHistory) -> Vec<f32> {
         let mut all = Vec::new();
         let held = history.held().unwrap();
         let copy = |slice: &[f32]| -> Result<(), ()> {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn it_holds_the_last_frames_by_number() {
-        let mut history = History::new(2, 10).unwrap();
+        let mut history = SampleHistory::new(2, 10).unwrap();
         assert!(history.held().is_none());
         history.restart(1_003);
         let mut next = 0_u64;

@@ -1,136 +1,137 @@
-//! The thread between the rings and the files.
+//! The thread between the taps and the files.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use ondes_engine::sync::{lock, recover};
 
-use super::disk::Disk;
-use super::lane::Lane;
-use super::take::{Take, Track};
+use super::disk_sync::DiskSync;
+use super::take::{Take, TakeTrack};
+use super::tap_reader::TapReader;
 
-/// How often the rings are looked at. The audio thread wakes nobody.
+/// Interval at which the rings are read; the audio thread does not wake the writer.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What the recorder wants.
-pub(super) enum Command {
-    /// A take that goes on until it is ended.
+/// Command from the recorder to its thread.
+pub(super) enum WriterCommand {
+    /// Starts a take that runs until it is ended.
     Begin {
         id: u64,
-        tracks: Vec<Track>,
-        /// Number of the frame at that moment, if there was any.
+        tracks: Vec<TakeTrack>,
+        /// Number of the frame at that moment, if there was any sound.
         now: Option<u64>,
-        /// Whether what was before it belongs to it.
+        /// Whether the take includes the pre-roll.
         preroll: bool,
     },
-    /// A take of what was before the frame `now`.
-    Save { id: u64, tracks: Vec<Track>, now: u64 },
-    /// The end of a take before the frame `now`.
+    /// Saves the pre-roll up to frame `now`.
+    Save { id: u64, tracks: Vec<TakeTrack>, now: u64 },
+    /// Ends a take before frame `now`.
     End { id: u64, now: Option<u64> },
 }
 
-/// What the recorder and its thread share; the audio thread does not.
+/// State shared by the recorder and its thread, not by the audio thread.
 #[derive(Default)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct WriterShared {
+    state: Mutex<WriterState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-pub(super) struct State {
-    /// The take that is shown as the recording, until it is told to end.
+pub(super) struct WriterState {
+    /// Running take, until it is told to end.
     pub current: Option<u64>,
-    /// Its frames so far.
+    /// Frames of the running take.
     pub frames: u64,
-    /// Takes that are not complete, besides the current one.
+    /// Unfinished takes besides the running one.
     pub finishing: usize,
     pub error: Option<String>,
 }
 
-impl Shared {
-    pub fn lock(&self) -> MutexGuard<'_, State> {
-        // All changes of it are single assignments.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl WriterShared {
+    pub fn lock(&self) -> MutexGuard<'_, WriterState> {
+        // All changes of the state are single assignments.
+        lock(&self.state)
     }
 
-    /// Waits until no take is in the making.
+    /// Waits until no take is running or unfinished.
     pub fn wait(&self) {
         let mut state = self.lock();
         while state.current.is_some() || state.finishing > 0 {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = recover(self.changed.wait(state));
         }
     }
 }
 
-/// The thread's work.
+/// State of the thread.
 pub(super) struct Writer {
-    pub lanes: Vec<Lane>,
+    pub readers: Vec<TapReader>,
     pub sample_rate: u32,
-    /// Frames.
+    /// Length of the pre-roll, frames.
     pub preroll: u64,
-    pub commands: Receiver<Command>,
-    pub shared: Arc<Shared>,
-    pub disk: Disk,
+    pub commands: Receiver<WriterCommand>,
+    pub shared: Arc<WriterShared>,
+    pub disk: DiskSync,
     pub takes: Vec<Take>,
 }
 
 impl Writer {
-    /// Works until the recorder is gone and all takes are complete.
+    /// Runs until the recorder is dropped and all takes are complete.
     pub fn run(mut self) {
-        let mut orders = VecDeque::new();
+        let mut pending = VecDeque::new();
         let mut closing = false;
-        while !closing || !orders.is_empty() || !self.takes.is_empty() {
-            // A command finds all that was pushed before it.
-            while self.drain_and_listen(&mut orders) {}
-            // What is to begin after the clock was set anew must not be mixed up with what was before.
-            if !self.lanes.iter().any(Lane::at_jump) {
-                orders.drain(..).for_each(|command| self.obey(command));
+        while !closing || !pending.is_empty() || !self.takes.is_empty() {
+            // So that a command finds all frames that were pushed before it.
+            while self.drain_and_receive(&mut pending) {}
+            // A take that starts after a clock reset must not contain frames from before it.
+            if !self.readers.iter().any(TapReader::at_jump) {
+                pending.drain(..).for_each(|command| self.execute(command));
             }
-            self.meet_jumps();
+            self.handle_clock_jumps();
             let more = self.write();
             let wait = if more { Duration::ZERO } else { POLL };
-            if closing || !orders.is_empty() {
+            if closing || !pending.is_empty() {
                 std::thread::sleep(wait);
                 continue;
             }
             match self.commands.recv_timeout(wait) {
-                Ok(command) => orders.push_back(command),
+                Ok(command) => pending.push_back(command),
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => closing = true,
             }
         }
         let failures = self.disk.finish();
-        self.tell(failures.first().map(ToString::to_string));
+        self.report_error(failures.first().map(ToString::to_string));
     }
 
-    /// Takes what is in the rings and then what the recorder wants. Gives whether it wants anything.
-    fn drain_and_listen(&mut self, orders: &mut VecDeque<Command>) -> bool {
+    /// Reads the rings, then the commands. Returns whether there were any.
+    fn drain_and_receive(&mut self, pending: &mut VecDeque<WriterCommand>) -> bool {
         self.drain();
-        // Commands are given under the lock. So whatever ends a take from now on ends it behind what was drained, and nothing
-        // is written that does not belong to it.
+        // Commands are sent under this lock. An end that comes from now on lies behind what was read, so nothing beyond
+        // the end is written.
         let _lock = self.shared.lock();
-        let before = orders.len();
-        orders.extend(self.commands.try_iter());
-        orders.len() > before
+        let before = pending.len();
+        pending.extend(self.commands.try_iter());
+        pending.len() > before
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: WriterCommand) {
         match command {
-            Command::Begin { id, tracks, now, preroll } => {
-                // A clock that was set back since then may take for ever to come to that frame again.
-                let latest = self.lanes.iter().filter_map(|lane| lane.outlet.wire.end()).max();
+            WriterCommand::Begin { id, tracks, now, preroll } => {
+                // After the clock was set back, that frame might not come for a long time.
+                let latest = self.readers.iter().filter_map(|reader| reader.consumer.progress.end()).max();
                 let now = now.filter(|&now| latest.is_some_and(|latest| latest >= now));
                 let start = if preroll { now.map(|now| self.preroll_start(now, &tracks)) } else { now };
                 self.takes.push(Take::new(id, tracks, self.sample_rate, start));
             }
-            Command::Save { id, tracks, now } => {
+            WriterCommand::Save { id, tracks, now } => {
                 let start = self.preroll_start(now, &tracks);
                 let mut take = Take::new(id, tracks, self.sample_rate, Some(start));
                 take.end_at(now, None);
                 self.takes.push(take);
             }
-            Command::End { id, now } => {
+            WriterCommand::End { id, now } => {
                 if let Some(take) = self.takes.iter_mut().find(|take| take.id == id) {
                     take.end_at(now.unwrap_or(0), None);
                 }
@@ -138,42 +139,44 @@ impl Writer {
         }
     }
 
-    /// Where a pre-roll before `now` begins: as far back as asked for and as there is sound.
-    fn preroll_start(&self, now: u64, tracks: &[Track]) -> u64 {
-        let held = tracks.iter().filter_map(|track| self.lanes[track.lane].history.held());
+    /// Returns the first frame of a pre-roll that ends at `now`, limited by the sound held.
+    fn preroll_start(&self, now: u64, tracks: &[TakeTrack]) -> u64 {
+        let held = tracks.iter().filter_map(|track| self.readers[track.reader].history.held());
         let first = held.map(|held| held.start).min();
         now.saturating_sub(self.preroll).max(first.unwrap_or(now)).min(now)
     }
 
-    /// Takes what is in the rings.
+    /// Reads the rings.
     fn drain(&mut self) {
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            let room = self.takes.iter().map(|take| take.room(index, lane)).min();
-            lane.drain(room.unwrap_or(u64::MAX));
+        for (index, reader) in self.readers.iter_mut().enumerate() {
+            let room = self.takes.iter().map(|take| take.room(index, reader)).min();
+            reader.drain(room.unwrap_or(u64::MAX));
         }
     }
 
-    /// Where the clock was set anew, takes end; then all goes on from there.
-    fn meet_jumps(&mut self) {
-        let Some(end) = self.lanes.iter().filter(|lane| lane.at_jump()).filter_map(Lane::end).max() else { return };
+    /// Ends all takes at a clock reset, then continues after it.
+    fn handle_clock_jumps(&mut self) {
+        let Some(end) = self.readers.iter().filter(|reader| reader.at_jump()).filter_map(TapReader::end).max() else {
+            return;
+        };
         if self.takes.is_empty() {
-            let back = self.lanes.iter().any(Lane::jumps_back);
-            self.lanes.iter_mut().for_each(|lane| lane.cross(back));
+            let back = self.readers.iter().any(TapReader::jumps_back);
+            self.readers.iter_mut().for_each(|reader| reader.pass_jump(back));
         }
         for take in &mut self.takes {
             take.end_at(end, Some("the recording ended where the sample clock was set anew"));
         }
     }
 
-    /// Writes what there is, and completes what is over. Gives whether there is more.
+    /// Writes what is due and completes finished takes. Returns whether more is waiting.
     fn write(&mut self) -> bool {
         let mut more = false;
         let mut ended = Vec::new();
         for (index, take) in self.takes.iter_mut().enumerate() {
-            match take.write(&self.lanes, &self.disk) {
+            match take.write(&self.readers, &self.disk) {
                 Ok(there_is_more) => {
                     more |= there_is_more;
-                    if take.is_over() {
+                    if take.is_complete() {
                         ended.push((index, None));
                     }
                 }
@@ -184,7 +187,7 @@ impl Writer {
             let take = self.takes.remove(index);
             let id = take.id;
             let error = take.finish(failure, &self.disk);
-            self.tell(error);
+            self.report_error(error);
             let mut state = self.shared.lock();
             if state.current == Some(id) {
                 state.current = None;
@@ -193,17 +196,17 @@ impl Writer {
             }
         }
         let failure = self.disk.failures().next();
-        self.tell(failure.map(|failure| failure.to_string()));
+        self.report_error(failure.map(|failure| failure.to_string()));
         let mut state = self.shared.lock();
         if let Some(take) = self.takes.iter().find(|take| state.current == Some(take.id)) {
-            state.frames = take.frames(&self.lanes);
+            state.frames = take.frames(&self.readers);
         }
         drop(state);
         self.shared.changed.notify_all();
         more
     }
 
-    fn tell(&self, error: Option<String>) {
+    fn report_error(&self, error: Option<String>) {
         if let Some(error) = error {
             self.shared.lock().error = Some(error);
         }

@@ -1,21 +1,19 @@
-//! The command line of `ondes render`.
+//! Command line of `ondes render`.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use ondes_engine::chain::{Calibration, OutputLevel, Placement, Settings};
-use ondes_engine::dsp::tone::MOST_DB;
+use ondes_engine::chain::{Calibration, ChainSettings, OutputLevel, TonePosition};
+use ondes_engine::dsp::tone::MAX_GAIN_DB;
 use ondes_engine::media::WavBits;
-use ondes_engine::pipeline::Source;
+use ondes_engine::pipeline::ControlSource;
 
-use super::batch::Shard;
-use crate::rack::saved;
-use crate::running::RunningArguments;
-
-/// A day.
-const MOST_SECONDS: f64 = 86_400.0;
+use super::shard::Shard;
+use crate::argument_parsers::{SIZE, TRANSPOSE, number_in, parse_seconds};
+use crate::executor_arguments::ExecutorArguments;
+use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +30,7 @@ Examples:
   A capture of an amplifier with what belongs around it:
     ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
   One that is driven by an interface which clips at 12.2 dBu, in a smaller size, as loud as all captures:
-    ondes render amp.nam --input guitar.wav --interface-dbu 12.2 --size 0.5 --output-level normalised
+    ondes render amp.nam --input guitar.wav --interface-dbu 12.2 --size 0.5 --output-level normalized
   Straight to the ears, and the figures to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
   A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
@@ -59,145 +57,145 @@ its MIDI channels, and --input stands for the sound card. The tracks are aligned
 nothing about the sound; --block changes when controllers that turn knobs are looked at. The tracks of --stems, NAME-TRACK.wav,
 add up to the mix before its limiter.";
 
-/// Plays an instrument from a MIDI file, or a recording with an instrument, an effect or a codec, into a WAV file; or many; or a
-/// session.
+/// Renders MIDI files or recordings through a model, or a session, to WAV files
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArguments {
-    /// The model file, NAME.ondes, a capture of another program or a TorchScript model (.ts, .nm), which is a program and is
-    /// run, or a session, NAME.ondes-session
+    /// Model or session to render: NAME.ondes, a capture of another program, a TorchScript model (.ts, .nm; its code is
+    /// executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
-    /// More of what --midi or --input names first; the model comes before them
+    /// More files and folders for the option before, --midi or --input; MODEL must come before it
     pub more: Vec<PathBuf>,
-    /// Notes to play: a Standard MIDI File, or a folder of them
+    /// MIDI file to play on an instrument, or a folder of them
     #[arg(long, value_name = "FILE|FOLDER")]
     pub midi: Vec<PathBuf>,
-    /// Recording whose pitch and loudness an instrument follows, or that goes through an effect or a codec: WAV, AIFF, FLAC,
-    /// MP3, Ogg, M4A, …, or a folder of them
+    /// Recording for an instrument to follow in pitch and loudness, or to send through an effect or codec (WAV, AIFF,
+    /// FLAC, MP3, Ogg, M4A …), or a folder of them
     #[arg(long, value_name = "FILE|FOLDER")]
     pub input: Vec<PathBuf>,
-    /// WAV file to write, or - for standard output [default: SOURCE-MODEL.wav in the current folder]; in a batch the folder
+    /// WAV file to write, - for standard output, or the folder of a batch [default: SOURCE-MODEL.wav in the current
+    /// folder]
     #[arg(long, value_name = "FILE.wav|FOLDER")]
     pub out: Option<PathBuf>,
-    /// Sample rate of the output [default: that of the recording, or of the model with --midi]
+    /// Sample rate of the output, 1000 to 768000 Hz [default: that of the recording; with --midi that of the model]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
     pub sample_rate: Option<u32>,
-    /// Bits per sample, 16, 24 or 32: 16 and 24 are integers, 32 is floating point
-    #[arg(long, value_enum, default_value_t = Bits::Float32, hide_possible_values = true)]
-    pub bits: Bits,
-    /// Brings the whole to a loudness after EBU R128, -70 to 0 LUFS, with no true peak above -1 dBTP; measured on what came out
-    #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = parse_loudness)]
+    /// Bits per sample: 16 or 24 (integers), or 32 (floating point)
+    #[arg(long, value_enum, default_value_t = BitDepth::Float32, hide_possible_values = true)]
+    pub bits: BitDepth,
+    /// Normalize the output to this EBU R 128 loudness, -70 to 0 LUFS, with a true peak of at most -1 dBTP
+    #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = number_in(-70.0..=0.0))]
     pub normalize: Option<f64>,
-    /// Samples rendered at a time; it changes nothing about the sound
+    /// Block length, 1 to 65536 samples; it does not change the sound
     #[arg(long, value_name = "SAMPLES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub block: u32,
-    /// Turns a control of the model, such as room=0.5; `ondes info MODEL` lists them
+    /// Set a control of the model, such as room=0.5; `ondes info MODEL` lists the controls
     #[arg(long = "control", value_name = "NAME=VALUE", value_parser = parse_control)]
     pub controls: Vec<(String, f32)>,
-    /// Runs an effect's network at 1, 2 or 4 times its rate: its overtones fold less, for as many times the work
+    /// Oversampling of an effect's network: 1, 2 or 4. Less aliasing, for that many times the computation
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_oversampling)]
     pub oversampling: u8,
-    /// Size of a model that holds smaller variants of itself, 0 to 1; 1 is the whole. `ondes info MODEL` lists them
-    #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_size)]
+    /// Size of a model with smaller variants, 0 to 1; 1 is the whole model. `ondes info MODEL` lists the variants
+    #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = number_in(SIZE))]
     pub size: f32,
-    /// What runs the network.
+    /// Executor of the network.
     #[command(flatten)]
-    pub running: RunningArguments,
-    /// What stands before and after the model.
+    pub executor_arguments: ExecutorArguments,
+    /// Signal chain around the model.
     #[command(flatten)]
     pub chain: ChainArguments,
-    /// Shifts all pitches, -96 to 96 semitones
+    /// Transpose all notes, -24 to 24 semitones
     #[arg(
         long,
         value_name = "SEMITONES",
         default_value_t = 0.0,
         allow_negative_numbers = true,
-        value_parser = parse_transpose
+        value_parser = number_in(TRANSPOSE)
     )]
     pub transpose: f32,
-    /// Another seed, other noise and other small variations; the same seed, the same sound
+    /// Seed of noise and other random variations; the same seed gives the same sound
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Notes at once, 1 to 64 [default: what the model says]
+    /// Polyphony of an instrument, 1 to 64 voices [default: the model's]
     #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub voices: Option<u8>,
-    /// Plays one track of the MIDI file only, by its name or its number, counted from 1
+    /// Play only this track of the MIDI file, by name or by number from 1
     #[arg(long, value_name = "N|NAME", conflicts_with_all = ["input", "channel"])]
     pub track: Option<String>,
-    /// Plays one channel of the MIDI file only, 1 to 16
+    /// Play only this channel of the MIDI file, 1 to 16
     #[arg(long, value_name = "N", conflicts_with = "input", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub channel: Option<u8>,
-    /// Writes each track of a session beside the mix, after its fader: NAME-TRACK.wav
+    /// Also write each track of a session after its fader, as NAME-TRACK.wav
     #[arg(long)]
     pub stems: bool,
-    /// Ends a session after so many seconds [default: when all that it plays is over and has faded]; or plays a model with a prior
-    /// on its own for so long
+    /// Length in seconds, up to a day: of a session [default: until everything has faded out], or of what a model with
+    /// a prior generates
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub seconds: Option<f64>,
-    /// In a batch, files rendered at the same time; in a session, tracks [default: one for each core]
+    /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
-    /// In a batch, the I-th of N parts: of all files, in order, every N-th from the I-th on
+    /// Part I of N of a batch: every N-th file, from the I-th on
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// In a batch, renders again what is there already; needed when only options have changed
+    /// Render files of a batch again that are up to date; needed when only options have changed
     #[arg(long)]
     pub force: bool,
-    /// Prints one JSON object with what came out; with --out - on standard error. In a batch one a line for each file, as
-    /// they are done, and one for the whole
+    /// Print one JSON object, with --out - on standard error; for a batch one line per file and a summary
     #[arg(long)]
     pub json: bool,
 }
 
-/// What stands before and after the model.
+/// Signal chain around the model: gate, tone, cabinet, levels.
 #[derive(Args)]
 #[command(next_help_heading = "Gate, tone, cabinet, levels")]
 pub struct ChainArguments {
-    /// Keeps what is softer than this peak of the recording from the model, -90 to -20 dB
-    #[arg(long, value_name = "DB", allow_negative_numbers = true, conflicts_with = "midi", value_parser = parse_gate)]
+    /// Threshold of the noise gate before the model, a peak of -90 to -20 dB [default: no gate]
+    #[arg(long, value_name = "DB", allow_negative_numbers = true, conflicts_with = "midi", value_parser = number_in(-90.0..=-20.0))]
     pub gate: Option<f32>,
     /// Bass, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
     pub bass: f32,
     /// Middle, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
     pub middle: f32,
     /// Treble, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_tone)]
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
     pub treble: f32,
-    /// Where bass, middle and treble are turned: before the model, where a recording comes in, or after it
-    #[arg(long, value_enum, default_value_t = Tone::After)]
-    pub tone: Tone,
-    /// Takes away what the model adds to all samples alike
+    /// Position of bass, middle and treble: before the model (only with --input) or after it
+    #[arg(long, value_enum, default_value_t = TonePlacement::After)]
+    pub tone: TonePlacement,
+    /// Remove the DC offset of the model's output
     #[arg(long)]
     pub block_dc: bool,
-    /// Impulse response of a cabinet, of up to 10 s: WAV, AIFF, FLAC, …; of two channels the mean
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged
     #[arg(long, value_name = "FILE")]
     pub cabinet: Option<PathBuf>,
-    /// Level of a sine of full scale at the interface that made the recording, -60 to 60 dBu: the model is driven as its gear was,
-    /// where its card tells its input level
-    #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = parse_dbu)]
+    /// Level of a full-scale sine at the interface that made the recording, -60 to 60 dBu; drives a model with a
+    /// calibrated input at its true level
+    #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = number_in(-60.0..=60.0))]
     pub interface_dbu: Option<f32>,
-    /// How loud the model's output is made, by what its card tells; --normalize goes by the loudness of the file instead
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Raw)]
-    pub output_level: Level,
+    /// Output level of the model, from the levels on its card; --normalize measures the output instead
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = OutputLevelArgument::Raw)]
+    pub output_level: OutputLevelArgument,
 }
 
-/// How loud the output of a model is made.
+/// Output level of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// As the model makes it
+pub enum OutputLevelArgument {
+    /// As the model produces it
     Raw,
-    /// By the loudness on the card, which is brought to -18 dB
-    Normalised,
-    /// As many volts at the interface's output as at the gear's; needs --interface-dbu
+    /// The loudness on the card, brought to -18 dB
+    #[value(alias = "normalised")]
+    Normalized,
+    /// The same voltage at the interface's output as at the gear's; needs --interface-dbu
     Calibrated,
 }
 
-/// Where a tone control stands.
+/// Position of the tone controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Tone {
+pub enum TonePlacement {
     /// Before the model
     Before,
     /// After the model
@@ -205,46 +203,49 @@ pub enum Tone {
 }
 
 impl ChainArguments {
-    /// Whether any of it is asked for.
+    /// Returns whether any option differs from its default.
     pub fn is_given(&self) -> bool {
-        self.cabinet.is_some() || self.settings() != Settings::default() || self.calibration() != Calibration::default()
+        self.cabinet.is_some()
+            || self.settings() != ChainSettings::default()
+            || self.calibration() != Calibration::default()
     }
 
-    /// What is asked for of levels.
+    /// Returns the calibration of levels.
     pub fn calibration(&self) -> Calibration {
         let output = match self.output_level {
-            Level::Raw => OutputLevel::Raw,
-            Level::Normalised => OutputLevel::Normalised,
-            Level::Calibrated => OutputLevel::Calibrated,
+            OutputLevelArgument::Raw => OutputLevel::Raw,
+            OutputLevelArgument::Normalized => OutputLevel::Normalised,
+            OutputLevelArgument::Calibrated => OutputLevel::Calibrated,
         };
         Calibration { interface_dbu: self.interface_dbu, output }
     }
 
-    /// Where the knobs of the chain stand, but for gains that depend on the model.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    /// Returns the settings of the chain, without the gains that depend on the model.
+    pub fn settings(&self) -> ChainSettings {
+        ChainSettings {
             gate_db: self.gate,
             tone: [self.bass, self.middle, self.treble],
-            placement: match self.tone {
-                Tone::Before => Placement::Before,
-                Tone::After => Placement::After,
+            tone_position: match self.tone {
+                TonePlacement::Before => TonePosition::Before,
+                TonePlacement::After => TonePosition::After,
             },
             block_dc: self.block_dc,
-            ..Settings::default()
+            ..ChainSettings::default()
         }
     }
 }
 
 impl RenderArguments {
-    /// Whether a session is to be rendered, by its name.
+    /// Returns whether a session is to be rendered, by the extension.
     pub fn is_session(&self) -> bool {
         self.model.extension().is_some_and(|ending| ending == saved::ENDING)
     }
 
-    /// Sees to it that there is one kind of thing to be played with a model.
+    /// Checks that exactly one source is given for a model.
     ///
     /// # Errors
-    /// When there is none or are two, or with what is for sessions only.
+    ///
+    /// Returns an error without a source, with two, or with options that are for sessions only.
     pub fn check_model(&self) -> anyhow::Result<()> {
         let name = self.model.display();
         ensure!(!self.stems, "--stems is for a session, NAME.{}; {name} is a model", saved::ENDING);
@@ -263,22 +264,22 @@ impl RenderArguments {
         Ok(())
     }
 
-    /// For how long the model is to play on its own, seconds.
-    pub fn alone(&self) -> Option<f64> {
+    /// Returns the length in seconds of what the model is to generate without a source.
+    pub fn generated_seconds(&self) -> Option<f64> {
         self.seconds.filter(|_| self.midi.is_empty() && self.input.is_empty())
     }
 
-    /// What drives the instrument.
-    pub fn source(&self) -> Source {
-        if self.midi.is_empty() { Source::Sound } else { Source::Notes }
+    /// Returns the source of an instrument's pitch.
+    pub fn source(&self) -> ControlSource {
+        if self.midi.is_empty() { ControlSource::AudioInput } else { ControlSource::Notes }
     }
 
-    /// All files and folders that are to be played.
+    /// Returns all files and folders to play.
     pub fn sources(&self) -> Vec<&Path> {
         [&self.midi, &self.input, &self.more].into_iter().flatten().map(PathBuf::as_path).collect()
     }
 
-    /// The source, if it is only one file and nothing asks for a batch.
+    /// Returns the source if it is a single file and no option asks for a batch.
     pub fn single(&self) -> Option<&Path> {
         let of_a_batch = self.jobs.is_some() || self.shard.is_some() || self.force;
         match self.sources()[..] {
@@ -288,9 +289,9 @@ impl RenderArguments {
     }
 }
 
-/// How samples are stored.
+/// Sample format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Bits {
+pub enum BitDepth {
     /// 16-bit integers, dithered
     #[value(name = "16")]
     Int16,
@@ -302,8 +303,8 @@ pub enum Bits {
     Float32,
 }
 
-impl Bits {
-    /// How many.
+impl BitDepth {
+    /// Returns the number of bits.
     pub fn count(self) -> u16 {
         match self {
             Self::Int16 => 16,
@@ -312,12 +313,12 @@ impl Bits {
         }
     }
 
-    /// Whether samples beyond −1 to 1 are cut off.
+    /// Returns whether samples beyond −1 … 1 are clipped.
     pub fn clips(self) -> bool {
         self != Self::Float32
     }
 
-    /// The same for the writer.
+    /// Converts to the format of the WAV writer.
     pub fn wav(self) -> WavBits {
         match self {
             Self::Int16 => WavBits::Int16,
@@ -333,59 +334,9 @@ fn parse_control(text: &str) -> Result<(String, f32), String> {
     Ok((name.trim().to_owned(), value))
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds),
-        _ => Err(format!("expected a number above 0, up to {MOST_SECONDS}")),
-    }
-}
-
-fn parse_transpose(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(semitones) if (-96.0..=96.0).contains(&semitones) => Ok(semitones),
-        _ => Err("expected a number from -96 to 96".into()),
-    }
-}
-
 fn parse_oversampling(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(factor @ (1 | 2 | 4)) => Ok(factor),
         _ => Err("expected 1, 2 or 4".into()),
-    }
-}
-
-/// A size of a model, 0 to 1.
-pub fn parse_size(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(size) if (0.0..=1.0).contains(&size) => Ok(size),
-        _ => Err("expected a number from 0 to 1".into()),
-    }
-}
-
-fn parse_dbu(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(dbu) if (-60.0..=60.0).contains(&dbu) => Ok(dbu),
-        _ => Err("expected a number from -60 to 60".into()),
-    }
-}
-
-fn parse_gate(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(db) if (-90.0..=-20.0).contains(&db) => Ok(db),
-        _ => Err("expected a number from -90 to -20".into()),
-    }
-}
-
-fn parse_tone(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(db) if (-MOST_DB..=MOST_DB).contains(&db) => Ok(db),
-        _ => Err(format!("expected a number from -{MOST_DB} to {MOST_DB}")),
-    }
-}
-
-fn parse_loudness(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(lufs) if (-70.0..=0.0).contains(&lufs) => Ok(lufs),
-        _ => Err("expected a number from -70 to 0".into()),
     }
 }

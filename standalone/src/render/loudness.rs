@@ -1,7 +1,7 @@
-//! A whole sound brought to a loudness after EBU R128.
+//! Loudness normalization after EBU R 128.
 //!
-//! The loudness of the whole is known only at its end. Until then the sound waits in a temporary file, which has no name, so
-//! that nothing is left of it however this program ends.
+//! The loudness is known only at the end of the sound. Until then the sound is buffered in a temporary file without a
+//! name, which disappears however the program ends.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -10,75 +10,76 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 use ebur128::{EbuR128, Mode};
 
-use super::destination::Place;
+use super::output_target::OutputTarget;
 use super::report::amplitude_db;
 use crate::interrupt;
 
-/// The true peak that a sound brought to a loudness never exceeds, dBTP (EBU R 128, maximum permitted level).
-pub const MOST_TRUE_PEAK_DB: f64 = -1.0;
+/// Maximum true peak after normalization, dBTP (EBU R 128, maximum permitted level).
+pub const MAX_TRUE_PEAK_DB: f64 = -1.0;
 
-/// The filter of the measure has its corner at 1.7 kHz and is not meant for rates near it.
-const LEAST_RATE_HZ: u32 = 8_000;
+/// Lowest sample rate, Hz: the filter of the measurement has its corner at 1.7 kHz.
+const MIN_RATE_HZ: u32 = 8_000;
 
-/// How near to the loudness asked for is near enough, LU; the measure itself is given to a tenth.
+/// Tolerance of the normalization, LU; the standard reports tenths.
 const TOLERANCE_LU: f64 = 0.01;
 
-/// Times that the gain is corrected at most; once is nearly always enough.
-const MOST_CORRECTIONS: usize = 4;
+/// Maximum number of gain corrections; one is nearly always enough.
+const MAX_CORRECTIONS: usize = 4;
 
 /// Samples read at a time.
 const CHUNK: usize = 8_192;
 
-/// Zeros that show the interpolator of the true peak the end of the sound: more than half of its 49 taps at four times the
-/// rate.
-const FLUSH: [f32; 16] = [0.0; 16];
+/// Zeros that flush the interpolator of the true peak: more than half of its 49 taps at four times the rate.
+const FLUSH_ZEROS: [f32; 16] = [0.0; 16];
 
-/// Keeps a sound until its loudness is known.
+/// Buffers a sound until its loudness is known.
 pub struct Normalizer {
     target_lufs: f64,
     sample_rate: u32,
     channels: usize,
     meter: EbuR128,
-    /// 32-bit floats as they are in memory, the channels of a frame beside each other.
-    held: BufWriter<File>,
+    /// Interleaved 32-bit floats in native byte order.
+    buffered: BufWriter<File>,
     frames: u64,
     name: String,
 }
 
-/// How loud a sound is after it was brought to a loudness.
+/// Loudness after normalization.
 pub struct Loudness {
-    /// How much louder it was made, dB.
+    /// Applied gain, dB.
     pub gain_db: f64,
-    /// Integrated loudness, LUFS; none where no 400 ms of it are louder than -70 LUFS.
+    /// Integrated loudness, LUFS; `None` if no 400 ms are louder than −70 LUFS.
     pub lufs: Option<f64>,
-    /// True peak, dBTP; none for silence.
+    /// True peak, dBTP; `None` for silence.
     pub true_peak_db: Option<f64>,
-    /// Whether it is softer than asked for because of its true peak.
+    /// Whether the true peak kept the gain below what the target requires.
     pub limited: bool,
 }
 
 impl Normalizer {
-    /// For a sound of one channel or two that goes to `place`, -70 to 0 LUFS, at a rate in Hz.
+    /// Creates a normalizer for mono or stereo sound at a rate in Hz that goes to `target`, to −70 … 0 LUFS.
     ///
     /// # Errors
-    /// When loudness is not measured at that rate, or no temporary file can be made.
-    pub fn new(target_lufs: f64, sample_rate: u32, channels: usize, place: &Place) -> anyhow::Result<Self> {
-        let name = place.name();
-        if sample_rate < LEAST_RATE_HZ {
-            bail!("{name}: loudness is measured from {LEAST_RATE_HZ} Hz on, the sound is at {sample_rate} Hz");
+    ///
+    /// Returns an error if the rate is too low or the temporary file cannot be created.
+    pub fn new(target_lufs: f64, sample_rate: u32, channels: usize, target: &OutputTarget) -> anyhow::Result<Self> {
+        let name = target.name();
+        if sample_rate < MIN_RATE_HZ {
+            bail!("{name}: loudness is measured from {MIN_RATE_HZ} Hz on, the sound is at {sample_rate} Hz");
         }
         let meter =
             meter(sample_rate, channels, Mode::I | Mode::TRUE_PEAK).map_err(|reason| anyhow!("{name}: {reason}"))?;
-        let held = temporary_near(place).map_err(|error| unwritable(&name, &error))?;
-        let held = BufWriter::with_capacity(1 << 16, held);
-        Ok(Self { target_lufs, sample_rate, channels, meter, held, frames: 0, name })
+        let buffered = temporary_file_near(target).map_err(|error| unwritable(&name, &error))?;
+        let buffered = BufWriter::with_capacity(1 << 16, buffered);
+        Ok(Self { target_lufs, sample_rate, channels, meter, buffered, frames: 0, name })
     }
 
-    /// Takes the next frames, `[channel][frame]`.
+    /// Buffers the next frames, `[channel][frame]`.
     ///
     /// # Errors
-    /// When there is no room for them.
-    pub fn take(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
+    ///
+    /// Returns an error if the temporary file cannot be written.
+    pub fn write(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
         self.meter.add_frames_planar_f32(sound).map_err(|error| anyhow!("{}: {error}", self.name))?;
         let frames = sound.first().map_or(0, |channel| channel.len());
         self.frames += frames as u64;
@@ -90,74 +91,75 @@ impl Normalizer {
             if length == 0 {
                 return Ok(());
             }
-            self.held.write_all(&piece[..length]).map_err(|error| unwritable(&self.name, &error))?;
+            self.buffered.write_all(&piece[..length]).map_err(|error| unwritable(&self.name, &error))?;
         }
     }
 
-    /// Gives the whole sound to `write`, at its loudness.
+    /// Passes the normalized sound to `write`.
     ///
     /// # Errors
-    /// Those of `write`, and when the temporary file cannot be read, or somebody interrupts.
+    ///
+    /// Returns the error of `write`, or an error if the temporary file cannot be read or the work is interrupted.
     pub fn finish(self, mut write: impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>) -> anyhow::Result<Loudness> {
-        let Self { target_lufs, sample_rate, channels, mut meter, held, frames, name } = self;
+        let Self { target_lufs, sample_rate, channels, mut meter, buffered, frames, name } = self;
         let failed = |error: ebur128::Error| anyhow!("{name}: {error}");
         let measured = integrated(&meter);
-        meter.add_frames_planar_f32(&vec![FLUSH.as_slice(); channels]).map_err(failed)?;
+        meter.add_frames_planar_f32(&vec![FLUSH_ZEROS.as_slice(); channels]).map_err(failed)?;
         let mut peaks = (0..channels as u32).map(|channel| meter.true_peak(channel));
         let true_peak = peaks.try_fold(0.0, |most: f64, peak| Ok(most.max(peak?))).map_err(failed)?;
         let true_peak_db = amplitude_db(true_peak as f32);
-        let most_gain_db = true_peak_db.map_or(f64::INFINITY, |peak| MOST_TRUE_PEAK_DB - peak);
-        let file = held.into_inner().map_err(|error| unwritable(&name, error.error()))?;
-        let mut held = Held { file, frames, channels, name: &name };
+        let most_gain_db = true_peak_db.map_or(f64::INFINITY, |peak| MAX_TRUE_PEAK_DB - peak);
+        let file = buffered.into_inner().map_err(|error| unwritable(&name, error.error()))?;
+        let mut buffered = BufferedAudio { file, frames, channels, name: &name };
 
         let (mut gain_db, mut lufs) = (0.0, measured);
-        for _ in 0..MOST_CORRECTIONS {
+        for _ in 0..MAX_CORRECTIONS {
             let Some(now) = lufs.filter(|lufs| (lufs - target_lufs).abs() > TOLERANCE_LU) else { break };
             gain_db += target_lufs - now;
-            lufs = held.loudness(gain_db, sample_rate)?;
+            lufs = buffered.loudness(gain_db, sample_rate)?;
         }
         let limited = gain_db > most_gain_db;
         if limited {
             gain_db = most_gain_db;
-            lufs = held.loudness(gain_db, sample_rate)?;
+            lufs = buffered.loudness(gain_db, sample_rate)?;
         }
-        held.each_piece(gain_db, &mut write)?;
+        buffered.for_each_block(gain_db, &mut write)?;
         Ok(Loudness { gain_db, lufs, true_peak_db: true_peak_db.map(|peak| peak + gain_db), limited })
     }
 }
 
-/// A sound that waits in a file.
-struct Held<'a> {
+/// Sound in the temporary file.
+struct BufferedAudio<'a> {
     file: File,
     frames: u64,
     channels: usize,
-    /// Of what it will become.
+    /// Name of the output, for errors.
     name: &'a str,
 }
 
-impl Held<'_> {
-    /// What the loudness would be with a gain. It is not just the sum of both: what lies below -70 LUFS does not count, and
-    /// the gain moves sound across.
+impl BufferedAudio<'_> {
+    /// Measures the loudness with a gain. It is not simply the sum: sound below −70 LUFS does not count, and the gain
+    /// moves sound across that gate.
     fn loudness(&mut self, gain_db: f64, sample_rate: u32) -> anyhow::Result<Option<f64>> {
         let name = self.name;
         let mut meter = meter(sample_rate, self.channels, Mode::I).map_err(|reason| anyhow!("{name}: {reason}"))?;
-        self.each_piece(gain_db, &mut |sound| {
+        self.for_each_block(gain_db, &mut |sound| {
             let sound: Vec<&[f32]> = sound.iter().map(Vec::as_slice).collect();
             meter.add_frames_planar_f32(&sound).map_err(|error| anyhow!("{name}: {error}"))
         })?;
         Ok(integrated(&meter))
     }
 
-    /// Gives all of it, piece by piece, with a gain.
-    fn each_piece(
+    /// Passes all sound to `sink` in blocks, with a gain.
+    fn for_each_block(
         &mut self,
         gain_db: f64,
-        give: &mut impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>,
+        sink: &mut impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let Self { file, frames, channels, name } = self;
         let unreadable = |error| anyhow!("{name}: its temporary file cannot be read: {error}");
         file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
-        let gain = 10_f64.powf(gain_db / 20.0);
+        let gain = db_to_amplitude_f64(gain_db);
         let mut bytes = vec![0; 4 * *channels * CHUNK];
         let mut sound = vec![Vec::with_capacity(CHUNK); *channels];
         let mut left = *frames;
@@ -172,7 +174,7 @@ impl Held<'_> {
                 sound.clear();
                 sound.extend(floats.map(|&float| (f64::from(f32::from_ne_bytes(float)) * gain) as f32));
             }
-            give(&sound)?;
+            sink(&sound)?;
             left -= count;
         }
         Ok(())
@@ -184,15 +186,15 @@ fn meter(sample_rate: u32, channels: usize, mode: Mode) -> Result<EbuR128, Strin
         .map_err(|_| format!("loudness cannot be measured at {sample_rate} Hz"))
 }
 
-/// Integrated loudness, LUFS, if there is one.
+/// Returns the integrated loudness in LUFS, if there is one.
 fn integrated(meter: &EbuR128) -> Option<f64> {
     meter.loudness_global().ok().filter(|lufs| lufs.is_finite())
 }
 
-/// A file without a name: beside the output, where there must be room for it anyway, or where the system has such files.
-fn temporary_near(place: &Place) -> std::io::Result<File> {
-    match place {
-        Place::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
+/// Creates an unnamed temporary file beside the output, which has room for it, or in the system's folder.
+fn temporary_file_near(target: &OutputTarget) -> std::io::Result<File> {
+    match target {
+        OutputTarget::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
         }
@@ -207,12 +209,13 @@ fn unwritable(name: &str, error: &std::io::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ondes_engine::dsp::level::{db_to_amplitude_f64, peak};
 
     const RATE: u32 = 48_000;
 
-    /// A tone of 997 Hz, whose mono loudness in LUFS is 3.01 below its level in dB.
+    /// Sine of 997 Hz, whose mono loudness in LUFS is 3.01 below its level in dB.
     fn tone(lufs: f64, seconds: u32) -> Vec<f32> {
-        let amplitude = 10_f64.powf((lufs + 3.01) / 20.0);
+        let amplitude = db_to_amplitude_f64(lufs + 3.01);
         let sample =
             |n: u32| (amplitude * (std::f64::consts::TAU * 997.0 * f64::from(n) / f64::from(RATE)).sin()) as f32;
         (0..seconds * RATE).map(sample).collect()
@@ -220,11 +223,11 @@ mod tests {
 
     fn normalize(target_lufs: f64, pieces: &[Vec<f32>]) -> (Loudness, Vec<f32>) {
         let folder = tempfile::tempdir().expect("there is a temporary folder");
-        let place = Place::File(folder.path().join("x.wav"));
-        let mut normalizer = Normalizer::new(target_lufs, RATE, 1, &place).expect("it can be measured");
+        let target = OutputTarget::File(folder.path().join("x.wav"));
+        let mut normalizer = Normalizer::new(target_lufs, RATE, 1, &target).expect("it can be measured");
         assert_eq!(std::fs::read_dir(folder.path()).expect("it can be read").count(), 0, "the file has a name");
         for sound in pieces.iter().flat_map(|piece| piece.chunks(1_000)) {
-            normalizer.take(&[sound]).expect("there is room");
+            normalizer.write(&[sound]).expect("there is room");
         }
         let mut sound = Vec::new();
         let loudness = normalizer.finish(|piece| {
@@ -248,7 +251,7 @@ mod tests {
         assert!(!found.limited);
     }
 
-    /// Before, only the loud second counts; made louder, the soft minute counts too and makes the whole much softer.
+    /// Without gain only the loud second counts; with gain the soft minute passes the gate and lowers the loudness.
     #[test]
     fn what_the_gain_brings_across_the_gate_counts() {
         let (found, sound) = normalize(-35.0, &[tone(-50.0, 1), tone(-72.0, 60)]);
@@ -260,9 +263,9 @@ mod tests {
     #[test]
     fn peaks_set_the_limit() {
         let (found, sound) = normalize(-3.0, &[tone(-20.0, 3)]);
-        let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
-        assert!(found.limited && found.true_peak_db.is_some_and(|peak| (peak - MOST_TRUE_PEAK_DB).abs() < 1e-9));
-        assert!((20.0 * f64::from(peak).log10() - MOST_TRUE_PEAK_DB).abs() < 0.05);
+        let peak = peak(&sound);
+        assert!(found.limited && found.true_peak_db.is_some_and(|peak| (peak - MAX_TRUE_PEAK_DB).abs() < 1e-9));
+        assert!((20.0 * f64::from(peak).log10() - MAX_TRUE_PEAK_DB).abs() < 0.05);
         assert!(found.lufs.is_some_and(|lufs| (lufs - loudness(&sound)).abs() < 0.02));
     }
 

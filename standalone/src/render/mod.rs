@@ -1,64 +1,66 @@
-//! `ondes render`: an instrument plays a MIDI file or re-plays a recording, or a recording goes through an effect or a codec, into
-//! a WAV; or many of them.
+//! `ondes render`: MIDI files, recordings or sessions to WAV files.
 //!
-//! [`arguments`] is the command line. [`player`] plays one file: [`music`] is what is played, a [`score`] or a [`recording`],
-//! [`destination`] where it goes, at the [`loudness`] asked for, [`stage`] where it is played; [`report`] is what is said about
-//! it. [`batch`] has many files played, [`session`] all tracks of a session.
+//! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a [`midi_score`] or a
+//! [`recording_reader`]), through a pipeline ([`pipeline_render`]), to an [`output_target`] as [`wav_output`], with a
+//! [`loudness`] if one is asked for; [`report`] has the results. [`batch`] renders many files, in [`shard`]s if asked
+//! to; [`session`] renders the tracks of a session.
 
 mod arguments;
 mod batch;
-mod destination;
 mod loudness;
-mod music;
-mod player;
-mod recording;
+mod midi_score;
+mod model_renderer;
+mod output_target;
+mod pipeline_render;
+mod recording_reader;
 mod report;
-mod score;
 mod session;
-mod stage;
+mod shard;
+mod source;
+mod wav_output;
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 pub use arguments::RenderArguments;
-pub(crate) use arguments::parse_size;
-pub(crate) use score::Score;
-pub use score::note_name;
+pub(crate) use midi_score::MidiScore;
+pub use midi_score::note_name;
 
-use crate::progress::Progress;
-use crate::{interrupt, opening, terminal};
-use destination::Place;
-use player::Player;
+use crate::progress::RenderProgress;
+use crate::{interrupt, open_model, terminal};
+use model_renderer::ModelRenderer;
+use output_target::OutputTarget;
 
-/// Renders as the command line says; `started` is when the program was.
+/// Renders as the command line asks. `started` is the start of the program.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it. No output is left of what failed.
+///
+/// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
     interrupt::listen();
     if arguments.is_session() {
         return session::run(arguments);
     }
     arguments.check_model()?;
-    let begun = SystemTime::now();
-    let model = opening::open(&arguments.model)?;
-    let player = Player { model: &model, arguments };
-    if arguments.alone().is_some() {
-        return one(&player, Path::new("prior"), started);
+    let started_at = SystemTime::now();
+    let model = open_model::open(&arguments.model)?;
+    let renderer = ModelRenderer { model: &model, arguments };
+    if arguments.generated_seconds().is_some() {
+        return render_one(&renderer, Path::new("prior"), started);
     }
     match arguments.single() {
-        Some(source) => one(&player, source, started),
-        None => batch::run(&player, begun),
+        Some(source) => render_one(&renderer, source, started),
+        None => batch::run(&renderer, started_at),
     }
 }
 
-fn one(player: &Player<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
-    let arguments = player.arguments;
-    let place = Place::choose(arguments, source)?;
-    let aside = place == Place::StandardOutput;
-    let progress = Progress::of_sound();
-    let finish = player.play(source, place, &progress, started, &mut None)?;
+fn render_one(renderer: &ModelRenderer<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
+    let arguments = renderer.arguments;
+    let target = OutputTarget::choose(arguments, source)?;
+    let to_stdout = target == OutputTarget::StandardOutput;
+    let progress = RenderProgress::of_sound();
+    let finish = renderer.play(source, target, &progress, started, &mut None)?;
     let report = finish()?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
-    if aside { terminal::print_aside(&text) } else { terminal::print(&text) }
+    if to_stdout { terminal::print_to_stderr(&text) } else { terminal::print(&text) }
 }

@@ -1,60 +1,61 @@
-//! What is said about a render when it is done.
+//! Results of a render.
 
+use ondes_engine::dsp::level::amplitude_to_db_f64;
 use serde::Serialize;
 
-/// The figures of a render; `--json` prints exactly this, and in a batch what [`super::batch`] adds.
+/// Results of a render; `--json` prints exactly these fields, and those of [`super::batch`].
 #[derive(Serialize)]
-pub struct Report {
-    /// The file, or `-`.
+pub struct RenderReport {
+    /// Output file, or `-`.
     pub out: String,
-    /// The model file.
+    /// Model file.
     pub model: String,
-    /// The model's name, from its card.
+    /// Name on the model's card.
     pub instrument: String,
-    /// Length of the sound, s.
+    /// Length of the output, s.
     pub seconds: f64,
-    /// Length of the sound, samples.
+    /// Length of the output, samples.
     pub frames: u64,
-    /// Rate of the sound, Hz.
+    /// Sample rate of the output, Hz.
     pub sample_rate: u32,
     /// Bits per sample.
     pub bits: u16,
-    /// Seconds of sound made in a second, reading and writing included, what `--normalize` does at the end not.
+    /// Seconds of sound per second, reading and writing included, normalization excluded.
     pub realtime_factor: f64,
-    /// Time that the pipeline alone took for a sample, ns.
+    /// Computation time of the pipeline per sample, ns.
     pub ns_per_sample: f64,
-    /// The largest sample, dB of full scale; null for silence.
+    /// Largest sample, dB re full scale; null for silence.
     pub peak_db: Option<f64>,
-    /// Integrated loudness after EBU R128, LUFS; null without `--normalize`, and for what has none.
+    /// Integrated loudness, LUFS; null without `--normalize`, or if the sound is too short or soft.
     pub lufs: Option<f64>,
-    /// True peak after EBU R128, dBTP; null without `--normalize`, and for silence.
+    /// True peak, dBTP; null without `--normalize`, and for silence.
     pub true_peak_db: Option<f64>,
-    /// What `--normalize` made it louder by, dB; null without.
+    /// Gain of `--normalize`, dB; null without it.
     pub gain_db: Option<f64>,
-    /// Latency that was compensated.
+    /// Compensated latency, samples.
     pub latency_samples: usize,
-    /// What computed the network.
+    /// Executor that ran the network.
     pub executor: String,
-    /// Samples rendered at a time.
+    /// Block length, samples.
     pub block: u32,
-    /// Notes played; 0 with a recording.
+    /// Number of notes played; 0 for a recording.
     pub notes: usize,
-    /// Notes outside the range that the model has learnt.
+    /// Notes outside the model's range.
     pub notes_outside: usize,
-    /// Notes for which there was no voice, even by stealing.
+    /// Notes that found no voice, even by stealing.
     pub notes_dropped: u64,
-    /// From the start of the program, in a batch of this file, to the first sample that is heard, ms.
+    /// Time from the start of the program, or of this file in a batch, to the first audible sample, ms.
     pub start_ms: Option<f64>,
     /// Memory of the pipeline's weights, states and buffers, bytes.
     pub memory_bytes: usize,
-    /// The most memory that the program ever had, bytes; null where the system does not tell.
+    /// Peak memory of the program, bytes; null if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// What was also said on standard error.
+    /// Warnings, also printed on standard error.
     pub warnings: Vec<String>,
 }
 
-impl Report {
-    /// One line for a person.
+impl RenderReport {
+    /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
         let peak = self.peak_db.map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
         let loudness = self.lufs.map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
@@ -66,7 +67,7 @@ impl Report {
     }
 }
 
-/// An amplitude in dB of full scale; none for silence.
+/// Converts an amplitude to dB re full scale; `None` for silence.
 pub fn amplitude_db(amplitude: f32) -> Option<f64> {
-    (amplitude > 0.0).then(|| 20.0 * f64::from(amplitude).log10())
+    (amplitude > 0.0).then(|| amplitude_to_db_f64(f64::from(amplitude)))
 }

@@ -1,4 +1,4 @@
-//! A session rendered: all tracks with their faders, and the master, as they are heard live.
+//! Rendering of a session: all tracks with their faders, and the master, as they are heard live.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -7,82 +7,83 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail, ensure};
-use ondes_engine::pipeline::Source;
-use ondes_engine::realtime::Setup;
-use ondes_processor::board::Board;
+use ondes_engine::pipeline::ControlSource;
+use ondes_engine::realtime::{Setup, Status};
+use ondes_processor::parameter_source::ParameterSource;
 use serde::Serialize;
 
 use super::arguments::RenderArguments;
-use super::destination::{Destination, Place, check_unlike};
+use super::midi_score::MidiScore;
+use super::output_target::{OutputTarget, check_not_input};
 use super::report::amplitude_db;
-use super::score::Score;
-use crate::progress::Progress;
-use crate::rack::bounce::{Bounce, CHUNK, MOST_INPUTS};
-use crate::rack::saved::Input;
-use crate::rack::{Console, SessionFile, Track, clip};
+use super::wav_output::WavOutput;
+use crate::progress::RenderProgress;
+use crate::rack::bounce::{Bounce, BouncedTrack, CHUNK, MAX_INPUTS};
+use crate::rack::session_file::TrackInput;
+use crate::rack::{Mixer, SessionFile, Track, clip};
 use crate::{interrupt, memory, terminal};
 
-/// Where neither the command line nor the session says anything, Hz.
-const USUAL_RATE: u32 = 48_000;
+/// Sample rate if neither the command line nor the session gives one, Hz.
+const DEFAULT_RATE: u32 = 48_000;
 /// Left and right.
 const CHANNELS: usize = 2;
 
-/// The figures of a session; `--json` prints exactly this.
+/// Results of a session render; `--json` prints exactly these fields.
 #[derive(Serialize)]
-struct Report {
-    /// The mix, or `-`.
+struct SessionReport {
+    /// Output file of the mix, or `-`.
     out: String,
-    /// The session file.
+    /// Session file.
     session: String,
-    /// Length of the sound, s.
+    /// Length of the output, s.
     seconds: f64,
-    /// Length of the sound, frames.
+    /// Length of the output, frames.
     frames: u64,
-    /// Rate of the sound, Hz.
+    /// Sample rate of the output, Hz.
     sample_rate: u32,
     /// Bits per sample.
     bits: u16,
-    /// Seconds of sound made in a second, reading and writing included.
+    /// Seconds of sound per second, reading and writing included.
     realtime_factor: f64,
-    /// The largest sample, dB of full scale; null for silence.
+    /// Largest sample, dB re full scale; null for silence.
     peak_db: Option<f64>,
-    /// Integrated loudness after EBU R128, LUFS; null without `--normalize`, and for what has none.
+    /// Integrated loudness, LUFS; null without `--normalize`, or if the sound is too short or soft.
     lufs: Option<f64>,
-    /// True peak after EBU R128, dBTP; null without `--normalize`, and for silence.
+    /// True peak, dBTP; null without `--normalize`, and for silence.
     true_peak_db: Option<f64>,
-    /// What `--normalize` made it louder by, dB; null without.
+    /// Gain of `--normalize`, dB; null without it.
     gain_db: Option<f64>,
-    /// The most that the master's limiter made it softer by, dB; 0 where it had nothing to do.
+    /// Largest reduction by the master's limiter, dB; 0 if it did not act.
     reduction_db: f64,
-    /// Latency that was compensated.
+    /// Compensated latency, samples.
     latency_samples: usize,
-    /// Frames rendered at a time.
+    /// Block length, frames.
     block: u32,
-    /// Threads that played tracks, at most.
+    /// Threads that rendered tracks, at most.
     jobs: usize,
-    /// The tracks, in order.
+    /// Tracks, in order.
     tracks: Vec<TrackReport>,
-    /// The most memory that the program ever had, bytes; null where the system does not tell.
+    /// Peak memory of the program, bytes; null if the system does not report it.
     peak_memory_bytes: Option<u64>,
-    /// What was also said on standard error.
+    /// Warnings, also printed on standard error.
     warnings: Vec<String>,
 }
 
-/// The figures of a track.
+/// Results of a track.
 #[derive(Serialize)]
 struct TrackReport {
-    /// Its name, or that of its model.
+    /// Name of the track, or of its model.
     name: String,
-    /// The file with it alone; null without `--stems`.
+    /// Stem file; null without `--stems`.
     out: Option<String>,
-    /// Its largest sample after the faders, dB of full scale; null for silence.
+    /// Largest sample after the faders, dB re full scale; null for silence.
     peak_db: Option<f64>,
-    /// Samples by which its model is late.
+    /// Latency of the model, samples.
     latency_samples: usize,
 }
 
-impl Report {
-    /// One line for a person.
+impl SessionReport {
+    /// Formats the results for the terminal, in one line.
     fn line(&self) -> String {
         let peak = self.peak_db.map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
         let loudness = self.lufs.map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
@@ -92,7 +93,7 @@ impl Report {
             String::new()
         };
         let stems =
-            if self.tracks.iter().any(|track| track.out.is_some()) { ", each in a file of its own" } else { "" };
+            if self.tracks.iter().any(|track| track.out.is_some()) { ", each with a stem file" } else { "" };
         format!(
             "{}: {:.2} s at {} Hz, {:.0}× real time, {peak}{loudness}{limited}, {} tracks{stems}",
             self.out,
@@ -104,94 +105,47 @@ impl Report {
     }
 }
 
-/// Renders a session as the command line says.
+/// Renders a session as the command line asks.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it. No output is left of what failed.
+/// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
 pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     check(arguments)?;
     let name = arguments.model.display();
-    // Errors are printed without the reasons behind them.
-    let whole = |error: anyhow::Error| anyhow!("{error:#}");
-    let session = SessionFile::read(&arguments.model).map_err(whole)?;
-    ensure!(!session.tracks.is_empty(), "{name}: there are no tracks in it");
-    let (midi, input) = (arguments.midi.first().map(PathBuf::as_path), arguments.input.first().map(PathBuf::as_path));
-    let recordings: Vec<&Path> = session.tracks.iter().filter_map(|track| track.input.file()).collect();
-    let read =
-        || [Some(arguments.model.as_path()), midi, input].into_iter().flatten().chain(recordings.iter().copied());
+    let session = SessionFile::read(&arguments.model).map_err(with_causes)?;
+    ensure!(!session.tracks.is_empty(), "{name}: the session has no tracks");
+    let recordings = session.tracks.iter().filter_map(|track| track.input.file());
+    let read: Vec<&Path> = [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
     let default = || PathBuf::from(arguments.model.file_stem().unwrap_or_default()).with_added_extension("wav");
-    let place = Place::choose_unlike(arguments, default, read())?;
-    let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(USUAL_RATE);
+    let target = OutputTarget::choose_avoiding(arguments, default, read.iter().copied())?;
+    let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(DEFAULT_RATE);
 
-    let mut console = Console::offline();
-    if let Some(problem) = console.restore(&session).first() {
+    let mut mixer = Mixer::offline();
+    if let Some(problem) = mixer.restore(&session).first() {
         bail!("{name}: {problem}");
     }
-    let mut length = 0;
-    if let Some(midi) = midi {
-        let score = Score::read(midi, None, None)?;
-        length = score.end(sample_rate);
-        let events: Vec<_> = score.events(sample_rate).map(|event| (event.at, event.kind)).collect();
-        let places: Vec<usize> = console.tracks().map(|(place, _)| place).collect();
-        places.into_iter().for_each(|place| console.set_score(place, events.clone()));
-    }
-    let input = match input {
-        Some(input) => clip::decode(input, sample_rate, MOST_INPUTS).map_err(whole)?,
-        None => Vec::new(),
-    };
-    length = length.max(input.first().map_or(0, Vec::len) as u64);
+    let Material { input, length } = Material::load(arguments, &mut mixer, sample_rate)?;
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
-    let rack = console.open(setup, None, Vec::new()).map_err(|error| anyhow!("{name}: {error:#}"))?;
-    if let Some(fault) = console.tracks().find_map(|(_, track)| track.fault()) {
-        bail!("{name}: {fault}");
+    let rack = mixer.open(setup, None, Vec::new()).map_err(|error| anyhow!("{name}: {error:#}"))?;
+    if let Some(error) = mixer.tracks().find_map(|(_, track)| track.input_error()) {
+        bail!("{name}: {error}");
     }
-    let clips = console.tracks().filter_map(|(_, track)| track.clip());
-    length = clips.map(|clip| clip.frames() as u64).fold(length, u64::max);
-    if length == 0 && arguments.seconds.is_none() {
-        bail!("{name}: there is no recording in it to say how long it is; give it --midi, --input or --seconds");
-    }
-    let stems = if arguments.stems { stems(arguments, &place, &console, read)? } else { Vec::new() };
-    let progress = Progress::of_sound();
-    let mut warnings = console.notices();
-    warnings.extend(unheard(arguments, &console, input.len()));
+    let length = session_length(arguments, &mixer, length, sample_rate)?;
+    let stems = if arguments.stems { stem_targets(arguments, &target, &mixer, &read)? } else { Vec::new() };
+    let progress = RenderProgress::of_sound();
+    let mut warnings = mixer.notices();
+    warnings.extend(unused_inputs(arguments, &mixer, input.len()));
     warnings.iter().for_each(|warning| progress.warn(warning));
-    let warned = warnings.len();
+    let already_shown = warnings.len();
 
-    let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let length = arguments.seconds.map_or(length, |seconds| (seconds * f64::from(sample_rate)).round() as u64);
-    let begun = Instant::now();
-    let bounce = Bounce::new(rack);
-    let tracks = bounce.tracks().iter().map(|bounced| {
-        let name = console.track(bounced.place).map(Track::title).unwrap_or_default();
-        TrackReport { name, out: None, peak_db: None, latency_samples: bounced.latency_samples() }
-    });
-    let mut tracks: Vec<TrackReport> = tracks.collect();
-    let latency_samples = bounce.latency_samples();
-    let mix = Destination::create(&place, sample_rate, CHANNELS, arguments, latency_samples)?;
-    let late = bounce.tracks_latency_samples();
-    let files = stems.iter().map(|stem| Destination::create(stem, sample_rate, CHANNELS, arguments, late));
-    let files = files.collect::<anyhow::Result<Vec<_>>>()?;
-    let peaks = vec![0.0; tracks.len()];
-    let mut stage =
-        Stage { bounce, input, position: 0, jobs, sample_rate, mix, stems: files, peaks, progress: &progress };
-    progress.expect(Some(length + latency_samples as u64), sample_rate);
-    stage.advance(length, None)?;
-    let tail = if arguments.seconds.is_some() { 0 } else { stage.bounce.tail_samples() as u64 };
-    stage.advance(length + tail + latency_samples as u64, Some(length + tail))?;
-    let elapsed = begun.elapsed();
-    let Stage { mix, stems: files, peaks, .. } = stage;
-    for (place, track) in console.tracks() {
-        if let Some(health) = track.shared.remote.health().filter(|health| health.faults > 0) {
-            warnings.push(format!("{name}: track {}: {} blocks were no numbers", place + 1, health.faults));
-        }
-        let notice = track.shared.remote.notice();
-        if let Some(notice) = notice.filter(|notice| !warnings.iter().any(|said| said.ends_with(notice))) {
-            warnings.push(format!("{name}: track {}: {notice}", place + 1));
-        }
-        if let ondes_engine::realtime::Status::Failed(reason) = track.shared.remote.status() {
-            bail!("{name}: track {}: {reason}", place + 1);
-        }
-    }
+    let started_at = Instant::now();
+    let mut render = SessionRender::create(arguments, Bounce::new(rack), input, sample_rate, &target, &stems, &progress)?;
+    let mut tracks = render.track_reports(&mixer);
+    let latency_samples = render.bounce.latency_samples();
+    render.render_all(length, arguments.seconds.is_none())?;
+    let elapsed = started_at.elapsed();
+    let SessionRender { mix, stems: files, peaks, jobs, .. } = render;
+    add_track_warnings(arguments, &mixer, &mut warnings)?;
     for (track, peak) in tracks.iter_mut().zip(peaks) {
         track.peak_db = amplitude_db(peak);
     }
@@ -201,14 +155,14 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         track.out = Some(out);
     }
     let written = mix.finish()?;
-    let out = place.name();
+    let out = target.name();
     warnings.extend(written.warnings(&out, arguments));
-    warnings[warned..].iter().for_each(|warning| progress.warn(warning));
+    warnings[already_shown..].iter().for_each(|warning| progress.warn(warning));
     drop(progress);
 
     let seconds = written.frames as f64 / f64::from(sample_rate);
     let loudness = written.loudness.as_ref();
-    let report = Report {
+    let report = SessionReport {
         out,
         session: name.to_string(),
         seconds,
@@ -220,7 +174,7 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         lufs: loudness.and_then(|loudness| loudness.lufs),
         true_peak_db: loudness.and_then(|loudness| loudness.true_peak_db),
         gain_db: loudness.map(|loudness| loudness.gain_db),
-        reduction_db: 0.0 - amplitude_db(console.meter.reduction()).unwrap_or_default(),
+        reduction_db: 0.0 - amplitude_db(mixer.meter.reduction()).unwrap_or_default(),
         latency_samples,
         block: arguments.block,
         jobs: jobs.min(tracks.len()),
@@ -229,16 +183,88 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         warnings,
     };
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
-    match place {
-        Place::File(_) => terminal::print(&text),
-        Place::StandardOutput => terminal::print_aside(&text),
+    match target {
+        OutputTarget::File(_) => terminal::print(&text),
+        OutputTarget::StandardOutput => terminal::print_to_stderr(&text),
     }
 }
 
-/// Refuses what makes no sense for a session.
+/// Puts an error and its causes in one line, since the program prints an error without its sources.
+fn with_causes(error: anyhow::Error) -> anyhow::Error {
+    anyhow!("{error:#}")
+}
+
+/// Sound in place of the device's input, and the length of the material of the command line.
+struct Material {
+    /// `[channel][frame]`.
+    input: Vec<Vec<f32>>,
+    /// Length of the input or of the MIDI file, whichever is longer, frames.
+    length: u64,
+}
+
+impl Material {
+    /// Schedules the MIDI file on all tracks and decodes the input.
+    fn load(arguments: &RenderArguments, mixer: &mut Mixer, sample_rate: u32) -> anyhow::Result<Self> {
+        let mut length = 0;
+        if let Some(midi) = arguments.midi.first() {
+            let score = MidiScore::read(midi, None, None)?;
+            length = score.end(sample_rate);
+            let events: Vec<_> = score.events(sample_rate).map(|event| (event.at, event.kind)).collect();
+            let slots: Vec<usize> = mixer.tracks().map(|(slot, _)| slot).collect();
+            slots.into_iter().for_each(|slot| mixer.set_score(slot, events.clone()));
+        }
+        let input = match arguments.input.first() {
+            Some(input) => clip::decode(input, sample_rate, MAX_INPUTS).map_err(with_causes)?,
+            None => Vec::new(),
+        };
+        let length = length.max(input.first().map_or(0, Vec::len) as u64);
+        Ok(Self { input, length })
+    }
+}
+
+/// Returns the length of the render in frames, without tail: `--seconds`, or the longest of material and recordings.
+fn session_length(
+    arguments: &RenderArguments,
+    mixer: &Mixer,
+    material_length: u64,
+    sample_rate: u32,
+) -> anyhow::Result<u64> {
+    if let Some(seconds) = arguments.seconds {
+        return Ok((seconds * f64::from(sample_rate)).round() as u64);
+    }
+    let clips = mixer.tracks().filter_map(|(_, track)| track.clip());
+    let length = clips.map(|clip| clip.frames() as u64).fold(material_length, u64::max);
+    let name = arguments.model.display();
+    ensure!(length > 0, "{name}: the session has no recording that sets its length; give --midi, --input or --seconds");
+    Ok(length)
+}
+
+/// Adds warnings about tracks after the render.
+///
+/// # Errors
+/// Returns an error if the model of a track has failed.
+fn add_track_warnings(arguments: &RenderArguments, mixer: &Mixer, warnings: &mut Vec<String>) -> anyhow::Result<()> {
+    let name = arguments.model.display();
+    for (slot, track) in mixer.tracks() {
+        let number = slot + 1;
+        if let Some(health) = track.instance.remote.health().filter(|health| health.invalid_blocks > 0) {
+            warnings.push(format!("{name}: track {number}: {} blocks with invalid samples", health.invalid_blocks));
+        }
+        let warning = track.instance.remote.warning();
+        if let Some(warning) = warning.filter(|warning| !warnings.iter().any(|shown| shown.ends_with(warning))) {
+            warnings.push(format!("{name}: track {number}: {warning}"));
+        }
+        if let Status::Failed(reason) = track.instance.remote.status() {
+            bail!("{name}: track {number}: {reason}");
+        }
+    }
+    Ok(())
+}
+
+/// Refuses options that do not apply to a session.
 fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     let name = arguments.model.display();
-    let [executor, device, precision] = arguments.running.given();
+    let [executor, device, precision] = arguments.executor_arguments.given_options();
     let of_models = [
         executor,
         device,
@@ -253,11 +279,11 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         ("--track", arguments.track.is_some()),
         ("--channel", arguments.channel.is_some()),
     ];
-    if let Some((option, _)) = of_models.iter().find(|(_, given)| *given) {
-        bail!("{option} is for a model; {name} says that for each of its tracks");
+    if let Some((option, _)) = of_models.iter().find(|(_, given_options)| *given_options) {
+        bail!("{option} is for a model; {name} sets it for each track");
     }
     let of_batches = [("--shard", arguments.shard.is_some()), ("--force", arguments.force)];
-    if let Some((option, _)) = of_batches.iter().find(|(_, given)| *given) {
+    if let Some((option, _)) = of_batches.iter().find(|(_, given_options)| *given_options) {
         bail!("{option} is for many files; {name} is one session");
     }
     let many = !arguments.more.is_empty() || arguments.midi.len() > 1 || arguments.input.len() > 1;
@@ -269,92 +295,129 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where each track goes: beside the mix, `NAME-TRACK.wav`, with a number where two would have the same name.
-fn stems<'a, I: Iterator<Item = &'a Path>>(
+/// Returns the stem files beside the mix, `NAME-TRACK.wav`; a number is added to equal names.
+fn stem_targets(
     arguments: &RenderArguments,
-    mix: &Place,
-    console: &Console,
-    read: impl Fn() -> I,
-) -> anyhow::Result<Vec<Place>> {
-    let Place::File(mix) = mix else {
-        bail!("{}: --stems writes files beside the mix, and - is no file", arguments.model.display());
+    mix: &OutputTarget,
+    mixer: &Mixer,
+    read: &[&Path],
+) -> anyhow::Result<Vec<OutputTarget>> {
+    let OutputTarget::File(mix) = mix else {
+        bail!("{}: --stems writes files beside the mix and needs a file as --out", arguments.model.display());
     };
     let stem = mix.file_stem().unwrap_or_default().to_string_lossy();
-    let mut taken = BTreeSet::new();
-    let mut places = Vec::new();
-    for (place, track) in console.tracks() {
+    let mut used_names = BTreeSet::new();
+    let mut targets = Vec::new();
+    for (slot, track) in mixer.tracks() {
         let mut name = file_name(&track.title());
         if name.is_empty() {
-            name = format!("Track {}", place + 1);
+            name = format!("Track {}", slot + 1);
         }
         let numbered = (2..).map(|number: u32| format!("{name} {number}"));
-        let free = |name: &String| !taken.contains(&name.to_lowercase());
+        let unused = |name: &String| !used_names.contains(&name.to_lowercase());
         // There are always more numbers than tracks.
-        let Some(name) = std::iter::once(name.clone()).chain(numbered).find(free) else { continue };
-        taken.insert(name.to_lowercase());
+        let Some(name) = std::iter::once(name.clone()).chain(numbered).find(unused) else { continue };
+        used_names.insert(name.to_lowercase());
         let path = mix.with_file_name(format!("{stem}-{name}.wav"));
-        check_unlike(&path, read())?;
-        places.push(Place::File(path));
+        check_not_input(&path, read.iter().copied())?;
+        targets.push(OutputTarget::File(path));
     }
-    Ok(places)
+    Ok(targets)
 }
 
-/// A name that all systems take for a part of a file's name.
+/// Makes a title usable as a part of a file name on all systems.
 fn file_name(title: &str) -> String {
     let shown = |c: char| if c.is_control() || r#"/\:*?"<>|"#.contains(c) { '_' } else { c };
     title.trim().chars().map(shown).take(64).collect()
 }
 
-/// What a user should know of tracks that have nothing to play, and of files that nobody hears.
-fn unheard(arguments: &RenderArguments, console: &Console, inputs: usize) -> Vec<String> {
+/// Returns warnings about tracks without an input and files that no track plays.
+fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     let (mut notes, mut channels) = (false, false);
-    for (place, track) in console.tracks() {
-        let by_notes = track.panel.source() == Source::Notes && !track.shared.hears_input();
-        let title = terminal::plain(&track.title()).into_owned();
-        let mut warn = |reason: &str| warnings.push(format!("track {} ({title}): {reason}", place + 1));
+    for (slot, track) in mixer.tracks() {
+        let by_notes = track.parameters.source() == ControlSource::Notes && !track.instance.hears_input();
+        let title = terminal::sanitize(&track.title()).into_owned();
+        let mut warn = |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));
         notes |= by_notes;
         if by_notes && arguments.midi.is_empty() {
-            warn("it is played by notes, and there are none without --midi");
+            warn("it plays notes; give them with --midi");
         }
-        if let Input::Channels { first, .. } = track.input() {
+        if let TrackInput::Channels { first, .. } = track.input() {
             channels = true;
             if !by_notes && inputs == 0 {
-                warn("it listens to the sound card, in whose place there is silence without --input");
+                warn("its input is the audio device; without --input it is silent");
             } else if *first >= inputs && inputs > 0 {
-                warn("it listens to a channel that --input does not have");
+                warn("its input channel does not exist in --input");
             }
         }
     }
     if let Some(midi) = arguments.midi.first().filter(|_| !notes) {
-        warnings.push(format!("{}: no track is played by notes", midi.display()));
+        warnings.push(format!("{}: no track plays notes", midi.display()));
     }
     if let Some(input) = arguments.input.first().filter(|_| !channels) {
-        warnings.push(format!("{}: no track listens to the sound card", input.display()));
+        warnings.push(format!("{}: no track has the audio device as its input", input.display()));
     }
     warnings
 }
 
-/// A bounce and where it goes.
-struct Stage<'a> {
+/// Offline render of a session and its outputs.
+struct SessionRender<'a> {
     bounce: Bounce,
-    /// `[channel][frame]`: what is heard instead of the sound card.
+    /// `[channel][frame]`: sound in place of the device's input.
     input: Vec<Vec<f32>>,
-    /// Frames played so far, latency included.
+    /// Frames rendered so far, latency included.
     position: u64,
     jobs: usize,
     sample_rate: u32,
-    mix: Destination,
-    stems: Vec<Destination>,
-    /// The largest sample of each track.
+    mix: WavOutput,
+    stems: Vec<WavOutput>,
+    /// Largest sample of each track.
     peaks: Vec<f32>,
-    progress: &'a Progress,
+    progress: &'a RenderProgress,
 }
 
-impl Stage<'_> {
-    /// Plays up to a frame; files are no longer than `end`, once that is known.
+impl<'a> SessionRender<'a> {
+    /// Creates the output files.
+    fn create(
+        arguments: &RenderArguments,
+        bounce: Bounce,
+        input: Vec<Vec<f32>>,
+        sample_rate: u32,
+        target: &OutputTarget,
+        stems: &[OutputTarget],
+        progress: &'a RenderProgress,
+    ) -> anyhow::Result<Self> {
+        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency);
+        let mix = create(target, bounce.latency_samples())?;
+        let stems = stems.iter().map(|stem| create(stem, bounce.tracks_latency_samples()));
+        let stems = stems.collect::<anyhow::Result<Vec<_>>>()?;
+        let peaks = vec![0.0; bounce.tracks().len()];
+        let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        Ok(Self { bounce, input, position: 0, jobs, sample_rate, mix, stems, peaks, progress })
+    }
+
+    /// Returns reports of the tracks with names and latencies.
+    fn track_reports(&self, mixer: &Mixer) -> Vec<TrackReport> {
+        let report = |bounced: &BouncedTrack| {
+            let name = mixer.track(bounced.slot).map(Track::title).unwrap_or_default();
+            TrackReport { name, out: None, peak_db: None, latency_samples: bounced.latency_samples() }
+        };
+        self.bounce.tracks().iter().map(report).collect()
+    }
+
+    /// Renders `length` frames, and the tail if `with_tail` is set.
+    fn render_all(&mut self, length: u64, with_tail: bool) -> anyhow::Result<()> {
+        let latency = self.bounce.latency_samples() as u64;
+        self.progress.expect(Some(length + latency), self.sample_rate);
+        self.advance(length, None)?;
+        let tail = if with_tail { self.bounce.tail_samples() as u64 } else { 0 };
+        self.advance(length + tail + latency, Some(length + tail))
+    }
+
+    /// Renders up to frame `target`; stems end at `end`, once that is known.
     fn advance(&mut self, target: u64, end: Option<u64>) -> anyhow::Result<()> {
-        // After the recording there is silence.
+        // Silence follows the recording.
         let silence = [0.0; CHUNK];
         let input = std::mem::take(&mut self.input);
         let length = input.first().map_or(0, Vec::len) as u64;
@@ -363,11 +426,11 @@ impl Stage<'_> {
             let start = self.position;
             let until = if start < length { target.min(length) } else { target };
             let frames = (until - start).min(CHUNK as u64) as usize;
-            let heard = |channel: usize| {
+            let input = |channel: usize| {
                 if start < length { &input[channel][start as usize..][..frames] } else { &silence[..frames] }
             };
-            let heard: Vec<&[f32]> = (0..input.len()).map(heard).collect();
-            self.play(frames, &heard, end)?;
+            let input: Vec<&[f32]> = (0..input.len()).map(input).collect();
+            self.play(frames, &input, end)?;
         }
         self.input = input;
         Ok(())
@@ -375,7 +438,7 @@ impl Stage<'_> {
 
     fn play(&mut self, frames: usize, input: &[&[f32]], end: Option<u64>) -> anyhow::Result<()> {
         let Self { bounce, mix, .. } = self;
-        bounce.play(frames, input, self.jobs, |sound| mix.take(&sound))?;
+        bounce.play(frames, input, self.jobs, |sound| mix.write(&sound))?;
         let gains = bounce.master_gains();
         let mut stems = self.stems.iter_mut();
         for (track, peak) in bounce.tracks().iter().zip(&mut self.peaks) {
@@ -385,10 +448,10 @@ impl Stage<'_> {
                 *peak = channel.iter().fold(*peak, |peak, sample| peak.max(sample.abs()));
             }
             if let Some(stem) = stems.next() {
-                let ahead = stem.ahead() as u64;
-                let left = end.map_or(u64::MAX, |end| ahead + end - stem.frames().min(end));
+                let latency_left = stem.latency_left() as u64;
+                let left = end.map_or(u64::MAX, |end| latency_left + end - stem.frames().min(end));
                 let count = left.min(frames as u64) as usize;
-                stem.take(&faded.each_ref().map(|channel| &channel[..count]))?;
+                stem.write(&faded.each_ref().map(|channel| &channel[..count]))?;
             }
         }
         self.position += frames as u64;

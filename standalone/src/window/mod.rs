@@ -1,23 +1,22 @@
 //! The app's window: tracks, their instruments, devices and recordings.
 //!
-//! [`view`] is what passes between the window and the app behind it: plain data to draw, and what the user did. [`Window`]
-//! draws, in `panels` with `tracks`, `devices` and `fader`, and knows nothing else. `studio` holds what plays and does what the
-//! user wants, with [`settings`] that are remembered, [`takes`] (how recordings are made), files that are `dropped` on the
-//! window or chosen in a dialog (`browse`), `unsaved` work that survives a crash, and the [`inventory`] of what there is to play
-//! on.
+//! [`view`] is the interface between window and app: plain data to draw, and commands of the user. [`MainWindow`]
+//! draws, with `track_panel`, `device_panel` and `widgets`, and knows nothing else. `app_state` holds mixer, devices
+//! and session and handles the commands, with [`settings`], [`recording_settings`], `dropped_files`, the system's
+//! `file_dialog`, `autosave` and a [`device_scan`].
 
-mod browse;
-mod devices;
-mod dropped;
-mod fader;
-pub mod inventory;
-mod panels;
+mod app_state;
+mod autosave;
+mod device_panel;
+pub mod device_scan;
+mod dropped_files;
+mod file_dialog;
+mod main_window;
+pub mod recording_settings;
 pub mod settings;
-mod studio;
-pub mod takes;
-mod tracks;
-mod unsaved;
+mod track_panel;
 pub mod view;
+mod widgets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,30 +24,31 @@ use std::time::Duration;
 use eframe::{App, CreationContext, NativeOptions};
 use egui::{Ui, ViewportBuilder, ViewportCommand, vec2};
 
-pub use browse::Browse;
-pub use panels::Window;
-pub use view::{Command, View};
+pub use file_dialog::DialogPurpose;
+pub use main_window::MainWindow;
+pub use view::{AppCommand, AppView};
 
-use crate::devices::Status;
+use crate::devices::AudioStatus;
 use crate::interrupt;
-use studio::Studio;
+use app_state::AppState;
 use view::TrackView;
 
-/// Size of the window when it opens, points.
+/// Initial size of the window, points.
 const SIZE: [f32; 2] = [1180.0, 680.0];
-/// Between two frames while something moves: as often as displays show them.
+/// Time between frames during an animation.
 const FRAME: Duration = Duration::from_millis(16);
-/// While nothing does: figures and ports change by themselves.
+/// Time between frames otherwise: figures and ports change by themselves.
 const REST: Duration = Duration::from_millis(250);
-/// While nobody sees it: only work that is not saved is looked after.
+/// Time between frames while the window is hidden, for the autosave.
 const HIDDEN: Duration = Duration::from_secs(5);
-/// A peak below this, dB, is silence.
+/// Peaks below this are silence, dB.
 const SILENCE_DB: f32 = -100.0;
 
-/// Opens the window, and plays until it is closed. Ctrl-C or a termination closes it: recordings become complete.
+/// Opens the window and runs until it is closed. Ctrl-C or SIGTERM closes it; recordings are completed.
 ///
 /// # Errors
-/// When there is no display, in one line.
+///
+/// Returns an error if there is no display.
 pub fn run() -> anyhow::Result<()> {
     let viewport = ViewportBuilder::default()
         .with_title("Ondes")
@@ -61,8 +61,8 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 struct Ondes {
-    studio: Studio,
-    window: Window,
+    app_state: AppState,
+    window: MainWindow,
 }
 
 impl Ondes {
@@ -71,15 +71,15 @@ impl Ondes {
         let asked = context.clone();
         interrupt::listen_and_wake(move || asked.request_repaint());
         Self {
-            studio: Studio::open(settings::folder(), Arc::new(move || context.request_repaint())),
-            window: Window::new(),
+            app_state: AppState::open(settings::folder(), Arc::new(move || context.request_repaint())),
+            window: MainWindow::new(),
         }
     }
 }
 
 impl App for Ondes {
     fn logic(&mut self, context: &egui::Context, _: &mut eframe::Frame) {
-        self.studio.tick();
+        self.app_state.tick();
         if interrupt::requested() {
             context.send_viewport_cmd(ViewportCommand::Close);
         }
@@ -88,24 +88,24 @@ impl App for Ondes {
     }
 
     fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {
-        ui.ctx().set_theme(self.studio.theme());
-        let view = self.studio.view();
-        let commands = self.window.show(ui, &view, |ui| self.studio.show(ui));
+        ui.ctx().set_theme(self.app_state.theme());
+        let view = self.app_state.view();
+        let commands = self.window.show(ui, &view, |ui| self.app_state.show(ui));
         if moves(&view) {
             ui.ctx().request_repaint_after(FRAME);
         }
         if !commands.is_empty() {
             ui.ctx().request_repaint();
         }
-        commands.into_iter().for_each(|command| self.studio.obey(command));
+        commands.into_iter().for_each(|command| self.app_state.handle(command));
     }
 }
 
-/// Whether what is drawn moves by itself. A pointer asks for frames of its own.
-fn moves(view: &View) -> bool {
+/// Returns whether the view is animated. The pointer requests frames by itself.
+fn moves(view: &AppView) -> bool {
     let sounds = |peak_db: f32| peak_db > SILENCE_DB;
-    let rolls = |track: &TrackView| track.clip.as_ref().is_some_and(|clip| clip.playing);
-    matches!(view.sound, Status::Playing(_))
+    let is_rolling = |track: &TrackView| track.clip.as_ref().is_some_and(|clip| clip.playing);
+    matches!(view.sound, AudioStatus::Playing(_))
         && (view.peaks_db.into_iter().any(sounds)
-            || view.tracks.iter().any(|track| sounds(track.peak_db) || rolls(track)))
+            || view.tracks.iter().any(|track| sounds(track.peak_db) || is_rolling(track)))
 }

@@ -1,187 +1,188 @@
-//! What passes between the window and the app: data to draw goes in, what the user did comes out.
+//! Interface between window and app: data to draw, and commands of the user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ondes_processor::preset::Product;
+use ondes_processor::product::Product;
 
-use super::browse::Browse;
-use super::inventory::Inventory;
-use super::takes::Takes;
-use crate::devices::{AudioChoice, MidiChoice, MidiStatus, Status};
-use crate::rack::mix::Settings;
-use crate::rack::saved::Input;
+use super::device_scan::AvailableDevices;
+use super::file_dialog::DialogPurpose;
+use super::recording_settings::RecordingSettings;
+use crate::devices::{AudioStatus, MidiStatus};
+use crate::io::{AudioChoice, MidiChoice};
+use crate::rack::fader::FaderSettings;
+use crate::rack::session_file::TrackInput;
 use crate::record;
 
-/// Everything that is drawn, but for the instrument of the track that is chosen.
+/// Everything to draw, except the panels of the selected track.
 #[derive(Clone)]
-pub struct View {
-    /// Name to show of the session.
+pub struct AppView {
+    /// Name of the session.
     pub session: String,
-    /// Its file, once it has one.
+    /// File of the session, if it has one.
     pub path: Option<PathBuf>,
-    /// It is not as its file is.
+    /// Whether the session has unsaved changes.
     pub changed: bool,
-    /// Sessions of late, the latest first.
+    /// Recent sessions, the latest first.
     pub recent: Vec<PathBuf>,
-    /// The tracks, in order.
+    /// Tracks, in order.
     pub tracks: Vec<TrackView>,
-    /// Place of the track that is chosen.
+    /// Slot of the selected track.
     pub selected: Option<usize>,
-    /// Names of the models that MIDI programs choose, in order.
+    /// Names of the models of the set list, in order.
     pub set_list: Vec<String>,
-    /// Whether the system has a dialog for files; where not, that is not offered.
+    /// Whether the system has a file dialog.
     pub can_browse: bool,
-    /// The fader after all.
-    pub master: Settings,
-    /// `[channel]`: largest samples of the master since the last frame, dB; -∞ for silence.
+    /// Fader of the master.
+    pub master: FaderSettings,
+    /// `[channel]`: peaks of the master since the last frame, dB; −∞ for silence.
     pub peaks_db: [f32; 2],
-    /// How far the limiter turns down, dB, 0 or less.
+    /// Gain reduction of the limiter, dB, 0 or less.
     pub limiter_db: f32,
-    /// How the sound stands.
-    pub sound: Status,
-    /// Share of the time for a block that all models take, 1 is all of it.
+    /// Status of the audio devices.
+    pub sound: AudioStatus,
+    /// Load of all models, 1 is the whole time of a block.
     pub load: f32,
-    /// Blocks that came too late.
-    pub misses: u64,
-    /// How the recording is going.
-    pub recording: record::Status,
-    /// How recordings are made.
-    pub takes: Takes,
-    /// The session that is being loaded, by its name.
+    /// Number of dropouts.
+    pub dropouts: u64,
+    /// Status of the recorder.
+    pub recording: record::RecordingStatus,
+    /// Settings of recordings.
+    pub recording_settings: RecordingSettings,
+    /// Name of the session that is being loaded.
     pub loading: Option<String>,
-    /// What can be chosen to play on.
-    pub inventory: Inventory,
-    /// What is chosen.
+    /// Devices and ports to choose from.
+    pub available: AvailableDevices,
+    /// Chosen audio devices.
     pub audio: AudioChoice,
-    /// Ports and channels that are chosen.
+    /// Chosen MIDI ports and channels.
     pub midi: MidiChoice,
-    /// How MIDI ports stand.
+    /// Status of the MIDI ports.
     pub ports: MidiStatus,
-    /// What went wrong, one line each, until it is dismissed.
+    /// Errors that were not dismissed yet, one line each.
     pub problems: Vec<String>,
-    /// What went well and is worth a line, such as where a recording is.
-    pub news: Option<String>,
-    /// What has to be decided first.
-    pub question: Option<Question>,
+    /// Notice, such as the path of a finished recording.
+    pub notice: Option<String>,
+    /// Question that has to be answered first.
+    pub prompt: Option<Prompt>,
 }
 
-/// A track, as it is drawn.
+/// Track to draw.
 #[derive(Clone)]
 pub struct TrackView {
-    /// Its place in the rack.
-    pub place: usize,
-    /// The name to show.
+    /// Slot of the track.
+    pub slot: usize,
+    /// Name to show.
     pub title: String,
     /// Instrument or effect.
     pub product: Product,
-    /// Its fader.
-    pub mix: Settings,
-    /// Its largest sample before the fader since the last frame, dB; -∞ for silence.
+    /// Fader of the track.
+    pub fader: FaderSettings,
+    /// Peak before the fader since the last frame, dB; −∞ for silence.
     pub peak_db: f32,
-    /// What it is about to play, by its name; empty where that is not known.
+    /// Name of what is being loaded; empty if unknown.
     pub loading: Option<String>,
-    /// Why it does not play.
-    pub fault: Option<String>,
-    /// What it listens to.
-    pub input: Input,
-    /// The recording that it listens to.
+    /// Error of the track.
+    pub error: Option<String>,
+    /// Audio input.
+    pub input: TrackInput,
+    /// Recording, if it is the input.
     pub clip: Option<ClipView>,
-    /// MIDI channels that it hears, one bit each.
+    /// MIDI channels, one bit each.
     pub midi_channels: u16,
 }
 
-/// A recording that plays as an input.
+/// Recording that plays as an input.
 #[derive(Clone)]
 pub struct ClipView {
-    /// The largest samples along the recording, evenly spread, 0 … 1.
-    pub outline: Arc<[f32]>,
-    /// Where it plays, 0 … 1.
-    pub place: f32,
-    /// How long it is, seconds.
+    /// Peaks of equal sections of the recording, 0 … 1.
+    pub waveform: Arc<[f32]>,
+    /// Play position, 0 … 1.
+    pub position: f32,
+    /// Length, seconds.
     pub length_s: f32,
-    /// Whether it plays.
+    /// Whether it is playing.
     pub playing: bool,
 }
 
-/// What has to be decided before anything else is done.
+/// Question that has to be answered first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// The session has changes that would be lost.
-    Unsaved,
-    /// There is work that was not saved when the app ended last.
-    Recover,
+pub enum Prompt {
+    /// The session has unsaved changes.
+    UnsavedChanges,
+    /// There is an autosave of the last run.
+    RecoverAutosave,
 }
 
-/// What the user did.
+/// Command of the user.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Begins an empty session.
+pub enum AppCommand {
+    /// Create an empty session.
     New,
-    /// Opens a session.
+    /// Open a session.
     Open(PathBuf),
-    /// Saves the session where it is kept.
+    /// Save the session to its file.
     Save,
-    /// Saves it there from now on.
+    /// Save the session to another file.
     SaveAs(PathBuf),
-    /// The question is answered: go on, and what is not saved is lost.
+    /// Answer to a prompt: continue and lose unsaved changes.
     Discard,
-    /// The question is answered: what was not saved comes back.
+    /// Answer to a prompt: recover the autosave.
     Recover,
-    /// The question is withdrawn.
+    /// Close the prompt.
     Cancel,
-    /// Problems and news were read.
+    /// Dismiss errors and notice.
     Dismiss,
 
-    /// Adds a track.
-    Add(Product),
-    /// Removes the track in that place.
-    Remove(usize),
-    /// Chooses a track.
-    Select(usize),
-    /// Gives it another name.
-    Rename(usize, String),
-    /// Moves its fader.
-    Mix(usize, Settings),
-    /// Lets it listen to something else.
-    Listen(usize, Input),
-    /// Lets it hear those MIDI channels, one bit each.
-    Channels(usize, u16),
-    /// Its recording goes on from there, 0 … 1.
+    /// Add a track.
+    AddTrack(Product),
+    /// Remove the track in the slot.
+    RemoveTrack(usize),
+    /// Select the track in the slot.
+    SelectTrack(usize),
+    /// Rename the track in the slot.
+    RenameTrack(usize, String),
+    /// Set the fader of the track in the slot.
+    SetFader(usize, FaderSettings),
+    /// Set the input of the track in the slot.
+    SetInput(usize, TrackInput),
+    /// Set the MIDI channels of the track in the slot, one bit each.
+    SetMidiChannels(usize, u16),
+    /// Move the track's recording to a position, 0 … 1.
     Seek(usize, f32),
-    /// Its recording plays, or pauses.
-    Roll(usize, bool),
+    /// Play or pause the track's recording.
+    SetPlaying(usize, bool),
 
-    /// The model of the track that is chosen comes last in the set list.
-    Keep,
-    /// Plays that of the set list on the track that is chosen.
-    Call(usize),
-    /// That of the set list comes earlier by one.
-    Raise(usize),
-    /// That of the set list comes later by one.
-    Lower(usize),
-    /// Takes that out of the set list.
-    Forget(usize),
+    /// Add the model of the selected track to the set list.
+    AddToSetList,
+    /// Load a model of the set list on the selected track.
+    PlayFromSetList(usize),
+    /// Move an entry of the set list up.
+    MoveUp(usize),
+    /// Move an entry of the set list down.
+    MoveDown(usize),
+    /// Remove an entry of the set list.
+    RemoveFromSetList(usize),
 
-    /// Moves the fader after all.
-    Master(Settings),
-    /// Records from now on, or ends the recording.
+    /// Set the fader of the master.
+    SetMaster(FaderSettings),
+    /// Start or stop recording.
     Record(bool),
-    /// Writes what was heard in the last 30 s.
-    SavePast,
-    /// Makes recordings so from now on.
-    Takes(Takes),
-    /// Silences everything.
+    /// Save the last 30 s.
+    SavePreroll,
+    /// Change the settings of recordings.
+    SetRecording(RecordingSettings),
+    /// Silence all tracks.
     Panic,
-    /// Opens the system's dialog for files.
-    Browse(Browse),
-    /// Opens a file that was dropped on the window: a session, or a model, a recording or a preset for the track that is chosen.
-    Drop(PathBuf),
+    /// Open a file dialog.
+    OpenDialog(DialogPurpose),
+    /// Open a file dropped on the window: a session, or a model, recording or preset for the selected track.
+    OpenDropped(PathBuf),
 
-    /// Plays on other devices.
-    Audio(AudioChoice),
-    /// Hears other ports.
-    Midi(MidiChoice),
-    /// Looks for devices and ports again.
+    /// Switch to other audio devices.
+    SetAudio(AudioChoice),
+    /// Switch to other MIDI ports.
+    SetMidi(MidiChoice),
+    /// Scan for devices and ports again.
     Rescan,
 }

@@ -127,7 +127,7 @@ fn a_single_sample_is_sound() {
 fn midi_without_a_note() {
     let folder = Folder::new();
     std::fs::write(folder.path("empty.mid"), crate::common::midi(&["Nothing"], &[])).expect("the file is written");
-    folder.refuses(&["render", "small.ondes", "--midi", "empty.mid"], &["empty.mid: holds no notes"]);
+    folder.refuses(&["render", "small.ondes", "--midi", "empty.mid"], &["empty.mid: contains no notes"]);
 }
 
 #[test]

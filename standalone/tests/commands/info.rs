@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{WeightPrecision, Scaling};
 use ondes_engine::model::{Measure, Model, Training, file};
 
 use crate::common::{Folder, codec, effect, instrument};
@@ -59,7 +59,7 @@ fn a_card_is_shown() {
 fn compressed_weights_are_told() {
     let folder = Folder::new();
     let model = instrument(48_000, 192);
-    let choose = |layer: &str| if layer == "room" { Precision::Bf16 } else { Precision::F32 };
+    let choose = |layer: &str| if layer == "room" { WeightPrecision::Bf16 } else { WeightPrecision::F32 };
     let compressed = model.compressed(Scaling::default(), choose).expect("nothing is too large");
     file::write(&compressed, &folder.path("small.ondes")).expect("the model is written");
     let output = folder.run(&["info", "small.ondes"]);

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use ondes::devices::{Audio, AudioChoice, Callback, Midi, MidiChoice, MidiReceiver};
+use ondes::devices::{Audio, MidiInputs};
+use ondes::io::{AudioChoice, Callback, MidiChoice, MidiReceiver};
 
 use crate::alsa::{card, with_card};
 use crate::audio::jack;
@@ -72,7 +73,7 @@ impl Callback for Witness {
 
 fn allocations(choice: AudioChoice) -> u64 {
     let (told, hear) = sync_channel(1);
-    let midi = Arc::new(Midi::open(MidiChoice::default()));
+    let midi = Arc::new(MidiInputs::open(MidiChoice::default()));
     let lent = midi.clone();
     let factory = move |opened: &ondes::devices::Opened| {
         let receiver = lent.receiver(opened.sample_rate, opened.max_block);

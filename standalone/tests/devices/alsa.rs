@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use ondes::devices::{Audio, AudioChoice, Drift, Status, catalogue};
+use ondes::devices::{Audio, AudioStatus, Drift, catalogue};
+use ondes::io::AudioChoice;
 
 use crate::audio::{Wire, assert_tone, opened, play};
 use crate::peer::Peer;
@@ -97,8 +98,8 @@ fn a_card_that_goes_away_is_lost() {
         let player = play(card("ondes_card"));
         opened(&player.audio);
         server.kill();
-        wait_until("the loss is noticed", || matches!(player.audio.status(), Status::Lost { .. }));
-        let Status::Lost { device, .. } = player.audio.status() else { panic!() };
+        wait_until("the loss is noticed", || matches!(player.audio.status(), AudioStatus::Lost { .. }));
+        let AudioStatus::Lost { device, .. } = player.audio.status() else { panic!() };
         assert_eq!(device, "Card for tests");
         player.go.store(true, SeqCst);
     });

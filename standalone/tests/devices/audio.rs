@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-use ondes::devices::{Audio, AudioChoice, Callback, Opened, Status};
+use ondes::devices::{Audio, AudioStatus, Opened};
+use ondes::io::{AudioChoice, Callback};
 
 use crate::peer::Peer;
 use crate::server::{BLOCK, PATIENCE, RATE, Server, alone, wait_until};
@@ -82,7 +83,7 @@ pub fn jack() -> AudioChoice {
 
 pub fn opened(audio: &Audio) -> Opened {
     match audio.settled(PATIENCE) {
-        Status::Playing(opened) => opened,
+        AudioStatus::Playing(opened) => opened,
         other => panic!("{other:?}"),
     }
 }
@@ -90,7 +91,7 @@ pub fn opened(audio: &Audio) -> Opened {
 /// Why nothing can be played, in one line.
 fn refusal(choice: AudioChoice) -> String {
     match play(choice).audio.settled(PATIENCE) {
-        Status::Failed(reason) => {
+        AudioStatus::Failed(reason) => {
             assert!(!reason.contains('\n'), "{reason}");
             reason
         }
@@ -144,15 +145,15 @@ fn a_server_that_dies_and_comes_back_is_taken_again() {
         opened(&player.audio);
         server.kill();
         let before = Instant::now();
-        wait_until("the loss is noticed", || matches!(player.audio.status(), Status::Lost { .. }));
-        let Status::Lost { device, reason, since } = player.audio.status() else { panic!() };
+        wait_until("the loss is noticed", || matches!(player.audio.status(), AudioStatus::Lost { .. }));
+        let AudioStatus::Lost { device, reason, since } = player.audio.status() else { panic!() };
         assert_eq!((device.as_str(), reason.as_str()), ("system", "the JACK server has stopped"));
         assert!(since <= Instant::now() && since.elapsed() <= before.elapsed() + PATIENCE);
         wait_until("the callback is gone", || player.alive.load(SeqCst) == 0);
 
         // Another one, that runs at another rate: what is made for it is made anew.
         let _server = Server::start_at(44_100);
-        wait_until("it plays again", || matches!(player.audio.status(), Status::Playing(_)));
+        wait_until("it plays again", || matches!(player.audio.status(), AudioStatus::Playing(_)));
         assert_eq!(opened(&player.audio).sample_rate, 44_100);
         assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
         assert_tone("Ondes:out_1", &player.go, 0.0);
@@ -163,10 +164,10 @@ fn a_server_that_dies_and_comes_back_is_taken_again() {
 fn a_server_may_come_later() {
     alone("audio::a_server_may_come_later", || {
         let player = play(jack());
-        let failed = Status::Failed("no JACK server is running".into());
+        let failed = AudioStatus::Failed("no JACK server is running".into());
         assert_eq!(player.audio.settled(PATIENCE), failed);
         let _server = Server::start();
-        wait_until("it plays", || matches!(player.audio.status(), Status::Playing(_)));
+        wait_until("it plays", || matches!(player.audio.status(), AudioStatus::Playing(_)));
     });
 }
 
@@ -223,10 +224,10 @@ fn a_callback_that_panics_or_cannot_be_made_is_told() {
         }
         let _server = Server::start();
         let audio = Audio::open(jack(), Box::new(|_| Ok(Box::new(Bomb))));
-        wait_until("it is told", || matches!(audio.status(), Status::Failed(_)));
-        assert_eq!(audio.status(), Status::Failed("the sound broke down: out of tune".into()));
+        wait_until("it is told", || matches!(audio.status(), AudioStatus::Failed(_)));
+        assert_eq!(audio.status(), AudioStatus::Failed("the sound broke down: out of tune".into()));
         let audio = Audio::open(jack(), Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))));
-        assert_eq!(audio.settled(PATIENCE), Status::Failed("no model for 48000 Hz".into()));
+        assert_eq!(audio.settled(PATIENCE), AudioStatus::Failed("no model for 48000 Hz".into()));
     });
 }
 
@@ -241,12 +242,12 @@ fn another_choice_takes_over() {
         assert_eq!((now.outputs, now.inputs), (4, 2));
         assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
         player.audio.choose(AudioChoice { output: Some("nowhere".into()), ..jack() });
-        assert!(matches!(player.audio.settled(PATIENCE), Status::Failed(_)));
+        assert!(matches!(player.audio.settled(PATIENCE), AudioStatus::Failed(_)));
         assert_eq!(player.alive.load(SeqCst), 0);
         // The last of several choices holds, whatever is being opened.
         for channels in 1..=6 {
             player.audio.choose(AudioChoice { output_channels: Some(channels), ..jack() });
-            assert!(matches!(player.audio.status(), Status::Opening));
+            assert!(matches!(player.audio.status(), AudioStatus::Opening));
         }
         assert_eq!(opened(&player.audio).outputs, 6);
         // Without a host named, a server that runs comes first.

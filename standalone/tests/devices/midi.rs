@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ondes::devices::{Audio, AudioChoice, Callback, Midi, MidiChoice, MidiPorts, MidiReceiver, Status};
+use ondes::devices::{Audio, AudioStatus, MidiInputs};
+use ondes::io::{AudioChoice, Callback, MidiChoice, MidiPorts, MidiReceiver};
 
 use crate::peer::Peer;
 use crate::server::{Server, alone, wait_until};
@@ -29,7 +30,7 @@ impl Callback for Ear {
     }
 }
 
-fn listen(midi: &Arc<Midi>) -> (Audio, Receiver<(usize, Vec<u8>)>) {
+fn listen(midi: &Arc<MidiInputs>) -> (Audio, Receiver<(usize, Vec<u8>)>) {
     let (heard, inbox) = channel();
     let midi = midi.clone();
     let choice = AudioChoice { host: Some("JACK".into()), ..AudioChoice::default() };
@@ -61,9 +62,9 @@ fn assert_tune_is_heard(inbox: &Receiver<(usize, Vec<u8>)>) {
 fn messages_reach_the_callback_in_order() {
     alone("midi::messages_reach_the_callback_in_order", || {
         let _server = Server::start();
-        let midi = Arc::new(Midi::open(MidiChoice::default()));
+        let midi = Arc::new(MidiInputs::open(MidiChoice::default()));
         let (audio, inbox) = listen(&midi);
-        wait_until("sound is there", || matches!(audio.status(), Status::Playing(_)));
+        wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
         // It comes later than we do.
         let (_keyboard, queue) = Peer::keyboard("keyboard");
         wait_until("the keyboard is heard", || midi.status().connected.contains(&"keyboard:keys".into()));
@@ -78,18 +79,18 @@ fn messages_reach_the_callback_in_order() {
 #[test]
 fn a_server_that_comes_back_has_both_sound_and_midi() {
     alone("midi::a_server_that_comes_back_has_both_sound_and_midi", || {
-        let midi = Arc::new(Midi::open(MidiChoice::default()));
+        let midi = Arc::new(MidiInputs::open(MidiChoice::default()));
         let (audio, inbox) = listen(&midi);
         for _ in 0..2 {
             let server = Server::start();
-            wait_until("sound is there", || matches!(audio.status(), Status::Playing(_)));
+            wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
             let (keyboard, queue) = Peer::keyboard("keyboard");
             wait_until("MIDI is there", || !midi.status().connected.is_empty());
             queue.lock().unwrap().extend(tune());
             assert_tune_is_heard(&inbox);
             server.kill();
             drop(keyboard);
-            wait_until("sound is lost", || matches!(audio.status(), Status::Lost { .. }));
+            wait_until("sound is lost", || matches!(audio.status(), AudioStatus::Lost { .. }));
             wait_until("MIDI is lost", || midi.status().troubles.contains(&"no JACK server is running".into()));
         }
     });
@@ -102,9 +103,9 @@ fn ports_and_channels_are_chosen() {
         let (keyboard, keys) = Peer::keyboard("Keystep");
         let (_other, pads) = Peer::keyboard("Pads");
         let names = MidiPorts::Names(vec!["keystep".into(), "Fader".into()]);
-        let midi = Arc::new(Midi::open(MidiChoice { ports: names, channels: 0b10 }));
+        let midi = Arc::new(MidiInputs::open(MidiChoice { ports: names, channels: 0b10 }));
         let (audio, inbox) = listen(&midi);
-        wait_until("sound is there", || matches!(audio.status(), Status::Playing(_)));
+        wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
         wait_until("the right one is heard", || midi.status().connected == ["Keystep:keys"]);
         assert_eq!(midi.status().missing, ["Fader"]);
         // Others may connect what they want.

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ondes_processor::preset::Product;
+use ondes_processor::product::Product;
 
 use crate::rack::{Hands, message};
 
@@ -46,7 +46,7 @@ fn a_rack_that_plays_takes_no_memory() {
     assert!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 2);
     let mut hands = Hands::new(3);
     let track = hands.console.track(1).unwrap();
-    assert!(track.shared.controllers.learn("transpose"));
+    assert!(track.instance.controllers.learn("transpose"));
     hands.open();
     let mut sound = hands.block();
     let messages = [[0x90, 60, 90], [0xB0, 20, 77], [0x91, 64, 90], [0xE0, 0, 80], [0xF2, 0, 1]];
@@ -63,10 +63,10 @@ fn a_rack_that_plays_takes_no_memory() {
         }
         let rack = hands.rack();
         let taken = allocations(|| {
-            rack.hear(0, &start);
+            rack.receive_midi(0, &start);
             for message in &messages {
-                rack.hear(3, message);
-                rack.hear(4, &clock);
+                rack.receive_midi(3, message);
+                rack.receive_midi(4, &clock);
             }
             sound.play(rack);
         });

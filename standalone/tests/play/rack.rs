@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ondes::devices::{Callback, MidiMessage};
+use ondes::io::{Callback, MidiMessage};
 use ondes::rack::limiter::CEILING;
-use ondes::rack::mix::Settings;
-use ondes::rack::saved::Input;
-use ondes::rack::{Console, Rack};
+use ondes::rack::fader::FaderSettings;
+use ondes::rack::session_file::TrackInput;
+use ondes::rack::{Mixer, Rack};
+use ondes_engine::dsp::level::{db_to_amplitude, peak};
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
-use ondes_processor::board::Board;
-use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, TRANSPOSE};
-use ondes_processor::preset::Product;
+use ondes_processor::product::Product;
 
 use crate::program::tone;
 use crate::server::{RATE, wait_until};
@@ -28,7 +29,7 @@ pub fn message(bytes: &[u8]) -> MidiMessage {
 
 /// A console, and its rack as a host plays it.
 pub struct Hands {
-    pub console: Console,
+    pub console: Mixer,
     rack: Option<Rack>,
 }
 
@@ -45,10 +46,10 @@ impl Block {
 impl Hands {
     /// So many instruments, which play in the callback.
     pub fn new(tracks: usize) -> Self {
-        let mut console = Console::new(|| {});
+        let mut console = Mixer::new(|| {});
         for place in 0..tracks {
             assert_eq!(console.add(Product::Instrument).unwrap(), place);
-            console.track(place).unwrap().panel.put(DRIVER, 1.0);
+            console.track(place).unwrap().parameters.put(DRIVER, 1.0);
         }
         Self { console, rack: None }
     }
@@ -77,8 +78,8 @@ impl Hands {
         all
     }
 
-    fn mix(&mut self, place: usize, settings: Settings) {
-        self.console.track(place).unwrap().mix.set(settings);
+    fn mix(&mut self, place: usize, settings: FaderSettings) {
+        self.console.track(place).unwrap().fader.set(settings);
     }
 }
 
@@ -87,18 +88,14 @@ fn note(at: u64, key: u8) -> (u64, EventKind) {
 }
 
 /// What tracks that hold a note each play in half a second, mixed like this.
-fn chord(keys: &[u8], settings: &[Settings]) -> [Vec<f32>; 2] {
+fn chord(keys: &[u8], settings: &[FaderSettings]) -> [Vec<f32>; 2] {
     let mut hands = Hands::new(keys.len());
     for (place, (key, settings)) in keys.iter().zip(settings).enumerate() {
-        hands.mix(place, *settings);
+        hands.fader(place, *settings);
         hands.console.set_score(place, vec![note(1_000, *key)]);
     }
     hands.open();
     hands.play(94)
-}
-
-fn peak(sound: &[f32]) -> f32 {
-    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
 
 fn assert_near(found: &[f32], wanted: impl Iterator<Item = f32>) {
@@ -126,18 +123,18 @@ fn it_plays_what_the_pipeline_plays_as_late_as_it_says() {
     assert!(late > 0 && peak(&wanted) > 0.05 && peak(&wanted) < CEILING);
     assert_eq!((peak(&left[..late]), &left[late..]), (0.0, &wanted[..wanted.len() - late]));
     assert_eq!(left, right);
-    let health = hands.console.track(0).unwrap().shared.remote.health().unwrap();
+    let health = hands.console.track(0).unwrap().instance.remote.health().unwrap();
     assert_eq!(health.latency_samples, pipeline.latency_samples());
 }
 
 #[test]
 fn tracks_are_added_by_their_faders() {
-    let plain = Settings { level_db: -6.0, ..Settings::default() };
+    let plain = FaderSettings { level_db: -6.0, ..FaderSettings::default() };
     let (a, b) = (chord(&[57], &[plain]), chord(&[64], &[plain]));
     assert!(peak(&a[0]) > 0.02 && a[0] == a[1]);
-    let settings = [plain, Settings { level_db: -12.0, pan: 0.5, ..plain }];
+    let settings = [plain, FaderSettings { level_db: -12.0, pan: 0.5, ..plain }];
     let both = chord(&[57, 64], &settings);
-    let half = 10.0_f32.powf(-6.0 / 20.0);
+    let half = db_to_amplitude(-6.0);
     let sides = [(0.75 * std::f32::consts::FRAC_PI_2).cos(), (0.75 * std::f32::consts::FRAC_PI_2).sin()];
     for ((both, a), (b, side)) in both.iter().zip(&a).zip(b.iter().zip(sides)) {
         let gain = half * std::f32::consts::SQRT_2 * side;
@@ -147,19 +144,19 @@ fn tracks_are_added_by_their_faders() {
 
 #[test]
 fn mute_silences_and_solo_silences_the_others() {
-    let plain = Settings { level_db: -6.0, ..Settings::default() };
-    let (mute, solo) = (Settings { mute: true, ..plain }, Settings { solo: true, ..plain });
+    let plain = FaderSettings { level_db: -6.0, ..FaderSettings::default() };
+    let (mute, solo) = (FaderSettings { mute: true, ..plain }, FaderSettings { solo: true, ..plain });
     let (a, b) = (chord(&[57], &[plain]), chord(&[64], &[plain]));
     assert_near(&chord(&[57, 64], &[mute, plain])[0], b[0].iter().copied());
     assert_near(&chord(&[57, 64], &[solo, plain])[1], a[1].iter().copied());
-    assert_eq!(peak(&chord(&[57, 64], &[plain, Settings { mute: true, ..solo }])[0]), 0.0);
+    assert_eq!(peak(&chord(&[57, 64], &[plain, FaderSettings { mute: true, ..solo }])[0]), 0.0);
     let all = chord(&[57, 64], &[solo, solo]);
     assert_near(&all[0], a[0].iter().zip(&b[0]).map(|(a, b)| a + b));
 }
 
 #[test]
 fn too_loud_a_mix_stays_below_the_ceiling() {
-    let loud = Settings { level_db: 12.0, ..Settings::default() };
+    let loud = FaderSettings { level_db: 12.0, ..FaderSettings::default() };
     let [left, _] = chord(&[45, 45, 45, 45], &[loud; 4]);
     assert!(peak(&left) <= 1.0001 * CEILING && peak(&left) > 0.9 * CEILING, "{}", peak(&left));
 }
@@ -168,13 +165,13 @@ fn too_loud_a_mix_stays_below_the_ceiling() {
 fn tracks_come_and_go_while_it_plays() {
     let mut hands = Hands::new(1);
     hands.open();
-    hands.rack().hear(0, &message(&[0x90, 57, 90]));
+    hands.rack().receive_midi(0, &message(&[0x90, 57, 90]));
     assert!(peak(&hands.play(50)[0]) > 0.02);
     let place = hands.console.add(Product::Instrument).unwrap();
     hands.play(1);
-    hands.rack().hear(7, &message(&[0x90, 64, 90]));
+    hands.rack().receive_midi(7, &message(&[0x90, 64, 90]));
     hands.play(50);
-    let gone = Arc::downgrade(&hands.console.track(0).unwrap().shared);
+    let gone = Arc::downgrade(&hands.console.track(0).unwrap().instance);
     hands.console.remove(0);
     assert!(peak(&hands.play(50)[0]) > 0.02, "the other one plays on");
     hands.console.tick();
@@ -200,7 +197,7 @@ fn a_strip_that_is_made_anew_goes_on_where_it_was() {
     let mut hands = Hands::new(2);
     hands.console.set_score(0, vec![note(0, 57), note(30_000, 60)]);
     let path = tone(folder.path(), 0.0, 2.0);
-    hands.console.set_input(1, Input::File { path, looped: false }).unwrap();
+    hands.console.set_input(1, TrackInput::File { path, looped: false }).unwrap();
     hands.open();
     hands.play(50);
     let place = hands.console.track(1).unwrap().clip().unwrap().place();
@@ -216,8 +213,8 @@ fn a_strip_that_is_made_anew_goes_on_where_it_was() {
 #[test]
 fn what_is_too_small_to_be_a_normal_number_is_silence_all_the_way() {
     let mut hands = Hands::new(1);
-    hands.console.set_input(0, Input::Channels { first: 0, count: 2 }).unwrap();
-    hands.console.track(0).unwrap().panel.put(BYPASS, 1.0);
+    hands.console.set_input(0, TrackInput::Channels { first: 0, count: 2 }).unwrap();
+    hands.console.track(0).unwrap().parameters.put(BYPASS, 1.0);
     hands.open();
     // What was before is still on its way through the limiter, and however late the model is.
     let blocks = hands.rack().latency_samples() / BLOCK + 2;
@@ -238,8 +235,8 @@ fn what_is_too_small_to_be_a_normal_number_is_silence_all_the_way() {
 fn renewed(change: impl FnOnce(&mut Hands)) -> [Vec<f32>; 2] {
     let mut hands = Hands::new(2);
     hands.open();
-    hands.rack().hear(0, &message(&[0x90, 57, 90]));
-    hands.rack().hear(0, &message(&[0xE0, 0, 80]));
+    hands.rack().receive_midi(0, &message(&[0x90, 57, 90]));
+    hands.rack().receive_midi(0, &message(&[0xE0, 0, 80]));
     let mut sound = hands.play(60);
     change(&mut hands);
     sound.iter_mut().zip(hands.play(100)).for_each(|(sound, more)| sound.extend(more));
@@ -251,7 +248,7 @@ fn held_notes_go_on_when_a_track_is_renewed() {
     let plain = renewed(|_| {});
     assert!(peak(&plain[0][159 * BLOCK..]) > 0.02);
     // Another input, and another MIDI channel beside the one that plays.
-    assert_eq!(renewed(|hands| hands.console.set_input(0, Input::Channels { first: 0, count: 1 }).unwrap()), plain);
+    assert_eq!(renewed(|hands| hands.console.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap()), plain);
     assert_eq!(renewed(|hands| hands.console.set_midi_channels(0, 3).unwrap()), plain);
     // A note of a channel that is not heard any more ends; the other track's goes on.
     let ended = renewed(|hands| hands.console.set_midi_channels(0, 2).unwrap());
@@ -274,16 +271,16 @@ fn tracks_of_different_latency_are_heard_together() {
         writer.write(&[sound]).unwrap();
         writer.finish().unwrap();
         for (place, heard) in [slow, fast].into_iter().enumerate() {
-            let input = Input::File { path: path.clone(), looped: false };
+            let input = TrackInput::File { path: path.clone(), looped: false };
             hands.console.set_input(place, input).unwrap();
             let track = hands.console.track(place).unwrap();
-            track.panel.put(BYPASS, 1.0);
-            track.panel.put(DRIVER, if place == 0 { 2.0 } else { 1.0 });
-            track.mix.set(Settings { mute: !heard, ..Settings::default() });
+            track.parameters.put(BYPASS, 1.0);
+            track.parameters.put(DRIVER, if place == 0 { 2.0 } else { 1.0 });
+            track.fader.set(FaderSettings { mute: !heard, ..FaderSettings::default() });
         }
         hands.open();
         let [left, _] = hands.play(300);
-        let health = |place: usize| hands.console.track(place).unwrap().shared.remote.health().unwrap().latency_samples;
+        let health = |place: usize| hands.console.track(place).unwrap().instance.remote.health().unwrap().latency_samples;
         let (slow, fast) = (health(0), health(1));
         assert!(slow > fast, "{slow} {fast}");
         let late = hands.rack().latency_samples();
@@ -298,22 +295,22 @@ fn tracks_of_different_latency_are_heard_together() {
 #[test]
 fn programs_choose_from_the_set_list() {
     let mut hands = Hands::new(2);
-    let references = BUNDLED.iter().map(|bundled| Reference::to(&bundled.model(), None));
+    let references = BUNDLED.iter().map(|bundled| FileReference::to(&bundled.model(), None));
     hands.console.set_list = references.collect();
     hands.open();
     (0..2).for_each(|place| hands.console.set_midi_channels(place, 1 << place).unwrap());
     let hash = |hands: &Hands, place: usize| {
-        hands.console.track(place).unwrap().shared.model().unwrap().content_hash().to_owned()
+        hands.console.track(place).unwrap().instance.model().unwrap().content_hash().to_owned()
     };
     let bundled = |number: usize| BUNDLED[number].model().content_hash().to_owned();
     // The second has no number 99 either.
-    hands.rack().hear(0, &message(&[0xC0, 99]));
-    hands.rack().hear(0, &message(&[0xC0, 2]));
+    hands.rack().receive_midi(0, &message(&[0xC0, 99]));
+    hands.rack().receive_midi(0, &message(&[0xC0, 2]));
     hands.play(1);
     hands.console.tick();
     wait_until("it is chosen", || hash(&hands, 0) == bundled(2));
     assert_eq!(hash(&hands, 1), bundled(0), "it hears another channel");
-    hands.rack().hear(0, &message(&[0xC1, 1]));
+    hands.rack().receive_midi(0, &message(&[0xC1, 1]));
     hands.play(1);
     hands.console.tick();
     wait_until("it is chosen", || hash(&hands, 1) == bundled(1));
@@ -326,17 +323,17 @@ fn a_parameter_learns_the_controller_that_is_moved() {
     hands.open();
     let track = |hands: &Hands, place: usize| {
         let track = hands.console.track(place).unwrap();
-        (track.shared.clone(), track.panel.clone())
+        (track.instance.clone(), track.parameters.clone())
     };
     let (shared, panel) = track(&hands, 0);
     let id = Parameter::of(TRANSPOSE).unwrap().id;
     assert!(shared.controllers.learn(id));
     for (value, wanted) in [(127, 24.0), (0, -24.0)] {
-        hands.rack().hear(0, &message(&[0xB3, 20, value]));
+        hands.rack().receive_midi(0, &message(&[0xB3, 20, value]));
         hands.play(1);
         assert_eq!(panel.value(TRANSPOSE), Some(wanted));
     }
-    hands.rack().hear(0, &message(&[0xB3, 21, 64]));
+    hands.rack().receive_midi(0, &message(&[0xB3, 21, 64]));
     hands.play(1);
     assert_eq!(panel.value(TRANSPOSE), Some(-24.0));
     assert_eq!(track(&hands, 1).1.value(TRANSPOSE), Some(0.0), "the other one has learnt nothing");

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use ondes::devices::Callback;
+use ondes::io::Callback;
 use ondes::rack::limiter::{CEILING, Limiter};
-use ondes::rack::mix::Settings;
-use ondes::rack::saved::Input;
-use ondes::rack::{Console, Rack, SessionFile};
+use ondes::rack::fader::FaderSettings;
+use ondes::rack::session_file::TrackInput;
+use ondes::rack::{Mixer, Rack, SessionFile};
 use ondes_engine::realtime::Setup;
-use ondes_processor::board::{Board, Setter};
-use ondes_processor::library::{BUNDLED, Reference};
+use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
+use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_processor::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
-use ondes_processor::preset::Product;
-use ondes_ui::KnobId;
+use ondes_processor::product::Product;
+use ondes_processor::parameter::ParameterId;
 use serde_json::Value;
 
 use crate::common::{midi, tone, write_wav};
@@ -36,30 +36,30 @@ fn stage() -> tempfile::TempDir {
     let notes: Vec<_> = NOTES.iter().map(|&(channel, key, start, end)| (0, channel, key, start, end - start)).collect();
     std::fs::write(path("song.mid"), midi(&["All"], &notes)).unwrap();
 
-    let mut console = Console::new(|| {});
-    let mut track = |product, model: usize, name: &str, settings, knobs: &[(KnobId, f32)]| {
+    let mut console = Mixer::new(|| {});
+    let mut track = |product, model: usize, name: &str, settings, knobs: &[(ParameterId, f32)]| {
         let place = console.add(product).unwrap();
         console.rename(place, name);
-        let reference = Reference::to(&BUNDLED[model].model(), None);
+        let reference = FileReference::to(&BUNDLED[model].model(), None);
         let track = console.track(place).unwrap();
-        track.shared.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
-        track.mix.set(settings);
-        knobs.iter().for_each(|(knob, value)| track.panel.put(*knob, *value));
+        track.instance.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        track.fader.set(settings);
+        knobs.iter().for_each(|(knob, value)| track.parameters.put(*knob, *value));
         place
     };
-    let plain = Settings::default();
-    let lead = Settings { level_db: 12.0, pan: -0.3, ..plain };
+    let plain = FaderSettings::default();
+    let lead = FaderSettings { level_db: 12.0, pan: -0.3, ..plain };
     track(Product::Instrument, 0, "Lead", lead, &[(DRIVER, 1.0), (TRANSPOSE, 2.0)]);
-    track(Product::Instrument, 1, "lead", Settings { pan: 0.5, ..plain }, &[(DRIVER, 2.0), (KnobId(0), 0.8)]);
-    track(Product::Effect, 2, "", Settings { level_db: -3.0, ..plain }, &[(DRIVER, 2.0), (MIX, 0.7)]);
-    track(Product::Effect, 2, "Card", Settings { pan: 1.0, ..plain }, &[(DRIVER, 1.0)]);
+    track(Product::Instrument, 1, "lead", FaderSettings { pan: 0.5, ..plain }, &[(DRIVER, 2.0), (ParameterId(0), 0.8)]);
+    track(Product::Effect, 2, "", FaderSettings { level_db: -3.0, ..plain }, &[(DRIVER, 2.0), (MIX, 0.7)]);
+    track(Product::Effect, 2, "Card", FaderSettings { pan: 1.0, ..plain }, &[(DRIVER, 1.0)]);
     console.set_midi_channels(0, 1).unwrap();
     console.set_midi_channels(1, 2).unwrap();
     // A controller that nobody moves is learnt all the same.
     let id = Parameter::of(TRANSPOSE).unwrap().id;
-    assert!(console.track(0).unwrap().shared.controllers.learn(id));
-    console.set_input(2, Input::File { path: path("loop.wav"), looped: true }).unwrap();
-    console.set_input(3, Input::Channels { first: 1, count: 1 }).unwrap();
+    assert!(console.track(0).unwrap().instance.controllers.learn(id));
+    console.set_input(2, TrackInput::File { path: path("loop.wav"), looped: true }).unwrap();
+    console.set_input(3, TrackInput::Channels { first: 1, count: 1 }).unwrap();
     let mut session = console.saved();
     session.master.level_db = 6.0;
     session.write(&path("stage.ondes-session")).unwrap();
@@ -68,15 +68,15 @@ fn stage() -> tempfile::TempDir {
 
 /// What the rack plays live, `[channel][frame]`, with its latency; and how late it is.
 fn live(folder: &Path, seconds: f64) -> ([Vec<f32>; 2], usize) {
-    let mut console = Console::new(|| {});
+    let mut console = Mixer::new(|| {});
     let session = SessionFile::read(&folder.join("stage.ondes-session")).unwrap();
     assert_eq!(console.restore(&session), [""; 0]);
     for (_, track) in console.tracks() {
-        track.shared.remote.set_patient(true);
+        track.instance.remote.set_non_realtime(true);
     }
     let mut rack: Rack = console.open(Setup { sample_rate: RATE, max_block: BLOCK }, None, Vec::new()).unwrap();
     let late = rack.latency_samples();
-    let latency = |place: usize| console.track(place).unwrap().shared.remote.health().unwrap().latency_samples;
+    let latency = |place: usize| console.track(place).unwrap().instance.remote.health().unwrap().latency_samples;
     assert!(latency(1) > latency(0) && late > latency(1), "tracks are late in different ways");
     let mut messages: Vec<(usize, [u8; 3])> = NOTES
         .iter()
@@ -89,7 +89,7 @@ fn live(folder: &Path, seconds: f64) -> ([Vec<f32>; 2], usize) {
     let mut sound = [Vec::new(), Vec::new()];
     for start in (0..(seconds * f64::from(RATE)) as usize + late).step_by(BLOCK) {
         for (at, bytes) in messages.iter().filter(|(at, _)| (start..start + BLOCK).contains(at)) {
-            rack.hear(at - start, &message(bytes));
+            rack.receive_midi(at - start, &message(bytes));
         }
         let card: Vec<Vec<f32>> = card
             .iter()
@@ -126,7 +126,7 @@ fn a_session_is_rendered_as_it_is_played() {
         assert!(
             mix.iter().any(|sample| sample.abs() > 0.2) && mix.iter().all(|sample| sample.abs() <= 1.0001 * CEILING)
         );
-        assert!(mix[..] == played[late..][..mix.len()]);
+        assert!(mix[..] == played[late..][..fader.len()]);
         let end = &mix[mix.len() - 100..];
         assert!(report["seconds"] != 0.0 && end.iter().all(|sample| sample.is_finite()));
     }
@@ -180,11 +180,11 @@ fn the_knobs_of_a_track_are_heard() {
     let before = peak(0).unwrap();
     let session = SessionFile::read(&path).unwrap();
     let mut softer = session.clone();
-    softer.tracks[0].mix.level_db -= 6.0;
+    softer.tracks[0].fader.level_db -= 6.0;
     softer.write(&path).unwrap();
     assert!((peak(0).unwrap() - (before - 6.0)).abs() < 0.01);
     let mut alone = session.clone();
-    alone.tracks[1].mix.solo = true;
+    alone.tracks[1].fader.solo = true;
     alone.write(&path).unwrap();
     assert_eq!((peak(0), peak(1).is_some()), (None, true));
     let mut deaf = session.clone();
@@ -192,7 +192,7 @@ fn the_knobs_of_a_track_are_heard() {
     deaf.write(&path).unwrap();
     assert!(peak(0).is_none_or(|peak| peak < -80.0));
     // As the window would have turned it.
-    let panel = ondes_processor::panel::Panel::new(Product::Instrument);
+    let panel = ondes_processor::parameter_store::ParameterStore::new(Product::Instrument);
     panel.restore(&session.tracks[0].parameters);
     assert_eq!(panel.value(TRANSPOSE), Some(2.0));
     panel.set(TRANSPOSE, 0.0);

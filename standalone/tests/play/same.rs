@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use ondes::rack::limiter::{CEILING, Limiter};
+use ondes_engine::dsp::level::peak;
 use ondes_engine::model::file;
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, Source};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, ControlSource};
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone, write};
@@ -13,13 +14,9 @@ use crate::server::{RATE, Server, alone, wait_until};
 /// Time before the first sound, in which others connect, seconds.
 const SILENCE_S: u32 = 3;
 
-fn peak(sound: &[f32]) -> f32 {
-    sound.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
-}
-
 /// Samples by which a model is heard late when it is played like that.
 fn latency(model: &Path, play: &[&str]) -> usize {
-    let source = if play.contains(&"--input") { Source::Sound } else { Source::Notes };
+    let source = if play.contains(&"--input") { ControlSource::AudioInput } else { ControlSource::Notes };
     let options = PipelineOptions { sample_rate: RATE, source, ..PipelineOptions::default() };
     let pipeline = Pipeline::new(&file::read(model).unwrap(), &options).unwrap();
     pipeline.latency_samples() + Limiter::new(RATE).latency_samples()

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ondes::rack::Console;
-use ondes_processor::library::{BUNDLED, Reference};
-use ondes_processor::preset::Product;
+use ondes::rack::Mixer;
+use ondes_processor::library::{BUNDLED, FileReference};
+use ondes_processor::product::Product;
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, decode};
@@ -12,16 +12,16 @@ use crate::server::{RATE, Server, alone, wait_until};
 
 /// Eight tracks of all bundled models, as a file.
 fn eight(folder: &Path) {
-    let mut console = Console::new(|| {});
+    let mut console = Mixer::new(|| {});
     for place in 0..8 {
         assert_eq!(console.add(Product::Instrument).unwrap(), place);
         let model = BUNDLED[place % BUNDLED.len()].model();
-        let reference = Reference::to(&model, None);
+        let reference = FileReference::to(&model, None);
         let track = console.track(place).unwrap();
-        track.shared.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
-        let mut settings = track.mix.get();
+        track.instance.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        let mut settings = track.fader.get();
         (settings.level_db, settings.pan) = (-12.0, place as f32 / 7.0 - 0.5);
-        track.mix.set(settings);
+        track.fader.set(settings);
     }
     console.saved().write(&folder.join("stage.ondes-session")).unwrap();
 }

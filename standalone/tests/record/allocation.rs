@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ondes::record::{Format, Recorder, Setup};
+use ondes::record::{RecordingFormat, Recorder, RecorderSetup};
 
 thread_local! {
     /// Whether this thread must not allocate now, and how often it did all the same.
@@ -64,7 +64,7 @@ fn the_guard_sees_allocations() {
 #[test]
 fn pushing_does_not_allocate() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
-    let setup = Setup { sample_rate: 48_000, channels: vec![2, 64], preroll_s: 1.0, ring_s: 0.1 };
+    let setup = RecorderSetup { sample_rate: 48_000, channels: vec![2, 64], preroll_s: 1.0, ring_s: 0.1 };
     let (mut recorder, mut taps) = Recorder::new(&setup).expect("there is memory");
     let files = (0..2).map(|tap| (tap, folder.path().join(format!("{tap}.wav"))));
     let block = vec![0.5_f32; 10_000];
@@ -79,7 +79,7 @@ fn pushing_does_not_allocate() {
         }
     };
     assert_eq!(allocations(|| play(64)), 0);
-    recorder.start(files, Format::Float32, true).expect("it starts");
+    recorder.start(files, RecordingFormat::Float32, true).expect("it starts");
     assert_eq!(allocations(|| play(64)), 0);
     // More than the rings hold.
     assert_eq!(allocations(|| play(10_000)), 0);

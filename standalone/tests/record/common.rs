@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ondes::record::{Recorder, Setup, Tap};
+use ondes::record::{Recorder, RecorderSetup, Tap};
 use ondes_engine::media::Decoder;
+use ondes_engine::random::{GOLDEN_GAMMA, mix64};
 use tempfile::TempDir;
 
 /// Hz.
@@ -21,12 +22,8 @@ impl Chance {
     }
 }
 
-/// SplitMix64, by S. Vigna.
 fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mix64(seed.wrapping_mul(GOLDEN_GAMMA))
 }
 
 /// The sample of a tap's channel at a moment: noise, -1 to 1, never 0.
@@ -58,8 +55,8 @@ pub fn recorder(channels: &[usize], preroll_s: f64) -> (TempDir, Recorder, Vec<T
 }
 
 /// What [`recorder`] is made of.
-pub fn setup(channels: &[usize], preroll_s: f64) -> Setup {
-    Setup { sample_rate: RATE, channels: channels.to_vec(), preroll_s, ring_s: 8.0 }
+pub fn setup(channels: &[usize], preroll_s: f64) -> RecorderSetup {
+    RecorderSetup { sample_rate: RATE, channels: channels.to_vec(), preroll_s, ring_s: 8.0 }
 }
 
 /// Samples of a file of 32-bit floating point, interleaved.

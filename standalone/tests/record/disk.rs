@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ondes::record::{Format, RecordError};
+use ondes::record::{RecordingFormat, RecordError};
 
 use crate::common::{child, child_folder, decode, push, read_float, recorder, sound, until};
 
@@ -12,20 +12,20 @@ fn places_that_cannot_be_written_are_told_at_once() {
     let path = |name: &str| folder.path().join(name);
     fs::write(path("there.wav"), "before").expect("the file is written");
     for (name, words) in [("none/a.wav", "cannot be written"), ("there.wav", "exists"), (".", "cannot be written")] {
-        for format in [Format::Float32, Format::Flac] {
+        for format in [RecordingFormat::Float32, RecordingFormat::Flac] {
             let error = recorder.start([(1, path("good.wav")), (0, path(name))], format, false).expect_err("not there");
             let line = error.to_string();
             assert!(line.starts_with(&path(name).display().to_string()) && line.contains(words), "{line}");
             assert_eq!(line.lines().count(), 1);
         }
     }
-    assert!(matches!(recorder.start([(2, path("a.wav"))], Format::Float32, false), Err(RecordError::NoTap(2))));
-    assert!(matches!(recorder.start([], Format::Float32, false), Err(RecordError::NoFile)));
+    assert!(matches!(recorder.start([(2, path("a.wav"))], RecordingFormat::Float32, false), Err(RecordError::NoTap(2))));
+    assert!(matches!(recorder.start([], RecordingFormat::Float32, false), Err(RecordError::NoFile)));
     assert_eq!(fs::read(path("there.wav")).expect("there is a file"), b"before");
     assert_eq!(fs::read_dir(folder.path()).expect("there is a folder").count(), 1);
     // None of it is in the way of the next one, of which there is only one at a time.
-    recorder.start([(0, path("a.wav"))], Format::Float32, false).expect("it starts");
-    assert!(matches!(recorder.start([(0, path("b.wav"))], Format::Float32, false), Err(RecordError::Running)));
+    recorder.start([(0, path("a.wav"))], RecordingFormat::Float32, false).expect("it starts");
+    assert!(matches!(recorder.start([(0, path("b.wav"))], RecordingFormat::Float32, false), Err(RecordError::Running)));
     push(&mut taps, 0, 0, 100);
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
@@ -35,7 +35,7 @@ fn places_that_cannot_be_written_are_told_at_once() {
 #[cfg(unix)]
 #[test]
 fn a_folder_that_is_removed_ends_the_recording() {
-    for format in [Format::Float32, Format::Flac] {
+    for format in [RecordingFormat::Float32, RecordingFormat::Flac] {
         let (folder, mut recorder, mut taps) = recorder(&[2], 1.0);
         let gone = folder.path().join("gone");
         fs::create_dir(&gone).expect("a folder is made");
@@ -51,7 +51,7 @@ fn a_folder_that_is_removed_ends_the_recording() {
         assert_eq!(error, expected);
         // What is kept of the past does not suffer, nor does the next recording.
         let path = folder.path().join("b.wav");
-        recorder.start([(0, path.clone())], Format::Float32, true).expect("it starts");
+        recorder.start([(0, path.clone())], RecordingFormat::Float32, true).expect("it starts");
         push(&mut taps, 0, 96_000, 1_000);
         recorder.stop();
         assert_eq!(recorder.wait().error, None);
@@ -76,7 +76,7 @@ fn a_full_disk_ends_the_recording_whole() {
 fn fills_a_disk() {
     let (_, mut recorder, mut taps) = recorder(&[2], 1.0);
     let mut clock = 0;
-    for (format, name) in [(Format::Float32, "a.wav"), (Format::Int24, "b.wav"), (Format::Flac, "c.flac")] {
+    for (format, name) in [(RecordingFormat::Float32, "a.wav"), (RecordingFormat::Int24, "b.wav"), (RecordingFormat::Flac, "c.flac")] {
         let path = child_folder().join(name);
         recorder.start([(0, path.clone())], format, false).expect("it starts");
         push(&mut taps, 0, clock, 200_000);
@@ -88,15 +88,15 @@ fn fills_a_disk() {
         let found = decode(&path);
         let frames = found.len() as u64 / 2;
         let length = fs::metadata(&path).expect("there is a file").len();
-        let room = if format == Format::Flac { 50_000 } else { 200 * 512 - 10 };
+        let room = if format == RecordingFormat::Flac { 50_000 } else { 200 * 512 - 10 };
         assert!(length > room && found.len().is_multiple_of(2), "{length} bytes, {frames} frames");
-        let step = if format == Format::Float32 { 0.0 } else { 1.51 / 8_388_608.0 };
+        let step = if format == RecordingFormat::Float32 { 0.0 } else { 1.51 / 8_388_608.0 };
         let played = sound(0, 2, clock..clock + frames);
         assert!(found.iter().zip(&played).all(|(a, b)| (a - b).abs() <= step));
         clock += 200_000;
         // A short one still fits.
         let path = path.with_extension("short");
-        recorder.start([(0, path.clone())], Format::Float32, false).expect("it starts");
+        recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
         push(&mut taps, 0, clock, 5_000);
         recorder.stop();
         assert_eq!(recorder.wait().error, None);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ondes::record::{Format, RecordError, Recorder, Setup, Tap};
+use ondes::record::{RecordingFormat, RecordError, Recorder, RecorderSetup, Tap};
 
 use crate::common::{Chance, RATE, push, read_float, recorder, sound, until};
 
@@ -30,7 +30,7 @@ fn a_recording_is_what_was_pushed_meanwhile() {
             let end = start + [0, 1, 700, 13_000, 70_000][take];
             let path = folder.path().join(format!("{take}.wav"));
             play(&mut taps, chance, clock, start);
-            recorder.start([(0, path.clone())], Format::Float32, false).expect("it starts");
+            recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
             play(&mut taps, chance, start, end);
             recorder.stop();
             clock = end + 5_000;
@@ -46,20 +46,20 @@ fn a_recording_is_what_was_pushed_meanwhile() {
 fn a_recording_may_begin_before_the_first_sample() {
     let (folder, mut recorder, mut taps) = recorder(&[2], 0.0);
     let path = folder.path().join("a.wav");
-    recorder.start([(0, path.clone())], Format::Float32, false).expect("it starts");
+    recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
     play(&mut taps, &mut Chance(1), 77, 30_000);
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
     assert!(read_float(&path) == sound(0, 2, 77..30_000));
     // And end before it.
-    let setup = Setup { channels: vec![2], ..Setup::default() };
+    let setup = RecorderSetup { channels: vec![2], ..RecorderSetup::default() };
     let (mut recorder, _taps) = Recorder::new(&setup).expect("there is memory");
     let path = folder.path().join("b.wav");
-    recorder.start([(0, path.clone())], Format::Float32, true).expect("it starts");
+    recorder.start([(0, path.clone())], RecordingFormat::Float32, true).expect("it starts");
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
     assert!(read_float(&path).is_empty());
-    let nothing = recorder.save_preroll([(0, folder.path().join("c.wav"))], Format::Float32);
+    let nothing = recorder.save_preroll([(0, folder.path().join("c.wav"))], RecordingFormat::Float32);
     assert!(matches!(nothing, Err(RecordError::NoSound)));
 }
 
@@ -71,18 +71,18 @@ fn a_recording_begins_in_the_past() {
     let second = u64::from(RATE);
     // As far back as there is sound.
     play(&mut taps, chance, 500, 10_000);
-    recorder.start([(0, path("a.wav"))], Format::Float32, true).expect("it starts");
+    recorder.start([(0, path("a.wav"))], RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 10_000, 20_000);
     recorder.stop();
     // A pre-roll is saved while a recording is running.
     play(&mut taps, chance, 20_000, 200_000);
-    recorder.start([(0, path("b.wav"))], Format::Float32, true).expect("it starts");
+    recorder.start([(0, path("b.wav"))], RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 200_000, 300_000);
-    recorder.save_preroll([(0, path("c.wav"))], Format::Float32).expect("there is sound");
+    recorder.save_preroll([(0, path("c.wav"))], RecordingFormat::Float32).expect("there is sound");
     play(&mut taps, chance, 300_000, 310_000);
     recorder.stop();
     // And while none is.
-    recorder.save_preroll([(0, path("d.wav"))], Format::Float32).expect("there is sound");
+    recorder.save_preroll([(0, path("d.wav"))], RecordingFormat::Float32).expect("there is sound");
     let status = recorder.wait();
     assert_eq!((status.dropped, status.error), (0, None));
     let frames = [500..20_000, 200_000 - second..310_000, 300_000 - second..300_000, 310_000 - second..310_000];
@@ -98,11 +98,11 @@ fn tracks_are_in_step() {
     play(&mut taps, &mut Chance(1), 0, 20_000);
     // In the middle of a callback, in which the first tap is ahead.
     push(&mut taps, 0, 20_000, 300);
-    recorder.start((0..2).map(|tap| path("now", tap)), Format::Float32, false).expect("it starts");
+    recorder.start((0..2).map(|tap| path("now", tap)), RecordingFormat::Float32, false).expect("it starts");
     push(&mut taps, 1, 20_000, 300);
     play(&mut taps, &mut Chance(2), 20_300, 25_300);
     recorder.stop();
-    recorder.start((0..2).map(|tap| path("past", tap)), Format::Float32, true).expect("it starts");
+    recorder.start((0..2).map(|tap| path("past", tap)), RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, &mut Chance(2), 25_300, 29_000);
     // However the taps cut it.
     push(&mut taps, 0, 29_000, 1_000);
@@ -138,7 +138,7 @@ fn a_recording_begins_and_ends_where_it_was_asked_to() {
             let before_start = clock.load(Ordering::Acquire);
             let preroll = round % 2 == 1;
             recorder
-                .start([(0, paths[0].clone()), (1, paths[1].clone())], Format::Float32, preroll)
+                .start([(0, paths[0].clone()), (1, paths[1].clone())], RecordingFormat::Float32, preroll)
                 .expect("it starts");
             let after_start = clock.load(Ordering::Acquire) + 192;
             std::thread::sleep(Duration::from_millis(7 * round));
@@ -165,7 +165,7 @@ fn a_tap_that_fell_silent_gets_silence() {
     let (folder, mut recorder, mut taps) = recorder(&[1, 1], 0.0);
     let path = |tap: usize| folder.path().join(format!("{tap}.wav"));
     play(&mut taps, &mut Chance(1), 0, 1_000);
-    recorder.start([(0, path(0)), (1, path(1))], Format::Float32, false).expect("it starts");
+    recorder.start([(0, path(0)), (1, path(1))], RecordingFormat::Float32, false).expect("it starts");
     play(&mut taps, &mut Chance(2), 1_000, 2_000);
     push(&mut taps, 0, 2_000, 40_000);
     recorder.stop();
@@ -179,10 +179,10 @@ fn a_tap_that_fell_silent_gets_silence() {
 #[test]
 fn what_is_dropped_is_silence_and_counted() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
-    let setup = Setup { sample_rate: RATE, channels: vec![2], preroll_s: 0.0, ring_s: 0.01 };
+    let setup = RecorderSetup { sample_rate: RATE, channels: vec![2], preroll_s: 0.0, ring_s: 0.01 };
     let (mut recorder, mut taps) = Recorder::new(&setup).expect("there is memory");
     let path = folder.path().join("a.wav");
-    recorder.start([(0, path.clone())], Format::Float32, false).expect("it starts");
+    recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
     // The ring holds 480 frames; a block that is longer stands for a disk that is slower.
     push(&mut taps, 0, 50, 10_000);
     assert_eq!(recorder.status().dropped, 9_520);
@@ -199,7 +199,7 @@ fn what_is_dropped_is_silence_and_counted() {
     expected[2 * 10_580..].fill(0.0);
     assert!(read_float(&path) == expected);
     // Each recording counts anew.
-    recorder.start([(0, folder.path().join("b.wav"))], Format::Float32, false).expect("it starts");
+    recorder.start([(0, folder.path().join("b.wav"))], RecordingFormat::Float32, false).expect("it starts");
     assert_eq!(recorder.status().dropped, 0);
 }
 
@@ -208,14 +208,14 @@ fn a_clock_set_anew_ends_a_recording() {
     let (folder, mut recorder, mut taps) = recorder(&[2, 1], 1.0);
     let path = |name: &str, tap: usize| (tap, folder.path().join(format!("{name}{tap}.wav")));
     let chance = &mut Chance(5);
-    recorder.start((0..2).map(|tap| path("a", tap)), Format::Float32, false).expect("it starts");
+    recorder.start((0..2).map(|tap| path("a", tap)), RecordingFormat::Float32, false).expect("it starts");
     play(&mut taps, chance, 100_000, 130_000);
     until("the sound is taken", || recorder.status().recording == Some(30_000));
     play(&mut taps, chance, 7, 1_000);
     until("the recording ends", || recorder.status().recording.is_none());
     let error = recorder.wait().error.expect("it is told");
     assert!(error.ends_with("a0.wav: the recording ended where the sample clock was set anew"), "{error}");
-    recorder.start((0..2).map(|tap| path("b", tap)), Format::Float32, true).expect("it starts");
+    recorder.start((0..2).map(|tap| path("b", tap)), RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 1_000, 2_000);
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
@@ -230,8 +230,8 @@ fn a_recorder_that_goes_completes_its_files() {
     let (folder, mut recorder, mut taps) = recorder(&[2], 1.0);
     let path = |name: &str| folder.path().join(name);
     play(&mut taps, &mut Chance(1), 0, 60_000);
-    recorder.start([(0, path("a.wav"))], Format::Float32, true).expect("it starts");
-    recorder.save_preroll([(0, path("b.wav"))], Format::Float32).expect("there is sound");
+    recorder.start([(0, path("a.wav"))], RecordingFormat::Float32, true).expect("it starts");
+    recorder.save_preroll([(0, path("b.wav"))], RecordingFormat::Float32).expect("there is sound");
     play(&mut taps, &mut Chance(1), 60_000, 100_001);
     drop(recorder);
     assert!(read_float(&path("a.wav")) == sound(0, 2, 12_000..100_001));
@@ -242,14 +242,14 @@ fn a_recorder_that_goes_completes_its_files() {
 
 #[test]
 fn absurd_setups_are_refused() {
-    let usual = Setup { preroll_s: 0.0, ..Setup::default() };
+    let usual = RecorderSetup { preroll_s: 0.0, ..RecorderSetup::default() };
     for setup in [
-        Setup { sample_rate: 10, ..usual.clone() },
-        Setup { channels: vec![2, 0], ..usual.clone() },
-        Setup { channels: vec![65], ..usual.clone() },
-        Setup { preroll_s: 601.0, ..usual.clone() },
-        Setup { preroll_s: f64::NAN, ..usual.clone() },
-        Setup { ring_s: 0.0, ..usual.clone() },
+        RecorderSetup { sample_rate: 10, ..usual.clone() },
+        RecorderSetup { channels: vec![2, 0], ..usual.clone() },
+        RecorderSetup { channels: vec![65], ..usual.clone() },
+        RecorderSetup { preroll_s: 601.0, ..usual.clone() },
+        RecorderSetup { preroll_s: f64::NAN, ..usual.clone() },
+        RecorderSetup { ring_s: 0.0, ..usual.clone() },
     ] {
         assert!(matches!(Recorder::new(&setup), Err(RecordError::Limit { .. })), "{setup:?}");
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ondes::record::{Format, RecordError, Recorder, Setup};
+use ondes::record::{RecordingFormat, RecordError, Recorder, RecorderSetup};
 
 use crate::common::{decode, push, recorder, sound};
 
@@ -19,7 +19,7 @@ fn flac_is_the_sound_rounded_to_24_bits() {
         let mut start = 0;
         for frames in [1, 15, 4_096, 50_001] {
             let path = folder.path().join(format!("{frames}.flac"));
-            recorder.start([(0, path.clone())], Format::Flac, false).expect("it starts");
+            recorder.start([(0, path.clone())], RecordingFormat::Flac, false).expect("it starts");
             for block in 0..10 {
                 let (from, to) = (frames * block / 10, frames * (block + 1) / 10);
                 push(&mut taps, 0, start + from, (to - from) as usize);
@@ -42,7 +42,7 @@ fn flac_takes_any_number() {
     let (folder, mut recorder, mut taps) = recorder(&[1], 0.1);
     let path = folder.path().join("a.flac");
     let samples = [1.0, -1.0, 2.0, -3.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.5, -0.0];
-    recorder.start([(0, path.clone())], Format::Flac, false).expect("it starts");
+    recorder.start([(0, path.clone())], RecordingFormat::Flac, false).expect("it starts");
     taps[0].push(0, &[&samples]);
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
@@ -52,7 +52,7 @@ fn flac_takes_any_number() {
 
 #[test]
 fn whole_numbers_in_wav_are_dithered() {
-    for (format, bits) in [(Format::Int16, 16), (Format::Int24, 24)] {
+    for (format, bits) in [(RecordingFormat::Int16, 16), (RecordingFormat::Int24, 24)] {
         let (folder, mut recorder, mut taps) = recorder(&[2], 0.1);
         let path = folder.path().join("a.wav");
         recorder.start([(0, path.clone())], format, false).expect("it starts");
@@ -77,17 +77,17 @@ fn whole_numbers_in_wav_are_dithered() {
 fn what_a_format_does_not_have_is_refused() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let refuse = |sample_rate, channels, words: &str| {
-        let setup = Setup { sample_rate, channels: vec![channels], preroll_s: 0.0, ring_s: 0.1 };
+        let setup = RecorderSetup { sample_rate, channels: vec![channels], preroll_s: 0.0, ring_s: 0.1 };
         let (mut recorder, _taps) = Recorder::new(&setup).expect("there is memory");
         let path: PathBuf = folder.path().join("a.flac");
-        let error = recorder.start([(0, path.clone())], Format::Flac, false).expect_err("FLAC has no such format");
+        let error = recorder.start([(0, path.clone())], RecordingFormat::Flac, false).expect_err("FLAC has no such format");
         assert!(matches!(error, RecordError::File(_)) && error.to_string().contains(words), "{error}");
         assert!(!path.exists() && recorder.status().recording.is_none());
-        recorder.start([(0, path.with_extension("wav"))], Format::Float32, false).expect("WAV does");
+        recorder.start([(0, path.with_extension("wav"))], RecordingFormat::Float32, false).expect("WAV does");
         drop(recorder);
         std::fs::remove_file(path.with_extension("wav")).expect("there is a file");
     };
-    refuse(48_000, 9, "the number of channels is 9, supported is 1 to 8 in a FLAC file");
-    refuse(768_000, 2, "the sample rate in Hz is 768000, supported is 1000 to 655340 in a FLAC file");
+    refuse(48_000, 9, "the number of channels is 9; supported: 1 to 8 in a FLAC file");
+    refuse(768_000, 2, "the sample rate in Hz is 768000; supported: 1000 to 655340 in a FLAC file");
     refuse(100_001, 2, "cannot be written");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ondes::record::{Format, Recorder};
+use ondes::record::{RecordingFormat, Recorder};
 
 use crate::common::{RATE, child, child_folder, decode, push, setup, sound, until};
 
@@ -60,7 +60,7 @@ fn records_without_end() {
 
 /// Records so many frames in each format, and never stops.
 fn record(frames: u64) {
-    let mut recorders = [("a.wav", Format::Float32), ("b.flac", Format::Flac)].map(|(name, format)| {
+    let mut recorders = [("a.wav", RecordingFormat::Float32), ("b.flac", RecordingFormat::Flac)].map(|(name, format)| {
         let (mut recorder, taps) = Recorder::new(&setup(&[2], 0.0)).expect("there is memory");
         recorder.start([(0, child_folder().join(name))], format, false).expect("it starts");
         (recorder, taps)

@@ -6,14 +6,15 @@ use std::time::Instant;
 
 use egui::Key;
 use egui_kittest::kittest::Queryable;
-use ondes::devices::{AudioChoice, MidiChoice, MidiPorts, Status};
-use ondes::rack::mix::Settings;
-use ondes::rack::saved::Input;
-use ondes::record::{self, Format};
-use ondes::window::takes::Takes;
-use ondes::window::view::{ClipView, Question};
-use ondes::window::{Browse, Command, View};
-use ondes_processor::preset::Product;
+use ondes::devices::AudioStatus;
+use ondes::io::{AudioChoice, MidiChoice, MidiPorts};
+use ondes::rack::fader::FaderSettings;
+use ondes::rack::session_file::TrackInput;
+use ondes::record::{self, RecordingFormat};
+use ondes::window::recording_settings::RecordingSettings;
+use ondes::window::view::{ClipView, Prompt};
+use ondes::window::{AppCommand, AppView, DialogPurpose};
+use ondes_processor::product::Product;
 
 use super::fake::{choose, click, drop_file, open, playing, sees, told, type_in};
 
@@ -23,15 +24,15 @@ fn tracks_are_added_chosen_mixed_and_removed() {
     for label in ["Add an instrument", "Add an effect", "Track 2", "Mute Bowed", "Solo Wind", "Remove Wind", "Panic"] {
         click(&mut test, label);
     }
-    let mix = Settings { level_db: -3.0, ..Settings::default() };
+    let fader = FaderSettings { level_db: -3.0, ..FaderSettings::default() };
     let expected = [
-        Command::Add(Product::Instrument),
-        Command::Add(Product::Effect),
-        Command::Select(1),
-        Command::Mix(0, Settings { mute: true, ..mix }),
-        Command::Mix(1, Settings { solo: true, ..mix }),
-        Command::Remove(1),
-        Command::Panic,
+        AppCommand::AddTrack(Product::Instrument),
+        AppCommand::AddTrack(Product::Effect),
+        AppCommand::SelectTrack(1),
+        AppCommand::SetFader(0, FaderSettings { mute: true, ..fader }),
+        AppCommand::SetFader(1, FaderSettings { solo: true, ..fader }),
+        AppCommand::RemoveTrack(1),
+        AppCommand::Panic,
     ];
     assert_eq!(told(&mut test), expected);
     for label in ["Level of Wind", "Pan of Wind", "Master level"] {
@@ -41,62 +42,62 @@ fn tracks_are_added_chosen_mixed_and_removed() {
         test.run_steps(2);
     }
     let moved = told(&mut test);
-    assert!(matches!(moved[0], Command::Mix(1, moved) if moved.level_db > -3.0 && moved.pan == 0.0), "{moved:?}");
-    assert!(matches!(moved[1], Command::Mix(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0), "{moved:?}");
-    assert!(matches!(moved[2], Command::Master(moved) if moved.level_db > 0.0), "{moved:?}");
+    assert!(matches!(moved[0], AppCommand::SetFader(1, moved) if moved.level_db > -3.0 && moved.pan == 0.0), "{moved:?}");
+    assert!(matches!(moved[1], AppCommand::SetFader(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0), "{moved:?}");
+    assert!(matches!(moved[2], AppCommand::SetMaster(moved) if moved.level_db > 0.0), "{moved:?}");
 }
 
 #[test]
 fn devices_and_ports_are_chosen() {
     let mut test = open(playing());
     click(&mut test, "Devices");
-    assert_eq!(told(&mut test), [Command::Rescan]);
+    assert_eq!(told(&mut test), [AppCommand::Rescan]);
     choose(&mut test, "Output", "hw:Babyface");
     choose(&mut test, "Rate", "44100 Hz");
     choose(&mut test, "Block", "64 frames");
     choose(&mut test, "Recorded", "hw:Babyface");
     let audio = AudioChoice::default();
     let expected = [
-        Command::Audio(AudioChoice { output: Some("hw:Babyface".into()), ..audio.clone() }),
-        Command::Audio(AudioChoice { sample_rate: Some(44_100), ..audio.clone() }),
-        Command::Audio(AudioChoice { block: Some(64), ..audio.clone() }),
-        Command::Audio(AudioChoice { input: Some("hw:Babyface".into()), ..audio.clone() }),
+        AppCommand::SetAudio(AudioChoice { output: Some("hw:Babyface".into()), ..audio.clone() }),
+        AppCommand::SetAudio(AudioChoice { sample_rate: Some(44_100), ..audio.clone() }),
+        AppCommand::SetAudio(AudioChoice { block: Some(64), ..audio.clone() }),
+        AppCommand::SetAudio(AudioChoice { input: Some("hw:Babyface".into()), ..audio.clone() }),
     ];
     assert_eq!(told(&mut test), expected);
     // Another system has other devices, and other rates.
     test.state_mut().view.audio = AudioChoice { output: Some("hw:Babyface".into()), block: Some(64), ..audio.clone() };
     choose(&mut test, "System", "ALSA");
-    assert_eq!(told(&mut test), [Command::Audio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]);
+    assert_eq!(told(&mut test), [AppCommand::SetAudio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]);
 
     click(&mut test, "All ports");
     let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
-    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
+    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
     test.state_mut().view.midi.ports = both.clone();
     test.run_steps(2);
     click(&mut test, "MIDI channel 1 for everything");
-    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: both.clone(), channels: 1 })]);
+    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: 1 })]);
     click(&mut test, "Faders");
     let one = MidiPorts::Names(vec!["Keystation".into()]);
-    assert_eq!(told(&mut test), [Command::Midi(MidiChoice { ports: one, channels: u16::MAX })]);
+    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: one, channels: u16::MAX })]);
 }
 
 #[test]
 fn a_track_listens_to_channels_or_to_a_recording() {
     let mut test = open(playing());
     choose(&mut test, "Input of the track", "Inputs 1–2");
-    assert_eq!(told(&mut test), [Command::Listen(0, Input::Channels { first: 0, count: 2 })]);
+    assert_eq!(told(&mut test), [AppCommand::SetInput(0, TrackInput::Channels { first: 0, count: 2 })]);
     choose(&mut test, "Input of the track", "Recording…");
     type_in(&mut test, "Path of the recording", "/songs/voice.wav");
     click(&mut test, "Play");
-    let file = |looped| Input::File { path: "/songs/voice.wav".into(), looped };
-    assert_eq!(told(&mut test), [Command::Listen(0, file(false))]);
+    let file = |looped| TrackInput::File { path: "/songs/voice.wav".into(), looped };
+    assert_eq!(told(&mut test), [AppCommand::SetInput(0, file(false))]);
     click(&mut test, "MIDI channel 3 for the track");
-    assert_eq!(told(&mut test), [Command::Channels(0, 0b100)]);
+    assert_eq!(told(&mut test), [AppCommand::SetMidiChannels(0, 0b100)]);
 
     let track = &mut test.state_mut().view.tracks[0];
     (track.input, track.midi_channels) = (file(false), 0b100);
-    let outline = Arc::from(vec![0.5; 64]);
-    track.clip = Some(ClipView { outline, place: 0.25, length_s: 8.0, playing: true });
+    let waveform = Arc::from(vec![0.5; 64]);
+    track.clip = Some(ClipView { waveform, position: 0.25, length_s: 8.0, playing: true });
     test.run_steps(4);
     click(&mut test, "Loop the recording");
     click(&mut test, "Play the recording");
@@ -104,11 +105,11 @@ fn a_track_listens_to_channels_or_to_a_recording() {
     click(&mut test, "MIDI channel 5 for the track");
     click(&mut test, "MIDI channel 3 for the track");
     let did = told(&mut test);
-    assert_eq!(did[..2], [Command::Listen(0, file(true)), Command::Roll(0, false)]);
+    assert_eq!(did[..2], [AppCommand::SetInput(0, file(true)), AppCommand::SetPlaying(0, false)]);
     // A click on the waveform goes there.
-    assert!(matches!(did[2], Command::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
+    assert!(matches!(did[2], AppCommand::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
     // Without any channel a track would be mute for no reason to be seen.
-    assert_eq!(did[did.len() - 2..], [Command::Channels(0, 0b10100), Command::Channels(0, u16::MAX)]);
+    assert_eq!(did[did.len() - 2..], [AppCommand::SetMidiChannels(0, 0b10100), AppCommand::SetMidiChannels(0, u16::MAX)]);
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn the_set_list_is_ordered_by_hand() {
         "Take Bowed out of the set list",
     ];
     labels.into_iter().for_each(|label| click(&mut test, label));
-    let expected = [Command::Keep, Command::Call(1), Command::Raise(1), Command::Lower(0), Command::Forget(0)];
+    let expected = [AppCommand::AddToSetList, AppCommand::PlayFromSetList(1), AppCommand::MoveUp(1), AppCommand::MoveDown(0), AppCommand::RemoveFromSetList(0)];
     assert_eq!(told(&mut test), expected);
 }
 
@@ -134,14 +135,14 @@ fn what_is_heard_is_recorded() {
     let mut test = open(playing());
     click(&mut test, "Record");
     click(&mut test, "Save last 30 s");
-    assert_eq!(told(&mut test), [Command::Record(true), Command::SavePast]);
-    test.state_mut().view.recording = record::Status { recording: Some(48_000 * 75), ..record::Status::default() };
-    test.state_mut().view.news = Some("Saved the last 30 s to /music/a.wav".into());
+    assert_eq!(told(&mut test), [AppCommand::Record(true), AppCommand::SavePreroll]);
+    test.state_mut().view.recording = record::RecordingStatus { recording: Some(48_000 * 75), ..record::RecordingStatus::default() };
+    test.state_mut().view.notice = Some("Saved the last 30 s to /music/a.wav".into());
     test.run_steps(2);
     assert!(sees(&test, "/music/a.wav"));
     click(&mut test, "End the recording");
     click(&mut test, "Dismiss");
-    assert_eq!(told(&mut test), [Command::Record(false), Command::Dismiss]);
+    assert_eq!(told(&mut test), [AppCommand::Record(false), AppCommand::Dismiss]);
 }
 
 #[test]
@@ -153,11 +154,11 @@ fn recordings_go_where_and_as_what_is_wanted() {
     type_in(&mut test, "Folder for recordings", "/stage/takes");
     test.key_press(Key::Enter);
     test.run_steps(2);
-    let before = playing().takes;
+    let before = playing().recording_settings;
     let expected = [
-        Command::Takes(Takes { format: Format::Flac, ..before.clone() }),
-        Command::Takes(Takes { tracks: true, ..before.clone() }),
-        Command::Takes(Takes { folder: Some("/stage/takes".into()), ..before }),
+        AppCommand::SetRecording(RecordingSettings { format: RecordingFormat::Flac, ..before.clone() }),
+        AppCommand::SetRecording(RecordingSettings { tracks: true, ..before.clone() }),
+        AppCommand::SetRecording(RecordingSettings { folder: Some("/stage/takes".into()), ..before }),
     ];
     let mut did = told(&mut test);
     // What is not answered is told again.
@@ -175,7 +176,7 @@ fn files_are_dropped() {
     let mut test = open(playing());
     drop_file(&mut test, "/models/bell.ondes");
     drop_file(&mut test, "/songs/Night.ondes-session");
-    let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| Command::Drop(PathBuf::from(path)));
+    let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| AppCommand::OpenDropped(PathBuf::from(path)));
     assert_eq!(told(&mut test), expected);
     assert_eq!(test.state().dropped_on_instrument, 0, "the instrument would open them a second time");
 }
@@ -192,9 +193,9 @@ fn files_are_chosen_in_the_systems_dialog() {
     click(&mut test, "Browse…");
     click(&mut test, "How recordings are made");
     click(&mut test, "Browse…");
-    let wanted = [Browse::Session, Browse::Place, Browse::Recording(0), Browse::Takes];
-    assert_eq!(told(&mut test), wanted.map(Command::Browse));
-    test.state_mut().view.takes.folder = Some("/stage/chosen".into());
+    let wanted = [DialogPurpose::OpenSession, DialogPurpose::SaveSession, DialogPurpose::Recording(0), DialogPurpose::RecordingFolder];
+    assert_eq!(told(&mut test), wanted.map(AppCommand::OpenDialog));
+    test.state_mut().view.recording_settings.folder = Some("/stage/chosen".into());
     test.run_steps(2);
     assert_eq!(test.get_by_label("Folder for recordings").value().as_deref(), Some("/stage/chosen"));
 
@@ -211,7 +212,7 @@ fn what_is_loading_is_said_and_nobody_waits() {
     test.run_steps(2);
     assert!(sees(&test, "Loading voice.wav …") && sees(&test, "Loading Night …"));
     click(&mut test, "Mute Wind");
-    assert!(matches!(told(&mut test)[..], [Command::Mix(1, moved)] if moved.mute));
+    assert!(matches!(told(&mut test)[..], [AppCommand::SetFader(1, moved)] if moved.mute));
     (test.state_mut().view.tracks, test.state_mut().view.selected) = (Vec::new(), None);
     test.run_steps(2);
     assert!(sees(&test, "Loading Night …"));
@@ -227,7 +228,7 @@ fn sessions_are_opened_and_saved() {
     type_in(&mut test, "Path of the session", "/songs/two");
     click(&mut test, "OK");
     let expected =
-        [Command::Save, Command::Open("/songs/Night.ondes-session".into()), Command::SaveAs("/songs/two".into())];
+        [AppCommand::Save, AppCommand::Open("/songs/Night.ondes-session".into()), AppCommand::SaveAs("/songs/two".into())];
     assert_eq!(told(&mut test), expected);
     // Without a name there is one to be given first.
     test.state_mut().view.path = None;
@@ -235,36 +236,36 @@ fn sessions_are_opened_and_saved() {
     type_in(&mut test, "Path of the session", "Dawn");
     test.key_press(Key::Enter);
     test.run_steps(4);
-    assert_eq!(told(&mut test), [Command::SaveAs("Dawn".into())]);
+    assert_eq!(told(&mut test), [AppCommand::SaveAs("Dawn".into())]);
     assert!(test.query_by_label("Path of the session").is_none());
 }
 
 #[test]
 fn nothing_is_lost_unasked() {
-    let mut test = open(View { question: Some(Question::Unsaved), ..playing() });
+    let mut test = open(AppView { prompt: Some(Prompt::UnsavedChanges), ..playing() });
     assert!(sees(&test, "“Stage” has changes that are not saved"));
     ["Stay", "Save it", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
-    assert_eq!(told(&mut test), [Command::Cancel, Command::Save, Command::Discard]);
-    test.state_mut().view.question = Some(Question::Recover);
+    assert_eq!(told(&mut test), [AppCommand::Cancel, AppCommand::Save, AppCommand::Discard]);
+    test.state_mut().view.prompt = Some(Prompt::RecoverAutosave);
     test.run_steps(2);
     click(&mut test, "Bring it back");
-    assert_eq!(told(&mut test), [Command::Recover]);
+    assert_eq!(told(&mut test), [AppCommand::Recover]);
 }
 
 #[test]
 fn what_went_wrong_is_said() {
-    let lost = Status::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
+    let lost = AudioStatus::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
     let problems = vec!["first".to_owned(), "/a.wav: no such file".to_owned()];
-    let mut test = open(View { sound: lost, problems, ..playing() });
+    let mut test = open(AppView { sound: lost, problems, ..playing() });
     assert!(sees(&test, "Babyface is gone (it was unplugged)"));
     assert!(sees(&test, "/a.wav: no such file (and 1 more)"));
-    test.state_mut().view.sound = Status::Failed("no JACK server is running".into());
-    test.state_mut().view.tracks[1].fault = Some("Old Bell is missing".into());
+    test.state_mut().view.sound = AudioStatus::Failed("no JACK server is running".into());
+    test.state_mut().view.tracks[1].error = Some("Old Bell is missing".into());
     test.run_steps(2);
     assert!(!sees(&test, "Babyface") && sees(&test, "No sound: no JACK server is running"));
     assert!(sees(&test, "Old Bell is missing"));
     click(&mut test, "Dismiss");
-    assert_eq!(told(&mut test), [Command::Dismiss]);
+    assert_eq!(told(&mut test), [AppCommand::Dismiss]);
 }
 
 #[test]
@@ -273,13 +274,13 @@ fn no_data_break_the_window() {
     let mut view = playing();
     view.peaks_db = [nan, f32::INFINITY];
     (view.limiter_db, view.load) = (nan, nan);
-    view.master = Settings { level_db: nan, pan: nan, ..Settings::default() };
+    view.master = FaderSettings { level_db: nan, pan: nan, ..FaderSettings::default() };
     view.tracks[0].peak_db = nan;
-    view.tracks[0].input = Input::File { path: "/a.wav".into(), looped: true };
-    view.tracks[0].clip = Some(ClipView { outline: Arc::from([]), place: nan, length_s: nan, playing: true });
+    view.tracks[0].input = TrackInput::File { path: "/a.wav".into(), looped: true };
+    view.tracks[0].clip = Some(ClipView { waveform: Arc::from([]), position: nan, length_s: nan, playing: true });
     let mut test = open(view);
     test.render().expect("a picture");
-    let mut test = open(View { tracks: Vec::new(), selected: None, ..playing() });
+    let mut test = open(AppView { tracks: Vec::new(), selected: None, ..playing() });
     assert!(sees(&test, "Add a track to play"));
     test.set_size(egui::vec2(200.0, 120.0));
     test.run_steps(2);

@@ -6,25 +6,26 @@ use std::sync::Arc;
 use egui::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use ondes::devices::catalogue::{Device, Host, Side};
+use ondes::devices::device_info::{AudioDevice, AudioHost, DirectionInfo};
 use ondes::devices::midi::MidiPort;
-use ondes::devices::{AudioChoice, MidiChoice, MidiStatus, Opened, Status};
-use ondes::rack::mix::Settings;
-use ondes::rack::saved::Input;
+use ondes::devices::{AudioStatus, MidiStatus, Opened};
+use ondes::io::{AudioChoice, MidiChoice};
+use ondes::rack::fader::FaderSettings;
+use ondes::rack::session_file::TrackInput;
 use ondes::rack::track::ALL_CHANNELS;
 use ondes::record;
-use ondes::window::inventory::Inventory;
-use ondes::window::takes::Takes;
+use ondes::window::device_scan::AvailableDevices;
+use ondes::window::recording_settings::RecordingSettings;
 use ondes::window::view::TrackView;
-use ondes::window::{Command, View, Window};
-use ondes_processor::preset::Product;
+use ondes::window::{AppCommand, AppView, MainWindow};
+use ondes_processor::product::Product;
 
 use super::raster::Raster;
 
 pub struct Desktop {
-    pub window: Window,
-    pub view: View,
-    told: Vec<Command>,
+    pub window: MainWindow,
+    pub view: AppView,
+    told: Vec<AppCommand>,
     /// Files that the instrument has seen dropped.
     pub dropped_on_instrument: usize,
 }
@@ -32,13 +33,13 @@ pub struct Desktop {
 pub type Test = Harness<'static, Desktop>;
 
 /// Two tracks that play on JACK.
-pub fn playing() -> View {
-    let side = |default| Some(Side { channels: 2, sample_rates: vec![44_100, 48_000], default });
-    let host = |name: &str, default| Host { name: name.into(), available: true, default };
+pub fn playing() -> AppView {
+    let side = |default| Some(DirectionInfo { channels: 2, sample_rates: vec![44_100, 48_000], default });
+    let host = |name: &str, default| AudioHost { name: name.into(), available: true, default };
     let device =
-        |id: &str, default| Device { id: id.into(), name: id.into(), output: side(default), input: side(default) };
+        |id: &str, default| AudioDevice { id: id.into(), name: id.into(), output: side(default), input: side(default) };
     let port = |name: &str| MidiPort { system: "ALSA".into(), name: name.into() };
-    View {
+    AppView {
         session: "Stage".into(),
         path: Some("/songs/Stage.ondes-session".into()),
         changed: true,
@@ -47,28 +48,28 @@ pub fn playing() -> View {
         selected: Some(0),
         set_list: vec!["Bowed".into(), "Plucked".into()],
         can_browse: true,
-        master: Settings::default(),
+        master: FaderSettings::default(),
         peaks_db: [-12.0, -15.0],
         limiter_db: -1.5,
-        sound: Status::Playing(opened()),
+        sound: AudioStatus::Playing(opened()),
         load: 0.23,
-        misses: 1,
-        recording: record::Status::default(),
-        takes: Takes { folder: Some("/music/Ondes".into()), ..Takes::default() },
+        dropouts: 1,
+        recording: record::RecordingStatus::default(),
+        recording_settings: RecordingSettings { folder: Some("/music/Ondes".into()), ..RecordingSettings::default() },
         loading: None,
-        inventory: Inventory {
+        available: AvailableDevices {
             hosts: vec![host("ALSA", false), host("JACK", true)],
             devices: vec![device("system", true), device("hw:Babyface", false)],
             ports: vec![port("Keystation"), port("Faders")],
-            troubles: Vec::new(),
-            looking: false,
+            errors: Vec::new(),
+            scanning: false,
         },
         audio: AudioChoice::default(),
         midi: MidiChoice::default(),
         ports: MidiStatus { connected: vec!["Keystation".into(), "Faders".into()], ..MidiStatus::default() },
         problems: Vec::new(),
-        news: None,
-        question: None,
+        notice: None,
+        prompt: None,
     }
 }
 
@@ -87,23 +88,23 @@ pub fn opened() -> Opened {
     }
 }
 
-pub fn track(place: usize, title: &str, product: Product) -> TrackView {
+pub fn track(slot: usize, title: &str, product: Product) -> TrackView {
     TrackView {
-        place,
+        slot,
         title: title.into(),
         product,
-        mix: Settings { level_db: -3.0, ..Settings::default() },
+        fader: FaderSettings { level_db: -3.0, ..FaderSettings::default() },
         peak_db: -9.0,
         loading: None,
-        fault: None,
-        input: Input::Nothing,
+        error: None,
+        input: TrackInput::Nothing,
         clip: None,
         midi_channels: ALL_CHANNELS,
     }
 }
 
-pub fn open(view: View) -> Test {
-    let desktop = Desktop { window: Window::new(), view, told: Vec::new(), dropped_on_instrument: 0 };
+pub fn open(view: AppView) -> Test {
+    let desktop = Desktop { window: MainWindow::new(), view, told: Vec::new(), dropped_on_instrument: 0 };
     let mut test = Harness::builder()
         .with_size([1180.0, 680.0])
         .with_max_steps(16)
@@ -131,7 +132,7 @@ pub fn open(view: View) -> Test {
 }
 
 /// What was told since this was last asked.
-pub fn told(test: &mut Test) -> Vec<Command> {
+pub fn told(test: &mut Test) -> Vec<AppCommand> {
     std::mem::take(&mut test.state_mut().told)
 }
 

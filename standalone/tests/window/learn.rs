@@ -5,28 +5,29 @@ use std::time::Instant;
 use egui::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use ondes::devices::{Callback, MidiMessage};
-use ondes::rack::Console;
+use ondes::io::{Callback, MidiMessage};
+use ondes::rack::Mixer;
 use ondes_engine::realtime::Setup;
-use ondes_processor::board::Board;
-use ondes_processor::desk::entries::Entries;
-use ondes_processor::desk::{self, Desk};
-use ondes_processor::preset::Product;
-use ondes_ui::KnobId;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_ui::view_model::model_list::ModelList;
+use ondes_ui::view_model;
+use ondes_ui::view_model::InstanceViewModel;
+use ondes_processor::product::Product;
+use ondes_processor::parameter::ParameterId;
 
 #[test]
 fn a_knob_learns_the_controller_that_is_moved() {
-    let mut console = Console::new(|| {});
-    let place = console.add(Product::Instrument).unwrap();
+    let mut console = Mixer::new(|| {});
+    let slot = console.add(Product::Instrument).unwrap();
     let mut rack = console.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
-    let track = console.track(place).unwrap();
-    let (shared, panel) = (track.shared.clone(), track.panel.clone());
+    let track = console.track(slot).unwrap();
+    let (shared, panel) = (track.instance.clone(), track.parameters.clone());
     let name = shared.bound(0).unwrap();
-    let desk = Desk::new(shared, panel.clone(), Entries::new(None));
+    let desk = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
     let setter = panel.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
-        move |ui, (desk, window): &mut (Desk, ondes_ui::Window)| desk::show(desk, window, ui, &*setter),
-        (desk, ondes_ui::Window::new()),
+        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::MainWindow)| view_model::show(desk, window, ui, &*setter),
+        (desk, ondes_ui::MainWindow::new()),
     );
     test.run_steps(4);
     test.get_by_role_and_label(Role::Slider, &name).click_secondary();
@@ -36,7 +37,7 @@ fn a_knob_learns_the_controller_that_is_moved() {
     for (value, wanted) in [(127, 1.0), (0, 0.0)] {
         rack.hear(0, &MidiMessage::new(Instant::now(), &[0xB0, 20, value]).unwrap());
         rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
-        assert_eq!(panel.normalized(KnobId(0)), Some(wanted));
+        assert_eq!(panel.normalized(ParameterId(0)), Some(wanted));
     }
     test.get_by_role_and_label(Role::Slider, &name).click_secondary();
     test.run_steps(4);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use egui_kittest::SnapshotOptions;
-use ondes::rack::saved::Input;
-use ondes::window::view::{ClipView, Question};
+use ondes::rack::session_file::TrackInput;
+use ondes::window::view::{ClipView, Prompt};
 
 use super::fake::{Test, click, open, playing};
 
@@ -25,11 +25,11 @@ fn devices_are_open() {
 #[test]
 fn a_recording_plays_and_there_is_something_to_decide() {
     let mut view = playing();
-    view.question = Some(Question::Recover);
+    view.prompt = Some(Prompt::RecoverAutosave);
     view.problems.push("/songs/old.wav: no such file".into());
-    view.tracks[0].input = Input::File { path: "/songs/voice.wav".into(), looped: true };
-    let outline: Arc<[f32]> = (0..512).map(|n| (n * n % 97) as f32 / 97.0).collect();
-    view.tracks[0].clip = Some(ClipView { outline, place: 0.4, length_s: 92.5, playing: true });
+    view.tracks[0].input = TrackInput::File { path: "/songs/voice.wav".into(), looped: true };
+    let waveform: Arc<[f32]> = (0..512).map(|n| (n * n % 97) as f32 / 97.0).collect();
+    view.tracks[0].clip = Some(ClipView { waveform, position: 0.4, length_s: 92.5, playing: true });
     view.tracks[1].loading = Some("choir.ondes".into());
     let mut test = open(view);
     click(&mut test, "How recordings are made");

@@ -1,47 +1,48 @@
-//! What need not be rendered again.
+//! Outputs of a batch that are up to date.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::list::Entry;
+use super::list::BatchEntry;
 
-/// Knows by the times of files what is as new as it can be.
+/// Checks by modification times whether an output is up to date.
 ///
-/// An output that is there is whole, since it takes its name only then. It bears the time at which its batch began to read, and
-/// is fresh if that is later than its source and the model were written; so one is not fresh whose source or model was
-/// written anew while it was rendered. With equal times, which systems that tell only seconds give, it is not: rendering
-/// again does no harm. Other options do not show in times.
-pub struct Freshness {
-    begun: SystemTime,
+/// An existing output is complete, since it gets its name only then. Its time is set to the start of its batch; it is
+/// up to date if that is later than the times of its source and model. An output whose source or model changed during
+/// the batch is therefore rendered again, and so is one with equal times, which file systems with a resolution of
+/// seconds produce. Changed options do not show in times.
+pub struct FreshnessCheck {
+    started_at: SystemTime,
     model: Option<SystemTime>,
 }
 
-impl Freshness {
-    /// For a batch that began to read at a time, and what this model plays in it.
-    pub fn of(begun: SystemTime, model: &Path) -> Self {
-        Self { begun, model: modified(model) }
+impl FreshnessCheck {
+    /// Creates a check for a batch with this start and model.
+    pub fn of(started_at: SystemTime, model: &Path) -> Self {
+        Self { started_at, model: modified(model) }
     }
 
-    /// Whether an output is there and fresh.
-    pub fn has(&self, entry: &Entry) -> bool {
+    /// Returns whether the output exists and is up to date.
+    pub fn is_fresh(&self, entry: &BatchEntry) -> bool {
         match (modified(&entry.out), modified(&entry.source), self.model) {
             (Some(out), Some(source), Some(model)) => out > source.max(model),
             _ => false,
         }
     }
 
-    /// Gives a new output its time.
+    /// Sets the time of a new output.
     ///
     /// # Errors
-    /// When the system does not let us.
-    pub fn date(&self, out: &Path) -> io::Result<()> {
-        File::options().append(true).open(out)?.set_modified(self.begun)
+    ///
+    /// Returns the system's error.
+    pub fn set_time(&self, out: &Path) -> io::Result<()> {
+        File::options().append(true).open(out)?.set_modified(self.started_at)
     }
 }
 
-/// When an ordinary file was last written to, if there is one and the system knows.
+/// Returns the modification time of an ordinary file, if it exists and the system knows it.
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?.modified().ok()
 }

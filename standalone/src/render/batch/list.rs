@@ -1,4 +1,4 @@
-//! The files of a batch.
+//! Files of a batch.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -6,37 +6,38 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use ondes_engine::media::{FILE_ENDINGS, remove_abandoned};
-use ondes_engine::pipeline::Source;
+use ondes_engine::media::{FILE_EXTENSIONS, remove_abandoned};
+use ondes_engine::pipeline::ControlSource;
 
-use super::super::arguments::RenderArguments;
-use super::super::destination::is_same_file;
+use crate::render::arguments::RenderArguments;
+use crate::render::output_target::is_same_file;
 
-/// Endings of the names of MIDI files, in small letters.
+/// Extensions of MIDI files, in lower case.
 const MIDI_ENDINGS: [&str; 3] = ["mid", "midi", "smf"];
 
-/// Folders in folders that are looked into; links can make it endless.
-const MOST_DEPTH: usize = 64;
+/// Largest depth of nested folders; links can make it endless.
+const MAX_DEPTH: usize = 64;
 
-/// A file to play and the WAV to make of it.
-pub struct Entry {
-    /// What is played.
+/// File to render and the WAV to write.
+pub struct BatchEntry {
+    /// Source file.
     pub source: PathBuf,
-    /// What is written.
+    /// Output file.
     pub out: PathBuf,
 }
 
-/// All files of a batch, sorted by the names of what becomes of them.
-pub struct List {
-    entries: Vec<Entry>,
+/// All files of a batch, sorted by output name.
+pub struct BatchList {
+    entries: Vec<BatchEntry>,
     out: PathBuf,
 }
 
-impl List {
+impl BatchList {
     /// Finds the files that the command line names.
     ///
     /// # Errors
-    /// When there is no folder to write to, nothing to read, or two files would become the same.
+    ///
+    /// Returns an error if there is no output folder, there are no sources, or two sources have the same output.
     pub fn gather(arguments: &RenderArguments) -> anyhow::Result<Self> {
         let sources = arguments.sources();
         let first = sources.first().map(|source| source.display());
@@ -49,23 +50,23 @@ impl List {
         if fs::metadata(&out).is_ok_and(|metadata| !metadata.is_dir()) {
             bail!("{}: is no folder, and a batch is written to one", out.display());
         }
-        let finder = Finder { endings: endings(arguments.source()), out: out.canonicalize().ok() };
+        let finder = FileFinder { extensions: extensions(arguments.source()), out: out.canonicalize().ok() };
         let mut entries = Vec::new();
         for source in sources {
             if source.is_dir() {
-                if finder.is_out(source) && arguments.source() == Source::Sound {
+                if finder.is_out(source) && arguments.source() == ControlSource::AudioInput {
                     bail!("{}: is what is read, the output needs another folder", out.display());
                 }
-                finder.look_into(source, Path::new(""), 0, &mut |source, name| {
-                    entries.push(Entry { source, out: out.join(name).with_extension("wav") });
+                finder.visit(source, Path::new(""), 0, &mut |source, name| {
+                    entries.push(BatchEntry { source, out: out.join(name).with_extension("wav") });
                 })?;
             } else {
                 let name = source.file_name().ok_or_else(|| anyhow!("{}: names no file", source.display()))?;
-                entries.push(Entry { source: source.to_owned(), out: out.join(name).with_extension("wav") });
+                entries.push(BatchEntry { source: source.to_owned(), out: out.join(name).with_extension("wav") });
             }
         }
         if let (true, Some(first)) = (entries.is_empty(), first) {
-            bail!("{first}: holds no file to play ({})", finder.endings.join(", "));
+            bail!("{first}: holds no file to play ({})", finder.extensions.join(", "));
         }
         entries.sort_by(|one, other| (&one.out, &one.source).cmp(&(&other.out, &other.source)));
         entries.dedup_by(|next, entry| next.out == entry.out && is_same_file(&next.source, &entry.source));
@@ -84,24 +85,25 @@ impl List {
         Ok(Self { entries, out })
     }
 
-    /// All of them.
-    pub fn entries(&self) -> &[Entry] {
+    /// Returns all files.
+    pub fn entries(&self) -> &[BatchEntry] {
         &self.entries
     }
 
-    /// The folder that they are written to.
+    /// Returns the output folder.
     pub fn out(&self) -> &Path {
         &self.out
     }
 }
 
-/// Removes what an earlier run that was killed left unfinished of these files.
+/// Removes unfinished files that a killed batch has left for these entries.
 ///
 /// # Errors
-/// When a folder cannot be read or a file not be removed.
-pub fn tidy<'a>(entries: impl Iterator<Item = &'a Entry>) -> anyhow::Result<()> {
+///
+/// Returns an error if a folder cannot be read or a file cannot be removed.
+pub fn remove_abandoned_files<'a>(entries: impl Iterator<Item = &'a BatchEntry>) -> anyhow::Result<()> {
     let mut folders: HashMap<&Path, HashSet<&str>> = HashMap::new();
-    for Entry { out, .. } in entries {
+    for BatchEntry { out, .. } in entries {
         if let (Some(folder), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str())) {
             folders.entry(folder).or_default().insert(name);
         }
@@ -117,36 +119,36 @@ pub fn tidy<'a>(entries: impl Iterator<Item = &'a Entry>) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn endings(source: Source) -> &'static [&'static str] {
+fn extensions(source: ControlSource) -> &'static [&'static str] {
     match source {
-        Source::Notes => &MIDI_ENDINGS,
-        Source::Sound => &FILE_ENDINGS,
+        ControlSource::Notes => &MIDI_ENDINGS,
+        ControlSource::AudioInput => &FILE_EXTENSIONS,
     }
 }
 
-/// Looks for files in folders.
-struct Finder {
-    endings: &'static [&'static str],
-    /// Where they are written to, if it is there: what an earlier run made is not to be played.
+/// Search for files in folders.
+struct FileFinder {
+    extensions: &'static [&'static str],
+    /// Existing output folder, which is skipped.
     out: Option<PathBuf>,
 }
 
-impl Finder {
+impl FileFinder {
     fn is_out(&self, folder: &Path) -> bool {
         self.out.is_some() && folder.canonicalize().ok() == self.out
     }
 
-    /// Gives all files with such an ending that are not hidden, each with its name from the first folder on.
-    fn look_into(
+    /// Passes each matching, visible file to `found`, with its name relative to the first folder.
+    fn visit(
         &self,
         folder: &Path,
         name: &Path,
         depth: usize,
-        give: &mut impl FnMut(PathBuf, PathBuf),
+        found: &mut impl FnMut(PathBuf, PathBuf),
     ) -> anyhow::Result<()> {
         let unreadable = |error: io::Error| anyhow!("{}: cannot be read: {error}", folder.display());
-        if depth > MOST_DEPTH {
-            bail!("{}: is more than {MOST_DEPTH} folders deep", folder.display());
+        if depth > MAX_DEPTH {
+            bail!("{}: is more than {MAX_DEPTH} folders deep", folder.display());
         }
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
@@ -156,17 +158,17 @@ impl Finder {
             }
             if path.is_dir() {
                 if !self.is_out(&path) {
-                    self.look_into(&path, &name, depth + 1, give)?;
+                    self.visit(&path, &name, depth + 1, found)?;
                 }
-            } else if self.takes(&path) {
-                give(path, name);
+            } else if self.matches_extension(&path) {
+                found(path, name);
             }
         }
         Ok(())
     }
 
-    fn takes(&self, path: &Path) -> bool {
-        let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-        ending.is_some_and(|ending| self.endings.contains(&ending.as_str()))
+    fn matches_extension(&self, path: &Path) -> bool {
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_lowercase);
+        extension.is_some_and(|extension| self.extensions.contains(&extension.as_str()))
     }
 }

@@ -1,72 +1,73 @@
-//! Many files, several at a time.
+//! Batches: many files, several at a time.
 //!
-//! [`list`] is what is to be rendered and where to, in an order that does not depend on how it was asked for; [`shard`] is a
-//! part of it; [`freshness`] knows what need not be done again; [`outcome`] is what is said.
+//! [`list`] finds the files, in an order that does not depend on the command line; [`freshness`] finds outputs that are
+//! up to date; [`outcome`] has the results.
 //!
-//! A WAV takes its name only when it is whole. So a batch that was killed goes on where it was when it is run again, and what
-//! it makes is in every byte what it would have been.
+//! A WAV gets its name only when it is complete. So a batch that was killed can be run again to continue, and its
+//! output is the same in every byte.
 
 mod freshness;
 mod list;
 mod outcome;
-mod shard;
 
 use std::fs;
 use std::iter;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{anyhow, bail};
+use ondes_engine::sync::lock;
 
-pub use shard::Shard;
-
-use super::destination::Place;
-use super::player::{Player, Spare};
-use super::report::Report;
+use super::model_renderer::{IdlePipeline, ModelRenderer};
+use super::output_target::OutputTarget;
+use super::report::RenderReport;
 use crate::interrupt::{self, Interrupted};
-use crate::progress::Progress;
+use crate::progress::RenderProgress;
 use crate::terminal;
-use freshness::Freshness;
-use list::{Entry, List};
-use outcome::{Failure, Outcome, Tally};
+use freshness::FreshnessCheck;
+use list::{BatchEntry, BatchList};
+use outcome::{BatchFailure, BatchOutcome, OutcomeCounter};
 
-/// Renders all that the command line names, or its part of it; `begun` is when the first file, the model, was read.
+/// Renders all files that the command line names, or its shard of them. `started_at` is the time at which the model was
+/// read.
 ///
 /// # Errors
-/// Before anything is rendered, when the command line makes no sense; at the end, when there are files that failed, each of
-/// which was named on standard error by then.
-pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
+///
+/// Returns an error before rendering if the command line is wrong, and at the end if files have failed; each of these
+/// is printed on standard error.
+pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result<()> {
     let arguments = player.arguments;
-    let list = List::gather(arguments)?;
+    let list = BatchList::gather(arguments)?;
     let checked = player.check()?;
     let out = list.out();
     fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be made: {error}", out.display()))?;
 
-    // Only in our own part: where machines do not see each other's locks, what another is writing looks abandoned.
+    // Only in this shard: on machines without common file locks, a file that another one is writing looks abandoned.
     let part = || arguments.shard.unwrap_or_default().of(list.entries());
-    list::tidy(part())?;
+    list::remove_abandoned_files(part())?;
 
-    let freshness = Freshness::of(begun, &arguments.model);
-    let (done, due): (Vec<&Entry>, Vec<&Entry>) = part().partition(|entry| !arguments.force && freshness.has(entry));
+    let freshness = FreshnessCheck::of(started_at, &arguments.model);
+    let (done, due): (Vec<&BatchEntry>, Vec<&BatchEntry>) =
+        part().partition(|entry| !arguments.force && freshness.is_fresh(entry));
     let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let batch = Batch { player, freshness, progress: Progress::of_files(due.len()), jobs: jobs.min(due.len()) };
-    let mut tally = Tally::new(out, jobs, done.len() + due.len());
+    let batch = Batch { player, freshness, progress: RenderProgress::of_files(due.len()), jobs: jobs.min(due.len()) };
+    let mut counter = OutcomeCounter::new(out, jobs, done.len() + due.len());
     for entry in done {
-        batch.settle(Outcome::skipped(entry), &mut tally)?;
+        batch.report(BatchOutcome::skipped(entry), &mut counter)?;
     }
-    let told = batch.render(&due, checked, &mut tally);
+    let sent = batch.render(&due, checked, &mut counter);
     drop(batch);
-    told?;
-    let failures = tally.failures();
+    sent?;
+    let failures = counter.failures();
     let interrupted = interrupt::requested();
-    let summary = tally.summary(interrupted);
+    let summary = counter.summary(interrupted);
     terminal::print(&if arguments.json { serde_json::to_string(&summary)? } else { summary.line() })?;
     for failure in &failures {
-        terminal::complain(&anyhow!("{}", failure.reason));
+        terminal::print_error(&anyhow!("{}", failure.reason));
     }
     if interrupted {
         return Err(Interrupted.into());
@@ -77,40 +78,41 @@ pub fn run(player: &Player<'_>, begun: SystemTime) -> anyhow::Result<()> {
     }
 }
 
-/// What is left to do of a file that was played: to wait for the disk, and to say what came of it, if anything.
-type Finish<'a> = Box<dyn FnOnce() -> Option<Outcome> + Send + 'a>;
+/// Remaining work for a rendered file: waiting for the disk, and the outcome, `None` after an interrupt.
+type FinishFile<'a> = Box<dyn FnOnce() -> Option<BatchOutcome> + Send + 'a>;
 
-/// Files on their way.
+/// State of a running batch.
 struct Batch<'a> {
-    player: &'a Player<'a>,
-    freshness: Freshness,
-    progress: Progress,
+    player: &'a ModelRenderer<'a>,
+    freshness: FreshnessCheck,
+    progress: RenderProgress,
     jobs: usize,
 }
 
 impl Batch<'_> {
-    /// Renders files, in their order but for those that go on at the same time; `first` is a pipeline that is there already.
+    /// Renders files, in order except for parallel ones; `first` is an idle pipeline.
     ///
-    /// Of several jobs none waits for the disk: twice as many threads do that. A single one does, and so keeps to the order in
-    /// what is said, too.
+    /// With several jobs, twice as many threads wait for the disk. A single job waits itself, which keeps the reports
+    /// in order.
     ///
     /// # Errors
-    /// When what is said about them is not taken. Nothing is rendered any more then.
-    fn render(&self, due: &[&Entry], first: Spare, tally: &mut Tally) -> anyhow::Result<()> {
+    ///
+    /// Returns an error if an outcome cannot be printed; nothing more is rendered then.
+    fn render(&self, due: &[&BatchEntry], first: IdlePipeline, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
         let finishers = if self.jobs == 1 { 0 } else { 2 * self.jobs };
         let (sender, outcomes) = mpsc::channel();
-        let (waiting, played) = mpsc::sync_channel::<Finish<'_>>(finishers);
+        let (waiting, played) = mpsc::sync_channel::<FinishFile<'_>>(finishers);
         let played = Arc::new(Mutex::new(played));
         let spares = iter::once(first).chain(iter::repeat_with(|| None));
         thread::scope(|scope| {
-            for mut spare in spares.take(self.jobs) {
+            for mut idle in spares.take(self.jobs) {
                 let (sender, waiting, next) = (sender.clone(), waiting.clone(), &next);
                 scope.spawn(move || {
                     while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(finish) = self.play(entry, &mut spare) else { break };
+                        let Some(finish) = self.play(entry, &mut idle) else { break };
                         if finishers == 0 {
-                            tell(&sender, finish);
+                            send_outcome(&sender, finish);
                         } else if waiting.send(finish).is_err() {
                             break;
                         }
@@ -120,65 +122,68 @@ impl Batch<'_> {
             for _ in 0..finishers {
                 let (sender, played) = (sender.clone(), played.clone());
                 scope.spawn(move || {
-                    let next = || played.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let next = || lock(&played).recv();
                     while let Ok(finish) = next() {
-                        tell(&sender, finish);
+                        send_outcome(&sender, finish);
                     }
                 });
             }
             drop((sender, waiting, played));
-            let told = outcomes.iter().try_for_each(|outcome| {
+            let sent = outcomes.iter().try_for_each(|outcome| {
                 self.progress.file_done();
-                self.settle(outcome, tally)
+                self.report(outcome, counter)
             });
-            if told.is_err() {
+            if sent.is_err() {
                 interrupt::request();
             }
-            told
+            sent
         })
     }
 
-    /// Plays a file and gives what is left to do; nothing comes of it when somebody interrupts.
-    fn play<'b>(&'b self, entry: &'b Entry, spare: &mut Spare) -> Option<Finish<'b>> {
+    /// Renders a file and returns the remaining work; `None` after an interrupt.
+    fn play<'b>(&'b self, entry: &'b BatchEntry, idle: &mut IdlePipeline) -> Option<FinishFile<'b>> {
         interrupt::check().ok()?;
-        let place = Place::File(entry.out.clone());
-        let played = make_folder(&entry.out)
-            .and_then(|()| self.player.play(&entry.source, place, &self.progress, Instant::now(), spare));
+        let target = OutputTarget::File(entry.out.clone());
+        let played = create_parent(&entry.out)
+            .and_then(|()| self.player.play(&entry.source, target, &self.progress, Instant::now(), idle));
         match played {
             Ok(finish) => Some(Box::new(move || self.outcome(entry, finish()))),
-            Err(error) => self.outcome(entry, Err(error)).map(|failed| Box::new(move || Some(failed)) as Finish<'b>),
+            Err(error) => {
+                self.outcome(entry, Err(error)).map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>)
+            }
         }
     }
 
-    fn outcome(&self, entry: &Entry, report: anyhow::Result<Report>) -> Option<Outcome> {
+    fn outcome(&self, entry: &BatchEntry, report: anyhow::Result<RenderReport>) -> Option<BatchOutcome> {
         match report {
             Ok(report) => {
-                // Where times cannot be set it keeps the one it has, which is good enough while nobody writes what we read.
-                drop(self.freshness.date(&entry.out));
-                Some(Outcome::rendered(entry, report))
+                // If its time cannot be set the file keeps its own, which is sufficient unless sources change
+                // meanwhile.
+                drop(self.freshness.set_time(&entry.out));
+                Some(BatchOutcome::rendered(entry, report))
             }
             Err(error) if error.is::<Interrupted>() => None,
-            Err(error) => Some(Outcome::Failed(Failure::new(entry, &error))),
+            Err(error) => Some(BatchOutcome::Failed(BatchFailure::new(entry, &error))),
         }
     }
 
-    /// Says what came of a file, and counts it.
-    fn settle(&self, outcome: Outcome, tally: &mut Tally) -> anyhow::Result<()> {
+    /// Prints an outcome and counts it.
+    fn report(&self, outcome: BatchOutcome, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
         let text = if self.player.arguments.json { Some(serde_json::to_string(&outcome)?) } else { outcome.line() };
-        tally.add(outcome);
-        text.map_or(Ok(()), |text| self.progress.aside(|| terminal::print(&text)))
+        counter.add(outcome);
+        text.map_or(Ok(()), |text| self.progress.suspend(|| terminal::print(&text)))
     }
 }
 
-/// Finishes a file and tells what came of it. Who listens goes away only when there is nobody to tell; then all who play and
-/// finish are asked to stop.
-fn tell(sender: &mpsc::Sender<Outcome>, finish: Finish<'_>) {
+/// Finishes a file and sends its outcome. The receiver is gone only after an output error, when all threads are being
+/// stopped.
+fn send_outcome(sender: &mpsc::Sender<BatchOutcome>, finish: FinishFile<'_>) {
     if let Some(outcome) = finish() {
         drop(sender.send(outcome));
     }
 }
 
-fn make_folder(out: &Path) -> anyhow::Result<()> {
+fn create_parent(out: &Path) -> anyhow::Result<()> {
     let Some(folder) = out.parent() else { return Ok(()) };
     fs::create_dir_all(folder).map_err(|error| anyhow!("{}: cannot be made: {error}", folder.display()))
 }

@@ -1,71 +1,71 @@
-//! What came of the files of a batch, and of the whole.
+//! Outcomes of a batch.
 
 use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
 
-use super::super::report::Report;
-use super::list::Entry;
+use super::list::BatchEntry;
+use crate::render::report::RenderReport;
 
-/// What came of a file; with `--json` a line each, told apart by `status`.
+/// Outcome of a file; with `--json` one line each, told apart by `status`.
 #[derive(Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
-pub enum Outcome {
-    /// There is a new WAV.
+pub enum BatchOutcome {
+    /// A new WAV was written.
     Rendered {
-        /// The file that was played.
+        /// Source file.
         source: String,
-        /// The figures.
+        /// Results of the render.
         #[serde(flatten)]
-        report: Box<Report>,
+        report: Box<RenderReport>,
     },
-    /// The WAV was there already.
+    /// The WAV was up to date.
     Skipped {
-        /// The file that was not played.
+        /// Source file.
         source: String,
-        /// The WAV.
+        /// Output file.
         out: String,
     },
-    /// There is no WAV, or only the one that was there before.
-    Failed(Failure),
+    /// No WAV was written; an older one may exist.
+    Failed(BatchFailure),
 }
 
-/// Why there is no WAV.
+/// Failed file.
 #[derive(Serialize)]
-pub struct Failure {
-    /// The file that was to be played.
+pub struct BatchFailure {
+    /// Source file.
     pub source: String,
-    /// The WAV that it was to become.
+    /// Output file.
     pub out: String,
-    /// One line that names a file and what is wrong with it.
+    /// Reason, in one line that names a file.
     pub reason: String,
 }
 
-impl Outcome {
-    /// A new WAV.
-    pub fn rendered(entry: &Entry, report: Report) -> Self {
+impl BatchOutcome {
+    /// Creates the outcome of a rendered file.
+    pub fn rendered(entry: &BatchEntry, report: RenderReport) -> Self {
         Self::Rendered { source: entry.source.display().to_string(), report: Box::new(report) }
     }
 
-    /// One that was there.
-    pub fn skipped(entry: &Entry) -> Self {
+    /// Creates the outcome of a skipped file.
+    pub fn skipped(entry: &BatchEntry) -> Self {
         Self::Skipped { source: entry.source.display().to_string(), out: entry.out.display().to_string() }
     }
 
-    /// One line for a person, about what is new.
+    /// Formats a rendered file for the terminal, in one line.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Rendered { report, .. } => Some(report.line()),
-            // Skipped ones are counted, failures are told at the end.
+            // Skipped files are counted, failures are printed at the end.
             Self::Skipped { .. } | Self::Failed(_) => None,
         }
     }
 }
 
-impl Failure {
-    /// After an error, which names the source if it names no other file.
-    pub fn new(entry: &Entry, error: &anyhow::Error) -> Self {
+impl BatchFailure {
+    /// Creates a failure; the reason gets the source's name unless it names a file already.
+    pub fn new(entry: &BatchEntry, error: &anyhow::Error) -> Self {
         let (source, out) = (entry.source.display().to_string(), entry.out.display().to_string());
         let reason = error.to_string();
         let named = reason.starts_with(&source) || reason.starts_with(&out);
@@ -75,48 +75,48 @@ impl Failure {
 }
 
 /// Counts outcomes.
-pub struct Tally {
-    begun: Instant,
+pub struct OutcomeCounter {
+    started_at: Instant,
     out: String,
     jobs: usize,
     files: usize,
     rendered: usize,
     skipped: usize,
-    failures: Vec<Failure>,
+    failures: Vec<BatchFailure>,
     seconds: f64,
 }
 
-/// The figures of a batch; the last line with `--json`.
+/// Results of a batch; the last line with `--json`.
 #[derive(Serialize)]
 #[serde(tag = "status", rename = "summary")]
-pub struct Summary {
-    /// The folder.
+pub struct BatchSummary {
+    /// Output folder.
     pub out: String,
-    /// Files of this batch, or of its shard.
+    /// Number of files of the batch or shard.
     pub files: usize,
-    /// Those that were rendered now.
+    /// Files rendered now.
     pub rendered: usize,
-    /// Those that were there already.
+    /// Files that were up to date.
     pub skipped: usize,
-    /// Those that failed.
+    /// Failed files.
     pub failed: usize,
-    /// Whether it was stopped, and other files were not looked at.
+    /// Whether the batch was interrupted; some files were not handled then.
     pub interrupted: bool,
-    /// Files rendered at the same time, at most.
+    /// Files rendered in parallel, at most.
     pub jobs: usize,
-    /// Sound that was rendered, s.
+    /// Length of all rendered sound, s.
     pub seconds: f64,
-    /// Time that it took, s.
+    /// Time taken, s.
     pub elapsed_seconds: f64,
-    /// Seconds of sound made in a second.
+    /// Seconds of sound per second.
     pub realtime_factor: f64,
 }
 
-impl Tally {
-    /// Begins a count for so many files that go to a folder, `jobs` at a time.
+impl OutcomeCounter {
+    /// Starts to count outcomes of `files` files, rendered by `jobs` threads to a folder.
     pub fn new(out: &Path, jobs: usize, files: usize) -> Self {
         Self {
-            begun: Instant::now(),
+            started_at: Instant::now(),
             out: out.display().to_string(),
             jobs,
             files,
@@ -127,29 +127,29 @@ impl Tally {
         }
     }
 
-    /// Counts one.
-    pub fn add(&mut self, outcome: Outcome) {
+    /// Counts an outcome.
+    pub fn add(&mut self, outcome: BatchOutcome) {
         match outcome {
-            Outcome::Rendered { report, .. } => {
+            BatchOutcome::Rendered { report, .. } => {
                 self.rendered += 1;
                 self.seconds += report.seconds;
             }
-            Outcome::Skipped { .. } => self.skipped += 1,
-            Outcome::Failed(failure) => self.failures.push(failure),
+            BatchOutcome::Skipped { .. } => self.skipped += 1,
+            BatchOutcome::Failed(failure) => self.failures.push(failure),
         }
     }
 
-    /// The files that failed, in the order of the list.
-    pub fn failures(&self) -> Vec<&Failure> {
-        let mut failures: Vec<&Failure> = self.failures.iter().collect();
+    /// Returns the failed files, in the order of the list.
+    pub fn failures(&self) -> Vec<&BatchFailure> {
+        let mut failures: Vec<&BatchFailure> = self.failures.iter().collect();
         failures.sort_by_key(|failure| &failure.out);
         failures
     }
 
-    /// All in figures, up to now.
-    pub fn summary(&self, interrupted: bool) -> Summary {
-        let elapsed_seconds = self.begun.elapsed().as_secs_f64();
-        Summary {
+    /// Returns the results so far.
+    pub fn summary(&self, interrupted: bool) -> BatchSummary {
+        let elapsed_seconds = self.started_at.elapsed().as_secs_f64();
+        BatchSummary {
             out: self.out.clone(),
             files: self.files,
             rendered: self.rendered,
@@ -164,8 +164,8 @@ impl Tally {
     }
 }
 
-impl Summary {
-    /// One line for a person.
+impl BatchSummary {
+    /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
         let Self { out, files, rendered, skipped, failed, seconds, elapsed_seconds, realtime_factor, .. } = self;
         format!(

@@ -1,0 +1,60 @@
+//! Opening models of any format.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::bail;
+use ondes_engine::model::import::ImportedModel;
+use ondes_engine::model::{Model, file};
+use ondes_engine::torch;
+use ondes_processor::library::{BUNDLED, FoundModel};
+
+use crate::terminal;
+
+/// Opens a model file, a capture of another program or a TorchScript model, and prints notes about it on standard
+/// error. TorchScript models are executed to find their shapes.
+///
+/// # Errors
+///
+/// Returns an error that names the file and what is wrong with it.
+pub fn open(path: &Path) -> anyhow::Result<Model> {
+    Ok(told(torch::open(path)?, path))
+}
+
+/// Same as [`open`], but executes nothing: TorchScript models are refused.
+///
+/// # Errors
+///
+/// Returns an error that names the file and what is wrong with it.
+pub fn read(path: &Path) -> anyhow::Result<Model> {
+    Ok(told(file::open(path)?, path))
+}
+
+fn told(read: ImportedModel, path: &Path) -> Model {
+    for note in &read.notes {
+        terminal::warn(&format!("{}: {note}", path.display()));
+    }
+    read.model
+}
+
+/// Opens a model file, or finds a bundled model by name (case does not matter).
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be opened, or there is neither a file nor a bundled model of that name.
+pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
+    let name = model.to_string_lossy();
+    let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
+    match bundled.filter(|_| !model.is_file()) {
+        Some(bundled) => Ok((bundled.model(), None)),
+        // A bare name rather than a path.
+        None if model.extension().is_none() && model.components().count() == 1 && !model.exists() => {
+            let known: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
+            bail!("{name}: there is no such file, and the bundled models are {}", known.join(", "))
+        }
+        None => {
+            let found = open(model)?;
+            Ok((Arc::new(found), Some(model.into())))
+        }
+    }
+}

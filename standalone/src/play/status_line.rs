@@ -1,0 +1,97 @@
+//! Status line of `ondes play`.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ondes_engine::dsp::level::amplitude_to_db;
+use ondes_engine::realtime;
+
+use crate::audio_app::AudioApp;
+use crate::devices::{AudioStatus, Opened};
+use crate::rack::limiter::LOOKAHEAD_S;
+use crate::terminal;
+
+/// Status line on a terminal; elsewhere only warnings are printed. Removed when dropped.
+pub struct StatusLine {
+    bar: ProgressBar,
+    head: String,
+    /// Whether the device was lost at the last update.
+    lost: bool,
+    /// Warnings of models that were printed already.
+    shown_warnings: Vec<String>,
+}
+
+impl StatusLine {
+    /// Creates a line for the opened devices; `shown_warnings` were printed before.
+    pub fn new(opened: &Opened, shown_warnings: Vec<String>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        let Opened { host, output, sample_rate, max_block, .. } = opened;
+        Self {
+            bar,
+            head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"),
+            lost: false,
+            shown_warnings,
+        }
+    }
+
+    /// Updates the line; `peaks` are those of the master since the last update.
+    pub fn show(&mut self, app: &AudioApp, status: &AudioStatus, peaks: [f32; 2]) {
+        let level_db = amplitude_to_db(peaks[0].max(peaks[1]).max(1e-5));
+        let lost = matches!(status, AudioStatus::Lost { .. });
+        if std::mem::replace(&mut self.lost, lost) != lost {
+            self.bar.suspend(|| match status {
+                AudioStatus::Lost { device, reason, .. } => {
+                    terminal::warn(&format!("{device} is gone: {reason}; it is taken again when it is back"));
+                }
+                _ => terminal::warn("the sound is back"),
+            });
+        }
+        for (_, track) in app.mixer().tracks() {
+            let failed = match track.instance.remote.status() {
+                realtime::AudioStatus::Failed(reason) => Some(reason),
+                _ => None,
+            };
+            for news in failed.into_iter().chain(track.instance.remote.warning()) {
+                if !self.shown_warnings.contains(&news) {
+                    self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
+                    self.shown_warnings.push(news);
+                }
+            }
+        }
+        let text = match status {
+            AudioStatus::Playing(_) | AudioStatus::Opening => {
+                let healths: Vec<_> =
+                    app.mixer().tracks().filter_map(|(_, track)| track.instance.remote.health()).collect();
+                let dropouts = app.dropouts();
+                let load: f32 = healths.iter().map(|health| health.load).sum();
+                let slowest_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
+                let latency_ms = slowest_ms + 1e3 * LOOKAHEAD_S;
+                let sizes =
+                    app.mixer().tracks().filter_map(|(_, track)| track.instance.remote.variant()).collect::<Vec<_>>();
+                let sizes = if sizes.is_empty() { String::new() } else { format!("  size {}", sizes.join(", ")) };
+                let recorded = app.recording().recording.map(|_| "  recording").unwrap_or_default();
+                format!(
+                    "{}  load {:.0} %  misses {dropouts}  latency {latency_ms:.1} ms  {level_db:.1} dB{sizes}{recorded}",
+                    self.head,
+                    100.0 * load
+                )
+            }
+            AudioStatus::Lost { device, .. } => format!("{device} is gone"),
+            AudioStatus::Failed(reason) => reason.clone(),
+        };
+        self.bar.set_message(text);
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,510 @@
+//! The mixer: adds, loads, saves and removes tracks, on any thread but the audio thread.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use arrayvec::ArrayVec;
+use ondes_engine::instrument::EventKind;
+use ondes_engine::model::file;
+use ondes_engine::realtime::Setup;
+use ondes_processor::library::FileReference;
+use ondes_processor::product::Product;
+use ringbuf::traits::{Consumer, Producer, Split};
+use ringbuf::{HeapCons, HeapProd, HeapRb};
+
+use super::changes::{RackChange, RetiredPart};
+use super::clip::Clip;
+use super::fader::{Fader, FaderSettings};
+use super::master::Master;
+use super::meter::MasterMeter;
+use super::rack_callback::Rack;
+use super::session_file::{SessionFile, TrackInput};
+use super::strip_plan::{self, BuiltPart, BuiltPlan, StripConfig, StripPlan, latency_samples};
+use super::track::{TRACKS, Track};
+use crate::io::{ClockFollower, MidiReceiver, Tap};
+
+/// Shortest time between two rebuilds of a track: an unsteady latency must not keep the loader busy.
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
+/// Capacity of the queues to and from the audio thread.
+const QUEUE_CAPACITY: usize = 64;
+
+/// Queues to and from the audio thread, while devices are open.
+struct RackLink {
+    setup: Setup,
+    changes: HeapProd<RackChange>,
+    retired: HeapCons<RetiredPart>,
+    programs: HeapCons<(u8, u8)>,
+}
+
+/// All tracks, and the master.
+pub struct Mixer {
+    tracks: [Option<Track>; TRACKS],
+    /// Fader of the master.
+    pub master: Arc<Fader>,
+    /// Meter of the master.
+    pub meter: Arc<MasterMeter>,
+    /// Models that MIDI program changes select, in order.
+    pub set_list: Vec<FileReference>,
+    link: Option<RackLink>,
+    /// Renders offline: models may take any time.
+    offline: bool,
+    wake: Arc<dyn Fn() + Send + Sync>,
+    background_jobs: Vec<JoinHandle<()>>,
+    /// Number of the last plan.
+    plans: u64,
+}
+
+impl Mixer {
+    /// Creates a mixer without tracks. `wake` is called from any thread when there is something new to show; it must
+    /// not block.
+    #[must_use]
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            tracks: [const { None }; TRACKS],
+            master: Arc::default(),
+            meter: Arc::default(),
+            set_list: Vec::new(),
+            link: None,
+            offline: false,
+            wake: Arc::new(wake),
+            background_jobs: Vec::new(),
+            plans: 0,
+        }
+    }
+
+    /// Creates a mixer for offline rendering: models run on the caller's thread and are waited for.
+    #[must_use]
+    pub fn offline() -> Self {
+        let mut console = Self::new(|| {});
+        console.offline = true;
+        console
+    }
+
+    /// Returns the track in a slot.
+    #[must_use]
+    pub fn track(&self, slot: usize) -> Option<&Track> {
+        self.tracks.get(slot)?.as_ref()
+    }
+
+    /// Iterates over all tracks with their slots.
+    pub fn tracks(&self) -> impl Iterator<Item = (usize, &Track)> {
+        self.tracks.iter().enumerate().filter_map(|(slot, track)| Some((slot, track.as_ref()?)))
+    }
+
+    /// Renames the track in a slot; with an empty name it shows its model's.
+    pub fn rename(&mut self, slot: usize, name: &str) {
+        if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
+            name.trim().clone_into(&mut track.name);
+        }
+    }
+
+    /// Adds a track with the first bundled model and builds it. Returns its slot.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if all slots are taken or the model cannot be played.
+    pub fn add(&mut self, product: Product) -> anyhow::Result<usize> {
+        let slot = self.add_silent(product)?;
+        self.renew(slot)?;
+        Ok(slot)
+    }
+
+    /// Adds a track that is silent until its strip is built. Returns its slot.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if all slots are taken.
+    pub fn add_silent(&mut self, product: Product) -> anyhow::Result<usize> {
+        let Some(slot) = self.tracks.iter().position(Option::is_none) else {
+            bail!("there are no more than {TRACKS} tracks");
+        };
+        self.tracks[slot] = Some(Track::new(product, &self.wake));
+        Ok(slot)
+    }
+
+    /// Removes a track.
+    pub fn remove(&mut self, slot: usize) {
+        if let Some(track) = self.tracks.get_mut(slot) {
+            *track = None;
+            self.send(RackChange::Remove(slot));
+        }
+    }
+
+    /// Changes the input of a track.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the recording cannot be read; the input then stays as it is.
+    pub fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
+        let clip = self.sample_rate().map(|rate| strip_plan::read(&input, rate)).transpose()?.flatten();
+        self.store_input(slot, input, clip);
+        self.renew(slot)
+    }
+
+    /// Stores an input whose recording was read already, for the next strip.
+    pub(crate) fn store_input(&mut self, slot: usize, input: TrackInput, clip: Option<Arc<Clip>>) {
+        if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
+            (track.input, track.clip, track.input_error) = (input, clip, None);
+        }
+    }
+
+    /// Loops the recording of a track, or plays it once; the position stays.
+    pub fn set_looped(&mut self, slot: usize, again: bool) {
+        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
+        if let TrackInput::File { looped, .. } = &mut track.input {
+            *looped = again;
+        }
+        if let Some(clip) = &track.clip {
+            clip.set_looped(again);
+        }
+    }
+
+    /// Sets the MIDI channels of a track, one bit per channel.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the model cannot be played.
+    pub fn set_midi_channels(&mut self, slot: usize, channels: u16) -> anyhow::Result<()> {
+        self.store_midi_channels(slot, channels);
+        self.renew(slot)
+    }
+
+    /// Stores the MIDI channels for the next strip.
+    pub(crate) fn store_midi_channels(&mut self, slot: usize, channels: u16) {
+        if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
+            track.midi_channels = channels;
+        }
+    }
+
+    /// Returns the sample rate in Hz; `None` while no devices are open.
+    #[must_use]
+    pub fn sample_rate(&self) -> Option<u32> {
+        self.link.as_ref().map(|link| link.setup.sample_rate)
+    }
+
+    /// Sets the events for a track to play, in order, each with its sample after the start.
+    pub fn set_score(&mut self, slot: usize, score: Vec<(u64, EventKind)>) {
+        if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
+            track.score = score;
+        }
+    }
+
+    /// Creates the audio thread's half with all strips. `taps` are the master's and those of the tracks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a track's model cannot be played.
+    pub fn open(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> anyhow::Result<Rack> {
+        let (mut rack, plans) = self.open_empty(setup, midi, taps);
+        for plan in plans {
+            if let Some(finished) = plan.make()? {
+                self.insert(&mut rack, finished);
+            }
+        }
+        Ok(rack)
+    }
+
+    /// Creates the audio thread's half without strips, and a plan for each; [`Mixer::insert`] adds the built strips
+    /// before the sound starts.
+    pub fn open_empty(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> (Rack, Vec<StripPlan>) {
+        let (changes, incoming) = HeapRb::new(QUEUE_CAPACITY).split();
+        // Room for all strips of a rack.
+        let (retiring, retired) = HeapRb::new(QUEUE_CAPACITY + TRACKS).split();
+        let (choosing, programs) = HeapRb::new(QUEUE_CAPACITY).split();
+        self.link = Some(RackLink { setup, changes, retired, programs });
+        self.meter.restart();
+        let rack = Rack {
+            strips: [const { None }; TRACKS],
+            changes: incoming,
+            retired: retiring,
+            midi,
+            messages: ArrayVec::new(),
+            clock_follower: ClockFollower::new(),
+            programs: choosing,
+            master: Master::new(self.master.clone(), self.meter.clone(), setup.sample_rate, setup.max_block),
+            tracks_latency: 0,
+            meter: self.meter.clone(),
+            taps,
+            clock: 0,
+            sample_rate: setup.sample_rate,
+        };
+        // The strips so far end with the old rack.
+        self.tracks.iter_mut().flatten().for_each(|track| track.installed = None);
+        let plans = (0..TRACKS).filter_map(|slot| self.plan(slot)).collect();
+        (rack, plans)
+    }
+
+    /// Puts a built strip into a rack that does not play yet.
+    pub fn insert(&mut self, rack: &mut Rack, finished: BuiltPlan) {
+        if let Some((slot, BuiltPart::Strip(strip))) = self.accept(finished) {
+            rack.strips[slot] = Some(strip);
+            // Nothing was heard before, so nothing has to be faded.
+            rack.finish_fades();
+        }
+    }
+
+    /// Sends a built part to the audio thread, unless the track was planned anew in the meantime.
+    pub fn install(&mut self, finished: BuiltPlan) {
+        match self.accept(finished) {
+            Some((slot, BuiltPart::Strip(strip))) => self.send(RackChange::Install(slot, strip)),
+            Some((slot, BuiltPart::StripRouting(routing))) => self.send(RackChange::Route(slot, routing)),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, finished: BuiltPlan) -> Option<(usize, BuiltPart)> {
+        let BuiltPlan { slot, number, config, clip, input_error, part } = finished;
+        let track = self.tracks.get_mut(slot).and_then(Option::as_mut)?;
+        if track.latest_plan.load(Relaxed) != number {
+            return None;
+        }
+        (track.installed, track.clip, track.input_error) = (Some((config, Instant::now())), clip, input_error);
+        Some((slot, part))
+    }
+
+    /// Returns a plan for the strip of a track; `None` without a track or without open devices.
+    pub fn plan(&mut self, slot: usize) -> Option<StripPlan> {
+        let setup = self.link.as_ref()?.setup;
+        let track = self.tracks.get_mut(slot)?.as_mut()?;
+        self.plans += 1;
+        track.latest_plan.store(self.plans, Relaxed);
+        Some(StripPlan {
+            slot,
+            number: self.plans,
+            latest_plan: track.latest_plan.clone(),
+            build_lock: track.build_lock.clone(),
+            setup,
+            offline: self.offline,
+            plays: track.installed.map(|(config, _)| config.latency),
+            instance: track.instance.clone(),
+            parameters: track.parameters.clone(),
+            fader: track.fader.clone(),
+            input: track.input.clone(),
+            clip: track.clip.clone(),
+            midi_channels: track.midi_channels,
+            score: track.score.clone(),
+            meter: self.meter.clone(),
+        })
+    }
+
+    /// Builds and installs what a track needs. A strip that plays keeps playing, held notes included.
+    fn renew(&mut self, slot: usize) -> anyhow::Result<()> {
+        if let Some(finished) = self.plan(slot).map(StripPlan::make).transpose()?.flatten() {
+            self.install(finished);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, change: RackChange) {
+        if let Some(link) = &mut self.link {
+            // Makes room for what the change replaces.
+            while link.retired.try_pop().is_some() {}
+            // Without a rack there is nothing to change.
+            drop(link.changes.try_push(change));
+        }
+    }
+
+    /// Does periodic work, best ten times a second, and rebuilds the tracks of [`Mixer::tracks_to_renew`].
+    pub fn tick(&mut self) {
+        for slot in self.tracks_to_renew() {
+            // A failing model reports it in its status; the old strip keeps playing.
+            drop(self.renew(slot));
+        }
+    }
+
+    /// Drops replaced parts, loads the models that MIDI program changes selected, and returns the slots of tracks whose
+    /// driver or latency has changed.
+    pub fn tracks_to_renew(&mut self) -> Vec<usize> {
+        self.background_jobs.retain(|job| !job.is_finished());
+        let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
+        let Some(link) = &mut self.link else { return Vec::new() };
+        while link.retired.try_pop().is_some() {}
+        programs.extend(std::iter::from_fn(|| link.programs.try_pop()).take(QUEUE_CAPACITY));
+        for (channel, program) in programs {
+            self.handle_program_change(channel, usize::from(program));
+        }
+        let mut tracks_to_renew = Vec::new();
+        for (slot, track) in self.tracks.iter_mut().enumerate() {
+            let Some((track, (config, when))) = track.as_mut().and_then(|track| Some((&*track, track.installed?)))
+            else {
+                continue;
+            };
+            let latency = latency_samples(&track.instance).unwrap_or(config.latency);
+            let wanted = StripConfig::wanted(&track.parameters, self.offline, latency);
+            if wanted != config && when.elapsed() > MIN_RENEWAL_INTERVAL {
+                tracks_to_renew.push(slot);
+            }
+        }
+        for slot in &tracks_to_renew {
+            if let Some((_, when)) = self.tracks[*slot].as_mut().and_then(|track| track.installed.as_mut()) {
+                // Keeps the track from being returned again while it is rebuilt.
+                *when = Instant::now();
+            }
+        }
+        tracks_to_renew
+    }
+
+    /// Starts to load a model on a track; the track shows its name meanwhile.
+    pub fn load_model(&mut self, slot: usize, reference: FileReference) {
+        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
+        track.requested_model.clone_from(&reference.name);
+        let find = move || reference.find().map_err(|missing| missing.to_string());
+        self.background_jobs.push(track.instance.load_model(false, find));
+    }
+
+    /// Starts to load a model file on a track.
+    pub fn load_model_file(&mut self, slot: usize, path: PathBuf) {
+        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
+        track.requested_model = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let find = move || match file::read(&path) {
+            Ok(model) => Ok((Arc::new(model), Some(path))),
+            Err(error) => Err(error.to_string()),
+        };
+        self.background_jobs.push(track.instance.load_model(false, find));
+    }
+
+    /// Loads a model of the set list on all tracks that receive the MIDI channel.
+    fn handle_program_change(&mut self, channel: u8, program: usize) {
+        let Some(reference) = self.set_list.get(program).cloned() else { return };
+        let heard = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
+        let slots: Vec<usize> = self.tracks().filter(heard).map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.load_model(slot, reference.clone()));
+    }
+
+    /// Returns the session without its devices.
+    #[must_use]
+    pub fn saved(&self) -> SessionFile {
+        let tracks = self.tracks().map(|(_, track)| track.saved()).collect();
+        let mut session = SessionFile::default();
+        (session.master, session.tracks) = (self.master.get(), tracks);
+        session.set_list.clone_from(&self.set_list);
+        session
+    }
+
+    /// Restores a session. Returns one line per problem; a track whose model or recording is missing is silent.
+    pub fn restore(&mut self, session: &SessionFile) -> Vec<String> {
+        let mut problems = self.replace(LoadedSession::read(session, &self.waker()));
+        for slot in 0..TRACKS {
+            problems.extend(self.renew(slot).err().map(|error| format!("{error:#}")));
+            problems.extend(self.track(slot).and_then(|track| track.input_error.clone()));
+        }
+        problems
+    }
+
+    /// Replaces all tracks by those of a session, without strips yet. Returns one line per problem.
+    pub fn replace(&mut self, restored: LoadedSession) -> Vec<String> {
+        (0..TRACKS).for_each(|slot| self.remove(slot));
+        self.master.set(restored.master);
+        self.set_list = restored.set_list;
+        self.tracks.iter_mut().zip(restored.tracks).for_each(|(slot, track)| *slot = Some(track));
+        restored.problems
+    }
+
+    /// Returns the warnings about the models that play, one line each.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let notice = |(slot, track): (usize, &Track)| Some(format!("track {}: {}", slot + 1, track.instance.notice()?));
+        self.tracks().filter_map(notice).collect()
+    }
+
+    /// Returns the callback that announces something new to show.
+    #[must_use]
+    pub fn waker(&self) -> Arc<dyn Fn() + Send + Sync> {
+        self.wake.clone()
+    }
+}
+
+/// Session whose models are loaded, ready for [`Mixer::replace`].
+pub struct LoadedSession {
+    tracks: Vec<Track>,
+    master: FaderSettings,
+    set_list: Vec<FileReference>,
+    problems: Vec<String>,
+}
+
+impl LoadedSession {
+    /// Loads the models of a session; slow.
+    #[must_use]
+    pub fn read(session: &SessionFile, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
+        let tracks: Vec<Track> = session.tracks.iter().take(TRACKS).map(|saved| Track::restored(saved, wake)).collect();
+        let missing = tracks.iter().filter_map(|track| track.instance.missing());
+        let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
+        if session.tracks.len() > TRACKS {
+            problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
+        }
+        Self { tracks, master: session.master, set_list: session.set_list.clone(), problems }
+    }
+}
+
+impl Drop for Mixer {
+    fn drop(&mut self) {
+        for job in self.background_jobs.drain(..) {
+            // It has reported its result.
+            drop(job.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ondes_engine::realtime::Status;
+    use ondes_processor::parameter::DRIVER;
+
+    use super::*;
+    use crate::io::{Callback, MidiMessage};
+    use ondes_engine::dsp::level::peak;
+
+    #[test]
+    fn a_track_is_renewed_for_another_driver_and_its_latency_never_for_nothing_and_plays_on() {
+        let mut latencies = Vec::new();
+        for driver in [1.0, 2.0] {
+            let mut console = Mixer::new(|| {});
+            console.add(Product::Instrument).unwrap();
+            // Independent of the load of this machine.
+            console.track(0).unwrap().instance.remote.set_non_realtime(true);
+            let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
+            rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap());
+            let mut play = |blocks: usize| {
+                let peaks = (0..blocks).map(|_| {
+                    let mut block = [[0.0_f32; 512]; 2];
+                    let [left, right] = &mut block;
+                    rack.process(&[], &mut [left, right]);
+                    // Lets the loader of the model run.
+                    std::thread::sleep(Duration::from_micros(500));
+                    peak(&block[0])
+                });
+                peaks.fold(f32::INFINITY, f32::min)
+            };
+            play(40);
+            console.track(0).unwrap().parameters.put(DRIVER, driver);
+            let mut renewals = Vec::new();
+            for round in 0..10 {
+                // Simulates that time has passed.
+                let track = console.tracks[0].as_mut().unwrap();
+                let (config, when) = track.installed.unwrap();
+                track.installed = Some((config, when.checked_sub(2 * MIN_RENEWAL_INTERVAL).unwrap()));
+                let before = track.installed.unwrap().1;
+                console.tick();
+                if console.tracks[0].as_ref().unwrap().installed.unwrap().1 != before {
+                    renewals.push(round);
+                }
+                let least = play(60);
+                assert!(least > 0.01, "the note goes on: {least}");
+                while console.track(0).unwrap().instance.remote.status() == Status::Loading {
+                    play(1);
+                }
+            }
+            let late = latency_samples(&console.track(0).unwrap().instance).unwrap();
+            let master = Master::new(Arc::default(), Arc::default(), 44_100, 64);
+            assert_eq!(rack.latency_samples(), late + master.latency_samples());
+            latencies.push(late);
+            assert_eq!(renewals.first(), Some(&0), "driver {driver}");
+            assert!(renewals.len() <= 2 && renewals.last() < Some(&5), "driver {driver}: {renewals:?}");
+        }
+        assert!(latencies[1] > latencies[0], "a worker takes its time");
+    }
+}

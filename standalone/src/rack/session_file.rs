@@ -1,0 +1,211 @@
+//! The session file: all tracks and the master, as readable JSON.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use ondes_processor::library::FileReference;
+use ondes_processor::parameter_values::ParameterValues;
+use ondes_processor::product::Product;
+use ondes_processor::state::InstanceState;
+use serde::{Deserialize, Serialize};
+
+use super::fader::FaderSettings;
+use crate::io::{AudioChoice, MidiChoice};
+
+/// Value of the field `format`.
+const FORMAT: &str = "ondes-session";
+/// File name extension of sessions.
+pub const EXTENSION: &str = "ondes-session";
+/// Version that is written; older versions can be read.
+const VERSION: u32 = 1;
+/// Largest session file, bytes: more than sixteen embedded models of 16 MB in Base64.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// Session as it is saved, JSON with the extension `.ondes-session`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionFile {
+    format: String,
+    version: u32,
+    /// Fader of the master.
+    #[serde(default)]
+    pub master: FaderSettings,
+    /// Tracks, in order.
+    #[serde(default)]
+    pub tracks: Vec<SavedTrack>,
+    /// Models that MIDI program changes select, in order.
+    #[serde(default)]
+    pub set_list: Vec<FileReference>,
+    /// Audio devices.
+    #[serde(default)]
+    pub audio: AudioChoice,
+    /// MIDI ports.
+    #[serde(default)]
+    pub midi: MidiChoice,
+}
+
+impl Default for SessionFile {
+    fn default() -> Self {
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            master: FaderSettings::default(),
+            tracks: Vec::new(),
+            set_list: Vec::new(),
+            audio: AudioChoice::default(),
+            midi: MidiChoice::default(),
+        }
+    }
+}
+
+/// Track as it is saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedTrack {
+    /// Name; empty for the model's name.
+    #[serde(default)]
+    pub name: String,
+    /// Instrument or effect.
+    pub product: Product,
+    /// Parameter values by id, in their units.
+    #[serde(default)]
+    pub parameters: ParameterValues,
+    /// Model, macros and controller mappings.
+    pub selection: InstanceState,
+    /// Fader of the track.
+    #[serde(rename = "mix", default)]
+    pub fader: FaderSettings,
+    /// Audio input.
+    #[serde(default)]
+    pub input: TrackInput,
+    /// MIDI channels, one bit each.
+    #[serde(default = "all_channels")]
+    pub midi_channels: u16,
+}
+
+fn all_channels() -> u16 {
+    u16::MAX
+}
+
+/// Audio input of a track.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrackInput {
+    /// No audio input.
+    #[default]
+    Nothing,
+    /// Input channels of the audio device.
+    Channels {
+        /// First channel, counted from 0.
+        first: usize,
+        /// Number of channels, 1 or 2.
+        count: usize,
+    },
+    /// A recording.
+    File {
+        /// Path of the recording.
+        path: PathBuf,
+        /// Whether the recording is looped.
+        #[serde(default)]
+        looped: bool,
+    },
+}
+
+impl TrackInput {
+    /// Returns the path of the recording, if this is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns whether this is the recording `file`.
+    #[must_use]
+    pub fn is_file(&self, file: &Path) -> bool {
+        self.file() == Some(file)
+    }
+}
+
+impl SessionFile {
+    /// Reads a session.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file and what is wrong with it.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let length = fs::metadata(path).with_context(|| name.to_string())?.len();
+        ensure!(length <= MAX_BYTES, "{name}: it is larger than any session");
+        let text = fs::read_to_string(path).with_context(|| name.to_string())?;
+        Self::parse(&text).with_context(|| name.to_string())
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        /// Checked first, since the rest may be of a later version.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("it is no session of Ondes") };
+        ensure!(head.format == FORMAT, "it is no session of Ondes");
+        ensure!(head.version <= VERSION, "it is of version {}; this Ondes reads up to {VERSION}", head.version);
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Writes the session; replaces an existing file only when it is complete.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file and the reason.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let write = || -> anyhow::Result<()> {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            Ok(())
+        };
+        write().with_context(|| path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_read_as_it_was_written_and_others_say_why_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ondes-session");
+        let track = SavedTrack {
+            name: "Lead".into(),
+            product: Product::Instrument,
+            parameters: ParameterValues::new(),
+            selection: InstanceState::default(),
+            fader: FaderSettings { level_db: -3.0, pan: 0.25, ..FaderSettings::default() },
+            input: TrackInput::File { path: "a.wav".into(), looped: true },
+            midi_channels: 1,
+        };
+        let session = SessionFile { tracks: vec![track], ..SessionFile::default() };
+        session.write(&path).unwrap();
+        session.write(&path).unwrap();
+        assert_eq!(SessionFile::read(&path).unwrap(), session);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        for (text, reason) in [
+            ("{", "no session"),
+            (r#"{"format":"song","version":1}"#, "no session"),
+            (r#"{"format":"ondes-session","version":9}"#, "version 9"),
+            (r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, "Settings"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = format!("{:#}", SessionFile::read(&path).unwrap_err());
+            assert!(error.starts_with(&path.display().to_string()) && error.contains(reason), "{error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

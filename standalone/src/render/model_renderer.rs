@@ -1,0 +1,229 @@
+//! Renders files with one model.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+use ondes_engine::Kernels;
+use ondes_engine::chain::{Chain, ChainSettings, ImpulseFile, OutputLevel, TonePosition};
+use ondes_engine::dsp::cabinet::Cabinet;
+use ondes_engine::executor;
+use ondes_engine::media::display_name;
+use ondes_engine::model::card::Levels;
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
+
+use super::arguments::RenderArguments;
+use super::output_target::OutputTarget;
+use super::pipeline_render::{FinishedRender, PipelineRender};
+use super::report::{RenderReport, amplitude_db};
+use super::source::RenderSource;
+use super::wav_output::WavOutput;
+use crate::memory;
+use crate::progress::RenderProgress;
+
+/// Pipeline to be reused for the next file, with its sample rate in Hz.
+pub type IdlePipeline = Option<(u32, Pipeline)>;
+
+/// Model with the options of the command line. Several threads may render with it at once.
+#[derive(Clone, Copy)]
+pub struct ModelRenderer<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Options of the command line.
+    pub arguments: &'a RenderArguments,
+}
+
+impl<'a> ModelRenderer<'a> {
+    /// Checks that the model supports the options, and returns a pipeline for the first file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the model does not support an option or has no such control.
+    pub fn check(&self) -> anyhow::Result<IdlePipeline> {
+        let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
+        let pipeline = self.build_pipeline(sample_rate)?;
+        self.chain(sample_rate)?;
+        Ok(Some((sample_rate, pipeline)))
+    }
+
+    /// Renders a file to a WAV; `started` is the start of the waiting time. Reuses the pipeline of the file before, if
+    /// there is one, and leaves its own. Returns the rest of the work: waiting for the disk, and the report.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file and what is wrong with it, now or from the rest of the work. A failed
+    /// render leaves no output.
+    pub fn play<'b>(
+        self,
+        source: &'b Path,
+        target: OutputTarget,
+        progress: &'b RenderProgress,
+        started: Instant,
+        idle: &mut IdlePipeline,
+    ) -> anyhow::Result<impl FnOnce() -> anyhow::Result<RenderReport> + Send + use<'a, 'b>> {
+        let Self { model, arguments } = self;
+        let mut source_reader = RenderSource::open(source, arguments)?;
+        let sample_rate = arguments.sample_rate.unwrap_or_else(|| source_reader.natural_rate(model));
+        let chain = self.chain(sample_rate)?;
+        let pipeline = match idle.take().filter(|(rate, _)| *rate == sample_rate) {
+            Some((_, mut pipeline)) => {
+                pipeline.restart();
+                self.apply_controls(pipeline)?
+            }
+            None => self.build_pipeline(sample_rate)?,
+        };
+        let performance = model.header().performance.unwrap_or_default();
+        let (mut warnings, notes, notes_outside) = match &source_reader {
+            RenderSource::MidiScore(score) => (
+                score.warnings(&performance, arguments.transpose),
+                score.notes(),
+                score.notes_outside(&performance, arguments.transpose),
+            ),
+            RenderSource::RecordingReader(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
+        };
+        let untold = arguments.chain.calibration().missing_levels(self.levels());
+        warnings
+            .extend(untold.map(|reason| format!("{}: a level stays as it is: {reason}", arguments.model.display())));
+        warnings.iter().for_each(|warning| progress.warn(warning));
+        let already_shown = warnings.len();
+
+        let latency = pipeline.latency_samples();
+        let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
+        let output = WavOutput::create(&target, sample_rate, 1, arguments, latency)?;
+        progress.expect(source_reader.length(sample_rate).map(|length| length + rest), sample_rate);
+        let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
+        let started_at = Instant::now();
+        let played = match &mut source_reader {
+            RenderSource::MidiScore(score) => render.play(score.events(sample_rate))?,
+            RenderSource::RecordingReader(recording) => render.play_recording(recording)?,
+            RenderSource::Generated(seconds) => render.generate((*seconds * f64::from(sample_rate)).ceil() as u64)?,
+        };
+        let FinishedRender { pipeline, output, in_pipeline, first_sample } = played;
+        let elapsed = started_at.elapsed();
+        let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
+        let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
+        *idle = Some((sample_rate, pipeline));
+        if let Some(notice) = executor::take_warning() {
+            warnings.push(format!("{}: {notice}", arguments.model.display()));
+        }
+        if let RenderSource::RecordingReader(recording) = &source_reader {
+            let name = source.display();
+            warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
+        }
+        Ok(move || {
+            let written = output.finish()?;
+            let out = target.name();
+            warnings.extend(written.warnings(&out, arguments));
+            let loudness = &written.loudness;
+            match notes_dropped {
+                0 => {}
+                dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
+            }
+            match samples_missing {
+                0 => {}
+                missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
+            }
+            warnings[already_shown..].iter().for_each(|warning| progress.warn(warning));
+
+            let frames = written.frames;
+            let seconds = frames as f64 / f64::from(sample_rate);
+            Ok(RenderReport {
+                out,
+                model: arguments.model.display().to_string(),
+                instrument: model.header().card.name.clone(),
+                seconds,
+                frames,
+                sample_rate,
+                bits: arguments.bits.count(),
+                realtime_factor: seconds / elapsed.as_secs_f64(),
+                ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
+                peak_db: amplitude_db(written.peak),
+                lufs: loudness.as_ref().and_then(|loudness| loudness.lufs),
+                true_peak_db: loudness.as_ref().and_then(|loudness| loudness.true_peak_db),
+                gain_db: loudness.as_ref().map(|loudness| loudness.gain_db),
+                latency_samples: latency,
+                executor,
+                block: arguments.block,
+                notes,
+                notes_outside,
+                notes_dropped,
+                start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
+                memory_bytes,
+                peak_memory_bytes: memory::peak_resident_bytes(),
+                warnings,
+            })
+        })
+    }
+
+    /// Returns the levels on the model's card.
+    fn levels(&self) -> Levels {
+        self.model.header().card.levels.unwrap_or_default()
+    }
+
+    /// Builds the signal chain around the model with its settings.
+    fn chain(&self, sample_rate: u32) -> anyhow::Result<Chain> {
+        let arguments = &self.arguments.chain;
+        let calibration = arguments.calibration();
+        let settings = ChainSettings { gains_db: calibration.gains_db(self.levels()), ..arguments.settings() };
+        if settings.tone_position == TonePosition::Before && self.arguments.source() == ControlSource::Notes {
+            bail!("--tone before changes what comes in, and with --midi nothing does");
+        }
+        if calibration.output == OutputLevel::Calibrated && calibration.interface_dbu.is_none() {
+            bail!("--output-level calibrated needs --interface-dbu");
+        }
+        let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
+        chain.set(&settings);
+        if let Some(path) = &arguments.cabinet {
+            let response = ImpulseFile::read(path)?.response.to_mono();
+            let cabinet = Cabinet::new(&response, sample_rate, Kernels::detect());
+            let cabinet = cabinet.map_err(|error| anyhow!("{}: {error}", display_name(path)))?;
+            drop(chain.cabinet_slot().replace(Box::new(cabinet)));
+        }
+        chain.reset();
+        Ok(chain)
+    }
+
+    /// Builds the pipeline and sets its controls.
+    fn build_pipeline(&self, sample_rate: u32) -> anyhow::Result<Pipeline> {
+        let Self { model, arguments } = *self;
+        let kind = model.header().kind;
+        if kind != Kind::Instrument && arguments.source() == ControlSource::Notes {
+            let (file, kind) = (arguments.model.display(), kind.name());
+            bail!("{file}: the model is of kind {kind}; only instruments play notes, give it a sound with --input");
+        }
+        if arguments.generated_seconds().is_some() && model.header().method("prior").is_none() {
+            bail!("{}: needs --midi or --input; only models with a prior play on their own", arguments.model.display());
+        }
+        if kind != Kind::Effect && arguments.oversampling > 1 {
+            let (file, kind) = (arguments.model.display(), kind.name());
+            bail!("{file}: the model is of kind {kind}; only effects are oversampled");
+        }
+        if arguments.size < 1.0 && model.header().variants.is_empty() {
+            bail!("{}: the model has only one size", arguments.model.display());
+        }
+        let executor = arguments.executor_arguments.selection_for(model);
+        let executor = executor.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        let options = PipelineOptions {
+            sample_rate,
+            source: arguments.source(),
+            voices: arguments.voices.map(usize::from),
+            transpose: arguments.transpose,
+            seed: arguments.seed,
+            oversampling: arguments.oversampling.into(),
+            size: arguments.size,
+            executor,
+            ..Default::default()
+        };
+        let made = Pipeline::new(model, &options);
+        self.apply_controls(made.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?)
+    }
+
+    /// Sets the controls of the command line.
+    fn apply_controls(&self, mut pipeline: Pipeline) -> anyhow::Result<Pipeline> {
+        let Self { arguments, .. } = *self;
+        let applied = arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value));
+        applied.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        Ok(pipeline)
+    }
+}

@@ -1,0 +1,85 @@
+//! Target of a render: a file or standard output.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+use super::arguments::RenderArguments;
+
+/// Value of `--out` for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Target of a render.
+#[derive(Debug, PartialEq, Eq)]
+pub enum OutputTarget {
+    /// File or device.
+    File(PathBuf),
+    /// Standard output.
+    StandardOutput,
+}
+
+impl OutputTarget {
+    /// Returns the target of the command line: `--out`, or by default `SOURCE-MODEL.wav`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output is the source or the model.
+    pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
+        let default = || default_name(source, &arguments.model);
+        Self::choose_avoiding(arguments, default, [source, &arguments.model])
+    }
+
+    /// Same as [`OutputTarget::choose`] with another default name; `read` are the files to protect.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output is one of `read`.
+    pub fn choose_avoiding<'a>(
+        arguments: &RenderArguments,
+        default: impl FnOnce() -> PathBuf,
+        read: impl IntoIterator<Item = &'a Path>,
+    ) -> anyhow::Result<Self> {
+        let out = match &arguments.out {
+            Some(out) if out.as_os_str() == STANDARD_OUTPUT => return Ok(Self::StandardOutput),
+            Some(out) => out.clone(),
+            None => default(),
+        };
+        check_not_input(&out, read)?;
+        Ok(Self::File(out))
+    }
+
+    /// Returns the name as on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::StandardOutput => STANDARD_OUTPUT.to_owned(),
+        }
+    }
+}
+
+/// Checks that no input would be overwritten.
+///
+/// # Errors
+///
+/// Returns an error if `out` is one of `read`.
+pub fn check_not_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+    if read.into_iter().any(|path| is_same_file(path, out)) {
+        bail!("{}: is what is read, the output needs another name", out.display());
+    }
+    Ok(())
+}
+
+/// Returns whether both paths are the same existing file.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Returns `SOURCE-MODEL.wav` from the stems of both names.
+fn default_name(source: &Path, model: &Path) -> PathBuf {
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
+    let mut name = stem(source);
+    name.push("-");
+    name.push(stem(model));
+    name.push(".wav");
+    name.into()
+}

@@ -1,0 +1,200 @@
+//! Rendering of one sound through a pipeline, from notes or a recording.
+//!
+//! The end of a render does not depend on the block length.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use ondes_engine::chain::Chain;
+use ondes_engine::instrument::Event;
+use ondes_engine::pipeline::Pipeline;
+
+use super::recording_reader::RecordingReader;
+use super::wav_output::WavOutput;
+use crate::interrupt;
+use crate::progress::RenderProgress;
+
+/// Checks per second, after the last event, for voices that still sound.
+const CHECKS_PER_S: u32 = 100;
+/// Longest wait for a voice to end, seconds; the longest release of an instrument is 20 s.
+const MAX_RING_S: u64 = 60;
+
+/// Pipeline, chain and output of a render, with measurements.
+pub struct PipelineRender<'a> {
+    pipeline: Pipeline,
+    chain: Chain,
+    output: WavOutput,
+    progress: &'a RenderProgress,
+    sample_rate: u32,
+    block: Vec<f32>,
+    /// Input after the chain; then the second channel that the chain processes.
+    input_block: Vec<f32>,
+    /// Samples rendered so far, latency included.
+    position: u64,
+    in_pipeline: Duration,
+    first_sample: Option<Instant>,
+}
+
+/// Result of a render.
+pub struct FinishedRender {
+    /// The pipeline, with its counters.
+    pub pipeline: Pipeline,
+    /// The WAV, completely written but not yet finished.
+    pub output: WavOutput,
+    /// Computation time of the pipeline.
+    pub in_pipeline: Duration,
+    /// Time of the first audible sample.
+    pub first_sample: Option<Instant>,
+}
+
+impl<'a> PipelineRender<'a> {
+    /// Creates a render in blocks of `block` samples, the largest block of the chain, at `sample_rate` Hz.
+    pub fn new(
+        pipeline: Pipeline,
+        chain: Chain,
+        output: WavOutput,
+        progress: &'a RenderProgress,
+        sample_rate: u32,
+        block: usize,
+    ) -> Self {
+        Self {
+            pipeline,
+            chain,
+            output,
+            progress,
+            sample_rate,
+            block: vec![0.0; block],
+            input_block: vec![0.0; block],
+            position: 0,
+            in_pipeline: Duration::ZERO,
+            first_sample: None,
+        }
+    }
+
+    /// Plays events in order of time, until every voice is silent and the tail has faded out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the sound cannot be written or the work is interrupted.
+    pub fn play(mut self, events: impl Iterator<Item = Event>) -> anyhow::Result<FinishedRender> {
+        let mut events = events.peekable();
+        let mut last = 0;
+        loop {
+            let mut length = self.block.len();
+            let end = self.position + length as u64;
+            while let Some(&event) = events.peek().filter(|event| event.at < end) {
+                if self.pipeline.handle(event).is_err() {
+                    // The event queue is full: render up to this event, sample by sample if necessary, since queued
+                    // events wait for the next frame.
+                    length = event.at.saturating_sub(self.position).clamp(1, length as u64) as usize;
+                    break;
+                }
+                last = event.at;
+                events.next();
+            }
+            if events.peek().is_none() {
+                break;
+            }
+            self.advance(&[], length)?;
+        }
+        self.ring_out(last)?;
+        Ok(self.finish())
+    }
+
+    /// Sends a recording through the model, until the tail has faded out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
+    pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
+        let mut input = vec![0.0; self.block.len()];
+        loop {
+            let length = recording.fill(&mut input)?;
+            self.advance(&input[..length], length)?;
+            if length < input.len() {
+                break;
+            }
+        }
+        self.advance_to(self.position + self.tail_samples())?;
+        Ok(self.finish())
+    }
+
+    /// Renders `samples` that the model generates without a source.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the sound cannot be written or the work is interrupted.
+    pub fn generate(mut self, samples: u64) -> anyhow::Result<FinishedRender> {
+        self.advance_to(samples + self.pipeline.latency_samples() as u64)?;
+        Ok(self.finish())
+    }
+
+    /// Renders after the last event until all voices are silent.
+    fn ring_out(&mut self, last: u64) -> anyhow::Result<()> {
+        let check = u64::from((self.sample_rate / CHECKS_PER_S).max(1));
+        // Time by which the last event has reached the voices.
+        let mut target = last + self.pipeline.latency_samples() as u64 + check;
+        let most = target + MAX_RING_S * u64::from(self.sample_rate);
+        self.advance_to(target)?;
+        while self.pipeline.sounding() > 0 && target < most {
+            target += check;
+            self.advance_to(target)?;
+        }
+        self.advance_to(target + self.tail_samples())
+    }
+
+    /// Returns the samples after the voices' last one until everything is written.
+    fn tail_samples(&self) -> u64 {
+        (self.pipeline.latency_samples() + self.pipeline.tail_samples() + self.chain.tail_samples()) as u64
+    }
+
+    /// Renders without new input up to a sample.
+    fn advance_to(&mut self, target: u64) -> anyhow::Result<()> {
+        while self.position < target {
+            let length = (target - self.position).min(self.block.len() as u64);
+            self.advance(&[], length as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Renders `length` samples, at most a block; `input` is as long, or empty.
+    fn advance(&mut self, input: &[f32], length: usize) -> anyhow::Result<()> {
+        interrupt::check()?;
+        let sound = &mut self.block[..length];
+        let started_at = Instant::now();
+        let input_block = &mut self.input_block[..length];
+        let driven: &[f32] = if input.is_empty() {
+            &[]
+        } else {
+            input_block.copy_from_slice(input);
+            self.chain.process_input(&mut [input_block]);
+            input_block
+        };
+        // A TorchScript model reports an error by a panic with a message.
+        catch_unwind(AssertUnwindSafe(|| self.pipeline.process(driven, sound))).map_err(processing_error)?;
+        self.chain.process_output(sound, input_block);
+        self.in_pipeline += started_at.elapsed();
+        self.position += length as u64;
+        self.output.write(&[sound])?;
+        if self.first_sample.is_none() && self.output.frames() > 0 {
+            self.first_sample = Some(Instant::now());
+        }
+        self.progress.advance(length as u64, self.sample_rate);
+        Ok(())
+    }
+
+    fn finish(self) -> FinishedRender {
+        let Self { pipeline, output, in_pipeline, first_sample, .. } = self;
+        FinishedRender { pipeline, output, in_pipeline, first_sample }
+    }
+}
+
+/// Returns the model's message; other panics continue.
+fn processing_error(reason: Box<dyn Any + Send>) -> anyhow::Error {
+    match reason.downcast::<String>() {
+        Ok(reason) => anyhow!("the model broke down: {reason}"),
+        Err(reason) => resume_unwind(reason),
+    }
+}

@@ -1,0 +1,59 @@
+//! Sources of a render: notes, a recording, or none.
+
+use std::path::Path;
+
+use ondes_engine::model::Model;
+use ondes_engine::pipeline::ControlSource;
+
+use super::arguments::RenderArguments;
+use super::midi_score::MidiScore;
+use super::recording_reader::RecordingReader;
+
+/// Open source of a render.
+pub enum RenderSource {
+    MidiScore(MidiScore),
+    RecordingReader(Box<RecordingReader>),
+    /// Length in seconds that the model generates without a source.
+    Alone(f64),
+}
+
+impl RenderSource {
+    /// Opens the source that the command line asks for.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is of another kind or cannot be read.
+    pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
+        if let Some(seconds) = arguments.generated_seconds() {
+            return Ok(Self::Alone(seconds));
+        }
+        Ok(match arguments.source() {
+            ControlSource::Notes => {
+                Self::MidiScore(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?)
+            }
+            ControlSource::AudioInput => {
+                Self::RecordingReader(Box::new(RecordingReader::open(path, arguments.sample_rate)?))
+            }
+        })
+    }
+
+    /// Returns the default output rate, Hz.
+    pub fn natural_rate(&self, model: &Model) -> u32 {
+        match self {
+            Self::MidiScore(_) | Self::Alone(_) => model.header().sample_rate,
+            Self::RecordingReader(recording) => recording.sample_rate(),
+        }
+    }
+
+    /// Returns the approximate length in samples at a rate in Hz, without latency and tail.
+    pub fn length(&self, sample_rate: u32) -> Option<u64> {
+        match self {
+            Self::MidiScore(score) => Some(score.end(sample_rate)),
+            Self::Alone(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
+            Self::RecordingReader(recording) => {
+                let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
+                recording.frames().map(|frames| (frames as f64 * scale) as u64)
+            }
+        }
+    }
+}

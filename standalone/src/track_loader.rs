@@ -1,0 +1,281 @@
+//! Changes tracks in the background: decodes recordings, loads models and builds strips on a thread of its own, and
+//! locks the mixer only to install the result.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+
+use crate::rack::mixer::LoadedSession;
+use crate::rack::session_file::TrackInput;
+use crate::rack::strip_plan::{self, StripPlan};
+use crate::rack::{Mixer, SessionFile, TRACKS};
+use ondes_engine::sync::lock;
+
+/// Interval of the checks for tracks that need another strip.
+const MONITOR_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Request to the loader.
+pub(crate) enum LoadRequest {
+    /// Rebuild the strip of the track in this slot.
+    Renew(usize),
+    /// Change the input of the track in this slot.
+    SetInput(usize, TrackInput),
+    /// Restore a session.
+    Restore(Box<SessionFile>),
+}
+
+impl LoadRequest {
+    /// Returns the entry to show while this request is pending; `None` for short ones.
+    fn loading(&self) -> Option<PendingLoad> {
+        match self {
+            Self::SetInput(slot, TrackInput::File { path, .. }) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                Some(PendingLoad { slot: Some(*slot), name })
+            }
+            Self::Restore(_) => Some(PendingLoad { slot: None, name: String::new() }),
+            Self::Renew(_) | Self::SetInput(..) => None,
+        }
+    }
+}
+
+/// Result of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LoadOutcome {
+    /// The session was restored; one line per problem.
+    Restored(Vec<String>),
+    /// A request failed; one line.
+    Failed(String),
+}
+
+/// Request that takes long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingLoad {
+    /// Slot of the track; `None` for a whole session.
+    pub slot: Option<usize>,
+    /// File name of what is read; empty if it has none.
+    pub name: String,
+}
+
+/// Handle on two threads: one handles requests, one monitors the tracks.
+pub(crate) struct TrackLoader {
+    requests: Option<Sender<LoadRequest>>,
+    outcomes: Receiver<LoadOutcome>,
+    loading: Arc<Mutex<Vec<PendingLoad>>>,
+    /// Both threads end when this is dropped.
+    shutdown: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// State of the thread that handles requests.
+struct LoaderThread {
+    mixer: Arc<Mutex<Mixer>>,
+    outcomes: Sender<LoadOutcome>,
+    loading: Arc<Mutex<Vec<PendingLoad>>>,
+}
+
+impl TrackLoader {
+    /// Starts the threads. If a thread cannot be started, [`TrackLoader::outcome`] reports it and nothing is loaded.
+    pub fn start(mixer: Arc<Mutex<Mixer>>) -> Self {
+        let (requests, incoming) = unbounded();
+        let (outcome_tx, outcomes) = unbounded();
+        let (shutdown, shutdown_rx) = bounded::<()>(0);
+        let loading = Arc::<Mutex<Vec<PendingLoad>>>::default();
+        let wake = lock(&mixer).waker();
+        let worker = LoaderThread { mixer: mixer.clone(), outcomes: outcome_tx.clone(), loading: loading.clone() };
+        let stop = shutdown_rx.clone();
+        let loader = std::thread::Builder::new().name("ondes-changes".into()).spawn(move || {
+            for request in incoming {
+                // Nobody waits for the remaining requests.
+                if stop.try_recv() == Err(crossbeam_channel::TryRecvError::Disconnected) {
+                    return;
+                }
+                worker.handle(request);
+                wake();
+            }
+        });
+        let renewals = requests.clone();
+        let monitor = std::thread::Builder::new().name("ondes-keeper".into()).spawn(move || {
+            while shutdown_rx.recv_timeout(MONITOR_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let due = lock(&mixer).tracks_to_renew();
+                // The loader's channel is open as long as this thread runs.
+                due.into_iter().for_each(|slot| drop(renewals.send(LoadRequest::Renew(slot))));
+            }
+        });
+        let mut threads = Vec::new();
+        for thread in [loader, monitor] {
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    drop(outcome_tx.send(LoadOutcome::Failed(format!("no thread to load anything: {error}"))))
+                }
+            }
+        }
+        Self { requests: Some(requests), outcomes, loading, shutdown: Some(shutdown), threads }
+    }
+
+    /// Queues a request; requests are handled in order.
+    pub fn request(&self, request: LoadRequest) {
+        lock(&self.loading).extend(request.loading());
+        if let Some(requests) = &self.requests {
+            drop(requests.send(request));
+        }
+    }
+
+    /// Returns the pending requests that take long, in order.
+    pub fn loading(&self) -> Vec<PendingLoad> {
+        lock(&self.loading).clone()
+    }
+
+    /// Returns the next result, if any.
+    pub fn outcome(&self) -> Option<LoadOutcome> {
+        self.outcomes.try_recv().ok()
+    }
+}
+
+impl Drop for TrackLoader {
+    fn drop(&mut self) {
+        drop((self.shutdown.take(), self.requests.take()));
+        for thread in self.threads.drain(..) {
+            // A panic was reported by its thread.
+            drop(thread.join());
+        }
+    }
+}
+
+impl LoaderThread {
+    fn handle(&self, request: LoadRequest) {
+        let pending = request.loading();
+        let outcome = match request {
+            LoadRequest::Renew(slot) => self.renew(slot).map(|()| None),
+            LoadRequest::SetInput(slot, input) => self.set_input(slot, input).map(|()| None),
+            LoadRequest::Restore(session) => Ok(Some(self.restore(&session))),
+        };
+        if let Some(pending) = pending {
+            let mut loading = lock(&self.loading);
+            if let Some(done) = loading.iter().position(|other| *other == pending) {
+                loading.remove(done);
+            }
+        }
+        match outcome {
+            Ok(None) => {}
+            // The receiver is gone only at the end of the program.
+            Ok(Some(outcome)) => drop(self.outcomes.send(outcome)),
+            Err(error) => drop(self.outcomes.send(LoadOutcome::Failed(format!("{error:#}")))),
+        }
+    }
+
+    fn renew(&self, slot: usize) -> anyhow::Result<()> {
+        let plan = lock(&self.mixer).plan(slot);
+        if let Some(finished) = plan.map(StripPlan::build).transpose()?.flatten() {
+            lock(&self.mixer).install(finished);
+        }
+        Ok(())
+    }
+
+    fn set_input(&self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
+        let rate = lock(&self.mixer).sample_rate();
+        // Without open devices there is no sample rate yet; the recording is read when they open.
+        let clip = match rate {
+            Some(rate) => strip_plan::read(&input, rate)?,
+            None => None,
+        };
+        lock(&self.mixer).store_input(slot, input, clip);
+        self.renew(slot)
+    }
+
+    fn restore(&self, session: &SessionFile) -> LoadOutcome {
+        let wake = lock(&self.mixer).waker();
+        let restored = LoadedSession::read(session, &wake);
+        let mut problems = lock(&self.mixer).replace(restored);
+        for slot in 0..TRACKS {
+            problems.extend(self.renew(slot).err().map(|error| format!("{error:#}")));
+            problems.extend(lock(&self.mixer).track(slot).and_then(|track| Some(track.input_error()?.to_owned())));
+        }
+        LoadOutcome::Restored(problems)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Write;
+    use std::time::Instant;
+
+    use ondes_engine::realtime::Setup;
+    use ondes_processor::product::Product;
+
+    use super::*;
+
+    fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+        let since = Instant::now();
+        while !there() {
+            assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_recording_that_is_being_read() {
+        let folder = tempfile::tempdir().unwrap();
+        // A named pipe: reading it blocks until somebody writes.
+        let path = folder.path().join("slow.wav");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let mut mixer = Mixer::new(|| {});
+        mixer.add(Product::Effect).unwrap();
+        let before = mixer.track(0).unwrap().input().clone();
+        let _rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
+        let mixer = Arc::new(Mutex::new(mixer));
+        let loader = TrackLoader::start(mixer.clone());
+        loader.request(LoadRequest::SetInput(0, TrackInput::File { path: path.clone(), looped: false }));
+        // Opening for writing blocks until the loader has opened it for reading.
+        let mut slow = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        assert_eq!(loader.loading(), [PendingLoad { slot: Some(0), name: "slow.wav".into() }]);
+        lock(&mixer).set_looped(0, true);
+        assert_eq!(loader.outcome(), None);
+        slow.write_all(b"no sound at all").unwrap();
+        drop(slow);
+        let mut outcome = None;
+        wait_until("it is refused", || {
+            outcome = outcome.take().or_else(|| loader.outcome());
+            outcome.is_some()
+        });
+        assert!(
+            matches!(&outcome, Some(LoadOutcome::Failed(why)) if why.starts_with(&path.display().to_string())),
+            "{outcome:?}"
+        );
+        assert_eq!((loader.loading(), lock(&mixer).track(0).unwrap().input()), (Vec::new(), &before));
+    }
+
+    #[test]
+    fn a_session_comes_by_and_by_and_says_what_is_missing() {
+        let mut mixer = Mixer::new(|| {});
+        (0..2).for_each(|slot| assert_eq!(mixer.add(Product::Instrument).unwrap(), slot));
+        let mut session = mixer.saved();
+        session.tracks[1].input = TrackInput::File { path: "/nowhere/at all.wav".into(), looped: false };
+        session.master.level_db = -7.0;
+        let mut rack = {
+            let setup = Setup { sample_rate: 48_000, max_block: 64 };
+            (0..2).for_each(|slot| mixer.remove(slot));
+            mixer.open(setup, None, Vec::new()).unwrap()
+        };
+        let mixer = Arc::new(Mutex::new(mixer));
+        let loader = TrackLoader::start(mixer.clone());
+        loader.request(LoadRequest::Restore(Box::new(session)));
+        let mut outcome = None;
+        wait_until("it is there", || {
+            crate::io::Callback::process(&mut rack, &[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
+            outcome = outcome.take().or_else(|| loader.outcome());
+            outcome.is_some()
+        });
+        assert!(
+            matches!(&outcome, Some(LoadOutcome::Restored(problems)) if problems.len() == 1
+                && problems[0].starts_with("/nowhere/at all.wav: ")),
+            "{outcome:?}"
+        );
+        let mixer = lock(&mixer);
+        assert_eq!((mixer.tracks().count(), mixer.master.get().level_db), (2, -7.0));
+        // The input stays in the session; its file may be back next time.
+        assert!(mixer.saved().tracks[1].input.is_file("/nowhere/at all.wav".as_ref()));
+    }
+}

@@ -1,0 +1,745 @@
+//! State of the app behind its window: mixer, devices, session and settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use ondes_engine::dsp::level::amplitude_to_db;
+use ondes_engine::realtime::AudioStatus as ModelStatus;
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::FileReference;
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter_store::ParameterStore;
+use ondes_processor::product::Product;
+use ondes_processor::state::WindowSettings;
+use ondes_ui::ViewModel;
+use ondes_ui::file_dialog;
+use ondes_ui::view_model;
+use ondes_ui::view_model::InstanceViewModel;
+use ondes_ui::view_model::model_list::{ModelList, marks_file};
+
+use super::autosave::Autosave;
+use super::device_scan::DeviceScan;
+use super::dropped_files::{DroppedKind, PresetLoad};
+use super::file_dialog::{DialogPurpose, FileDialog};
+use super::recording_settings::{RecordingFiles, RecordingSettings};
+use super::settings::AppSettings;
+use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
+use crate::audio_app::AudioApp;
+use crate::rack::clip::Clip;
+use crate::rack::session_file::{self, TrackInput};
+use crate::rack::{MasterMeter, Mixer, SessionFile};
+use crate::track_loader::LoadOutcome;
+
+/// Interval of the comparison with the saved session.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval of the autosave.
+const AUTOSAVE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// State of the app, and the handler of the window's commands.
+pub(super) struct AppState {
+    app: AudioApp,
+    meter: Arc<MasterMeter>,
+    folder: Option<PathBuf>,
+    settings: AppSettings,
+    device_scan: DeviceScan,
+    autosave: Option<Autosave>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+    /// Session as it was saved or created; `None` until its models are loaded.
+    baseline: Option<SessionFile>,
+    changed: bool,
+    last_comparison: Instant,
+    last_autosave: Instant,
+    selected: Option<SelectedTrack>,
+    /// Session that is being loaded.
+    pending_session: Option<PendingSession>,
+    /// Presets that are being loaded.
+    preset_loads: Vec<PresetLoad>,
+    problems: Vec<String>,
+    notice: Option<String>,
+    prompt: Option<Prompt>,
+    /// Command to continue with after the prompt.
+    pending: Option<AppCommand>,
+    dialog: FileDialog,
+    can_browse: bool,
+    recording: Option<PathBuf>,
+    /// Notice to show when the files of a recording are complete.
+    finishing_notice: Option<String>,
+    /// Recorder errors that the user has dismissed.
+    dismissed: DismissedErrors,
+}
+
+/// Errors of the recorder that were dismissed.
+#[derive(Default)]
+struct DismissedErrors {
+    error: Option<String>,
+    dropped: u64,
+}
+
+/// Session that is being loaded.
+struct PendingSession {
+    path: Option<PathBuf>,
+    /// Whether it was recovered: it then counts as changed until it is saved.
+    recovered: bool,
+    /// Whether to add an instrument when it is loaded.
+    add_instrument: bool,
+}
+
+/// Selected track with its panels.
+struct SelectedTrack {
+    slot: usize,
+    instance: Arc<InstanceHandle>,
+    parameters: Arc<ParameterStore>,
+    desk: InstanceViewModel,
+    window: ondes_ui::Window,
+}
+
+impl SelectedTrack {
+    fn close(mut self) {
+        view_model::close(&mut self.desk, &mut self.window, &*self.parameters);
+    }
+}
+
+impl AppState {
+    /// Restores the state of the last run from the settings in `folder`. `wake` is called from any thread when there is
+    /// something new to show.
+    pub fn open(folder: Option<PathBuf>, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
+        let settings = folder.as_deref().map(AppSettings::read).unwrap_or_default();
+        let autosave = folder.as_deref().and_then(Autosave::open);
+        let waker = wake.clone();
+        let mixer = Mixer::new(move || waker());
+        let meter = mixer.meter.clone();
+        let app = AudioApp::new(mixer, settings.audio.clone(), settings.midi.clone(), Box::new(|_, _| Ok(())));
+        let prompt = autosave.as_ref().filter(|autosave| autosave.is_there()).map(|_| Prompt::RecoverAutosave);
+        let now = Instant::now();
+        let mut app_state = Self {
+            app,
+            meter,
+            folder,
+            settings,
+            device_scan: DeviceScan::default(),
+            autosave,
+            wake,
+            baseline: None,
+            changed: false,
+            last_comparison: now,
+            last_autosave: now,
+            selected: None,
+            pending_session: None,
+            preset_loads: Vec::new(),
+            problems: Vec::new(),
+            notice: None,
+            prompt,
+            pending: None,
+            dialog: FileDialog::default(),
+            can_browse: file_dialog::is_available(),
+            recording: None,
+            finishing_notice: None,
+            dismissed: DismissedErrors::default(),
+        };
+        let last = app_state.settings.session.clone();
+        match last.as_deref().map(SessionFile::read) {
+            Some(Ok(session)) => {
+                app_state.restore(session, PendingSession { path: last, recovered: false, add_instrument: false })
+            }
+            failed => {
+                app_state.problems.extend(failed.and_then(Result::err).map(|error| format!("{error:#}")));
+                app_state.settings.session = None;
+                app_state.handle(AppCommand::AddTrack(Product::Instrument));
+            }
+        }
+        app_state.rescan();
+        app_state
+    }
+
+    /// Does periodic work, whether the window is visible or not.
+    pub fn tick(&mut self) {
+        self.device_scan.poll();
+        while let Some(outcome) = self.app.outcome() {
+            match outcome {
+                LoadOutcome::Restored(problems) => self.finish_restore(problems),
+                LoadOutcome::Failed(problem) => self.problems.push(problem),
+            }
+        }
+        self.apply_loaded_presets();
+        self.apply_dialog_answer();
+        self.update_recording();
+        if self.last_comparison.elapsed() >= COMPARE_INTERVAL {
+            self.update_changed();
+        }
+        // The autosave of the last run is kept until the user has decided about it.
+        if self.last_autosave.elapsed() >= AUTOSAVE_INTERVAL && self.prompt != Some(Prompt::RecoverAutosave) {
+            self.write_autosave();
+        }
+    }
+
+    /// Compares the session with the saved one.
+    fn update_changed(&mut self) {
+        self.last_comparison = Instant::now();
+        if self.pending_session.is_some() || !self.app.loading().is_empty() {
+            return;
+        }
+        let mixer = self.app.mixer();
+        let loading = mixer.tracks().any(|(_, track)| track.instance.progress() == ModelStatus::Loading);
+        if loading {
+            return;
+        }
+        let now = comparable_session(&mixer);
+        drop(mixer);
+        match &self.baseline {
+            Some(baseline) => self.changed = *baseline != now,
+            None => self.baseline = Some(now),
+        }
+    }
+
+    fn write_autosave(&mut self) {
+        self.last_autosave = Instant::now();
+        self.update_changed();
+        let session = self.session();
+        let Some(autosave) = &mut self.autosave else { return };
+        if self.changed {
+            self.problems.extend(autosave.write(session, self.settings.session.clone()));
+        } else if autosave.is_there() {
+            autosave.clear();
+        }
+    }
+
+    /// Returns the session with its devices.
+    fn session(&self) -> SessionFile {
+        let mut session = comparable_session(&self.app.mixer());
+        (session.audio, session.midi) = (self.settings.audio.clone(), self.settings.midi.clone());
+        session
+    }
+
+    /// Returns everything to draw.
+    pub fn view(&mut self) -> AppView {
+        let sound = self.app.status();
+        let loading = self.app.loading();
+        let mixer = self.app.mixer();
+        let healths: Vec<_> = mixer.tracks().filter_map(|(_, track)| track.instance.remote.health()).collect();
+        let mut tracks = Vec::new();
+        for (slot, track) in mixer.tracks() {
+            let peak_db = match self.selected.as_ref().filter(|selected| selected.slot == slot) {
+                Some(selected) => max_peak_db(selected.desk.view().output.levels),
+                None => {
+                    let mut levels = [Vec::new(), Vec::new()];
+                    let [input, output] = &mut levels;
+                    track.instance.monitor.levels([input, output]);
+                    max_peak_db(&levels[1])
+                }
+            };
+            let clip = track.clip().map(|clip| ClipView {
+                waveform: clip.waveform().clone(),
+                position: clip.position() as f32 / clip.frames().max(1) as f32,
+                length_s: clip.frames() as f32 / clip.sample_rate() as f32,
+                playing: clip.is_playing(),
+            });
+            let progress = track.instance.progress();
+            let read = loading.iter().find(|loading| loading.slot == Some(slot)).map(|loading| loading.name.clone());
+            let preset = self.preset_loads.iter().find(|preset| Arc::ptr_eq(&preset.instance, &track.instance));
+            let preset = preset.map(|preset| preset.name.clone());
+            let model = (progress == ModelStatus::Loading).then(|| track.requested_model().to_owned());
+            let missing = track.instance.missing().map(|missing| missing.to_string());
+            let error = missing.or(match progress {
+                ModelStatus::Failed(reason) => Some(reason),
+                _ => track.input_error().map(str::to_owned),
+            });
+            tracks.push(TrackView {
+                slot,
+                title: track.title(),
+                product: track.instance.product,
+                fader: track.fader.get(),
+                peak_db,
+                loading: read.or(preset).or(model),
+                error,
+                input: track.input().clone(),
+                clip,
+                midi_channels: track.midi_channels(),
+            });
+        }
+        let recording = self.app.recording();
+        let path = self.settings.session.clone();
+        let mut problems = self.problems.clone();
+        problems.extend(recording.error.clone().filter(|error| self.dismissed.error.as_ref() != Some(error)));
+        if recording.dropped > self.dismissed.dropped {
+            problems.push(format!("The disk is too slow: {} frames of the recording are silence", recording.dropped));
+        }
+        AppView {
+            session: path.as_deref().map_or("New session".into(), session_name),
+            path,
+            changed: self.changed,
+            recent: self.settings.recent.clone(),
+            tracks,
+            selected: self.selected.as_ref().map(|selected| selected.slot),
+            set_list: mixer.set_list.iter().map(|reference| reference.name.clone()).collect(),
+            can_browse: self.can_browse,
+            master: mixer.master.get(),
+            peaks_db: self.meter.peaks().map(amplitude_to_db),
+            limiter_db: amplitude_to_db(self.meter.reduction()),
+            sound,
+            load: healths.iter().map(|health| health.load).sum(),
+            dropouts: healths.iter().map(|health| health.dropouts).sum::<u64>() + self.app.xruns(),
+            recording,
+            recording_settings: self.settings.recording_settings.clone(),
+            loading: self
+                .pending_session
+                .as_ref()
+                .map(|pending_session| pending_session.path.as_deref().map_or("the session".into(), session_name)),
+            available: self.device_scan.found.clone(),
+            audio: self.settings.audio.clone(),
+            midi: self.settings.midi.clone(),
+            ports: self.app.midi(),
+            problems,
+            notice: self.notice.clone(),
+            prompt: self.prompt,
+        }
+    }
+
+    /// Draws the panels of the selected track into `ui`, which is the whole area.
+    pub fn show(&mut self, ui: &mut egui::Ui) {
+        let Some(selected) = &mut self.selected else { return };
+        view_model::show(&mut selected.desk, &mut selected.window, ui, &*selected.parameters);
+        let look = selected.instance.look();
+        if look != self.settings.look {
+            self.settings.look = look;
+            self.write_settings();
+        }
+    }
+
+    /// Returns the theme of the window.
+    pub fn theme(&self) -> egui::ThemePreference {
+        self.selected.as_ref().map_or(egui::ThemePreference::System, |selected| selected.desk.view().theme)
+    }
+
+    /// Handles a command of the user.
+    pub fn handle(&mut self, command: AppCommand) {
+        if let Err(error) = self.try_handle(command) {
+            self.problems.push(format!("{error:#}"));
+        }
+    }
+
+    fn try_handle(&mut self, command: AppCommand) -> anyhow::Result<()> {
+        let touches = matches!(
+            command,
+            AppCommand::New
+                | AppCommand::Open(_)
+                | AppCommand::Save
+                | AppCommand::SaveAs(_)
+                | AppCommand::Recover
+                | AppCommand::AddTrack(_)
+                | AppCommand::SetInput(..)
+                | AppCommand::OpenDropped(_)
+        );
+        anyhow::ensure!(!touches || self.pending_session.is_none(), "the session is still being loaded");
+        match command {
+            AppCommand::New | AppCommand::Open(_) => return self.replace_session(command),
+            AppCommand::Save => match self.settings.session.clone() {
+                Some(path) => self.save(&path)?,
+                None => anyhow::bail!("the session has no name yet"),
+            },
+            AppCommand::SaveAs(path) => self.save(&session_path(&path))?,
+            AppCommand::Discard => {
+                let prompt = self.prompt.take();
+                if prompt == Some(Prompt::RecoverAutosave)
+                    && let Some(autosave) = &mut self.autosave
+                {
+                    autosave.clear();
+                }
+                if let Some(command) = self.pending.take() {
+                    self.start_session(command)?;
+                }
+            }
+            AppCommand::Recover => {
+                self.prompt = None;
+                let autosave = self.autosave.as_ref().context("another window has it")?;
+                let (session, path) = autosave.read()?;
+                self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
+            }
+            AppCommand::Cancel => (self.prompt, self.pending) = (None, None),
+            AppCommand::Dismiss => {
+                self.problems.clear();
+                self.notice = None;
+                let status = self.app.recording();
+                self.dismissed = DismissedErrors { error: status.error, dropped: status.dropped };
+            }
+            AppCommand::AddTrack(product) => {
+                let slot = self.app.add(product)?;
+                self.enable_metering();
+                self.select(Some(slot));
+            }
+            AppCommand::RemoveTrack(slot) => {
+                self.deselect();
+                self.app.mixer().remove(slot);
+                let next = self.app.mixer().tracks().map(|(other, _)| other).min_by_key(|other| other.abs_diff(slot));
+                self.select(next);
+            }
+            AppCommand::SelectTrack(slot) => self.select(Some(slot)),
+            AppCommand::RenameTrack(slot, name) => self.app.mixer().rename(slot, &name),
+            AppCommand::SetFader(slot, settings) => {
+                if let Some(track) = self.app.mixer().track(slot) {
+                    track.fader.set(settings);
+                }
+            }
+            AppCommand::SetInput(slot, input) => self.set_input(slot, input)?,
+            AppCommand::SetMidiChannels(slot, channels) => self.app.set_midi_channels(slot, channels),
+            AppCommand::Seek(slot, part) => {
+                if let Some(clip) = self.clip(slot) {
+                    clip.seek((f64::from(part.clamp(0.0, 1.0)) * clip.frames() as f64) as usize);
+                }
+            }
+            AppCommand::SetPlaying(slot, playing) => {
+                if let Some(clip) = self.clip(slot) {
+                    clip.set_playing(playing);
+                }
+            }
+            AppCommand::AddToSetList => {
+                let Some(selected) = &self.selected else { return Ok(()) };
+                selected.instance.model().context("the track has no model yet")?;
+                let reference = selected.instance.saved().model;
+                self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
+            }
+            AppCommand::PlayFromSetList(index) => {
+                let reference = self.app.mixer().set_list.get(index).cloned();
+                if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
+                    self.app.mixer().load_model(selected.slot, reference);
+                }
+            }
+            AppCommand::MoveUp(index) => {
+                let list = &mut self.app.mixer().set_list;
+                if (1..list.len()).contains(&index) {
+                    list.swap(index - 1, index);
+                }
+            }
+            AppCommand::MoveDown(index) => {
+                let list = &mut self.app.mixer().set_list;
+                if index + 1 < list.len() {
+                    list.swap(index, index + 1);
+                }
+            }
+            AppCommand::RemoveFromSetList(index) => {
+                let list = &mut self.app.mixer().set_list;
+                if index < list.len() {
+                    list.remove(index);
+                }
+            }
+            AppCommand::SetMaster(settings) => self.app.mixer().master.set(settings),
+            AppCommand::Record(true) => {
+                let RecordingFiles { master, tracks } = self.recording_files()?;
+                self.app.record(&master, tracks, self.settings.recording_settings.format, false)?;
+                (self.recording, self.notice, self.dismissed) = (Some(master), None, DismissedErrors::default());
+            }
+            AppCommand::Record(false) => {
+                self.app.stop_in_background();
+                self.finishing_notice = self.recording.take().map(|path| format!("Recorded to {}", path.display()));
+            }
+            AppCommand::SavePreroll => {
+                let RecordingFiles { master, tracks } = self.recording_files()?;
+                self.app.save_preroll(&master, tracks, self.settings.recording_settings.format)?;
+                self.dismissed.error = None;
+                self.finishing_notice = Some(format!("Saved the last 30 s to {}", master.display()));
+            }
+            AppCommand::SetRecording(recording_settings) => {
+                self.settings.recording_settings = recording_settings;
+                self.write_settings();
+            }
+            AppCommand::OpenDropped(path) => self.drop_file(path)?,
+            AppCommand::OpenDialog(what) => {
+                let session = self.settings.session.as_deref();
+                self.dialog.open(what, session, &self.settings.recording_settings, self.wake.clone());
+            }
+            AppCommand::Panic => {
+                self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.panic());
+            }
+            AppCommand::SetAudio(choice) => {
+                if choice.host != self.settings.audio.host {
+                    self.device_scan.begin(choice.host.clone(), waker(&self.wake));
+                }
+                self.app.choose_audio(choice.clone());
+                self.settings.audio = choice;
+                self.write_settings();
+            }
+            AppCommand::SetMidi(choice) => {
+                self.app.choose_midi(choice.clone());
+                self.settings.midi = choice;
+                self.write_settings();
+            }
+            AppCommand::Rescan => self.rescan(),
+        }
+        Ok(())
+    }
+
+    /// Handles the answer of a file dialog.
+    fn apply_dialog_answer(&mut self) {
+        let (what, path) = match self.dialog.poll() {
+            Ok(Some(choice)) => choice,
+            Ok(None) => return,
+            Err(problem) => return self.problems.push(problem.into()),
+        };
+        let command = match what {
+            DialogPurpose::OpenSession => AppCommand::Open(path),
+            DialogPurpose::SaveSession => AppCommand::SaveAs(path),
+            DialogPurpose::RecordingFolder => AppCommand::SetRecording(RecordingSettings {
+                folder: Some(path),
+                ..self.settings.recording_settings.clone()
+            }),
+            DialogPurpose::Recording(slot) => {
+                let mixer = self.app.mixer();
+                let looped = mixer.track(slot).map(|track| track.input().clone());
+                let looped = matches!(looped, Some(TrackInput::File { looped: true, .. }));
+                AppCommand::SetInput(slot, TrackInput::File { path, looped })
+            }
+        };
+        self.handle(command);
+    }
+
+    /// Replaces the session, or asks first if it has unsaved changes.
+    fn replace_session(&mut self, to: AppCommand) -> anyhow::Result<()> {
+        self.update_changed();
+        if !self.changed {
+            return self.start_session(to);
+        }
+        (self.prompt, self.pending) = (Some(Prompt::UnsavedChanges), Some(to));
+        Ok(())
+    }
+
+    fn start_session(&mut self, command: AppCommand) -> anyhow::Result<()> {
+        match command {
+            AppCommand::Open(path) => {
+                let path = session_path(&path);
+                let session = SessionFile::read(&path)?;
+                self.restore(session, PendingSession { path: Some(path), recovered: false, add_instrument: false });
+            }
+            _ => self
+                .restore(SessionFile::default(), PendingSession { path: None, recovered: false, add_instrument: true }),
+        }
+        if let Some(autosave) = &mut self.autosave {
+            autosave.clear();
+        }
+        Ok(())
+    }
+
+    /// Loads a session in the background. The devices stay, since it may come from another machine.
+    fn restore(&mut self, session: SessionFile, pending_session: PendingSession) {
+        self.deselect();
+        self.pending_session = Some(pending_session);
+        self.app.restore(session);
+    }
+
+    /// Shows a session that has been loaded.
+    fn finish_restore(&mut self, problems: Vec<String>) {
+        let Some(PendingSession { path, recovered, add_instrument }) = self.pending_session.take() else { return };
+        self.deselect();
+        self.problems.extend(problems);
+        (self.baseline, self.changed) = (recovered.then(SessionFile::default), recovered);
+        if self.settings.session != path || path.is_none() {
+            self.settings.opened(path.as_deref());
+            self.write_settings();
+        }
+        self.enable_metering();
+        let first = self.app.mixer().tracks().next().map(|(slot, _)| slot);
+        self.select(first);
+        if add_instrument {
+            self.handle(AppCommand::AddTrack(Product::Instrument));
+        }
+    }
+
+    fn save(&mut self, path: &Path) -> anyhow::Result<()> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        self.session().write(path)?;
+        (self.baseline, self.changed) = (Some(comparable_session(&self.app.mixer())), false);
+        self.settings.opened(Some(path));
+        self.write_settings();
+        if let Some(autosave) = &mut self.autosave {
+            autosave.clear();
+        }
+        if self.prompt == Some(Prompt::UnsavedChanges) {
+            self.prompt = None;
+            if let Some(command) = self.pending.take() {
+                self.start_session(command)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
+        // Input channels require a device that records them.
+        if let TrackInput::Channels { first, count } = input {
+            let wanted = (first + count) as u16;
+            let mut audio = self.settings.audio.clone();
+            if audio.input_channels.is_some_and(|channels| channels < wanted)
+                || audio.input_channels.is_none() && audio.input.is_none()
+            {
+                audio.input_channels = Some(wanted.max(2));
+                self.try_handle(AppCommand::SetAudio(audio))?;
+            }
+        }
+        let mut mixer = self.app.mixer();
+        let before = mixer.track(slot).map(|track| track.input().clone());
+        if let (Some(TrackInput::File { path: before, looped: was }), TrackInput::File { path, looped }) =
+            (&before, &input)
+            && (before, !was) == (path, *looped)
+        {
+            mixer.set_looped(slot, *looped);
+            return Ok(());
+        }
+        drop(mixer);
+        self.app.set_input(slot, input);
+        Ok(())
+    }
+
+    /// Opens a dropped file on the selected track, or on a new one.
+    fn drop_file(&mut self, path: PathBuf) -> anyhow::Result<()> {
+        fs::metadata(&path).with_context(|| path.display().to_string())?;
+        let kind = DroppedKind::of(&path);
+        if kind == DroppedKind::Session {
+            return self.replace_session(AppCommand::Open(path));
+        }
+        if self.selected.is_none() {
+            let product = if kind == DroppedKind::Sound { Product::Effect } else { Product::Instrument };
+            self.try_handle(AppCommand::AddTrack(product))?;
+        }
+        let Some(selected) = &self.selected else { return Ok(()) };
+        let slot = selected.slot;
+        match kind {
+            DroppedKind::Sound => self.set_input(slot, TrackInput::File { path, looped: false })?,
+            DroppedKind::Preset => {
+                let preset = PresetLoad::begin(selected.instance.clone(), &path, waker(&self.wake));
+                self.preset_loads.push(preset);
+            }
+            DroppedKind::Session | DroppedKind::Model => self.app.mixer().load_model_file(slot, path),
+        }
+        Ok(())
+    }
+
+    /// Applies presets that have been loaded.
+    fn apply_loaded_presets(&mut self) {
+        for preset in self.preset_loads.extract_if(.., |preset| preset.is_there()) {
+            match self.selected.as_mut().filter(|selected| Arc::ptr_eq(&selected.instance, &preset.instance)) {
+                Some(selected) => {
+                    if let Some(setting) = preset.take() {
+                        selected.desk.apply_sound(&*selected.parameters, setting);
+                    }
+                }
+                // Another track was selected in the meantime; the preset is dropped.
+                None => preset.give_up(),
+            }
+        }
+    }
+
+    /// Announces a completed recording, and stops a failed one.
+    fn update_recording(&mut self) {
+        if self.recording.is_none() && self.finishing_notice.is_none() {
+            return;
+        }
+        let status = self.app.recording();
+        if self.recording.is_some() && status.recording.is_none() && status.error.is_some() {
+            self.app.stop_in_background();
+            self.recording = None;
+        }
+        if status.finishing == 0
+            && let Some(notice) = self.finishing_notice.take()
+        {
+            self.notice = Some(notice).filter(|_| status.error.is_none());
+        }
+    }
+
+    fn clip(&self, slot: usize) -> Option<Arc<Clip>> {
+        self.app.mixer().track(slot)?.clip().cloned()
+    }
+
+    /// Enables the meters of all tracks while the window is open.
+    fn enable_metering(&self) {
+        self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.set_open(true));
+    }
+
+    fn select(&mut self, slot: Option<usize>) {
+        if self.selected.as_ref().map(|selected| selected.slot) == slot {
+            return;
+        }
+        self.deselect();
+        let mixer = self.app.mixer();
+        let Some((slot, track)) = slot.and_then(|slot| Some((slot, mixer.track(slot)?))) else { return };
+        let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
+        // There is one window; its settings override those of the instance.
+        instance.set_look(self.settings.look);
+        let desk = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
+        self.selected = Some(SelectedTrack { slot, instance, parameters, desk, window: ondes_ui::Window::new() });
+    }
+
+    /// Closes the panels of the selected track; keys held on it are released.
+    fn deselect(&mut self) {
+        if let Some(selected) = self.selected.take() {
+            selected.close();
+        }
+    }
+
+    fn rescan(&mut self) {
+        self.device_scan.begin(self.settings.audio.host.clone(), waker(&self.wake));
+    }
+
+    fn write_settings(&mut self) {
+        if let Some(folder) = &self.folder {
+            self.problems.extend(self.settings.write(folder).err().map(|error| format!("{error:#}")));
+        }
+    }
+
+    /// Returns the files of a recording that starts now.
+    fn recording_files(&self) -> anyhow::Result<RecordingFiles> {
+        let title = self.settings.session.as_deref().map_or("Ondes".into(), session_name);
+        let tracks: Vec<_> = self.app.mixer().tracks().map(|(slot, track)| (slot, track.title())).collect();
+        self.settings.recording_settings.files(&title, &tracks)
+    }
+}
+
+impl Drop for AppState {
+    fn drop(&mut self) {
+        self.deselect();
+        if self.prompt != Some(Prompt::RecoverAutosave) {
+            self.write_autosave();
+        }
+        if let Some(autosave) = &mut self.autosave {
+            drop(autosave.finish());
+        }
+        self.preset_loads.drain(..).for_each(PresetLoad::give_up);
+    }
+}
+
+/// Returns the session without window settings, for comparison.
+fn comparable_session(mixer: &Mixer) -> SessionFile {
+    let mut session = mixer.saved();
+    session.tracks.iter_mut().for_each(|track| track.selection.look = WindowSettings::default());
+    session
+}
+
+fn waker(wake: &Arc<dyn Fn() + Send + Sync>) -> impl FnOnce() + Send + 'static {
+    let wake = wake.clone();
+    move || wake()
+}
+
+/// Returns the name of a session.
+fn session_name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Completes a typed path: adds the extension, and the documents folder if it is relative.
+fn session_path(typed: &Path) -> PathBuf {
+    let mut path = typed.to_owned();
+    if path.extension().is_none_or(|ending| ending != session_file::EXTENSION) {
+        path.as_mut_os_string().push(format!(".{}", session_file::EXTENSION));
+    }
+    match dirs::document_dir().or_else(dirs::home_dir) {
+        Some(documents) if path.is_relative() => documents.join("Ondes").join(path),
+        _ => path,
+    }
+}
+
+fn max_peak_db(levels: &[MeterLevel]) -> f32 {
+    levels.iter().map(|level| level.peak_db).fold(f32::NEG_INFINITY, f32::max)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+use ondes_processor::library::BUNDLED;
+use ondes_processor::parameter::TRANSPOSE;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_values::complete;
+use ondes_processor::preset::{Preset, file};
+use ondes_processor::state::SoundState;
+
+use super::*;
+
+/// Creates an app state without devices, with the folder of its settings.
+fn app_state() -> (tempfile::TempDir, AppState) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = AppSettings::default();
+    settings.audio.host = Some("no such system".into());
+    settings.write(folder.path()).unwrap();
+    let app_state = AppState::open(Some(folder.path().into()), Arc::new(|| {}));
+    (folder, app_state)
+}
+
+fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppView) -> bool) {
+    let since = Instant::now();
+    loop {
+        app_state.tick();
+        let view = app_state.view();
+        if there(&view) {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}: {:?}", view.problems);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_name_becomes_a_file_among_the_documents() {
+    assert_eq!(session_path(Path::new("/stage/one")), Path::new("/stage/one.ondes-session"));
+    assert_eq!(session_path(Path::new("/stage/v1.2")), Path::new("/stage/v1.2.ondes-session"));
+    assert_eq!(session_path(Path::new("/stage/a.ondes-session")), Path::new("/stage/a.ondes-session"));
+    assert!(session_path(Path::new("one")).ends_with("Ondes/one.ondes-session"));
+    assert_eq!(session_name(Path::new("/stage/a.ondes-session")), "a");
+}
+
+#[test]
+fn a_model_that_is_dropped_plays_on_the_track_that_is_chosen() {
+    let (folder, mut app_state) = app_state();
+    let path = folder.path().join("mine.ondes");
+    fs::copy("../assets/models/wind.ondes", &path).unwrap();
+    app_state.handle(AppCommand::AddTrack(Product::Instrument));
+    app_state.handle(AppCommand::OpenDropped(path));
+    wait_until(&mut app_state, "it plays", |view| view.tracks[1].title == BUNDLED[2].name);
+    assert_eq!(app_state.view().tracks[0].title, BUNDLED[0].name);
+    let bad = folder.path().join("bad.ondes");
+    fs::write(&bad, "x").unwrap();
+    app_state.handle(AppCommand::OpenDropped(bad.clone()));
+    wait_until(&mut app_state, "it is refused", |view| view.tracks[1].error.is_some());
+    assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("bad.ondes"));
+    assert_eq!(app_state.view().tracks[1].title, BUNDLED[2].name, "what played plays on");
+    // Without a track a new one is added.
+    app_state.handle(AppCommand::RemoveTrack(1));
+    app_state.handle(AppCommand::RemoveTrack(0));
+    assert!(app_state.view().tracks.is_empty());
+    app_state.handle(AppCommand::OpenDropped(folder.path().join("mine.ondes")));
+    wait_until(&mut app_state, "it plays", |view| view.tracks.first().is_some_and(|track| track.title == "Wind"));
+    app_state.handle(AppCommand::OpenDropped("/nowhere/at all.ondes".into()));
+    assert!(app_state.view().problems[0].starts_with("/nowhere/at all.ondes: "));
+}
+
+#[test]
+fn recordings_and_presets_that_are_dropped_are_for_the_track_that_is_chosen() {
+    let (folder, mut app_state) = app_state();
+    let sound = folder.path().join("voice.wav");
+    fs::write(&sound, "x").unwrap();
+    app_state.handle(AppCommand::OpenDropped(sound.clone()));
+    wait_until(&mut app_state, "it listens", |view| view.tracks[0].input.is_file(&sound));
+    let selected = app_state.selected.as_ref().unwrap();
+    selected.parameters.put(TRANSPOSE, 7.0);
+    let now = selected.desk.sound_snapshot();
+    let sound = SoundState { parameters: complete(&now.values).unwrap(), selection: now.selection.saved().into() };
+    let product = Product::Instrument;
+    let name = "Up".to_owned();
+    let preset = Preset { name, product, author: String::new(), comment: String::new(), tags: Vec::new(), sound };
+    let path = folder.path().join("up.ondes-preset");
+    fs::write(&path, file::serialize(&preset).unwrap()).unwrap();
+    selected.parameters.put(TRANSPOSE, 0.0);
+    app_state.handle(AppCommand::OpenDropped(path));
+    let parameters = app_state.selected.as_ref().unwrap().parameters.clone();
+    wait_until(&mut app_state, "it is recalled", |_| parameters.value(TRANSPOSE) == Some(7.0));
+    let bad = folder.path().join("bad.ondes-preset");
+    fs::write(&bad, "x").unwrap();
+    app_state.handle(AppCommand::OpenDropped(bad));
+    wait_until(&mut app_state, "it is refused", |view| view.tracks[0].error.is_some());
+    assert_eq!(parameters.value(TRANSPOSE), Some(7.0));
+}
+
+#[test]
+fn a_session_that_is_dropped_is_opened_unless_something_would_be_lost() {
+    let (folder, mut app_state) = app_state();
+    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    app_state.update_changed();
+    assert!(app_state.baseline.is_some());
+    let mut session = comparable_session(&app_state.app.mixer());
+    session.tracks.push(session.tracks[0].clone());
+    let path = folder.path().join("Two.ondes-session");
+    session.write(&path).unwrap();
+    app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
+    app_state.handle(AppCommand::OpenDropped(path.clone()));
+    assert_eq!(app_state.view().prompt, Some(Prompt::UnsavedChanges));
+    app_state.handle(AppCommand::Discard);
+    let view = app_state.view();
+    assert_eq!((view.loading.as_deref(), view.selected), (Some("Two"), None));
+    // A session that is being loaded cannot be saved.
+    app_state.handle(AppCommand::SaveAs(folder.path().join("half")));
+    assert!(app_state.view().problems[0].contains("still being loaded"));
+    wait_until(&mut app_state, "it is there", |view| view.loading.is_none());
+    let view = app_state.view();
+    assert_eq!((view.tracks.len(), view.selected, view.path), (2, Some(0), Some(path)));
+    assert!(!folder.path().join("half.ondes-session").exists());
+}
+
+#[test]
+fn the_set_list_is_ordered_and_played() {
+    let (_folder, mut app_state) = app_state();
+    for bundled in &BUNDLED[..3] {
+        let reference = Reference::to(&bundled.model(), None);
+        app_state.app.mixer().set_list.push(reference);
+    }
+    let [first, second, third] = [0, 1, 2].map(|index: usize| BUNDLED[index].name);
+    for (command, wanted) in [
+        (AppCommand::MoveDown(0), [second, first, third]),
+        (AppCommand::MoveDown(2), [second, first, third]),
+        (AppCommand::MoveUp(2), [second, third, first]),
+        (AppCommand::MoveUp(0), [second, third, first]),
+        (AppCommand::MoveDown(9), [second, third, first]),
+    ] {
+        app_state.handle(command);
+        assert_eq!(app_state.view().set_list, wanted);
+    }
+    app_state.handle(AppCommand::PlayFromSetList(1));
+    wait_until(&mut app_state, "it plays", |view| view.tracks[0].title == third);
+}
+
+#[test]
+fn how_recordings_are_made_is_remembered_and_a_folder_that_is_none_is_said() {
+    let (folder, mut app_state) = app_state();
+    let file = folder.path().join("app.json");
+    let recording_settings = super::super::recording_settings::RecordingSettings {
+        folder: Some(file.clone()),
+        tracks: true,
+        ..Default::default()
+    };
+    app_state.handle(AppCommand::SetRecording(recording_settings.clone()));
+    assert_eq!(AppSettings::read(folder.path()).recording_settings, recording_settings);
+    app_state.handle(AppCommand::Record(true));
+    assert!(app_state.view().problems[0].starts_with(&file.display().to_string()), "{:?}", app_state.view().problems);
+    app_state.handle(AppCommand::Dismiss);
+    let recording_settings = super::super::recording_settings::RecordingSettings {
+        folder: Some(folder.path().join("takes")),
+        ..recording_settings
+    };
+    app_state.handle(AppCommand::SetRecording(recording_settings));
+    app_state.handle(AppCommand::SavePreroll);
+    assert!(app_state.view().problems[0].contains("no sound"), "{:?}", app_state.view().problems);
+}
