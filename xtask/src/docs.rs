@@ -14,17 +14,17 @@ const MDBOOK_VERSION: &str = "0.5.4";
 /// Checks links, anchors and the table of contents.
 ///
 /// # Errors
-/// Lists the links that lead nowhere.
+/// Lists broken links.
 pub fn check() -> anyhow::Result<()> {
     let [files, links] = markdown::check(root())?;
-    println!("documentation: {links} links in {files} files lead somewhere");
+    println!("documentation: {links} links in {files} files resolve");
     Ok(())
 }
 
 /// Builds the API documentation into `target/doc` and the book into `target/doc/book`.
 ///
 /// # Errors
-/// A link leads nowhere, mdBook cannot be installed, or rustdoc or mdBook fails.
+/// A link is broken, mdBook cannot be installed, or rustdoc or mdBook fails.
 pub fn build() -> anyhow::Result<()> {
     check()?;
     let mut rustdoc = cargo();

@@ -71,7 +71,7 @@ fn links(line: &str) -> Vec<String> {
 /// Returns the number of files and of links.
 ///
 /// # Errors
-/// Lists all links that lead nowhere, and pages that are missing in `docs/src/SUMMARY.md`.
+/// Lists broken links, and pages that are missing in `docs/src/SUMMARY.md`.
 pub fn check(root: &Path) -> anyhow::Result<[usize; 2]> {
     let mut files = Vec::new();
     collect(root, &mut files)?;
