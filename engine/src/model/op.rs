@@ -1,7 +1,7 @@
-//! What a node computes, and its parameters. `rules` has the shapes it accepts, the weights it needs and what it costs.
+//! Operations of nodes. `rules` has their shapes, weights, latencies and costs.
 //!
-//! Frames are numbered in time; `x[t]` is a frame of all channels. Everything is causal: a frame of output needs no later
-//! frame of input. Layouts of weights are PyTorch's.
+//! `x[t]` is frame `t` of all channels. All ops are causal: a frame of output depends on no later frame of input. Weights have
+//! PyTorch's layouts.
 
 pub use ondes_kernels::Activation;
 use serde::de::Error;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod rules;
 
-/// What a node computes.
+/// Operation of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", remote = "Self")]
 pub enum Op {
@@ -48,11 +48,11 @@ pub enum Op {
     /// Gated recurrent unit, one layer, gates in the order r, z, n: `weight_ih [3H][inputs]`, `weight_hh [3H][H]`,
     /// `bias_ih [3H]`, `bias_hh [3H]` (Cho et al., EMNLP 2014, in PyTorch's form).
     ///
-    /// With an initial state it starts from `h0 [H]` instead of zeros.
+    /// Starts from zeros, or from `h0 [H]` with an initial state.
     Gru {
         /// Units, H.
         hidden: usize,
-        /// Whether it has an initial state.
+        /// Whether the model has an initial state.
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
@@ -61,46 +61,45 @@ pub enum Op {
     Lstm {
         /// Units, H.
         hidden: usize,
-        /// Whether it has an initial state.
+        /// Whether the model has an initial state.
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
-    /// Normalises each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al., 2016).
+    /// Normalisation of each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al., 2016).
     LayerNorm,
     /// `x` above zero, `weight · x` below, `weight [slopes]` (He et al., ICCV 2015).
     Prelu {
-        /// 1 for a slope that all channels share, else one for each channel.
+        /// 1 for a slope shared by all channels, else the number of channels.
         slopes: usize,
     },
     /// `x + sin²(α x) / α` with `alpha [channels]` (Ziyin et al., NeurIPS 2020).
     Snake,
     /// `tanh` of the first half of the channels times `sigmoid` of the second half (van den Oord et al., 2016).
     Gate,
-    /// Of inputs `x [C]` and `condition [2C]`: `x · condition[..C] + condition[C..]` (Perez et al., AAAI 2018).
+    /// Feature-wise modulation of `x [C]` by `condition [2C]`: `x · condition[..C] + condition[C..]` (Perez et al., AAAI 2018).
     Film,
     /// Sum of two or more values of one shape: a residual or skip connection.
     Add,
     /// Product of `x [C]` and `y [C]` or `y [1]`.
     Multiply,
-    /// The channels of all inputs, one after another.
+    /// Concatenation of the channels of all inputs.
     Concat,
-    /// Some neighbouring channels.
+    /// Range of channels.
     Split {
         /// First channel.
         start: usize,
-        /// How many.
+        /// Number of channels.
         channels: usize,
     },
-    /// The input, so many frames later; zeros come first. It counts as no latency, since an echo and the alignment of two paths
-    /// look alike: where the whole is late, [`Op::Latency`] says so.
+    /// Delay, after initial zeros. Not counted as latency, since an echo and the alignment of two paths look alike; use
+    /// [`Op::Latency`] to declare latency.
     Delay {
-        /// Frames.
+        /// Delay in frames.
         frames: usize,
     },
-    /// The input as it is. It states that what it shows is so much late, which nodes do not tell where a filter's middle is not
-    /// its newest tap.
+    /// Identity. Declares `samples` of latency that cannot be derived from the taps, such as that of a linear-phase filter.
     Latency {
-        /// Samples.
+        /// Latency in samples.
         samples: usize,
     },
     /// Each frame of `factor · C` channels becomes `factor` frames of C: channel `p · C + c` is channel `c` of the `p`-th.
@@ -108,31 +107,31 @@ pub enum Op {
         /// Frames of output per frame of input.
         factor: usize,
     },
-    /// Odd channels times −1 in the first frame of each two. Every other band of a decimated filter bank lies upside down in
-    /// frequency, and this turns it round; a second time it turns it back (Nguyen, IEEE Trans. Signal Processing 42(1), 1994).
+    /// Negates odd channels in the first frame of each pair. Every other band of a decimated filter bank is mirrored in
+    /// frequency; this flips it, and flips it back if applied again (Nguyen, IEEE Trans. Signal Processing 42(1), 1994).
     #[serde(rename = "unmirror")]
     FlipOddBands,
-    /// Noise of its own at the rate of the input, whose values do not count: seeded by stream, independent from value to value.
+    /// White noise at the rate of the input, whose values are ignored; seeded per stream.
     Noise {
         /// Channels of the output.
         channels: usize,
-        /// How its values are distributed.
+        /// Distribution of the values.
         distribution: Distribution,
-        /// Nodes of another number make other noise.
+        /// Selects the noise: nodes of different numbers are independent.
         number: u32,
     },
-    /// Noise under a filter that changes each frame, without what would ring into the next one. Inputs: `magnitudes [C · bands]`,
-    /// for each channel from 0 Hz to half the rate of the output, and `noise [C · hop]`, for each channel the `hop` frames that
-    /// are filtered. Output: `[C]`, `hop` frames for each of the inputs. The response is the inverse Fourier transform of the
-    /// magnitudes under a Hann window, and what lies before its middle is at the end of the frame (RAVE's `NoiseGenerator`;
-    /// Caillon & Esling, arXiv:2111.05011).
+    /// Noise through a filter that changes each frame, without tails into the next one. Inputs: `magnitudes [C · bands]`, per
+    /// channel from 0 Hz to half the rate of the output, and `noise [C · hop]`, per channel the `hop` frames to be filtered.
+    /// Output: `[C]`, `hop` frames per input frame. The impulse response is the inverse Fourier transform of the magnitudes under
+    /// a Hann window, whose first half wraps to the end of the frame (RAVE's `NoiseGenerator`; Caillon & Esling,
+    /// arXiv:2111.05011).
     ShapedNoise {
-        /// Magnitudes of a channel.
+        /// Magnitudes per channel.
         bands: usize,
         /// Frames of output per frame of input.
         hop: usize,
     },
-    /// `scale · x + offset`, fixed numbers: brings a port into a range fit for a network.
+    /// `scale · x + offset` with fixed numbers, such as to normalise an input port.
     Affine {
         /// Factor.
         scale: f32,
@@ -140,18 +139,18 @@ pub enum Op {
         offset: f32,
     },
     /// Harmonic oscillator bank. Inputs: `pitch [1]` (semitones, 69 = 440 Hz), `amplitude [1]`, `distribution [H]` (≥ 0).
-    /// Harmonics at or above half the sample rate are dropped, the others scaled to sum to one. Output: audio; frame `i` ends
-    /// the segment that leads to it, so that sound is one frame behind (Engel et al., ICLR 2020).
+    /// Harmonics at or above half the sample rate are dropped and the others scaled to sum to one. Output: audio; control frame
+    /// `i` is reached at the end of its segment, so sound is one frame late (Engel et al., ICLR 2020).
     Harmonic,
     /// White noise through a filter that changes each frame. Input: `magnitudes [bands]` from 0 Hz to half the sample rate.
-    /// Output: audio, one frame behind like [`Op::Harmonic`] (Engel et al., ICLR 2020).
+    /// Output: audio, one frame late as [`Op::Harmonic`] (Engel et al., ICLR 2020).
     FilteredNoise,
-    /// Audio convolved with a learnt impulse response, `impulse [taps]`: a room or a body.
+    /// Convolution of audio with a learnt impulse response, `impulse [taps]`, such as a room or a body.
     Convolve {
         /// Length of the response in samples.
         taps: usize,
     },
-    /// Function of each value by itself, without weights. Its tag in a file is that of the activation, such as `tanh`.
+    /// Activation without weights. Its tag in model files is that of the activation, such as `tanh`.
     #[serde(skip)]
     Activation(Activation),
 }
@@ -186,22 +185,22 @@ impl<'de> Deserialize<'de> for Op {
     }
 }
 
-/// How the values of [`Op::Noise`] are distributed.
+/// Distribution of the values of [`Op::Noise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Evenly in [−1, 1).
+    /// Uniform in [−1, 1).
     Uniform,
-    /// Normally, with a mean of 0 and a variance of 1.
+    /// Normal, with mean 0 and variance 1.
     Normal,
 }
 
-/// A weight that an op needs.
+/// Weight that an op needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightSpec {
-    /// The parameter's name, such as `weight`.
+    /// Name of the parameter, such as `weight`.
     pub name: &'static str,
-    /// Its extents, outermost first.
+    /// Dimensions, outermost first.
     pub shape: Vec<usize>,
 }
 

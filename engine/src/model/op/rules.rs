@@ -1,142 +1,220 @@
-//! What fits an op, and what it takes.
+//! Shapes, weights, latencies and costs of ops.
+//!
+//! Each match lists all ops, so that a new op does not compile until each of these is decided.
+
+use std::ops::RangeInclusive;
 
 use super::{Activation, Op, WeightSpec};
 use crate::model::Shape;
 
+/// Matches ops without weights that compute each frame from the same frame of their inputs.
+macro_rules! framewise_without_weights {
+    () => {
+        Op::Activation(_)
+            | Op::Gate
+            | Op::Film
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Split { .. }
+            | Op::Affine { .. }
+            | Op::Interleave { .. }
+            | Op::FlipOddBands
+            | Op::Noise { .. }
+    };
+}
+
+/// Returns the reason as an error unless the condition holds.
+fn require(condition: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(reason()) }
+}
+
+fn require_positive(parameters: &[usize]) -> Result<(), String> {
+    require(!parameters.contains(&0), || "has a parameter of 0; all must be at least 1".to_owned())
+}
+
+fn check_activation(activation: Activation) -> Result<(), String> {
+    require(activation.has_finite_parameters(), || format!("has a parameter that is not finite: {activation:?}"))?;
+    if let Activation::LeakyHardTanh { min, max, .. } = activation {
+        require(min <= max, || format!("has a min of {min} above its max of {max}"))?;
+    }
+    Ok(())
+}
+
+fn conv1d_shape(
+    input: Shape,
+    outputs: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    groups: usize,
+) -> Result<Shape, String> {
+    require_positive(&[outputs, kernel, stride, dilation, groups])?;
+    require(input.channels.is_multiple_of(groups) && outputs.is_multiple_of(groups), || {
+        format!("has {groups} groups, which must divide {} inputs and {outputs} outputs", input.channels)
+    })?;
+    let reach = (kernel - 1).checked_mul(dilation).ok_or("has too large a kernel and dilation")?;
+    require(reach + 1 >= stride, || {
+        format!("has a stride of {stride}, which is longer than its {} frames of input", reach + 1)
+    })?;
+    let ratio = input.ratio.checked_mul(stride).ok_or("has too large a ratio")?;
+    Ok(Shape { channels: outputs, ratio })
+}
+
+fn conv_transpose1d_shape(input: Shape, outputs: usize, kernel: usize, stride: usize) -> Result<Shape, String> {
+    require_positive(&[outputs, kernel, stride])?;
+    let ratio = input.ratio;
+    require(kernel.is_multiple_of(stride) && ratio.is_multiple_of(stride), || {
+        format!("has a stride of {stride}, which must divide its kernel of {kernel} and a ratio of {ratio}")
+    })?;
+    Ok(Shape { channels: outputs, ratio: ratio / stride })
+}
+
+/// `noise` is the number of channels of the second input.
+fn shaped_noise_shape(magnitudes: Shape, noise: usize, bands: usize, hop: usize) -> Result<Shape, String> {
+    let Shape { channels, ratio } = magnitudes;
+    let max_bands = hop / 2 + 1;
+    require((2..=max_bands).contains(&bands), || {
+        format!("has {bands} bands; allowed with a hop of {hop}: 2 to {max_bands}")
+    })?;
+    require(channels.is_multiple_of(bands), || {
+        format!("has {channels} magnitudes, which is no multiple of {bands} bands")
+    })?;
+    let filtered = channels / bands;
+    require(filtered.checked_mul(hop) == Some(noise), || {
+        format!("has {noise} channels of noise; {filtered} times {hop} are needed")
+    })?;
+    require(ratio.is_multiple_of(hop), || format!("has a hop of {hop}, which must divide a ratio of {ratio}"))?;
+    Ok(Shape { channels: filtered, ratio: ratio / hop })
+}
+
 impl Op {
-    /// The shape of the output, or why the inputs do not fit.
-    pub(in crate::model) fn infer(&self, inputs: &[Shape], block: usize) -> Result<Shape, String> {
-        let arity = match self {
+    /// Returns the numbers of inputs that the op accepts.
+    fn arity(&self) -> RangeInclusive<usize> {
+        match self {
             Self::Film | Self::Multiply | Self::ShapedNoise { .. } => 2..=2,
             Self::Harmonic => 3..=3,
             Self::Add => 2..=64,
             Self::Concat => 1..=64,
-            _ => 1..=1,
-        };
-        if !arity.contains(&inputs.len()) {
-            return Err(format!("has {} inputs, {} to {} are needed", inputs.len(), arity.start(), arity.end()));
-        }
-        if inputs.iter().any(|input| input.ratio != inputs[0].ratio) {
-            return Err("its inputs have different ratios".into());
-        }
-        let Shape { channels, ratio } = inputs[0];
-        let require = |condition: bool, reason: &str| if condition { Ok(()) } else { Err(reason.to_owned()) };
-        let shaped = |channels: usize| Shape { channels, ratio };
-        match *self {
-            Self::Linear { outputs } | Self::Gru { hidden: outputs, .. } | Self::Lstm { hidden: outputs, .. } => {
-                require(outputs > 0, "has no outputs")?;
-                Ok(shaped(outputs))
-            }
-            Self::Conv1d { outputs, kernel, stride, dilation, groups } => {
-                require(outputs > 0 && kernel > 0 && stride > 0 && dilation > 0 && groups > 0, "has a zero")?;
-                require(
-                    channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
-                    "its channels do not divide into its groups",
-                )?;
-                let reach = (kernel - 1).checked_mul(dilation).ok_or("kernel and dilation are too large")?;
-                require(reach + 1 >= stride, "its stride is longer than its reach")?;
-                let ratio = ratio.checked_mul(stride).ok_or("its ratio is too large")?;
-                Ok(Shape { channels: outputs, ratio })
-            }
-            Self::ConvTranspose1d { outputs, kernel, stride } => {
-                require(outputs > 0 && kernel > 0 && stride > 0, "has a zero")?;
-                require(kernel.is_multiple_of(stride), "its kernel is not a multiple of its stride")?;
-                require(ratio.is_multiple_of(stride), "its stride does not divide its input's ratio")?;
-                Ok(Shape { channels: outputs, ratio: ratio / stride })
-            }
-            Self::LayerNorm
+            Self::Linear { .. }
+            | Self::Conv1d { .. }
+            | Self::ConvTranspose1d { .. }
+            | Self::Gru { .. }
+            | Self::Lstm { .. }
+            | Self::LayerNorm
+            | Self::Prelu { .. }
             | Self::Snake
+            | Self::Gate
+            | Self::Split { .. }
             | Self::Delay { .. }
-            | Self::Latency { .. } => Ok(shaped(channels)),
-            Self::Prelu { slopes } => {
-                require([1, channels].contains(&slopes), "has neither one slope nor one for each channel")?;
-                Ok(shaped(channels))
-            }
-            Self::Activation(activation) => {
-                require(activation.has_finite_parameters(), "its parameters are not finite")?;
-                if let Activation::LeakyHardTanh { min, max, .. } = activation {
-                    require(min <= max, "its min is above its max")?;
-                }
-                Ok(shaped(channels))
-            }
-            Self::Affine { scale, offset } => {
-                require(scale.is_finite() && offset.is_finite(), "its numbers are not finite")?;
-                Ok(shaped(channels))
-            }
-            Self::Gate => {
-                require(channels.is_multiple_of(2), "has an odd number of channels")?;
-                Ok(shaped(channels / 2))
-            }
-            Self::Film => {
-                require(
-                    channels.checked_mul(2) == Some(inputs[1].channels),
-                    "its condition has not twice the channels",
-                )?;
-                Ok(shaped(channels))
-            }
-            Self::Add => {
-                require(inputs.iter().all(|input| input.channels == channels), "its inputs differ in channels")?;
-                Ok(shaped(channels))
-            }
-            Self::Multiply => {
-                require([1, channels].contains(&inputs[1].channels), "its factor has neither one nor all channels")?;
-                Ok(shaped(channels))
-            }
-            Self::Concat => {
-                let sum = inputs.iter().try_fold(0_usize, |sum, input| sum.checked_add(input.channels));
-                Ok(shaped(sum.ok_or("has too many channels")?))
-            }
-            Self::Split { start, channels: count } => {
-                let end = start.checked_add(count).ok_or("its range is too large")?;
-                require(count > 0 && end <= channels, "takes channels that its input has not")?;
-                Ok(shaped(count))
-            }
-            Self::Interleave { factor } => {
-                require(factor > 0, "has a zero")?;
-                require(channels.is_multiple_of(factor), "its factor does not divide its channels")?;
-                require(ratio.is_multiple_of(factor), "its factor does not divide its input's ratio")?;
-                Ok(Shape { channels: channels / factor, ratio: ratio / factor })
-            }
-            Self::FlipOddBands => {
-                require((block / ratio).is_multiple_of(2), "its block is an odd number of frames")?;
-                Ok(shaped(channels))
-            }
-            Self::Noise { channels, .. } => {
-                require(channels > 0, "has no channels")?;
-                Ok(shaped(channels))
-            }
-            Self::ShapedNoise { bands, hop } => {
-                require(bands >= 2, "needs two bands or more")?;
-                require(bands <= hop / 2 + 1, "its response is longer than its hop")?;
-                require(channels.is_multiple_of(bands), "its channels do not divide into bands")?;
-                let filtered = channels / bands;
-                require(
-                    filtered.checked_mul(hop) == Some(inputs[1].channels),
-                    "its noise is not one hop of each channel",
-                )?;
-                require(ratio.is_multiple_of(hop), "its hop does not divide its input's ratio")?;
-                Ok(Shape { channels: filtered, ratio: ratio / hop })
-            }
-            Self::Harmonic => {
-                require(channels == 1 && inputs[1].channels == 1, "pitch and amplitude must have one channel")?;
-                require(ratio > 1, "its inputs must be control frames")?;
-                Ok(Shape { channels: 1, ratio: 1 })
-            }
-            Self::FilteredNoise => {
-                require(channels >= 2, "needs two bands or more")?;
-                require(ratio > 1, "its input must be control frames")?;
-                Ok(Shape { channels: 1, ratio: 1 })
-            }
-            Self::Convolve { taps } => {
-                require(channels == 1 && ratio == 1, "its input must be one channel of audio")?;
-                require(taps > 0, "has no taps")?;
-                require(block > 1, "its method is stepped by single samples")?;
-                Ok(shaped(1))
-            }
+            | Self::Latency { .. }
+            | Self::Interleave { .. }
+            | Self::FlipOddBands
+            | Self::Noise { .. }
+            | Self::Affine { .. }
+            | Self::FilteredNoise
+            | Self::Convolve { .. }
+            | Self::Activation(_) => 1..=1,
         }
     }
 
-    /// The weights it needs, given the shapes it reads.
+    /// Returns the shape of the output, or the reason why the inputs do not fit. `block` is in samples.
+    pub(in crate::model) fn infer(&self, inputs: &[Shape], block: usize) -> Result<Shape, String> {
+        let arity = self.arity();
+        require(arity.contains(&inputs.len()), || {
+            format!("has {} inputs; allowed: {} to {}", inputs.len(), arity.start(), arity.end())
+        })?;
+        let Shape { channels, ratio } = inputs[0];
+        let second = inputs.get(1).map_or(0, |input| input.channels);
+        if let Some(other) = inputs.iter().find(|input| input.ratio != ratio) {
+            return Err(format!("has inputs of different ratios, {ratio} and {}", other.ratio));
+        }
+        let with_channels = |channels: usize| Shape { channels, ratio };
+        match *self {
+            Self::LayerNorm | Self::Snake | Self::Delay { .. } | Self::Latency { .. } => {}
+            Self::Linear { outputs } | Self::Gru { hidden: outputs, .. } | Self::Lstm { hidden: outputs, .. } => {
+                require_positive(&[outputs])?;
+                return Ok(with_channels(outputs));
+            }
+            Self::Conv1d { outputs, kernel, stride, dilation, groups } => {
+                return conv1d_shape(inputs[0], outputs, kernel, stride, dilation, groups);
+            }
+            Self::ConvTranspose1d { outputs, kernel, stride } => {
+                return conv_transpose1d_shape(inputs[0], outputs, kernel, stride);
+            }
+            Self::Prelu { slopes } => require([1, channels].contains(&slopes), || {
+                format!("has {slopes} slopes; allowed: 1 or one per channel, {channels}")
+            })?,
+            Self::Activation(activation) => check_activation(activation)?,
+            Self::Affine { scale, offset } => require(scale.is_finite() && offset.is_finite(), || {
+                format!("has a parameter that is not finite: scale {scale}, offset {offset}")
+            })?,
+            Self::Gate => {
+                require(channels.is_multiple_of(2), || format!("has an odd number of channels, {channels}"))?;
+                return Ok(with_channels(channels / 2));
+            }
+            Self::Add => {
+                if let Some(other) = inputs.iter().find(|input| input.channels != channels) {
+                    return Err(format!("has inputs of different channel counts, {channels} and {}", other.channels));
+                }
+            }
+            Self::Multiply => require([1, channels].contains(&second), || {
+                format!("has a factor of {second} channels; allowed: 1 or {channels}")
+            })?,
+            Self::Film => require(channels.checked_mul(2) == Some(second), || {
+                format!("has a condition of {second} channels; twice {channels} are needed")
+            })?,
+            Self::Concat => {
+                let sum = inputs.iter().try_fold(0_usize, |sum, input| sum.checked_add(input.channels));
+                return Ok(with_channels(sum.ok_or("has too many channels")?));
+            }
+            Self::Split { start, channels: count } => {
+                let fits = start.checked_add(count).is_some_and(|end| end <= channels);
+                require(count > 0 && fits, || {
+                    format!("takes {count} channels from {start} on; its input has {channels}")
+                })?;
+                return Ok(with_channels(count));
+            }
+            Self::Interleave { factor } => {
+                require(factor > 0 && channels.is_multiple_of(factor) && ratio.is_multiple_of(factor), || {
+                    format!("has a factor of {factor}, which must divide {channels} channels and a ratio of {ratio}")
+                })?;
+                return Ok(Shape { channels: channels / factor, ratio: ratio / factor });
+            }
+            Self::FlipOddBands => require((block / ratio).is_multiple_of(2), || {
+                format!("has {} frames per block; an even number is needed", block / ratio)
+            })?,
+            Self::Noise { channels, .. } => {
+                require_positive(&[channels])?;
+                return Ok(with_channels(channels));
+            }
+            Self::ShapedNoise { bands, hop } => return shaped_noise_shape(inputs[0], second, bands, hop),
+            Self::Harmonic => {
+                require(channels == 1 && second == 1 && ratio > 1, || {
+                    format!(
+                        "needs one channel of pitch and amplitude at control rate; found {channels} and {second} at {ratio}"
+                    )
+                })?;
+                return Ok(Shape { channels: 1, ratio: 1 });
+            }
+            Self::FilteredNoise => {
+                require(channels >= 2 && ratio > 1, || {
+                    format!("has {channels} bands at a ratio of {ratio}; at least 2 at control rate are needed")
+                })?;
+                return Ok(Shape { channels: 1, ratio: 1 });
+            }
+            Self::Convolve { taps } => {
+                require_positive(&[taps])?;
+                require(channels == 1 && ratio == 1, || {
+                    format!("has {channels} channels at a ratio of {ratio}; one channel of audio is needed")
+                })?;
+                require(block > 1, || "needs a method whose block is longer than one sample".to_owned())?;
+            }
+        }
+        Ok(inputs[0])
+    }
+
+    /// Returns the weights that the op needs, given the shapes of its inputs.
     #[must_use]
     pub fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
         let channels = inputs.first().map_or(0, |input| input.channels);
@@ -168,28 +246,44 @@ impl Op {
             Self::LayerNorm => vec![spec("weight", &[channels]), spec("bias", &[channels])],
             Self::Snake => vec![spec("alpha", &[channels])],
             Self::Convolve { taps } => vec![spec("impulse", &[taps])],
-            _ => Vec::new(),
+            framewise_without_weights!()
+            | Self::Delay { .. }
+            | Self::Latency { .. }
+            | Self::ShapedNoise { .. }
+            | Self::Harmonic
+            | Self::FilteredNoise => Vec::new(),
         }
     }
 
-    /// Samples by which it delays what it is given.
+    /// Returns the latency in samples.
     #[must_use]
     pub fn latency_samples(&self, inputs: &[Shape]) -> usize {
-        match self {
+        match *self {
             Self::Harmonic | Self::FilteredNoise => inputs[0].ratio,
-            Self::Latency { samples } => *samples,
-            _ => 0,
+            Self::Latency { samples } => samples,
+            framewise_without_weights!()
+            | Self::Linear { .. }
+            | Self::Conv1d { .. }
+            | Self::ConvTranspose1d { .. }
+            | Self::Gru { .. }
+            | Self::Lstm { .. }
+            | Self::LayerNorm
+            | Self::Prelu { .. }
+            | Self::Snake
+            | Self::Delay { .. }
+            | Self::ShapedNoise { .. }
+            | Self::Convolve { .. } => 0,
         }
     }
 
-    /// Whether it bends each value by itself, by a curve of its own.
+    /// Whether the op is a non-linear function of each value by itself.
     #[must_use]
     pub fn is_activation(&self) -> bool {
         matches!(self, Self::Activation(_) | Self::Prelu { .. } | Self::Snake)
     }
 
-    /// Samples by which what it was fed is still heard after the frame that it was fed in; a recurrent layer, which never quite
-    /// forgets, is taken to need half a second.
+    /// Returns the tail in samples: how long an input frame is audible after its own frame. Recurrent layers, which never quite
+    /// forget, count as half a second.
     #[must_use]
     pub fn tail_samples(&self, inputs: &[Shape], sample_rate: u32) -> usize {
         let ratio = inputs[0].ratio;
@@ -200,27 +294,38 @@ impl Op {
             Self::Convolve { taps } => taps - 1,
             Self::Delay { frames } => frames * ratio,
             Self::Harmonic | Self::FilteredNoise => ratio,
-            _ => 0,
+            framewise_without_weights!()
+            | Self::Linear { .. }
+            | Self::LayerNorm
+            | Self::Prelu { .. }
+            | Self::Snake
+            | Self::Latency { .. }
+            | Self::ShapedNoise { .. } => 0,
         }
     }
 
-    /// Multiply-adds per sample of audio, counting what is proportional to weights, harmonics or taps.
+    /// Returns the multiply-adds per sample of audio, counting those proportional to weights, harmonics or taps.
     #[must_use]
     pub fn multiply_adds_per_sample(&self, inputs: &[Shape], output: Shape) -> f64 {
-        let values: usize = match self {
+        let values: usize = match *self {
             Self::Conv1d { .. } | Self::Linear { .. } | Self::Gru { .. } | Self::Lstm { .. } => self
                 .weights(inputs)
                 .iter()
                 .filter(|spec| spec.shape.len() > 1)
                 .map(|spec| spec.shape.iter().product::<usize>())
                 .sum(),
-            // Each frame of input meets every weight once; spread over the frames of output that it makes.
+            // Each input frame is multiplied by every weight once; its cost is spread over its output frames.
             Self::ConvTranspose1d { outputs, kernel, stride } => inputs[0].channels * outputs * kernel / stride,
             Self::Harmonic => 6 * inputs[2].channels,
             Self::ShapedNoise { bands, .. } => 2 * bands * output.channels,
-            // A Fourier transform there and back, by the usual 2.5 n log2 n count of a real one.
+            // A forward and an inverse Fourier transform, by the usual count of 2.5 n log2 n for real input.
             Self::FilteredNoise | Self::Convolve { .. } => 64,
-            _ => output.channels,
+            framewise_without_weights!()
+            | Self::LayerNorm
+            | Self::Prelu { .. }
+            | Self::Snake
+            | Self::Delay { .. }
+            | Self::Latency { .. } => output.channels,
         };
         values as f64 / output.ratio as f64
     }
@@ -236,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ops_that_move_frames_say_what_fits() {
+    fn ops_that_move_frames_check_their_shapes() {
         let interleave = |factor, channels, ratio| Op::Interleave { factor }.infer(&[shape(channels, ratio)], 64);
         assert_eq!(interleave(4, 12, 8), Ok(shape(3, 2)));
         assert!(interleave(0, 12, 8).is_err() && interleave(5, 12, 10).is_err() && interleave(4, 12, 6).is_err());
@@ -250,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_says_what_fits() {
+    fn noise_checks_its_shapes() {
         let noise = |channels| Op::Noise { channels, distribution: Distribution::Normal, number: 1 };
         assert_eq!(noise(3).infer(&[shape(1, 8)], 64), Ok(shape(3, 8)));
         assert!(noise(0).infer(&[shape(1, 8)], 64).is_err());
@@ -263,5 +368,26 @@ mod tests {
         {
             assert!(shaped(bands, hop, magnitudes, noise).is_err(), "{bands} bands, {hop} frames");
         }
+    }
+
+    #[test]
+    fn activations_keep_their_tags_in_files() {
+        let node = |json: &str| serde_json::from_str::<crate::model::Node>(json);
+        let json = r#"{"name":"y","inputs":["x"],"op":"leaky_relu","slope":0.01}"#;
+        let leaky = node(json).expect("a valid node");
+        assert_eq!(leaky.op, Op::Activation(Activation::LeakyRelu { slope: 0.01 }));
+        assert_eq!(serde_json::to_string(&leaky).expect("a node is serialisable"), json);
+        for &tag in Activation::TAGS {
+            let json = format!(
+                r#"{{"name":"y","inputs":["x"],"op":"{tag}","slope":0,"min":-1,"max":1,"min_slope":0,"max_slope":0}}"#
+            );
+            assert!(matches!(node(&json).expect("a valid node").op, Op::Activation(_)), "{tag}");
+        }
+        let missing = node(r#"{"name":"y","inputs":["x"],"op":"leaky_relu"}"#).expect_err("no slope");
+        assert!(missing.to_string().contains("missing field `slope`"), "{missing}");
+        let unknown = node(r#"{"name":"y","inputs":["x"],"op":"relu6"}"#).expect_err("no such op");
+        assert!(unknown.to_string().contains("relu6"), "{unknown}");
+        let flip = node(r#"{"name":"y","inputs":["x"],"op":"unmirror"}"#).expect("a valid node");
+        assert_eq!(flip.op, Op::FlipOddBands);
     }
 }
