@@ -1,8 +1,8 @@
 //! Activations, each defined by one entry of a table.
 //!
-//! An entry holds the documentation, the variant of [`Activation`] with its parameters, its tag in model files and its formula.
-//! A macro derives the rest: the enum, its serialised form and the dispatch to a loop compiled for each formula. Activations
-//! with learnt parameters per channel are in `channel_activation`.
+//! An entry holds the documentation, the variant of [`Activation`] with its parameters, its tag in model files and its
+//! formula. A macro derives the rest: the enum, its serialised form and the dispatch to a loop compiled for each
+//! formula. Activations with learnt parameters per channel are in `channel_activation`.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,8 @@ macro_rules! activations {
                 )+}
             }
 
-            /// Runs a task with the formula of this activation, so that the task is compiled for each formula by itself.
+            /// Runs a task with the formula of this activation, so that the task is compiled for each formula by
+            /// itself.
             #[inline(always)]
             pub(crate) fn dispatch<T: FormulaTask>(self, task: T) {
                 match self {$(
@@ -118,8 +119,8 @@ activations! {
     /// `x / (1 + e^−x)`.
     Silu as "silu" => |s, x| silu(s, x);
 
-    /// The rational "fast tanh" of capture players, up to 0.8 % above tanh. No faster substitute for [`Activation::Tanh`]: only
-    /// models trained with it need it. With `a = |x|` it is `sign(x)` times
+    /// The rational "fast tanh" of capture players, up to 0.8 % above tanh. No faster substitute for
+    /// [`Activation::Tanh`]: only models trained with it need it. With `a = |x|` it is `sign(x)` times
     /// `a (2.45550750702956 (1 + a) + (0.893229853513558 + 0.821226666969744 a) a²)` over
     /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)` (A. Vaneev, KVR forum, 2013).
     FastTanh as "fast_tanh" => |s, x| fast_tanh(s, x);
@@ -140,8 +141,8 @@ pub(crate) trait FormulaTask {
     fn run<F: Lanewise<0, 1>>(self, formula: F);
 }
 
-/// A product instead of a selected result: for a selection the compiler would store only the lanes that change, and the next
-/// load would wait for that partial store.
+/// A product instead of a selected result: for a selection the compiler would store only the lanes that change, and the
+/// next load would wait for that partial store.
 #[inline(always)]
 fn leaky_relu<S: Simd>(s: S, x: S::V, slope: f32) -> S::V {
     s.mul(x, s.select_less(x, s.splat(0.0), s.splat(slope), s.splat(1.0)))

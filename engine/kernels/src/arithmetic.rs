@@ -99,7 +99,8 @@ impl ComplexMultiplyAdd<'_> {
     }
 }
 
-/// Computes `re = (re + a.re·b.re) − a.im·b.im` and `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two vectors.
+/// Computes `re = (re + a.re·b.re) − a.im·b.im` and `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two
+/// vectors.
 #[inline(always)]
 fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
     let real_part = s.fma(s.duplicate_even(a), b, acc);
@@ -141,9 +142,9 @@ impl Kernels {
         self.run(OverSlices { op: MultiplyAdd { gain }, inputs: [x], in_out: [acc] });
     }
 
-    /// Computes `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block, `a` and
-    /// `b` are as many blocks as each other. Adds in the order of `k`, so the result does not depend on how the blocks are
-    /// divided into calls.
+    /// Computes `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block,
+    /// `a` and `b` are as many blocks as each other. Adds in the order of `k`, so the result does not depend on how the
+    /// blocks are divided into calls.
     ///
     /// # Panics
     /// If the lengths of `a` and `b` differ or are no multiple of the length of `acc`, or that length is odd.

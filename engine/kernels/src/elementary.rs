@@ -82,8 +82,8 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     s.copysign(s.div(s.min(denominator, numerator), denominator), x)
 }
 
-/// tanh x / `over` as numerator and denominator, for sums and products with one division at the end. The denominator is 1 to 34
-/// times `over`. Has the shortest possible dependency chain, since the state of a recurrent cell waits for it.
+/// tanh x / `over` as numerator and denominator, for sums and products with one division at the end. The denominator is
+/// 1 to 34 times `over`. Has the shortest possible dependency chain, since the state of a recurrent cell waits for it.
 #[inline(always)]
 pub(crate) fn tanh_ratio<S: Simd>(s: S, x: S::V, over: S::V) -> (S::V, S::V) {
     let square = s.min(s.splat(9.02 * 9.02), s.mul(x, x));
@@ -103,9 +103,9 @@ fn halves<S: Simd>(s: S, x: S::V, square: S::V, coefficients: [f32; 5]) -> (S::V
 
 /// 2ˣ as `(a, n)`, a · 2ⁿ, for gates 1/(1 + 2ˣ) with one division at the end.
 ///
-/// The error is 1.1·10⁻⁷ from 2⁻³⁶ to 2³⁶; beyond that range the result lies beyond it too. `x` is finite or NaN, which is kept.
-/// This is the shortest dependency chain with a small error of both the gate and 1 minus the gate: a gate that forgets little
-/// accumulates its errors over thousands of samples.
+/// The error is 1.1·10⁻⁷ from 2⁻³⁶ to 2³⁶; beyond that range the result lies beyond it too. `x` is finite or NaN, which
+/// is kept. This is the shortest dependency chain with a small error of both the gate and 1 minus the gate: a gate that
+/// forgets little accumulates its errors over thousands of samples.
 #[inline(always)]
 pub(crate) fn exp2_of_gate<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
     let n = s.round(x);

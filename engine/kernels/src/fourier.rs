@@ -57,8 +57,8 @@ impl Kernels {
     /// Converts pairs of bins of a complex transform to those of a real one, or back.
     ///
     /// With `x = near[k]`, `y` the conjugate of `far[n − 1 − k]` and `w = twiddles[k]`, `near[k]` becomes
-    /// `scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` the conjugate of `scale·(x + y) + i·w·(x − y)`. All slices are
-    /// `re im re im …`, `n` numbers each.
+    /// `scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` the conjugate of `scale·(x + y) + i·w·(x − y)`. All slices
+    /// are `re im re im …`, `n` numbers each.
     ///
     /// # Panics
     /// If the lengths differ or are odd.

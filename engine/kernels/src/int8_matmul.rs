@@ -1,8 +1,8 @@
 //! Matrix products in eight bits.
 //!
-//! Blocks are those of `matmul`. The products of a tap are summed exactly as integers, then scaled by the scale of the frame
-//! that the tap reads. These sums are added in the order of the taps; output scales and bias come last. Each frame has its own
-//! scale, so a result does not depend on the other frames of a call.
+//! Blocks are those of `matmul`. The products of a tap are summed exactly as integers, then scaled by the scale of the
+//! frame that the tap reads. These sums are added in the order of the taps; output scales and bias come last. Each
+//! frame has its own scale, so a result does not depend on the other frames of a call.
 
 use crate::simd::{Int8Kernel, Int8Simd, LANES, QUAD, Simd, WeightQuads};
 use crate::{Int8Columns, Int8Matrix, Kernels};
@@ -51,8 +51,8 @@ impl Int8Kernel for Int8Matmul<'_> {
 }
 
 impl Int8Matmul<'_> {
-    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only independent
-    /// sums hide the latency.
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only
+    /// independent sums hide the latency.
     #[inline(always)]
     fn one_column<B: Int8Simd>(&mut self, b: B, panels: usize) {
         let most = if B::Float::MANY_REGISTERS { 8 } else { 4 };
@@ -177,8 +177,8 @@ impl Kernels {
     /// ```
     ///
     /// # Panics
-    /// If a column ends beyond the last frame or the end of `y`, a tap ends beyond its frame, fewer scales are given than
-    /// frames are read, or `y_stride` is less than `w.outputs()` with more than one column.
+    /// If a column ends beyond the last frame or the end of `y`, a tap ends beyond its frame, fewer scales are given
+    /// than frames are read, or `y_stride` is less than `w.outputs()` with more than one column.
     pub fn int8_matmul(self, w: &Int8Matrix, x: Int8Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;

@@ -143,8 +143,8 @@ impl Int8Matrix {
 
 /// Columns of a product in eight bits: windows into frames quantized by [`crate::Kernels::quantize`].
 ///
-/// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap; a
-/// convolution has its hop as `stride` and its dilation as `tap_stride`.
+/// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap;
+/// a convolution has its hop as `stride` and its dilation as `tap_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Int8Columns<'a> {
     /// `[frame][width]`

@@ -1,7 +1,7 @@
 //! SIMD arithmetic of the Ondes engine, chosen at run time.
 //!
-//! A [`Kernels`] value names one variant of the arithmetic (scalar, AVX2 with FMA, AVX-512F, NEON) and proves that this CPU
-//! supports it. The kernels are its methods.
+//! A [`Kernels`] value names one variant of the arithmetic (scalar, AVX2 with FMA, AVX-512F, NEON) and proves that this
+//! CPU supports it. The kernels are its methods.
 //!
 //! ```
 //! use ondes_kernels::{Activation, Columns, Kernels, PackedMatrix};
@@ -17,27 +17,28 @@
 //!
 //! # Bit-exact results
 //!
-//! Every kernel gives **the same bits in every variant, for any number of columns or frames per call and for any position of an
-//! element in its slice**. So a render is the same on every machine, and block by block equals all at once. Exceptions are the
-//! payload of a NaN and the CPU's setting for subnormal numbers ([`FlushToZero`]). This holds because:
+//! Every kernel gives **the same bits in every variant, for any number of columns or frames per call and for any
+//! position of an element in its slice**. So a render is the same on every machine, and block by block equals all at
+//! once. Exceptions are the payload of a NaN and the CPU's setting for subnormal numbers ([`FlushToZero`]). This holds
+//! because:
 //!
 //! - a matrix product is, per output, one sequential chain of fused multiply-adds in memory order; vectors lie *across*
 //!   outputs and columns, never along the sum;
 //! - a transcendental function is one polynomial of explicit fused multiply-adds in one order;
 //! - a product in eight bits is a sum of integers, which is exact, times scales that are applied in one order;
 //! - a reduction that has to be vectorised uses 16 partial sums and then one fixed tree;
-//! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice uses the same
-//!   16 lanes, padded.
+//! - every variant works on vectors of 16 lanes (of one, two, four or no registers), and the end of a slice uses the
+//!   same 16 lanes, padded.
 //!
 //! # Reading order
 //!
-//! `simd` has the trait that each variant implements and that each kernel is written against. `lanewise` runs elementwise
-//! operations over slices and `elementary` has the polynomials; `activation`, `channel_activation`, `arithmetic`, `conditioning`,
-//! `recurrent` and `norm` are kernels made of these. `matrix` packs weights and `matmul` multiplies them; `quantize`,
-//! `int8_matrix` and `int8_matmul` are the same in eight bits. `oscillator` is the harmonic synthesiser, `noise` a hash and
-//! `fourier` a part of a transform. `cells` and `fused` are networks of few channels at audio rate: recurrent layers, and
-//! convolutions with time across the lanes. Unsafe code is confined to the files per CPU in `simd`, to `flush` and to
-//! `fused/window`.
+//! `simd` has the trait that each variant implements and that each kernel is written against. `lanewise` runs
+//! elementwise operations over slices and `elementary` has the polynomials; `activation`, `channel_activation`,
+//! `arithmetic`, `conditioning`, `recurrent` and `norm` are kernels made of these. `matrix` packs weights and `matmul`
+//! multiplies them; `quantize`, `int8_matrix` and `int8_matmul` are the same in eight bits. `oscillator` is the
+//! harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `cells` and `fused` are networks of few
+//! channels at audio rate: recurrent layers, and convolutions with time across the lanes. Unsafe code is confined to
+//! the files per CPU in `simd`, to `flush` and to `fused/window`.
 
 #![deny(unsafe_code)]
 // Registers at equal indices of several arrays of constant length belong together; iterators would hide that.
@@ -113,8 +114,8 @@ impl Kernels {
         SimdLevel::available().into_iter().map(Kernels::of).collect()
     }
 
-    /// Returns all variants of products in eight bits on this CPU, scalar first. There are more of them than of the other
-    /// kernels.
+    /// Returns all variants of products in eight bits on this CPU, scalar first. There are more of them than of the
+    /// other kernels.
     pub fn available_for_int8() -> Vec<Kernels> {
         Int8Level::available().into_iter().map(|(level, int8)| Kernels { level, int8 }).collect()
     }

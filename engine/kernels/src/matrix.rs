@@ -9,8 +9,8 @@ pub(crate) struct CacheLine(pub Array);
 
 /// Weights of a dense layer or convolution, packed on construction.
 ///
-/// Outputs are in *panels* of 16: `[panel][tap][input][16]`, the last panel padded with zeros. So a vector of weights is
-/// multiplied by one input, and each output has its own chain of multiply-adds.
+/// Outputs are in *panels* of 16: `[panel][tap][input][16]`, the last panel padded with zeros. So a vector of weights
+/// is multiplied by one input, and each output has its own chain of multiply-adds.
 #[derive(Clone, Debug)]
 pub struct PackedMatrix {
     outputs: usize,
@@ -101,8 +101,8 @@ impl PackedMatrix {
 
 /// Columns of a product: windows into one slice.
 ///
-/// Tap `t` of column `c` reads `inputs_per_tap` values from `data[c * stride + t * tap_stride]` on. A dense layer has one
-/// tap; a convolution over frames of `n` channels has `stride = n * hop` and `tap_stride = n * dilation`.
+/// Tap `t` of column `c` reads `inputs_per_tap` values from `data[c * stride + t * tap_stride]` on. A dense layer has
+/// one tap; a convolution over frames of `n` channels has `stride = n * hop` and `tap_stride = n * dilation`.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
     /// Values that the columns read.

@@ -31,7 +31,8 @@ fn mix(mut x: u32) -> u32 {
 
 /// Noise.
 impl Kernels {
-    /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which repeats after 2³² samples.
+    /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which repeats after 2³²
+    /// samples.
     pub fn white_noise(self, key: u64, first: u32, out: &mut [f32]) {
         self.run(WhiteNoise { key, first, out });
     }

@@ -69,8 +69,8 @@ fn sum<S: Simd>(s: S, v: S::V) -> f32 {
 
 /// Normalisation, one frame at a time.
 impl Kernels {
-    /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm` does, with the mean and the
-    /// biased variance of the frame.
+    /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm` does, with the mean
+    /// and the biased variance of the frame.
     ///
     /// # Panics
     /// If the lengths of `x`, `gain` and `bias` differ.

@@ -4,9 +4,9 @@
 //!
 //! Σₘ aₘ·sin((B + m)θ) = sin(Bθ)·Σₘ aₘ·cos(mθ) + cos(Bθ)·Σₘ aₘ·sin(mθ),  m = 1..=16,
 //!
-//! so sines and cosines of the first 16 multiples are computed once per sample, and each harmonic costs three multiply-adds: its
-//! amplitude and its two sums. No error accumulates within a block; the base is rotated by 16θ per block and recomputed every
-//! few blocks.
+//! so sines and cosines of the first 16 multiples are computed once per sample, and each harmonic costs three
+//! multiply-adds: its amplitude and its two sums. No error accumulates within a block; the base is rotated by 16θ per
+//! block and recomputed every few blocks.
 
 use crate::Kernels;
 use crate::elementary::sin_cos_cycles;
@@ -38,8 +38,8 @@ impl HarmonicFrame<'_> {
     }
 }
 
-/// Returns the phase `t` samples into a frame of `n`, in cycles. The libtorch executor has the same formula, so the order of
-/// operations matters.
+/// Returns the phase `t` samples into a frame of `n`, in cycles. The libtorch executor has the same formula, so the
+/// order of operations matters.
 #[inline(always)]
 fn phase_at(phase: f64, step_start: f64, step_end: f64, t: f64, n: f64) -> f64 {
     phase + t * step_start + (step_end - step_start) * t * t / (2.0 * n)
@@ -74,7 +74,8 @@ impl Kernel for Harmonics<'_> {
 type Multiples<V, const U: usize> = [[V; U]; BLOCK + 1];
 
 impl Harmonics<'_> {
-    /// Computes `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns the next sample.
+    /// Computes `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns the
+    /// next sample.
     #[inline(always)]
     fn samples<S: Simd, const U: usize>(&mut self, s: S, mut first: usize) -> usize {
         let end = self.out.len().saturating_sub(U / 2 * LANES);
@@ -161,8 +162,8 @@ impl Harmonics<'_> {
     }
 }
 
-/// Computes sine and cosine of the first multiples of phases `p`, as many as `harmonics` needs: some directly, the others by the
-/// addition theorem from two smaller ones.
+/// Computes sine and cosine of the first multiples of phases `p`, as many as `harmonics` needs: some directly, the
+/// others by the addition theorem from two smaller ones.
 #[inline(always)]
 fn multiples<S: Simd, const U: usize>(
     s: S,
@@ -197,9 +198,9 @@ impl Kernels {
     /// Renders one control frame of an additive harmonic oscillator:
     /// `out[n] = Σ_h lerp(start[h], end[h], (n + 1) / N) * sin(2π * (h + 1) * phase(n))` with `N = out.len()`.
     ///
-    /// With `t = n + 1`, `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`, which is
-    /// reduced by its nearest integer and rounded to `f32`. Zero the amplitudes above Nyquist: the highest harmonics cost
-    /// nothing if they are silent.
+    /// With `t = n + 1`, `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`,
+    /// which is reduced by its nearest integer and rounded to `f32`. Zero the amplitudes above Nyquist: the highest
+    /// harmonics cost nothing if they are silent.
     ///
     /// ```
     /// use ondes_kernels::{HarmonicFrame, Kernels};

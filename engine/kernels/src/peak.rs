@@ -39,8 +39,8 @@ impl MultiplyAdds<'_> {
 }
 
 impl Kernels {
-    /// Runs `rounds` rounds of independent multiply-adds and returns their number; divided by the time taken, it is the peak
-    /// rate of this core.
+    /// Runs `rounds` rounds of independent multiply-adds and returns their number; divided by the time taken, it is the
+    /// peak rate of this core.
     pub fn multiply_adds(self, rounds: u32) -> u64 {
         let mut count = 0;
         self.run(MultiplyAdds { rounds, count: &mut count });

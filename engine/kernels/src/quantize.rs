@@ -37,8 +37,8 @@ impl Kernel for Quantize<'_> {
     }
 }
 
-/// Returns the inverse scale and the scale of a frame. The scale is NaN if a value is not finite, so that the error stays
-/// visible in the products.
+/// Returns the inverse scale and the scale of a frame. The scale is NaN if a value is not finite, so that the error
+/// stays visible in the products.
 #[inline(always)]
 fn scale_of<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
     let (mut peaks, mut not_finite) = (s.splat(0.0), s.splat(0.0));
@@ -74,8 +74,8 @@ fn to_codes<S: Simd>(s: S, x: S::V, inverse_scale: f32) -> S::V {
 impl Kernels {
     /// Quantizes frames `[frame][channel]` to eight bits.
     ///
-    /// `codes [frame][int8_frame_width(channels)]` become `128 + round(x / scale)`, halves to even, with padding of 128. The
-    /// scale of a frame is its largest magnitude over 127, 0 for silence and NaN if a value is not finite.
+    /// `codes [frame][int8_frame_width(channels)]` become `128 + round(x / scale)`, halves to even, with padding of
+    /// 128. The scale of a frame is its largest magnitude over 127, 0 for silence and NaN if a value is not finite.
     ///
     /// ```
     /// use ondes_kernels::{Kernels, int8_frame_width};

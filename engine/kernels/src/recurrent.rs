@@ -44,8 +44,8 @@ impl Kernels {
         self.run(OverSlices { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], in_out: [h] });
     }
 
-    /// Advances an LSTM's state by one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products already summed; `h` and `c`
-    /// are `[H]`: `c = f * c + i * g`, `h = o * tanh(c)`.
+    /// Advances an LSTM's state by one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products already summed; `h`
+    /// and `c` are `[H]`: `c = f * c + i * g`, `h = o * tanh(c)`.
     ///
     /// # Panics
     /// If `gates` is not four times as long as `h`, or `c` not as long as `h`.

@@ -1,7 +1,7 @@
 //! Operations of nodes. `rules` has their shapes, weights, latencies and costs.
 //!
-//! `x[t]` is frame `t` of all channels. All ops are causal: a frame of output depends on no later frame of input. Weights have
-//! PyTorch's layouts.
+//! `x[t]` is frame `t` of all channels. All ops are causal: a frame of output depends on no later frame of input.
+//! Weights have PyTorch's layouts.
 
 pub use ondes_kernels::Activation;
 use serde::de::Error;
@@ -56,8 +56,8 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
-    /// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Op::Gru`] with 4H. An initial state
-    /// is `h0 [H]` and `c0 [H]`.
+    /// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Op::Gru`] with 4H. An initial
+    /// state is `h0 [H]` and `c0 [H]`.
     Lstm {
         /// Units, H.
         hidden: usize,
@@ -65,7 +65,8 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
-    /// Normalisation of each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al., 2016).
+    /// Normalisation of each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al.,
+    /// 2016).
     LayerNorm,
     /// `x` above zero, `weight · x` below, `weight [slopes]` (He et al., ICCV 2015).
     Prelu {
@@ -76,7 +77,8 @@ pub enum Op {
     Snake,
     /// `tanh` of the first half of the channels times `sigmoid` of the second half (van den Oord et al., 2016).
     Gate,
-    /// Feature-wise modulation of `x [C]` by `condition [2C]`: `x · condition[..C] + condition[C..]` (Perez et al., AAAI 2018).
+    /// Feature-wise modulation of `x [C]` by `condition [2C]`: `x · condition[..C] + condition[C..]` (Perez et al.,
+    /// AAAI 2018).
     Film,
     /// Sum of two or more values of one shape: a residual or skip connection.
     Add,
@@ -97,18 +99,21 @@ pub enum Op {
         /// Delay in frames.
         frames: usize,
     },
-    /// Identity. Declares `samples` of latency that cannot be derived from the taps, such as that of a linear-phase filter.
+    /// Identity. Declares `samples` of latency that cannot be derived from the taps, such as that of a linear-phase
+    /// filter.
     Latency {
         /// Latency in samples.
         samples: usize,
     },
-    /// Each frame of `factor · C` channels becomes `factor` frames of C: channel `p · C + c` is channel `c` of the `p`-th.
+    /// Each frame of `factor · C` channels becomes `factor` frames of C: channel `p · C + c` is channel `c` of the
+    /// `p`-th.
     Interleave {
         /// Frames of output per frame of input.
         factor: usize,
     },
     /// Negates odd channels in the first frame of each pair. Every other band of a decimated filter bank is mirrored in
-    /// frequency; this flips it, and flips it back if applied again (Nguyen, IEEE Trans. Signal Processing 42(1), 1994).
+    /// frequency; this flips it, and flips it back if applied again (Nguyen, IEEE Trans. Signal Processing 42(1),
+    /// 1994).
     #[serde(rename = "unmirror")]
     FlipOddBands,
     /// White noise at the rate of the input, whose values are ignored; seeded per stream.
@@ -120,11 +125,11 @@ pub enum Op {
         /// Selects the noise: nodes of different numbers are independent.
         number: u32,
     },
-    /// Noise through a filter that changes each frame, without tails into the next one. Inputs: `magnitudes [C · bands]`, per
-    /// channel from 0 Hz to half the rate of the output, and `noise [C · hop]`, per channel the `hop` frames to be filtered.
-    /// Output: `[C]`, `hop` frames per input frame. The impulse response is the inverse Fourier transform of the magnitudes under
-    /// a Hann window, whose first half wraps to the end of the frame (RAVE's `NoiseGenerator`; Caillon & Esling,
-    /// arXiv:2111.05011).
+    /// Noise through a filter that changes each frame, without tails into the next one. Inputs:
+    /// `magnitudes [C · bands]`, per channel from 0 Hz to half the rate of the output, and `noise [C · hop]`, per
+    /// channel the `hop` frames to be filtered. Output: `[C]`, `hop` frames per input frame. The impulse response is
+    /// the inverse Fourier transform of the magnitudes under a Hann window, whose first half wraps to the end of the
+    /// frame (RAVE's `NoiseGenerator`; Caillon & Esling, arXiv:2111.05011).
     ShapedNoise {
         /// Magnitudes per channel.
         bands: usize,
@@ -138,12 +143,12 @@ pub enum Op {
         /// Summand, after scaling.
         offset: f32,
     },
-    /// Harmonic oscillator bank. Inputs: `pitch [1]` (semitones, 69 = 440 Hz), `amplitude [1]`, `distribution [H]` (≥ 0).
-    /// Harmonics at or above half the sample rate are dropped and the others scaled to sum to one. Output: audio; control frame
-    /// `i` is reached at the end of its segment, so sound is one frame late (Engel et al., ICLR 2020).
+    /// Harmonic oscillator bank. Inputs: `pitch [1]` (semitones, 69 = 440 Hz), `amplitude [1]`, `distribution [H]` (≥
+    /// 0). Harmonics at or above half the sample rate are dropped and the others scaled to sum to one. Output: audio;
+    /// control frame `i` is reached at the end of its segment, so sound is one frame late (Engel et al., ICLR 2020).
     Harmonic,
-    /// White noise through a filter that changes each frame. Input: `magnitudes [bands]` from 0 Hz to half the sample rate.
-    /// Output: audio, one frame late as [`Op::Harmonic`] (Engel et al., ICLR 2020).
+    /// White noise through a filter that changes each frame. Input: `magnitudes [bands]` from 0 Hz to half the sample
+    /// rate. Output: audio, one frame late as [`Op::Harmonic`] (Engel et al., ICLR 2020).
     FilteredNoise,
     /// Convolution of audio with a learnt impulse response, `impulse [taps]`, such as a room or a body.
     Convolve {

@@ -8,8 +8,8 @@ use crate::model::{Method, Model, ModelError};
 
 /// A method of a model, ready to be run block by block for several streams at once.
 ///
-/// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`] is filled, [`Executor::run`]
-/// computes and [`Executor::output`] is read. Only [`Executor::new`] allocates.
+/// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`] is filled,
+/// [`Executor::run`] computes and [`Executor::output`] is read. Only [`Executor::new`] allocates.
 ///
 /// ```
 /// use ondes_engine::Kernels;
@@ -58,8 +58,8 @@ impl Executor {
     /// Compiles `method` for up to `streams` streams and up to `max_blocks` blocks per step.
     ///
     /// # Errors
-    /// Returns [`ModelError::Method`] if the model has no such method, [`ModelError::Program`] if it is a TorchScript program,
-    /// and [`ModelError::Limit`] if the streams would take too much memory.
+    /// Returns [`ModelError::Method`] if the model has no such method, [`ModelError::Program`] if it is a TorchScript
+    /// program, and [`ModelError::Limit`] if the streams would take too much memory.
     ///
     /// # Panics
     /// If `streams` or `max_blocks` is 0.
@@ -105,8 +105,8 @@ impl Executor {
         self.plan.steps.iter_mut().for_each(|step| step.layer.capture_initial_state());
     }
 
-    /// Returns the name of the executor and its kernels, such as `native avx2`, or `native avx2, int8 avx_vnni` where some
-    /// products are computed in eight bits.
+    /// Returns the name of the executor and its kernels, such as `native avx2`, or `native avx2, int8 avx_vnni` where
+    /// some products are computed in eight bits.
     #[must_use]
     pub fn name(&self) -> String {
         let name = format!("native {}", self.kernels.name());
@@ -123,8 +123,8 @@ impl Executor {
         self.arena.len() * size_of::<f32>() + self.plan.steps.iter().map(|step| step.layer.bytes()).sum::<usize>()
     }
 
-    /// Returns a stream to its initial state, after the warm-up if the method has one. Noise continues instead of starting
-    /// again, so that repeated notes differ.
+    /// Returns a stream to its initial state, after the warm-up if the method has one. Noise continues instead of
+    /// starting again, so that repeated notes differ.
     pub fn reset(&mut self, stream: usize) {
         for step in &mut self.plan.steps {
             step.layer.reset(stream);

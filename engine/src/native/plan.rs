@@ -31,8 +31,8 @@ impl Plan {
     /// Lays out all values for `streams` streams of up to `blocks` blocks and builds the layers.
     ///
     /// # Errors
-    /// Returns [`ModelError::Method`] if the model has no such method, and [`ModelError::Limit`] if the values would take too
-    /// much memory.
+    /// Returns [`ModelError::Method`] if the model has no such method, and [`ModelError::Limit`] if the values would
+    /// take too much memory.
     pub fn new(
         model: &Model,
         method: &str,
@@ -88,8 +88,8 @@ impl Plan {
 }
 
 impl Step {
-    /// Places the output of a node: in the slot of its first input where the layer updates it and nothing else reads it, else
-    /// in a slot of its own.
+    /// Places the output of a node: in the slot of its first input where the layer updates it and nothing else reads
+    /// it, else in a slot of its own.
     fn new(
         layer: Box<dyn Layer>,
         method: &Method,

@@ -1,6 +1,7 @@
 //! From the sums of the gates to the state, in two parts: from the critical gates, and from the late gate.
 //!
-//! A division takes as long as three dependent multiply-adds, so quotients on the path of the state share one denominator.
+//! A division takes as long as three dependent multiply-adds, so quotients on the path of the state share one
+//! denominator.
 
 use super::{CellKind, GATES};
 use crate::elementary::{exp2_of_gate, tanh_ratio};
@@ -24,9 +25,9 @@ pub(super) fn next_state<S: Simd>(s: S, cell: CellKind, [partial, over]: [S::V; 
     }
 }
 
-/// `σ(f) · c + σ(i) · tanh(g)`, with `σ(i) = 1/(1 + i)` and `σ(f) = 1/(1 + f)` multiplied out so that few steps follow the
-/// polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`. The longest path begins with `g`, the next
-/// with `i`, so their instructions come first.
+/// `σ(f) · c + σ(i) · tanh(g)`, with `σ(i) = 1/(1 + i)` and `σ(f) = 1/(1 + f)` multiplied out so that few steps follow
+/// the polynomials: `((1 + f) · g + (1 + i) · g_over · c)/((1 + f) · (1 + i) · g_over)`. The longest path begins with
+/// `g`, the next with `i`, so their instructions come first.
 #[inline(always)]
 fn lstm_cell<S: Simd>(s: S, [i, f, g]: [S::V; 3], c: S::V) -> S::V {
     let one = s.splat(1.0);

@@ -1,8 +1,8 @@
 //! Recurrent layers at audio rate: all frames of one stream in one call.
 //!
-//! Each frame waits for the state of the one before it, so the latency from state to state decides. The *critical* gates, on
-//! which that path depends, are summed first; the *late* gate is summed while their activations are computed. [`run`] has the
-//! sums and [`formula`] the activations.
+//! Each frame waits for the state of the one before it, so the latency from state to state decides. The *critical*
+//! gates, on which that path depends, are summed first; the *late* gate is summed while their activations are computed.
+//! [`run`] has the sums and [`formula`] the activations.
 
 mod formula;
 mod run;
@@ -56,7 +56,8 @@ impl CellKind {
 
 /// Weights of a recurrent layer, packed on construction.
 ///
-/// Units are in panels of 16, with one vector per gate. If the last panel has at most 8 units, two gates share a vector.
+/// Units are in panels of 16, with one vector per gate. If the last panel has at most 8 units, two gates share a
+/// vector.
 #[derive(Clone, Debug)]
 pub struct CellWeights {
     cell: CellKind,
@@ -121,8 +122,8 @@ impl GateWeights {
 }
 
 impl CellWeights {
-    /// Limit of the magnitude of inputs, weights and biases, so that sums are finite for any input; far beyond what saturates a
-    /// cell. Initial states must be within it as well.
+    /// Limit of the magnitude of inputs, weights and biases, so that sums are finite for any input; far beyond what
+    /// saturates a cell. Initial states must be within it as well.
     pub const LARGEST: f32 = 1e15;
 
     /// Packs `weight(gate, unit, input)`, where inputs from `inputs` on are the states, and `bias(gate, unit)`.
@@ -184,7 +185,8 @@ impl CellWeights {
         Self { cell, inputs, hidden, blocks }
     }
 
-    /// Returns the length of `c`: the units, padded to whole vectors. `h` is twice as long; its first half is the state.
+    /// Returns the length of `c`: the units, padded to whole vectors. `h` is twice as long; its first half is the
+    /// state.
     pub fn state_len(&self) -> usize {
         self.hidden.next_multiple_of(LANES)
     }
@@ -203,8 +205,8 @@ impl BlockShape {
 }
 
 impl Kernels {
-    /// Runs cells over frames: `x` is `[frame][input]`, `y` is `[frame][unit]`. The states `h` and `c`, whose lengths are those of
-    /// [`CellWeights::state_len`], carry over from call to call. A GRU ignores `c`.
+    /// Runs cells over frames: `x` is `[frame][input]`, `y` is `[frame][unit]`. The states `h` and `c`, whose lengths
+    /// are those of [`CellWeights::state_len`], carry over from call to call. A GRU ignores `c`.
     ///
     /// ```
     /// use ondes_kernels::{CellKind, CellWeights, Kernels};

@@ -97,8 +97,8 @@ struct BlockUpdate<'a> {
 }
 
 impl BlockUpdate<'_> {
-    /// Updates `PANELS` panels, a half one included, from `CRITICAL` and `LATE` vectors of sums, the former in `CHAINS` chains
-    /// each.
+    /// Updates `PANELS` panels, a half one included, from `CRITICAL` and `LATE` vectors of sums, the former in `CHAINS`
+    /// chains each.
     #[inline(always)]
     fn update<S: Simd, const PANELS: usize, const CRITICAL: usize, const LATE: usize, const CHAINS: usize>(
         self,

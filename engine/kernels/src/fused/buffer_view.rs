@@ -46,11 +46,11 @@ impl BufferView {
         Self { rows, buffer, ring_frames: 0, mirrored: 0, end }
     }
 
-    /// Makes the buffer a ring of `ring_frames` frames whose first `mirrored` frames are repeated after its end, so that every
-    /// window is contiguous.
+    /// Makes the buffer a ring of `ring_frames` frames whose first `mirrored` frames are repeated after its end, so
+    /// that every window is contiguous.
     ///
-    /// `mirrored` must be at least the number of frames computed at a time. Both are multiples of [`FRAMES_PER_VECTOR`], and
-    /// each row has room for one vector more.
+    /// `mirrored` must be at least the number of frames computed at a time. Both are multiples of
+    /// [`FRAMES_PER_VECTOR`], and each row has room for one vector more.
     ///
     /// [`FRAMES_PER_VECTOR`]: super::FRAMES_PER_VECTOR
     #[must_use]
@@ -79,8 +79,8 @@ impl BufferView {
         self.rows.skip(positions[self.buffer])
     }
 
-    /// Copies the `frames` just written at the current position to the other side of the ring's seam. Does nothing where the
-    /// buffer is no ring.
+    /// Copies the `frames` just written at the current position to the other side of the ring's seam. Does nothing
+    /// where the buffer is no ring.
     ///
     /// # Panics
     /// If the buffer has no position, or whole vectors of these frames end beyond `signals`.

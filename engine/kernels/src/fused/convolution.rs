@@ -35,7 +35,8 @@ struct OutputGroup {
 }
 
 impl TapWeights {
-    /// Packs `weight(output, input)` for `bias.len()` outputs. An input is one channel at one delay; inputs are summed in order.
+    /// Packs `weight(output, input)` for `bias.len()` outputs. An input is one channel at one delay; inputs are summed
+    /// in order.
     ///
     /// # Panics
     /// If `bias` is empty.
@@ -92,7 +93,8 @@ impl Taps {
 }
 
 /// Convolution with all that is computed in its pass:
-/// `output[o][t] = activation(bias[o] + Σ weight[o][input] · x[input][t] + residual[o][t])`. Signals are indices of views.
+/// `output[o][t] = activation(bias[o] + Σ weight[o][input] · x[input][t] + residual[o][t])`. Signals are indices of
+/// views.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// Weights and bias.
@@ -107,7 +109,8 @@ pub struct Convolution {
     pub activation: Option<Unary>,
     /// Signal to which the output is added as well, such as the sum of all heads.
     pub accumulate_into: Option<usize>,
-    /// Whether only the next convolution of the pass reads the output; then it may stay in registers instead of being stored.
+    /// Whether only the next convolution of the pass reads the output; then it may stay in registers instead of being
+    /// stored.
     pub transient: bool,
 }
 
@@ -145,8 +148,8 @@ impl ConvolutionGroup {
     /// Computes `frames` frames.
     #[inline(always)]
     pub fn run<S: Simd>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], frames: usize) {
-        // The same for every chunk of a network, so it is only checked in debug builds; without the check a mismatch gives wrong
-        // sums, but no access outside the slices.
+        // The same for every chunk of a network, so it is only checked in debug builds; without the check a mismatch
+        // gives wrong sums, but no access outside the slices.
         debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, output, .. }| {
             let inputs: usize = taps.iter().map(|taps| views.views[taps.view].channels() * taps.delays.len()).sum();
             inputs == weights.inputs && views.views[*output].channels() == weights.outputs()
@@ -287,8 +290,8 @@ impl<'a> Tile<'a> {
         self.finish(s, sums, first);
     }
 
-    /// Computes F vectors of the only output of a group, in several chains of sums: a single chain would be bound by the latency
-    /// of the multiply-add.
+    /// Computes F vectors of the only output of a group, in several chains of sums: a single chain would be bound by
+    /// the latency of the multiply-add.
     #[inline(always)]
     fn sum_one<S: Simd, const F: usize>(&self, s: S) {
         let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;

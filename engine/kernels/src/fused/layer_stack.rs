@@ -1,7 +1,7 @@
 //! Layers of a convolution, its activation and a 1×1 convolution, fused.
 //!
-//! The intermediate stays in registers, since store-to-load latency dominates at few channels. Layers of one width run in a
-//! function of their own, which has all registers for itself.
+//! The intermediate stays in registers, since store-to-load latency dominates at few channels. Layers of one width run
+//! in a function of their own, which has all registers for itself.
 
 use super::buffer_view::BufferView;
 use super::convolution::{Convolution, Taps, add_taps, multiply_add, sums_at_once};
@@ -12,8 +12,8 @@ use crate::activation::formula::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
 use crate::simd::{Kernel, LANES, Simd};
 
-/// Consecutive layers of one width. Their data is stored in the order of use, since a layer is so little work that fetching
-/// its description counts.
+/// Consecutive layers of one width. Their data is stored in the order of use, since a layer is so little work that
+/// fetching its description counts.
 #[derive(Clone, Debug)]
 pub(super) struct LayerStack {
     /// Channels of input and output.
@@ -58,9 +58,9 @@ struct DelayedChannel {
 impl LayerStack {
     /// Returns the stack of one layer, or `None` if the convolutions are not of the fused form.
     ///
-    /// That form is: two convolutions with the same number of outputs, in one group each; the first reads any single channels
-    /// and one signal of that width and ends in tanh or a leaky ReLU, the activations of published captures; the second is a
-    /// 1×1 convolution of the first. Other convolutions give the same sums as a [`ConvolutionGroup`].
+    /// That form is: two convolutions with the same number of outputs, in one group each; the first reads any single
+    /// channels and one signal of that width and ends in tanh or a leaky ReLU, the activations of published captures;
+    /// the second is a 1×1 convolution of the first. Other convolutions give the same sums as a [`ConvolutionGroup`].
     ///
     /// [`ConvolutionGroup`]: super::convolution::ConvolutionGroup
     pub fn new(views: &[BufferView], convolutions: &[Convolution]) -> Option<Self> {

@@ -7,7 +7,8 @@ use super::layer_stack::LayerStack;
 use crate::Kernels;
 use crate::simd::{Kernel, Simd};
 
-/// Sequence of passes over some frames of a network's signals. Passes name their operands as indices into a list of views.
+/// Sequence of passes over some frames of a network's signals. Passes name their operands as indices into a list of
+/// views.
 ///
 /// ```
 /// use ondes_kernels::{Activation, Binary, BufferView, ChannelRows, FRAMES_PER_VECTOR, Kernels, Passes, Unary};
@@ -47,8 +48,8 @@ impl Passes {
 
     /// Appends a pass of convolutions that are interleaved a few frames at a time.
     ///
-    /// A convolution may read the outputs of the ones before it at the same frame, but not at later ones, and must not change
-    /// what they read at other frames.
+    /// A convolution may read the outputs of the ones before it at the same frame, but not at later ones, and must not
+    /// change what they read at other frames.
     ///
     /// # Panics
     /// Here or when run, if a convolution names a view that is not in the list.
@@ -115,12 +116,12 @@ impl Kernel for RunPasses<'_> {
 
 /// Networks at audio rate.
 impl Kernels {
-    /// Runs passes over `frames` frames of `signals` from `positions[buffer]` on. For rings, `frames` is at most the number of
-    /// mirrored frames.
+    /// Runs passes over `frames` frames of `signals` from `positions[buffer]` on. For rings, `frames` is at most the
+    /// number of mirrored frames.
     ///
     /// # Panics
-    /// If a view or a position is missing, taps have more channels than there are weights, or whole vectors of `frames` frames
-    /// of a row lie outside the slice.
+    /// If a view or a position is missing, taps have more channels than there are weights, or whole vectors of `frames`
+    /// frames of a row lie outside the slice.
     pub fn run_passes(self, passes: &Passes, positions: &[usize], signals: &mut [f32], frames: usize) {
         let Passes { views, passes } = passes;
         self.run(RunPasses { passes, views: ViewsAt { views, positions }, signals, frames });

@@ -55,7 +55,8 @@ impl<'a> SignalMemory<'a> {
         self.delayed(view, channel, position, at).at(position)
     }
 
-    /// Returns W rows of a view from `channel` on, `at` frames after the position of its buffer, to be read at any delay.
+    /// Returns W rows of a view from `channel` on, `at` frames after the position of its buffer, to be read at any
+    /// delay.
     ///
     /// # Panics
     /// If the rows or the slice end before the window at position 0 does.
@@ -85,8 +86,8 @@ impl<'a, const W: usize, const F: usize> DelayedWindow<'a, W, F> {
     /// If it lies outside the rows.
     #[inline(always)]
     pub fn before(&self, delay: usize) -> Window<'a, W, F> {
-        // Wraps in a ring where the delay exceeds the position. Branch-free: the branch would flip at another time for each tap
-        // and be mispredicted.
+        // Wraps in a ring where the delay exceeds the position. Branch-free: the branch would flip at another time for
+        // each tap and be mispredicted.
         let frame = self.position.wrapping_sub(delay);
         self.at(frame.wrapping_add(self.ring_frames & ((frame as isize >> (isize::BITS - 1)) as usize)))
     }
@@ -112,8 +113,8 @@ impl<const W: usize, const F: usize> Window<'_, W, F> {
     pub fn load<S: Simd>(self, s: S, row: usize) -> [S::V; F] {
         let mut values = [s.splat(0.0); F];
         for f in 0..F {
-            // SAFETY: all vectors of all rows lie inside the slice. While windows exist only they access it, and none of them
-            // keeps a reference.
+            // SAFETY: all vectors of all rows lie inside the slice. While windows exist only they access it, and none
+            // of them keeps a reference.
             values[f] = s.load(unsafe { &*self.address(row, f) });
         }
         values

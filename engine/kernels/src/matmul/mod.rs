@@ -1,8 +1,8 @@
 //! Matrix products.
 //!
-//! A *block* is P panels by C columns of sums, held in registers while the whole depth is walked through once. Each sum is one
-//! chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8 registers), and
-//! each loaded weight should be used for as many columns as fit.
+//! A *block* is P panels by C columns of sums, held in registers while the whole depth is walked through once. Each sum
+//! is one chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8
+//! registers), and each loaded weight should be used for as many columns as fit.
 
 mod narrow;
 
@@ -60,8 +60,8 @@ impl Kernel for Matmul<'_> {
 }
 
 impl Matmul<'_> {
-    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only independent
-    /// chains hide the latency.
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only
+    /// independent chains hide the latency.
     #[inline(always)]
     fn one_column<S: Simd>(&mut self, s: S, panels: usize, column: usize) {
         let most = if S::MANY_REGISTERS { 8 } else { 6 };
@@ -154,10 +154,11 @@ impl Matmul<'_> {
 
 /// Matrix products.
 impl Kernels {
-    /// Computes `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`.
+    /// Computes
+    /// `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`.
     ///
-    /// Each output is one chain of fused multiply-adds that starts from the bias, in the order of the sums. Values of `y`
-    /// between the columns are not written.
+    /// Each output is one chain of fused multiply-adds that starts from the bias, in the order of the sums. Values of
+    /// `y` between the columns are not written.
     ///
     /// ```
     /// use ondes_kernels::{Columns, Kernels, PackedMatrix};

@@ -1,7 +1,7 @@
 //! Matrix products with few outputs, such as the last layer of an LSTM capture.
 //!
-//! Outputs would leave most lanes of a vector empty, so 16 columns lie across the lanes instead. Each sum is the same chain as
-//! in other products.
+//! Outputs would leave most lanes of a vector empty, so 16 columns lie across the lanes instead. Each sum is the same
+//! chain as in other products.
 
 use super::Matmul;
 use crate::simd::{LANES, Simd};

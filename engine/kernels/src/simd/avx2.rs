@@ -158,8 +158,8 @@ impl Simd for Avx2 {
     }
 }
 
-/// There is no instruction for four products, so pairs of products are added in 16 bits: magnitudes of the values times weights
-/// with the signs of the values. Two products of at most 127² fit; those of unsigned values would not.
+/// There is no instruction for four products, so pairs of products are added in 16 bits: magnitudes of the values times
+/// weights with the signs of the values. Two products of at most 127² fit; those of unsigned values would not.
 impl Int8Simd for Avx2 {
     type Float = Avx2;
     type Sums = [__m256i; 2];

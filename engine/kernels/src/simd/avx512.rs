@@ -33,7 +33,8 @@ fn first_lanes(count: usize) -> __mmask16 {
     ((1_u32 << count) - 1) as __mmask16
 }
 
-/// Permutes lanes. Inline assembly, since the compiler turns the intrinsic into two instructions if the lanes are constant.
+/// Permutes lanes. Inline assembly, since the compiler turns the intrinsic into two instructions if the lanes are
+/// constant.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute(v: __m512, lanes: __m512i) -> __m512 {
@@ -51,7 +52,8 @@ fn permute(v: __m512, lanes: __m512i) -> __m512 {
     out
 }
 
-/// Permutes lanes within quarters. Inline assembly, since the compiler turns the intrinsic after a load into a second load.
+/// Permutes lanes within quarters. Inline assembly, since the compiler turns the intrinsic after a load into a second
+/// load.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute_quarters<const LANES: i32>(v: __m512) -> __m512 {

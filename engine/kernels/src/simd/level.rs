@@ -117,7 +117,8 @@ impl Int8Level {
         levels
     }
 
-    /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as AVX-512 without VNNI.
+    /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as AVX-512 without
+    /// VNNI.
     pub(crate) fn of(level: SimdLevel) -> Int8Level {
         let mut all = Int8Level::available();
         let own = all.iter().rposition(|(floats, _)| *floats == level).unwrap_or(all.len() - 1);

@@ -169,7 +169,8 @@ impl Simd for Neon {
     }
 }
 
-/// There is no instruction for four products, so pairs of products are added in 16 bits, where two products of at most 127² fit.
+/// There is no instruction for four products, so pairs of products are added in 16 bits, where two products of at most
+/// 127² fit.
 impl Int8Simd for Neon {
     type Float = Neon;
     type Sums = [int32x4_t; 4];

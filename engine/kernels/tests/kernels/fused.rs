@@ -240,8 +240,8 @@ fn rows_of_a_layer_beyond_the_slice() {
     run(Kernels::detect(), &[&layer], &rows, &mut [0.0; 48], 16);
 }
 
-/// Runs a layer and a convolution on rings, for `width` channels and delays in frames, in blocks of these lengths. Returns the
-/// output of the layer and that of the convolution.
+/// Runs a layer and a convolution on rings, for `width` channels and delays in frames, in blocks of these lengths.
+/// Returns the output of the layer and that of the convolution.
 fn in_rings(kernels: Kernels, width: usize, delays: &[usize], blocks: &[usize]) -> (Vec<f32>, Vec<f32>) {
     let (ring_frames, mirrored) = (256, 64);
     let stride = ring_frames + mirrored + FRAMES_PER_VECTOR;

@@ -282,8 +282,8 @@ impl Op {
         matches!(self, Self::Activation(_) | Self::Prelu { .. } | Self::Snake)
     }
 
-    /// Returns the tail in samples: how long an input frame is audible after its own frame. Recurrent layers, which never quite
-    /// forget, count as half a second.
+    /// Returns the tail in samples: how long an input frame is audible after its own frame. Recurrent layers, which
+    /// never quite forget, count as half a second.
     #[must_use]
     pub fn tail_samples(&self, inputs: &[Shape], sample_rate: u32) -> usize {
         let ratio = inputs[0].ratio;

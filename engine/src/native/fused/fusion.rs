@@ -1,7 +1,7 @@
 //! Fusion of operations into as few passes over the frames as possible.
 //!
-//! Activations and sums become part of the convolution before them, and a layer's second convolution is interleaved with its
-//! first a few frames at a time.
+//! Activations and sums become part of the convolution before them, and a layer's second convolution is interleaved
+//! with its first a few frames at a time.
 
 use ondes_kernels::{Binary, Convolution, Passes, TapWeights, Taps, Unary};
 
@@ -200,8 +200,8 @@ fn merge(
     })
 }
 
-/// Makes an activation or an accumulation part of the convolution before it, unless a pass between them is in the way; else
-/// returns it.
+/// Makes an activation or an accumulation part of the convolution before it, unless a pass between them is in the way;
+/// else returns it.
 fn merge_into_convolution(before: &mut [FusedPass], pass: FusedPass) -> Option<FusedPass> {
     match pass {
         FusedPass::Unary { operation, in_out } => {

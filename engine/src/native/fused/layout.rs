@@ -129,7 +129,8 @@ struct Sharing {
 }
 
 impl Sharing {
-    /// Lets each operation overwrite an input that has no past, is read by nothing later and only once by the operation.
+    /// Lets each operation overwrite an input that has no past, is read by nothing later and only once by the
+    /// operation.
     fn new(ops: &[LoweredOp<'_>], ports: usize, splits: &Splits, usage: &Usage) -> Self {
         let mut owner: Vec<usize> = (0..usage.reach.len()).collect();
         let mut initial_input = vec![0; ops.len()];

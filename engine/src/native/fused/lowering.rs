@@ -63,8 +63,8 @@ impl LoweredOp<'_> {
     }
 }
 
-/// Lowers all nodes of a method, or returns `None` if one of them has no pass over rows. Convolutions that are only read by a
-/// sum become part of it; a split becomes a channel range and needs no operation.
+/// Lowers all nodes of a method, or returns `None` if one of them has no pass over rows. Convolutions that are only
+/// read by a sum become part of it; a split becomes a channel range and needs no operation.
 pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Option<Vec<LoweredOp<'a>>> {
     let reads = count_reads(shapes);
     let ports = method.inputs.len();
@@ -130,7 +130,8 @@ fn count_reads(shapes: &Shapes) -> Vec<usize> {
     reads
 }
 
-/// Lowers a sum. Convolutions among its inputs that nothing else reads are taken out of `ops` and summed in the same pass.
+/// Lowers a sum. Convolutions among its inputs that nothing else reads are taken out of `ops` and summed in the same
+/// pass.
 fn sum<'a>(ops: &mut Vec<LoweredOp<'a>>, inputs: &[usize], reads: &[usize], output: usize) -> Option<LoweredOp<'a>> {
     let mut parts = Vec::new();
     let mut others = Vec::new();

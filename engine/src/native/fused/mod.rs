@@ -1,8 +1,8 @@
 //! Convolutional networks at audio rate, such as captures of amplifiers, run as a whole with time across the lanes.
 //!
-//! [`lowering`] turns nodes into operations, [`layout`] assigns their values to buffers ([`signal_buffer`], [`channel_range`]),
-//! [`fusion`] merges the operations into few passes, and [`network`] is the result. Chunks of frames are computed channel by
-//! channel; the other layers compute frame by frame with channels across the lanes.
+//! [`lowering`] turns nodes into operations, [`layout`] assigns their values to buffers ([`signal_buffer`],
+//! [`channel_range`]), [`fusion`] merges the operations into few passes, and [`network`] is the result. Chunks of
+//! frames are computed channel by channel; the other layers compute frame by frame with channels across the lanes.
 
 mod channel_range;
 mod fusion;
@@ -112,8 +112,8 @@ impl StreamSignals {
 }
 
 impl FusedConvNet {
-    /// Compiles a method for up to `frames` frames at a time; `None` unless all of its values are at audio rate and each of its
-    /// ops has a pass over rows.
+    /// Compiles a method for up to `frames` frames at a time; `None` unless all of its values are at audio rate and
+    /// each of its ops has a pass over rows.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize, frames: usize) -> Option<Self> {
         let chunk = frames.min(CHUNK);
         let network = Network::new(method, shapes, weights, chunk)?;

@@ -21,8 +21,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Compiles a method for chunks of up to `chunk` frames; `None` unless it has one output, all of its values are at audio rate
-    /// and each of its ops has a pass.
+    /// Compiles a method for chunks of up to `chunk` frames; `None` unless it has one output, all of its values are at
+    /// audio rate and each of its ops has a pass.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, chunk: usize) -> Option<Self> {
         if method.outputs.len() != 1 || method.nodes.is_empty() || shapes.values.iter().any(|shape| shape.ratio != 1) {
             return None;

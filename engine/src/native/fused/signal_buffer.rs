@@ -2,15 +2,18 @@
 
 use ondes_kernels::FRAMES_PER_VECTOR;
 
-/// Maximum number of frames computed at a time: enough to amortise the cost of a pass, few enough for the nearest cache.
+/// Maximum number of frames computed at a time: enough to amortise the cost of a pass, few enough for the nearest
+/// cache.
 pub const CHUNK: usize = 128;
 
 /// Spare frames beside the past of a signal; the past is moved, or the ring wraps, once per this many frames.
 const SPARE: usize = 4 * CHUNK;
 
-/// Buffer of one signal, `[channel][frame]`, in which the frames of a chunk and those `delay` frames before them are contiguous.
+/// Buffer of one signal, `[channel][frame]`, in which the frames of a chunk and those `delay` frames before them are
+/// contiguous.
 ///
-/// Long histories use a ring whose first chunk is mirrored after its end; short ones are moved to the front periodically.
+/// Long histories use a ring whose first chunk is mirrored after its end; short ones are moved to the front
+/// periodically.
 #[derive(Clone, Debug)]
 pub struct SignalBuffer {
     start: usize,
@@ -38,8 +41,8 @@ impl SignalBuffer {
             _ if ring_frames > 0 => ring_frames,
             _ => reach.next_multiple_of(FRAMES_PER_VECTOR) + SPARE,
         };
-        // One more vector for the lanes beyond the last frame, and an odd number of cache lines: equal frames of all channels
-        // must not share one cache set.
+        // One more vector for the lanes beyond the last frame, and an odd number of cache lines: equal frames of all
+        // channels must not share one cache set.
         let stride = (((end + chunk) / FRAMES_PER_VECTOR + 1) | 1) * FRAMES_PER_VECTOR;
         Self { start, channels, reach, ring_frames, chunk, end, stride }
     }
@@ -64,7 +67,8 @@ impl SignalBuffer {
         self.start + channel * self.stride
     }
 
-    /// Makes room for the chunk after one of `frames` frames at `position`, and returns the position of that next chunk.
+    /// Makes room for the chunk after one of `frames` frames at `position`, and returns the position of that next
+    /// chunk.
     #[inline]
     pub fn advance(&self, signals: &mut [f32], position: usize, frames: usize) -> usize {
         let next = position + frames;

@@ -1,5 +1,5 @@
-//! The layers of the native executor, one file per family of ops; [`product`] and [`history`] have the matrix products and frame
-//! histories that several families share.
+//! The layers of the native executor, one file per family of ops; [`product`] and [`history`] have the matrix products
+//! and frame histories that several families share.
 
 mod cells;
 mod conv;

@@ -1,8 +1,9 @@
 //! Matrix products in `f32` or in eight bits.
 //!
 //! A weight stored in eight bits may be multiplied in eight bits too
-//! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that the output of a
-//! frame depends on that frame alone. Whether this is done depends on shapes only, so a model sounds the same on every machine.
+//! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that
+//! the output of a frame depends on that frame alone. Whether this is done depends on shapes only, so a model sounds
+//! the same on every machine.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,8 @@ use crate::model::Tensor;
 
 /// Minimum number of inputs per tap for which products in eight bits repay the quantization of the frames.
 const MIN_INT8_INPUTS: usize = 64;
-/// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a tenth faster in eight bits.
+/// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a tenth faster in eight
+/// bits.
 const MIN_INT8_ROWS: usize = 96;
 
 /// Dimensions of a matrix.
@@ -38,8 +40,8 @@ enum RowValues<'a> {
 }
 
 impl<'a> WeightRows<'a> {
-    /// Splits a weight whose outputs lie along `axis`. `groups` matrices share the channels of a frame; their rows may repeat the
-    /// outputs several times.
+    /// Splits a weight whose outputs lie along `axis`. `groups` matrices share the channels of a frame; their rows may
+    /// repeat the outputs several times.
     pub fn new(tensor: &'a Tensor, axis: usize, groups: usize, extents: Extents) -> Self {
         let is_aligned = groups == 1 || extents.inputs.is_multiple_of(4);
         let pays = extents.inputs >= MIN_INT8_INPUTS && extents.outputs * extents.taps >= MIN_INT8_ROWS;

@@ -1,5 +1,5 @@
-//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the product with the states frame
-//! by frame for all streams.
+//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the product with the
+//! states frame by frame for all streams.
 
 use ondes_kernels::Kernels;
 
@@ -41,7 +41,8 @@ impl Recurrent {
         }
     }
 
-    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` advances one stream's state.
+    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` advances one stream's
+    /// state.
     fn run(&mut self, kernels: Kernels, io: Io<'_>, mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32])) {
         let (hidden, gates, frames) = (self.hidden, self.from_input.outputs(), io.frames);
         self.from_input.run(kernels, io.input(0), &mut self.input_gates);

@@ -53,7 +53,8 @@ impl Layer for Identity {
     fn run(&mut self, _kernels: Kernels, _io: Io<'_>) {}
 }
 
-/// Negates odd channels in the first frame of each pair. A block is an even number of frames, so a step begins with a first one.
+/// Negates odd channels in the first frame of each pair. A block is an even number of frames, so a step begins with a
+/// first one.
 pub(super) struct FlipOddBands;
 
 impl Layer for FlipOddBands {
