@@ -1,5 +1,5 @@
-//! What captures of the common sizes cost: nanoseconds per sample at 48 kHz on one core, times real time, and the share of
-//! what the core's multiply-adds could do at most, measured in the same run.
+//! Cost of captures of common sizes: nanoseconds per sample at 48 kHz on one core, speed relative to real time, and the
+//! share of the core's peak rate of multiply-adds, measured in the same run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,13 +9,13 @@ use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model,
 use ondes_engine::native::Executor;
 use ondes_engine::random::Lcg;
 
-/// A graph in the making.
+/// Builder of a graph.
 #[derive(Default)]
-struct Graph {
+struct CaptureGraph {
     nodes: Vec<Node>,
 }
 
-impl Graph {
+impl CaptureGraph {
     fn add(&mut self, name: impl Into<String>, op: Op, inputs: &[&str]) -> String {
         let name = name.into();
         self.nodes.push(Node { name: name.clone(), inputs: inputs.iter().map(|&i| i.to_owned()).collect(), op });
@@ -26,7 +26,7 @@ impl Graph {
         self.add(name, Op::Conv1d { outputs, kernel, stride: 1, dilation, groups: 1 }, &[input])
     }
 
-    /// A layer array of a WaveNet: returns what it passes on and its head.
+    /// Adds a layer array of a WaveNet; returns its output and its head.
     fn array(
         &mut self,
         name: &str,
@@ -34,7 +34,7 @@ impl Graph {
         head: Option<String>,
         channels: usize,
         layers: &[(usize, usize)],
-        act: &Op,
+        activation: Activation,
     ) -> (String, String) {
         let mut x = self.conv(format!("{name}.rechannel"), input, channels, 1, 1);
         let mut head = head;
@@ -43,7 +43,7 @@ impl Graph {
             let conv = self.conv(format!("{layer}.conv"), &x, channels, kernel, dilation);
             let mixin = self.conv(format!("{layer}.mixin"), "audio", channels, 1, 1);
             let sum = self.add(format!("{layer}.sum"), Op::Add, &[&conv, &mixin]);
-            let z = self.add(format!("{layer}.act"), act.clone(), &[&sum]);
+            let z = self.add(format!("{layer}.act"), activation.into(), &[&sum]);
             head = Some(match head {
                 Some(head) => self.add(format!("{layer}.head"), Op::Add, &[&head, &z]),
                 None => z.clone(),
@@ -51,7 +51,7 @@ impl Graph {
             let out = self.conv(format!("{layer}.out"), &z, channels, 1, 1);
             x = self.add(format!("{layer}.residual"), Op::Add, &[&x, &out]);
         }
-        (x, head.expect("there are layers"))
+        (x, head.expect("at least one layer"))
     }
 
     fn model(self, output: &str) -> Model {
@@ -85,7 +85,7 @@ impl Graph {
             card: Card::default(),
             variants: Vec::new(),
         };
-        Model::new(header, weights).expect("it is sound")
+        Model::new(header, weights).expect("a valid model")
     }
 }
 
@@ -96,10 +96,10 @@ fn layers(dilations: &[usize]) -> Vec<(usize, usize)> {
 }
 
 fn classic(first: usize, second: usize, dilations: [&[usize]; 2]) -> Model {
-    let mut graph = Graph::default();
-    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), &Op::Activation(Activation::Tanh));
+    let mut graph = CaptureGraph::default();
+    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), Activation::Tanh);
     let head = graph.conv("array0.rechannel_head", &head, second, 1, 1);
-    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), &Op::Activation(Activation::Tanh));
+    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), Activation::Tanh);
     let y = graph.conv("array1.rechannel_head", &head, 1, 1, 1);
     graph.model(&y)
 }
@@ -117,14 +117,14 @@ fn a2(channels: usize) -> Model {
     let dilations: Vec<usize> = [&seven[..], &seven, &[1, 13], &seven].concat();
     let kernel = |index: usize| if index == 14 || index == 15 { 15 } else { 6 };
     let layers: Vec<_> = dilations.iter().enumerate().map(|(index, &dilation)| (kernel(index), dilation)).collect();
-    let mut graph = Graph::default();
-    let (_, head) = graph.array("array0", "audio", None, channels, &layers, &Op::Activation(Activation::LeakyRelu { slope: 0.01 }));
+    let mut graph = CaptureGraph::default();
+    let (_, head) = graph.array("array0", "audio", None, channels, &layers, Activation::LeakyRelu { slope: 0.01 });
     let y = graph.conv("array0.head", &head, 1, 16, 1);
     graph.model(&y)
 }
 
 fn stack() -> Model {
-    let mut graph = Graph::default();
+    let mut graph = CaptureGraph::default();
     let mut x = "audio".to_owned();
     for (index, dilation) in LONG.into_iter().enumerate() {
         let conv = graph.conv(format!("{index}.conv"), &x, 16, 3, dilation);
@@ -135,13 +135,13 @@ fn stack() -> Model {
 }
 
 fn lstm(hidden: usize) -> Model {
-    let mut graph = Graph::default();
+    let mut graph = CaptureGraph::default();
     let x = graph.add("lstm", Op::Lstm { hidden, initial_state: false }, &["audio"]);
     let y = graph.add("head", Op::Linear { outputs: 1 }, &[&x]);
     graph.model(&y)
 }
 
-/// Multiply-adds per nanosecond of 24 chains in vectors: what this core can do at most.
+/// Returns the peak rate of this core in multiply-adds per nanosecond.
 fn peak(kernels: Kernels) -> f64 {
     let runs = 200_000;
     let mut best = f64::MAX;
@@ -154,7 +154,8 @@ fn peak(kernels: Kernels) -> f64 {
 }
 
 fn main() {
-    // Numbers pick blocks, a variant of the kernels is taken by its name, and names of models or parts of them pick these.
+    // Arguments: numbers are block lengths, the name of a kernel variant selects it, and other words select models
+    // whose names contain them.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let is_number = |argument: &&String| argument.parse::<usize>().is_ok();
     let (numbers, names): (Vec<&String>, Vec<&String>) = arguments.iter().partition(is_number);

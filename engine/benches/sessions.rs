@@ -1,4 +1,4 @@
-//! What real time costs besides the model, and what sessions save by playing one model together. 48 kHz.
+//! Overhead of sessions beside the model, and the gain of playing one model for several sessions as a batch. 48 kHz.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,23 +6,27 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Model, file};
-use ondes_engine::pipeline::{Action, TimedCommand, CommandQueueFull, Ensemble, PipelineOptions, Playable, SessionStart, ProcessRequest};
-use ondes_engine::realtime::{BlockCommand, Driver, ModelFactory, SessionController, Session, Setup, Status};
+use ondes_engine::pipeline::{
+    Action, CommandQueueFull, PipelineOptions, Playable, ProcessRequest, SessionStart, TimedCommand, build_playable,
+};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, LoadError, LoadStatus, ModelFactory, Session, SessionController, Setup,
+};
 
 const SAMPLE_RATE: u32 = 48_000;
 const BLOCK: usize = 64;
 const SESSIONS: usize = 8;
 
 fn bowed() -> Arc<Model> {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
     let path = PathBuf::from(package).join("../assets/models/bowed.ondes");
-    Arc::new(file::read(&path).expect("the bundled model is whole"))
+    Arc::new(file::read(&path).expect("the bundled model is valid"))
 }
 
-/// A model that costs nothing: what is left is the engine.
-struct Nothing;
+/// Model that copies its input, so that only the overhead is measured.
+struct CopyModel;
 
-impl Playable for Nothing {
+impl Playable for CopyModel {
     fn capacity(&self) -> usize {
         SESSIONS
     }
@@ -32,22 +36,22 @@ impl Playable for Nothing {
     fn tail_samples(&self) -> usize {
         0
     }
-    fn open(&mut self, _seat: usize, _start: &SessionStart) {}
-    fn handle(&mut self, _seat: usize, _cue: TimedCommand) -> Result<(), CommandQueueFull> {
+    fn open(&mut self, _slot: usize, _start: &SessionStart) {}
+    fn handle(&mut self, _slot: usize, _command: TimedCommand) -> Result<(), CommandQueueFull> {
         Ok(())
     }
-    fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
-        for turn in turns {
-            turn.output.copy_from_slice(turn.input);
+    fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
+        for request in requests {
+            request.output.copy_from_slice(request.input);
         }
     }
 }
 
-impl ModelFactory for Nothing {
-    fn make(&self, _sample_rate: u32, _seats: usize) -> Result<Box<dyn Playable>, String> {
+impl ModelFactory for CopyModel {
+    fn build(&self, _sample_rate: u32, _sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
         Ok(Box::new(Self))
     }
-    fn name(&self) -> Option<String> {
+    fn sharing_key(&self) -> Option<String> {
         None
     }
     fn uses_audio_input(&self) -> bool {
@@ -64,74 +68,73 @@ impl ModelFactory for Nothing {
     }
 }
 
-fn session(maker: Arc<dyn ModelFactory>, driver: Driver) -> (SessionController, Session) {
-    let remote = SessionController::new();
-    remote.set_driver(driver);
-    remote.load(Box::new(move || Ok(maker)), &[]);
-    while remote.status() == Status::Loading {
+fn session(factory: Arc<dyn ModelFactory>, driver: Driver) -> (SessionController, Session) {
+    let controller = SessionController::new();
+    controller.set_driver(driver);
+    controller.load(Box::new(move || Ok(factory)), &[]);
+    while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let session = remote.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a sound setup");
-    (remote, session)
+    let session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a valid setup");
+    (controller, session)
 }
 
-/// One block of a session in stereo, with a note expression: of the model that costs nothing, then of a real one, which is
-/// also stepped alone. One per cent of a core is 13.3 µs a block.
+/// Measures one block of a stereo session with a pitch bend. One per cent of a core is 13.3 µs per block.
 fn overhead(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("overhead");
     group.throughput(Throughput::Elements(BLOCK as u64));
     let input = [0.1_f32; BLOCK];
     let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
-    let cues = [BlockCommand { offset: 7, action: Action::Play(EventKind::Bend { channel: 0, semitones: 0.1 }) }];
+    let commands = [BlockCommand { offset: 7, action: Action::Play(EventKind::Bend { channel: 0, semitones: 0.1 }) }];
     for driver in [Driver::Inline, Driver::Worker { latency: None }] {
-        let (_remote, mut session) = session(Arc::new(Nothing), driver);
+        let (_controller, mut session) = session(Arc::new(CopyModel), driver);
         let name = if driver == Driver::Inline { "inline" } else { "worker, in the callback" };
         group.bench_function(BenchmarkId::new("no model", name), |bencher| {
-            bencher.iter(|| session.process(&cues, &[&input, &input], &mut [&mut left, &mut right]));
+            bencher.iter(|| session.process(&commands, &[&input, &input], &mut [&mut left, &mut right]));
         });
     }
     group.finish();
 }
 
-/// A model with a note held in each of so many seats.
-fn holding(model: &Model, sessions: usize) -> Ensemble {
+/// Returns a model with a held note in each session.
+fn with_held_notes(model: &Model, sessions: usize) -> Box<dyn Playable> {
     let options = PipelineOptions { sample_rate: SAMPLE_RATE, sessions, ..PipelineOptions::default() };
-    let mut ensemble = Ensemble::new(model, &options).expect("it plays");
+    let mut playable = build_playable(model, &options).expect("a playable model");
     for slot in 0..sessions {
         let kind = EventKind::NoteOn { channel: 0, key: 50 + 3 * slot as u8, velocity: 0.8 };
-        ensemble.handle(slot, TimedCommand { at: 0, action: Action::Play(kind) }).expect("there is room");
+        playable.handle(slot, TimedCommand { at: 0, action: Action::Play(kind) }).expect("room in the queue");
     }
-    ensemble
+    playable
 }
 
-/// Eight sessions that hold a note each, one hop at a time: each alone, and all as one batch.
-fn together(criterion: &mut Criterion) {
+/// Measures one hop of eight sessions with a held note each, separately and as one batch.
+fn batching(criterion: &mut Criterion) {
     let model = bowed();
     let mut group = criterion.benchmark_group("eight sessions");
     const HOP: usize = 192;
     group.throughput(Throughput::Elements((SESSIONS * HOP) as u64));
-    let mut alone: Vec<Ensemble> = (0..SESSIONS).map(|_| holding(&model, 1)).collect();
+    let mut alone: Vec<Box<dyn Playable>> = (0..SESSIONS).map(|_| with_held_notes(&model, 1)).collect();
     let mut outputs = [[0.0; HOP]; SESSIONS];
     group.bench_function("alone", |bencher| {
         bencher.iter(|| {
-            for (ensemble, output) in alone.iter_mut().zip(&mut outputs) {
-                ensemble.process(&mut [ProcessRequest { slot: 0, input: &[], output, mute: false }]);
+            for (playable, output) in alone.iter_mut().zip(&mut outputs) {
+                playable.process(&mut [ProcessRequest { slot: 0, input: &[], output, mute: false }]);
             }
         });
     });
-    let mut batch = holding(&model, SESSIONS);
+    let mut batch = with_held_notes(&model, SESSIONS);
     group.bench_function("together", |bencher| {
         bencher.iter(|| {
             let mut slot = 0;
-            let mut turns = outputs.each_mut().map(|output| {
+            let mut requests = outputs.each_mut().map(|output| {
                 slot += 1;
                 ProcessRequest { slot: slot - 1, input: &[], output, mute: false }
             });
-            batch.process(&mut turns);
+            batch.process(&mut requests);
         });
     });
     group.finish();
 }
 
-criterion_group!(benches, overhead, together);
+criterion_group!(benches, overhead, batching);
 criterion_main!(benches);

@@ -40,7 +40,7 @@ macro_rules! activations {
             /// The tags of all activations, as in the field `op` of model files.
             pub const TAGS: &[&str] = &[$($tag),+];
 
-            /// Whether all parameters are finite numbers.
+            /// Returns whether all parameters are finite numbers.
             #[must_use]
             pub fn has_finite_parameters(self) -> bool {
                 match self {$(

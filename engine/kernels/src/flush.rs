@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether subnormal results and subnormal operands are flushed.
+    /// Returns whether subnormal results and subnormal operands are flushed.
     #[inline(never)]
     fn flushed() -> (bool, bool) {
         let result = black_box(black_box(f32::MIN_POSITIVE) * black_box(0.5));

@@ -52,7 +52,7 @@ pub enum Op {
     Gru {
         /// Units, H.
         hidden: usize,
-        /// Whether the model has an initial state.
+        /// Set if the model file has an initial state.
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
@@ -61,7 +61,7 @@ pub enum Op {
     Lstm {
         /// Units, H.
         hidden: usize,
-        /// Whether the model has an initial state.
+        /// Set if the model file has an initial state.
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },

@@ -22,7 +22,7 @@ impl TensorSlot {
 
 /// Executable graph node with per-stream state; allocates only on construction.
 pub(super) trait Layer: Send {
-    /// Whether the layer updates its first input, of which it then finds a copy in its output.
+    /// Returns whether the layer updates its first input, of which it then finds a copy in its output.
     fn updates_first_input(&self) -> bool {
         false
     }
@@ -34,7 +34,7 @@ pub(super) trait Layer: Send {
     fn capture_initial_state(&mut self) {}
     /// Sets the seed of a stream's noise, if the layer has any.
     fn seed(&mut self, _stream: usize, _seed: u64) {}
-    /// Whether some products are computed in eight bits.
+    /// Returns whether some products are computed in eight bits.
     fn uses_int8(&self) -> bool {
         false
     }

@@ -13,7 +13,7 @@ pub(super) struct Step {
     pub layer: Box<dyn Layer>,
     pub inputs: Vec<TensorSlot>,
     pub output: TensorSlot,
-    /// Whether the first input is copied to the output before the layer runs, since the layer updates it.
+    /// Set if the first input is copied to the output before the layer runs, since the layer updates it.
     pub copies_input: bool,
     pub name: String,
 }
@@ -134,7 +134,7 @@ impl Arena {
     }
 }
 
-/// Whether a value belongs to a node, is read once and is no output, so that its reader may overwrite it.
+/// Returns whether a value belongs to a node, is read once and is no output, so that its reader may overwrite it.
 fn is_only_reader(shapes: &Shapes, ports: usize, value: usize) -> bool {
     let readers = shapes.reads.iter().flatten().filter(|&&read| read == value).count();
     value >= ports && readers == 1 && !shapes.shown.contains(&value)

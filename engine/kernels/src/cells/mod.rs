@@ -82,7 +82,7 @@ struct PanelBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockShape {
     whole: usize,
-    /// Whether a panel of up to 8 units follows.
+    /// Set if a panel of up to 8 units follows.
     half: bool,
 }
 

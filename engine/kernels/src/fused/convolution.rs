@@ -109,7 +109,7 @@ pub struct Convolution {
     pub activation: Option<Unary>,
     /// Signal to which the output is added as well, such as the sum of all heads.
     pub accumulate_into: Option<usize>,
-    /// Whether only the next convolution of the pass reads the output; then it may stay in registers instead of being
+    /// Set if only the next convolution of the pass reads the output, which then may stay in registers instead of being
     /// stored.
     pub transient: bool,
 }

@@ -38,7 +38,7 @@ struct FusedLayer {
     delays: usize,
     /// Slope of a leaky ReLU below zero; `None` for tanh.
     slope: Option<f32>,
-    /// Where the intermediate is stored; `None` if nothing else reads it.
+    /// Destination of the intermediate; `None` if nothing else reads it.
     intermediate: Option<BufferView>,
     /// Signal to which the intermediate is added.
     accumulate_into: Option<BufferView>,

@@ -8,12 +8,12 @@ pub(crate) type Array = [f32; LANES];
 
 /// Proof of a set of CPU features, with the vector operations that they offer.
 ///
-/// Where IEEE 754 leaves a choice, all variants follow the contract here, bit for bit.
+/// All variants follow this contract bit for bit, also where IEEE 754 leaves a choice.
 pub(crate) trait Simd: Copy {
     /// 16 lanes of `f32`.
     type V: Copy;
 
-    /// Whether 24 vectors and their operands fit into the registers, as opposed to 6 to 8.
+    /// `true` if 24 vectors and their operands fit into the registers, `false` if 6 to 8 do.
     const MANY_REGISTERS: bool;
 
     fn splat(self, x: f32) -> Self::V;

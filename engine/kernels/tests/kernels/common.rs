@@ -1,10 +1,10 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use ondes_kernels::Kernels;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Runs a test with the variant of that name, if this CPU has it.
+/// Runs a test with a variant, if this CPU has it.
 pub fn with(variant: &str, test: fn(Kernels)) {
     match Kernels::available().into_iter().find(|kernels| kernels.name() == variant) {
         Some(kernels) => test(kernels),
@@ -12,7 +12,7 @@ pub fn with(variant: &str, test: fn(Kernels)) {
     }
 }
 
-/// The same for a variant of products of bytes.
+/// Runs a test with a variant of products in eight bits, if this CPU has it.
 pub fn with_int8(variant: &str, test: fn(Kernels)) {
     match Kernels::available_for_int8().into_iter().find(|kernels| kernels.int8_name() == variant) {
         Some(kernels) => test(kernels),
@@ -31,7 +31,7 @@ pub fn check<T: Strategy>(strategy: T, property: impl Fn(T::Value)) {
         .unwrap();
 }
 
-/// Random values, the same for the same seed.
+/// Deterministic random values.
 pub struct Noise(u64);
 
 impl Noise {
@@ -55,7 +55,7 @@ impl Noise {
     }
 }
 
-/// Panics unless the values are the same bits; one NaN is as good as another.
+/// Panics unless the values have the same bits; all NaN count as equal.
 #[track_caller]
 pub fn assert_same_bits(found: &[f32], expected: &[f32]) {
     assert_eq!(found.len(), expected.len());

@@ -276,7 +276,7 @@ impl Op {
         }
     }
 
-    /// Whether the op is a non-linear function of each value by itself.
+    /// Returns whether the op is a non-linear function of each value by itself.
     #[must_use]
     pub fn is_activation(&self) -> bool {
         matches!(self, Self::Activation(_) | Self::Prelu { .. } | Self::Snake)

@@ -19,7 +19,7 @@ pub struct FusedConvolution {
     output: ChannelRange,
     activation: Option<Unary>,
     accumulate_into: Option<ChannelRange>,
-    /// Whether only the second convolution of the pass reads the output.
+    /// Set if only the second convolution of the pass reads the output.
     transient: bool,
 }
 
@@ -29,7 +29,7 @@ impl FusedConvolution {
         [Some(self.output), self.accumulate_into].into_iter().flatten()
     }
 
-    /// Whether it reads what `other` writes, if at all, at the same frame only.
+    /// Returns whether it reads no output of `other` at an earlier frame.
     fn can_interleave_with(&self, other: &Self) -> bool {
         let is_written = |tap: &TapSource| other.targets().any(|range| range.buffer == tap.range.buffer);
         self.taps.iter().all(|tap| tap.delays == [0] || !is_written(tap))

@@ -56,7 +56,7 @@ impl Layout {
         ChannelRange { buffer, first, channels: self.channels[value] }
     }
 
-    /// Whether the value `input` is overwritten by the value `output`, so that no copy is needed.
+    /// Returns whether the value `input` is overwritten by the value `output`, so that no copy is needed.
     pub fn is_in_place(&self, input: usize, output: usize) -> bool {
         self.sharing.owner[input] == self.sharing.owner[output]
     }

@@ -57,7 +57,7 @@ impl SignalBuffer {
         if self.ring_frames > 0 { 0 } else { self.reach.next_multiple_of(FRAMES_PER_VECTOR) }
     }
 
-    /// Whether frames before the newest chunk are read.
+    /// Returns whether frames before the newest chunk are read.
     pub fn has_past(&self) -> bool {
         self.reach > 0
     }

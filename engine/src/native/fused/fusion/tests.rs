@@ -23,7 +23,7 @@ fn pass(first: FusedConvolution, second: Option<FusedConvolution>) -> FusedPass 
     FusedPass::Convolution { first: first.into(), second: second.map(Box::new) }
 }
 
-/// Whether a pass that convolves buffer 0 into 1 and then `second` stores buffer 1, if `later` passes follow.
+/// Returns whether a pass that convolves buffer 0 into 1 and then `second` stores buffer 1, if `later` passes follow.
 fn is_stored(second: FusedConvolution, later: Vec<FusedPass>, reach: usize, output: usize) -> bool {
     let buffers = [0, reach, 0, 0].map(|reach| SignalBuffer::new(0, 1, reach, 64));
     let mut passes = vec![pass(convolve(0, 1), Some(second))];
