@@ -17,8 +17,8 @@ Examples:
 
 /// Converts a capture (.nam, or JSON of AIDA-X, RTNeural or Proteus) or a RAVE export (.ts) to NAME.ondes.
 ///
-/// Captures play as they are; converted, they load faster and can be trained further. A converted RAVE export plays without
-/// libtorch.
+/// Captures play as they are; converted, they load faster and can be trained further. A converted RAVE export plays
+/// without libtorch.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArguments {
@@ -44,7 +44,7 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ondes"));
     let same = |a: &PathBuf, b: &PathBuf| Some(a.canonicalize().ok()? == b.canonicalize().ok()?);
     if same(&out, &arguments.file) == Some(true) {
-        bail!("{}: would be written over itself", out.display());
+        bail!("{}: input and output are the same file; choose another --out", out.display());
     }
     file::write(&model, &out)?;
     terminal::print(&out.display().to_string())

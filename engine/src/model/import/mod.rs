@@ -1,9 +1,10 @@
 //! Importers: turn models of other programs into a graph, weights and a card.
 //!
-//! [`nam`] reads `.nam` files of Neural Amp Modeler, [`keras`] the JSON of AIDA-X and RTNeural, and [`proteus`] the
-//! JSON of Proteus; the format is detected from the fields. They share [`field`] (JSON access with errors that name the
-//! field), [`graph_builder`] and [`weight_reader`] (weights in one flat list). Imported models are ordinary effects:
-//! nothing after the import depends on the format.
+//! `nam` reads `.nam` files of Neural Amp Modeler, `keras` the JSON of AIDA-X and RTNeural, and `proteus` the
+//! JSON of Proteus; the format is detected from the fields. They share `field` (JSON access with errors that name the
+//! field), `graph_builder` and `weight_reader` (weights in one flat list). Imported models are ordinary effects:
+//! nothing after the import depends on the format. [`rave`] reads RAVE exports, which are TorchScript archives and
+//! become codecs.
 
 mod control_inputs;
 mod field;

@@ -1,5 +1,5 @@
-//! Zip file of a TorchScript module. All records lie under one folder: `data.pkl` holds the module tree, `data/KEY` tensor
-//! values, `code/` the Python sources.
+//! Zip file of a TorchScript module. All records lie under one folder: `data.pkl` holds the module tree, `data/KEY`
+//! tensor values, `code/` the Python sources.
 
 use std::cell::RefCell;
 use std::fs::File;

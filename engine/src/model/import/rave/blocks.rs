@@ -143,7 +143,8 @@ impl CodecBuilder {
         self.same_shape(&format!("{path}.tanh"), &[&signal], Op::Activation(Activation::Tanh))
     }
 
-    /// Adds the decoder of RAVE v1 and BRAVE: a waveform times its loudness, plus noise if its branch exists and was trained.
+    /// Adds the decoder of RAVE v1 and BRAVE: a waveform times its loudness, plus noise if its branch exists and was
+    /// trained.
     fn generator(&mut self, module: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
         let path = module.path();
         let stride = module.count("loud_stride")?;

@@ -80,7 +80,8 @@ impl std::fmt::Display for Configuration {
 /// Imports a RAVE export. The model is named `name`, or like the file if that is `None`.
 ///
 /// # Errors
-/// Returns [`ModelFileError`] if the file cannot be read or holds anything that is not supported; the error names the module.
+/// Returns [`ModelFileError`] if the file cannot be read or holds anything that is not supported; the error names the
+/// module.
 pub fn import(path: &Path, name: Option<&str>) -> Result<RaveImport, ModelFileError> {
     let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     read(path, name.map_or_else(stem, str::to_owned)).map_err(ModelFileError::at(path))

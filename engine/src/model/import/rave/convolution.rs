@@ -1,9 +1,9 @@
-//! Convolutions as `cached_conv` exports them (acids-ircam/cached_conv; Caillon & Esling, arXiv:2204.07064), and batch norms, which
-//! are folded into the convolution before them.
+//! Convolutions as `cached_conv` exports them (acids-ircam/cached_conv; Caillon & Esling, arXiv:2204.07064), and batch
+//! norms, which are folded into the convolution before them.
 //!
-//! A streaming export prepends the last input frames, as many as left and right padding together, so that a centred filter is
-//! late by its right padding; a stride may need a further delay to a whole number of strides. An offline export pads with zeros
-//! on both sides; it is translated to the same streaming form, with the same latency.
+//! A streaming export prepends the last input frames, as many as left and right padding together, so that a centred
+//! filter is late by its right padding; a stride may need a further delay to a whole number of strides. An offline
+//! export pads with zeros on both sides; it is translated to the same streaming form, with the same latency.
 
 use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};

@@ -1,5 +1,5 @@
-//! Reader of the part of Python's pickle format that TorchScript archives use. Pickles are read as data: nothing is imported or
-//! called; only lists, dictionaries, texts, numbers, tensors and modules with their attributes are built.
+//! Reader of the part of Python's pickle format that TorchScript archives use. Pickles are read as data: nothing is
+//! imported or called; only lists, dictionaries, texts, numbers, tensors and modules with their attributes are built.
 
 use std::rc::Rc;
 
