@@ -1,7 +1,7 @@
 //! Convolution with long impulse responses, such as rooms, without latency.
 //!
-//! The response is divided into levels: its head into partitions of one block, the rest into partitions of [`SPAN`]
-//! blocks, and optionally of [`LONG_SPAN`] blocks from there on. A long partition costs the same transforms per sample,
+//! The response is divided into levels: its head into partitions of one block, the rest into partitions of `SPAN`
+//! blocks, and optionally of `LONG_SPAN` blocks from there on. A long partition costs the same transforms per sample,
 //! but an eighth of the products. Its output begins two long blocks after its input, so its work is distributed evenly
 //! over the blocks in between (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995,
 //! section 3).

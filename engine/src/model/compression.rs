@@ -1,6 +1,6 @@
 //! Compression of models: the graph stays, the weights are stored in fewer bits.
 //!
-//! The caller chooses a [`Precision`] for each node ([`Model::compressed`]). With 8 bits, matrices and kernels get a
+//! The caller chooses a [`WeightPrecision`] for each node ([`Model::compressed`]). With 8 bits, matrices and kernels get a
 //! scale for each output, and long impulse responses a scale for each run of values; small weights (biases, gains,
 //! initial states) are stored in 16 bits, because scales would cost as much as they save.
 
@@ -12,7 +12,7 @@ use super::{FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, W
 
 /// Storage of a node's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Precision {
+pub enum WeightPrecision {
     /// 32-bit floats.
     F32,
     /// 16-bit floats.
@@ -70,7 +70,7 @@ impl Model {
     ///
     /// # Errors
     /// Returns [`ModelError`] if the result is invalid.
-    pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> Precision) -> Result<Self, ModelError> {
+    pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> WeightPrecision) -> Result<Self, ModelError> {
         let mut weights = Weights::default();
         for (node, op) in self.layers() {
             let precision = choose(node);
@@ -97,18 +97,18 @@ pub(crate) fn output_axis(op: &Op) -> usize {
     }
 }
 
-fn stored(tensor: &Tensor, axis: usize, precision: Precision, scaling: Scaling) -> Tensor {
+fn stored(tensor: &Tensor, axis: usize, precision: WeightPrecision, scaling: Scaling) -> Tensor {
     let plain = || Tensor::new(tensor.shape(), tensor.floats().into_owned());
     let to_16_bit = |storage| tensor.to_16_bit(storage).unwrap_or_else(|_| plain());
     match (precision, scale_shape(tensor.shape(), axis)) {
-        (Precision::F32, _) => plain(),
-        (Precision::Bf16, _) => to_16_bit(Storage::Bf16),
-        (Precision::F16, _) | (_, None) => to_16_bit(Storage::F16),
+        (WeightPrecision::F32, _) => plain(),
+        (WeightPrecision::Bf16, _) => to_16_bit(Storage::Bf16),
+        (WeightPrecision::F16, _) | (_, None) => to_16_bit(Storage::F16),
         (_, Some(shape)) => {
             let shape = if scaling.per_tensor { vec![1; shape.len()] } else { shape };
             let (scales, zeros): (Vec<f32>, Vec<i8>) = block_scales(tensor, &shape, scaling).into_iter().unzip();
             let zeros = if scaling.asymmetric { zeros } else { Vec::new() };
-            let products = precision == Precision::Computed8 && !scaling.asymmetric;
+            let products = precision == WeightPrecision::Computed8 && !scaling.asymmetric;
             tensor.quantize(&shape, scales, zeros, products)
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         let weight = Tensor::new(&[2, 32], values);
         let of = |per_tensor, asymmetric| {
             let scaling = Scaling { fit: ScaleFit::Peak, per_tensor, asymmetric };
-            let stored = stored(&weight, 0, Precision::Computed8, scaling);
+            let stored = stored(&weight, 0, WeightPrecision::Computed8, scaling);
             let quantized = stored.quantized().expect("it is in bytes");
             (
                 quantized.scale_shape.clone(),
