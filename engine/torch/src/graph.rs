@@ -199,7 +199,7 @@ impl TorchGraph {
 }
 
 /// [`Op::FlipOddBands`].
-fn unmirror(x: &Tensor) -> Tensor {
+fn flip_odd_bands(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
     // f16 and bf16 do not count so far.
     let parity = |length: i64| Tensor::arange(length, (Kind::Float, x.device())).remainder(2.0).to_kind(x.kind());
