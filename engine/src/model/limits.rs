@@ -48,7 +48,27 @@ pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, 
             Op::Delay { frames } => frames.saturating_mul(2),
             // The spectra of the response and of past input, each of twice the length.
             Op::Convolve { taps } => taps.saturating_mul(4),
-            _ => 1,
+            Op::Linear { .. }
+            | Op::Gru { .. }
+            | Op::Lstm { .. }
+            | Op::LayerNorm
+            | Op::Activation(_)
+            | Op::Prelu { .. }
+            | Op::Snake
+            | Op::Gate
+            | Op::Film
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Affine { .. }
+            | Op::Split { .. }
+            | Op::Latency { .. }
+            | Op::Interleave { .. }
+            | Op::FlipOddBands
+            | Op::Noise { .. }
+            | Op::ShapedNoise { .. }
+            | Op::Harmonic
+            | Op::FilteredNoise => 1,
         };
         frames.saturating_mul(inputs[0].channels)
     });

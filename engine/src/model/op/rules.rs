@@ -276,12 +276,6 @@ impl Op {
         }
     }
 
-    /// Returns whether the op is a non-linear function of each value by itself.
-    #[must_use]
-    pub fn is_activation(&self) -> bool {
-        matches!(self, Self::Activation(_) | Self::Prelu { .. } | Self::Snake)
-    }
-
     /// Returns the tail in samples: how long an input frame is audible after its own frame. Recurrent layers, which
     /// never quite forget, count as half a second.
     #[must_use]
