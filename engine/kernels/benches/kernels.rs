@@ -1,4 +1,4 @@
-//! Throughput of each variant, with what one would write without this crate as the baseline of the same run.
+//! Throughput of each variant, compared with a plain loop in the same run.
 
 use std::f64::consts::TAU;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ fn each_variant(group: &mut BenchmarkGroup<'_, WallTime>, mut work: impl FnMut(K
     }
 }
 
-/// A product, counted in multiply-adds.
+/// Matrix product, counted in multiply-adds.
 struct Product {
     name: &'static str,
     outputs: usize,
@@ -33,12 +33,12 @@ const PRODUCTS: [Product; 8] = [
     Product { name: "dense 576x384, 1 column", outputs: 576, taps: 1, inputs: 384, columns: 1 },
     Product { name: "dense 576x384, 8 columns", outputs: 576, taps: 1, inputs: 384, columns: 8 },
     Product { name: "dense 576x384, 64 columns", outputs: 576, taps: 1, inputs: 384, columns: 64 },
-    // Weights beyond the caches of a core, as a large codec's are.
+    // Weights that exceed the caches of a core, as in a large codec.
     Product { name: "dense 6144x1024, 1 column", outputs: 6144, taps: 1, inputs: 1024, columns: 1 },
     Product { name: "convolution 512x(3x512), 32 columns", outputs: 512, taps: 3, inputs: 512, columns: 32 },
-    // Small enough for the nearest cache.
+    // Weights that fit into the nearest cache.
     Product { name: "dense 96x64, 1 column", outputs: 96, taps: 1, inputs: 64, columns: 1 },
-    // A convolution over frames, and the narrow one of an amplifier capture, dilated by two.
+    // A convolution over frames, and one of few channels as in an amplifier capture, both with a dilation of two.
     Product { name: "convolution 64x(3x64), 256 columns", outputs: 64, taps: 3, inputs: 64, columns: 256 },
     Product { name: "convolution 16x(3x8), 256 columns", outputs: 16, taps: 3, inputs: 8, columns: 256 },
 ];
@@ -76,7 +76,7 @@ fn matmul(criterion: &mut Criterion) {
             let columns = Columns { data: black_box(&data), count: columns, stride, tap_stride };
             kernels.matmul(&packed, columns, black_box(&mut y), outputs);
         });
-        // The same on bytes, with all that brings the frames of these columns to them.
+        // The same in eight bits, with the quantization of the frames.
         let (scales, width) = (vec![0.01; outputs], int8_frame_width(inputs));
         let byte = |o: usize, t: usize, i: usize| (100.0 * weights[o * depth + t * inputs + i]) as i8;
         let packed = Int8Matrix::new(outputs, taps, inputs, byte, &scales, &bias);
@@ -84,11 +84,11 @@ fn matmul(criterion: &mut Criterion) {
         let x = values(frames * inputs);
         let (mut codes, mut frame_scales) = (vec![0; frames * width], vec![0.0; frames]);
         for kernels in Kernels::available_for_int8() {
-            group.bench_function(format!("bytes {}", kernels.int8_name()), |bencher| {
+            group.bench_function(format!("int8 {}", kernels.int8_name()), |bencher| {
                 bencher.iter(|| {
-                    let seen = 2 * (taps - 1);
-                    let (fresh, fresh_scales) = (&mut codes[seen * width..], &mut frame_scales[seen..]);
-                    kernels.quantize(black_box(&x[seen * inputs..]), inputs, fresh, fresh_scales);
+                    let past = 2 * (taps - 1);
+                    let (new_codes, new_scales) = (&mut codes[past * width..], &mut frame_scales[past..]);
+                    kernels.quantize(black_box(&x[past * inputs..]), inputs, new_codes, new_scales);
                     let (codes, scales) = (&codes[..], &frame_scales[..]);
                     let x = Int8Columns { codes, scales, width, first: 0, count: columns, stride: 1, tap_stride: 2 };
                     kernels.int8_matmul(&packed, x, black_box(&mut y), outputs);
@@ -128,7 +128,7 @@ fn harmonics(criterion: &mut Criterion) {
     }
 }
 
-/// An activation by its kernel, in place, and by the standard library.
+/// Activation, and its formula with the standard library.
 type Case = (Activation, fn(f32) -> f32);
 
 const ACTIVATIONS: [Case; 3] = [
@@ -166,7 +166,7 @@ fn white_noise(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A room: blocks of its response times blocks of the past.
+/// Measures the products of a convolution in the frequency domain, as of a room.
 fn complex_multiply_add(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("complex products, 16 blocks of 200");
     group.throughput(Throughput::Elements(16 * 200));
@@ -197,7 +197,7 @@ fn real_bins(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(190));
     let (mut near, mut far, twiddles) = (values(190), values(190), values(190));
     each_variant(&mut group, |kernels| {
-        // Scaled so that what goes round stays finite and normal.
+        // The results are the next inputs; this keeps them finite and normal.
         near[0] = 1.0;
         kernels.real_bins(black_box(&mut near), black_box(&mut far), black_box(&twiddles), 0.5);
     });

@@ -12,7 +12,7 @@ struct Reference {
     relative: f64,
 }
 
-/// Each activation, with parameters where it has some.
+/// All activations, with some parameters.
 const ACTIVATIONS: [Activation; Activation::TAGS.len()] = [
     Activation::Tanh,
     Activation::Sigmoid,

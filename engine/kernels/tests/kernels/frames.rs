@@ -1,4 +1,4 @@
-//! Kernels over one frame: conditioning, normalisation, recurrent cells, complex products.
+//! Kernels on one frame: conditioning, normalisation, recurrent cells, complex products.
 
 use ondes_kernels::Kernels;
 
@@ -44,7 +44,7 @@ pub fn layer_norm(kernels: Kernels) {
             .collect();
         let mut y = x;
         kernels.layer_norm(&mut y, &gain, &bias, epsilon);
-        // Of one channel nothing but the bias is left, and rounding over epsilon.
+        // With one channel the result is the bias, plus rounding divided by epsilon.
         assert_close(&y, &expected, 1e-6, 3e-6);
     });
     kernels.layer_norm(&mut [], &[], &[], 1e-5);

@@ -1,4 +1,4 @@
-//! The additive oscillator.
+//! Additive oscillator.
 
 use std::f64::consts::TAU;
 
@@ -6,7 +6,7 @@ use ondes_kernels::{HarmonicFrame, Kernels};
 
 use crate::common::{Noise, assert_same_bits, check};
 
-/// The law as documented, with sines and sums in `f64`.
+/// The documented formula, with sines and sums in `f64`.
 fn reference(frame: HarmonicFrame<'_>, samples: usize) -> Vec<f64> {
     let n = samples as f64;
     (1..=samples)
@@ -57,7 +57,7 @@ pub fn against_f64(kernels: Kernels) {
 pub fn many_equal_harmonics(kernels: Kernels) {
     for harmonics in [1, 16, 17, 100, 128, 200, 300] {
         let amplitudes = vec![1.0 / harmonics as f32; harmonics];
-        // A bass note, where all phases from −1/2 to 1/2 come by.
+        // A bass note, which runs through all phases from −1/2 to 1/2.
         let frame = HarmonicFrame {
             phase: 0.1,
             step_start: 55.0 / 48_000.0,
@@ -88,7 +88,7 @@ pub fn same_bits_of_harmonics(kernels: Kernels) {
 }
 
 pub fn glide_continues(kernels: Kernels) {
-    // A steady tone in two frames is the tone in one, to the rounding of the phase.
+    // A steady tone in two frames equals the tone in one, up to the rounding of the phase.
     let amplitudes = [0.5, 0.25, 0.125];
     let step = 0.01;
     let frame = |phase| HarmonicFrame { phase, step_start: step, step_end: step, start: &amplitudes, end: &amplitudes };
@@ -110,7 +110,7 @@ pub fn silence(kernels: Kernels) {
     assert_same_bits(&run(kernels, frame(&[], &[]), 40), &[0.0; 40]);
     assert_same_bits(&run(kernels, frame(&[0.0; 20], &[0.0; 20]), 40), &[0.0; 40]);
 
-    // Silent harmonics at the top change nothing; sound in either end counts.
+    // Silent harmonics at the top do not change the result; a harmonic is silent only if both ends are.
     let (start, end) = ([1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]);
     let cut = run(kernels, frame(&start[..2], &end[..2]), 40);
     assert_same_bits(&run(kernels, frame(&start, &end), 40), &cut);

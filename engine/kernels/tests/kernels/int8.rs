@@ -1,4 +1,4 @@
-//! Products of codes, and frames that become codes.
+//! Products in eight bits, and the quantization of frames.
 
 use ondes_kernels::{Int8Columns, Int8Matrix, Kernels, int8_frame_width};
 use proptest::prelude::*;
@@ -183,11 +183,11 @@ pub fn empty_int8_products(kernels: Kernels) {
     let mut y = [f32::NAN; 6];
     kernels.int8_matmul(&empty, x, &mut y, 3);
     assert_same_bits(&y, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
-    // 12 panels of weights, sums, scales and biases, a line each.
+    // One cache line each of weights, sums, scales and biases.
     assert_eq!(Int8Matrix::new(20, 2, 5, |_, _, _| 1, &[1.0; 20], &[0.0; 20]).bytes(), 2 * (2 * 2 + 2 + 1 + 1) * 64);
 }
 
-/// One frame as codes, and its scale.
+/// Quantizes one frame; returns its codes and its scale.
 fn quantized(kernels: Kernels, x: &[f32]) -> (Vec<u8>, f32) {
     let (mut codes, mut scale) = (vec![0; int8_frame_width(x.len())], [0.0]);
     kernels.quantize(x, x.len(), &mut codes, &mut scale);
@@ -211,7 +211,7 @@ pub fn frames_are_quantized(kernels: Kernels) {
             assert!(codes[channels..].iter().all(|&code| code == 128), "the padding is zero");
         }
     });
-    // Halves go to the even neighbour.
+    // Halves round to even.
     let (codes, scale) = quantized(kernels, &[127.0, 0.5, 1.5, -0.5, -2.5, 126.5]);
     assert_eq!((codes.as_slice(), scale), (&[255, 128, 130, 128, 126, 254, 128, 128][..], 1.0));
 }

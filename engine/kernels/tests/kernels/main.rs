@@ -1,5 +1,5 @@
 //! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against the scalar variant,
-//! and independent of how a call is cut.
+//! and independent of the division into calls.
 
 mod cells;
 mod common;
@@ -11,7 +11,7 @@ mod int8;
 mod matmul;
 mod sound;
 
-/// Instantiates the suite for a variant; where the CPU lacks it, its tests have nothing to do.
+/// Instantiates the suite for each variant; the tests of variants that the CPU lacks do nothing.
 macro_rules! suite {
     ($($variant:ident)*) => {$(
         mod $variant {
@@ -59,7 +59,7 @@ macro_rules! tests {
 
 suite! { scalar avx2 avx512 neon }
 
-/// The same for the variants of products in eight bits.
+/// Instantiates the suite for each variant of products in eight bits.
 macro_rules! suite_of_int8 {
     ($($variant:ident)*) => {$(
         mod $variant {

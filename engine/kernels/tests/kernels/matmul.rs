@@ -1,4 +1,4 @@
-//! Products of packed matrices.
+//! Matrix products.
 
 use ondes_kernels::{Columns, Kernels, PackedMatrix};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Kernels that make sound of noise and spectra.
+//! White noise, and bins of real transforms.
 
 use ondes_kernels::Kernels;
 
@@ -12,7 +12,7 @@ pub fn white_noise(kernels: Kernels) {
         x = x ^ (x >> 16) ^ ((key >> 32) as u32);
         x as i32 as f32 / 2_147_483_648.0
     };
-    // A start near the end comes round to 0.
+    // A start near the end wraps to 0.
     check((0usize..100, 0usize..40, u64::MIN..u64::MAX, u32::MAX - 200..u32::MAX), |(len, cut, key, first)| {
         for first in [first, first.wrapping_add(200), first / 3] {
             let expected: Vec<f32> = (0..len).map(|n| reference(key, first.wrapping_add(n as u32))).collect();

@@ -1,4 +1,4 @@
-//! Frames that a layer reads again later.
+//! Past frames of a stream, as far as a layer reads them.
 
 use ondes_kernels::{Kernels, int8_frame_width};
 

@@ -2,8 +2,8 @@
 //!
 //! A weight stored in eight bits may be multiplied in eight bits too
 //! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that
-//! the output of a frame depends on that frame alone. Whether this is done depends on shapes only, so a model sounds
-//! the same on every machine.
+//! the output of a frame depends on that frame alone. The choice depends on shapes only, so a model sounds the
+//! same on every machine.
 
 use std::borrow::Cow;
 
