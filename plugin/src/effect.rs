@@ -1,24 +1,25 @@
-//! **Ondes FX**: the input plays the model, by its pitch and loudness.
+//! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an instrument model by pitch and
+//! loudness.
 
 use std::sync::Arc;
 
 use nice_plug::prelude::*;
-use ondes_engine::pipeline::Source;
-use ondes_processor::preset::Product;
+use ondes_engine::pipeline::ControlSource;
+use ondes_processor::product::Product;
 
-use crate::clap::shell::Introduce;
+use crate::clap::plugin_wrapper::RequestInstance;
 use crate::editor::Editor;
+use crate::plugin_core::PluginCore;
 use crate::preset::state;
-use crate::rig::Rig;
 
 /// The effect.
 pub struct OndesFx {
-    rig: Rig,
+    core: PluginCore,
 }
 
 impl Default for OndesFx {
     fn default() -> Self {
-        Self { rig: Rig::new(Product::Effect) }
+        Self { core: PluginCore::new(Product::Effect) }
     }
 }
 
@@ -40,28 +41,28 @@ impl Plugin for OndesFx {
             ..AudioIOLayout::const_default()
         },
     ];
-    // For controllers that turn parameters.
+    // For MIDI learn.
     const MIDI_INPUT: MidiConfig = MidiConfig::MidiCCs;
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
     type Editor = Editor;
     type SysExMessage = ();
-    type BackgroundTask = Introduce;
+    type BackgroundTask = RequestInstance;
 
     fn task_executor(&mut self) -> TaskExecutor<Self> {
-        Introduce::answer(&self.rig.shared)
+        RequestInstance::executor(&self.core.instance)
     }
 
     fn params(&self) -> Arc<dyn Params> {
-        self.rig.parameters.clone()
+        self.core.parameters.clone()
     }
 
     fn filter_state(state: &mut PluginState) {
-        state::tidy(state);
+        state::clamp_values(state);
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
-        Some(Editor::new(&self.rig))
+        Some(Editor::new(&self.core))
     }
 
     fn activate(
@@ -70,12 +71,12 @@ impl Plugin for OndesFx {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.rig.activate(config, Source::Sound);
+        let latency = self.core.activate(config, ControlSource::AudioInput);
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 
     fn reset(&mut self) {
-        self.rig.reset();
+        self.core.reset();
     }
 
     fn process(
@@ -84,8 +85,13 @@ impl Plugin for OndesFx {
         _aux: &mut AuxiliaryBuffers,
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
-        // The framework has put the input where the output goes.
-        self.rig.process(context, Source::Sound, |player, both| player.listen(both.as_slice_immutable()), buffer)
+        // The framework processes in place: the buffer holds the input.
+        self.core.process(
+            context,
+            ControlSource::AudioInput,
+            |player, both| player.set_input(both.as_slice_immutable()),
+            buffer,
+        )
     }
 }
 

@@ -1,27 +1,27 @@
-//! **Ondes**: notes in, sound out. A second input may play it instead, by its pitch and loudness; effects and codecs play what
-//! comes in there.
+//! **Ondes**: the instrument. Played by notes, or by pitch and loudness of its side-chain; effect and codec models process
+//! the side-chain.
 
 use std::sync::Arc;
 
 use nice_plug::prelude::*;
-use ondes_engine::pipeline::Source;
-use ondes_processor::board::Board;
+use ondes_engine::pipeline::ControlSource;
+use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::player::Player;
-use ondes_processor::preset::Product;
+use ondes_processor::product::Product;
 
-use crate::clap::shell::Introduce;
+use crate::clap::plugin_wrapper::RequestInstance;
 use crate::editor::Editor;
+use crate::plugin_core::PluginCore;
 use crate::preset::state;
-use crate::rig::Rig;
 
 /// The instrument.
 pub struct Ondes {
-    rig: Rig,
+    core: PluginCore,
 }
 
 impl Default for Ondes {
     fn default() -> Self {
-        Self { rig: Rig::new(Product::Instrument) }
+        Self { core: PluginCore::new(Product::Instrument) }
     }
 }
 
@@ -50,22 +50,22 @@ impl Plugin for Ondes {
 
     type Editor = Editor;
     type SysExMessage = ();
-    type BackgroundTask = Introduce;
+    type BackgroundTask = RequestInstance;
 
     fn task_executor(&mut self) -> TaskExecutor<Self> {
-        Introduce::answer(&self.rig.shared)
+        RequestInstance::executor(&self.core.instance)
     }
 
     fn params(&self) -> Arc<dyn Params> {
-        self.rig.parameters.clone()
+        self.core.parameters.clone()
     }
 
     fn filter_state(state: &mut PluginState) {
-        state::tidy(state);
+        state::clamp_values(state);
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {
-        Some(Editor::new(&self.rig))
+        Some(Editor::new(&self.core))
     }
 
     fn activate(
@@ -74,12 +74,12 @@ impl Plugin for Ondes {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.rig.activate(config, self.rig.parameters.source());
+        let latency = self.core.activate(config, self.core.parameters.control_source());
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 
     fn reset(&mut self) {
-        self.rig.reset();
+        self.core.reset();
     }
 
     fn process(
@@ -88,15 +88,15 @@ impl Plugin for Ondes {
         aux: &mut AuxiliaryBuffers,
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
-        let source = self.rig.parameters.source();
-        let hears = source == Source::Sound || self.rig.shared.hears_input();
-        let side_chain = aux.inputs.first().filter(|_| hears);
-        let listen = |player: &mut Player, _: &mut Buffer| {
+        let source = self.core.parameters.control_source();
+        let uses_side_chain = source == ControlSource::AudioInput || self.core.instance.uses_audio_input();
+        let side_chain = aux.inputs.first().filter(|_| uses_side_chain);
+        let feed = |player: &mut Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {
-                player.listen(side_chain.as_slice_immutable());
+                player.set_input(side_chain.as_slice_immutable());
             }
         };
-        self.rig.process(context, source, listen, buffer)
+        self.core.process(context, source, feed, buffer)
     }
 }
 

@@ -1,26 +1,23 @@
 //! Ondes in a DAW: two plugins in one shared object, as CLAP and, through a wrapper, as VST3.
 //!
-//! What is played, and what a window shows of it, is [`ondes_processor`]; here it meets the framework and the hosts.
+//! [`ondes_processor`] plays and [`ondes_ui`] shows; this crate connects them to the plugin framework and to hosts.
 //!
-//! In reading order: [`instrument`] and [`effect`] are what a host sees; both are a [`rig`] around one player.
-//! [`parameters`] is what can be automated, [`places`] the same by number, and [`notes`] how a host's events become the
-//! engine's. [`editor`] is the window in the host's, [`preset`] what hosts are told of presets. [`clap`] is the door
-//! through which hosts come in.
+//! In reading order: [`instrument`] and [`effect`] are the framework's plugins, each around a [`plugin_core`].
+//! [`parameters`] are what hosts automate, and [`note_events`] translates notes to the engine's events. [`editor`] is the
+//! window, [`preset`] serves the host's preset browser, and [`clap`] is the entry point.
 
 #![deny(unsafe_code)]
 
-#[allow(unsafe_code, reason = "CLAP is made of pointers; each block says why it may follow them")]
+#[allow(unsafe_code, reason = "implements the CLAP ABI")]
 pub mod clap;
 pub mod editor;
 pub mod effect;
-#[allow(unsafe_code, reason = "deriving `Params` implements an unsafe trait; all fields live as long as their struct")]
 pub mod instrument;
-pub mod notes;
-#[allow(unsafe_code, reason = "deriving `Params` implements an unsafe trait; all fields live as long as their struct")]
+pub mod note_events;
+#[allow(unsafe_code, reason = "`Params` is an unsafe trait")]
 pub mod parameters;
-pub mod places;
+pub mod plugin_core;
 pub mod preset;
-pub mod rig;
 
-/// Who makes this.
+/// Vendor name in plugin descriptors.
 const VENDOR: &str = "Ondes";

@@ -1,37 +1,184 @@
-//! What a host can automate: the framework's parameters, made from the table of all.
+//! The host's parameters, created from the processor's parameter table.
+//!
+//! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework parameter for each row and
+//! implements the framework's `Params` by hand. Hosts identify parameters by a hash of the row's id.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nice_plug::params::persist::PersistentField;
+use nice_plug::params::persist::{deserialize_field, serialize_field};
 use nice_plug::prelude::*;
-use ondes_processor::board::Board;
-use ondes_processor::choice::of_source;
-use ondes_processor::macros::MACROS;
+use ondes_processor::choice::{Choices, source_value};
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::parameter::{
-    BLOCK_DC, BYPASS, CABINET, Choices, Curve, DRIVER, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, Kind, MIX, MODE,
-    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PANIC, PARAMETERS, PLAYED_BY, Parameter, QUALITY, SIZE, TONE, TONE_GAINS,
-    TRANSPOSE, TUNE, VOICES,
+    BYPASS, DRIVER, GLIDE, INPUT_GAIN, KnobCurve, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS, Parameter, ParameterId,
+    ParameterKind, SOURCE, TRANSPOSE, TUNE, VOICES, all,
 };
-use ondes_processor::player::Knobs;
-use ondes_processor::preset::Product;
-use ondes_processor::shared::Shared;
-use ondes_processor::state::Saved;
-use ondes_ui::KnobId;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::player_parameters::PlayerParameters;
+use ondes_processor::product::Product;
 
-use crate::places::Place;
+/// Key of the saved state's field that holds everything but the parameters.
+const STATE_KEY: &str = "ondes";
 
-/// One of what the parameter of that number chooses between, by its place among them.
+/// Parameters that hosts list first. All others follow in the table's order, so that a new row is appended.
+const FIRST_IN_HOST: [ParameterId; 12] =
+    [BYPASS, INPUT_GAIN, OUTPUT_GAIN, MIX, TRANSPOSE, TUNE, MODE, GLIDE, VOICES, PANIC, DRIVER, SOURCE];
+
+/// The parameters of one instance, and its saved state.
+pub struct HostParameters {
+    instance: Arc<InstanceHandle>,
+    /// In the table's order. Boxed, because the framework keeps pointers to them.
+    parameters: Box<[Box<dyn HostParameter>]>,
+}
+
+impl HostParameters {
+    /// Creates all parameters at their defaults.
+    #[must_use]
+    pub fn new(instance: &Arc<InstanceHandle>) -> Self {
+        let parameters = all().map(|(id, parameter)| create(id, parameter, instance)).collect();
+        Self { instance: instance.clone(), parameters }
+    }
+
+    /// Returns the parameter with that number.
+    pub(crate) fn get(&self, id: ParameterId) -> Option<&dyn HostParameter> {
+        Some(&**self.parameters.get(id.0 as usize)?)
+    }
+}
+
+// SAFETY: the pointers lead to boxed parameters, which this struct owns and never replaces.
+unsafe impl Params for HostParameters {
+    fn param_map(&self) -> Vec<(String, ParamPtr, String)> {
+        let rest = all().map(|(id, _)| id).filter(|id| !FIRST_IN_HOST.contains(id));
+        let in_order = FIRST_IN_HOST.into_iter().chain(rest).map(|id| id.0 as usize);
+        in_order.map(|index| (PARAMETERS[index].id.into(), self.parameters[index].ptr(), String::new())).collect()
+    }
+
+    fn serialize_fields(&self) -> BTreeMap<String, String> {
+        match serialize_field(&self.instance.state()) {
+            Ok(state) => [(STATE_KEY.to_owned(), state)].into(),
+            Err(error) => {
+                nice_error!("the state cannot be saved: {error}");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    fn deserialize_fields(&self, serialized: &BTreeMap<String, String>) {
+        let Some(state) = serialized.get(STATE_KEY) else { return };
+        match deserialize_field(state) {
+            Ok(state) => self.instance.restore_state(state),
+            Err(error) => nice_error!("the saved state cannot be read: {error}"),
+        }
+    }
+}
+
+impl ParameterSource for HostParameters {
+    fn player_parameters(&self) -> PlayerParameters {
+        PlayerParameters::read(|id| self.get(id).map_or(0.0, HostParameter::modulated_value))
+    }
+
+    fn value(&self, id: ParameterId) -> Option<f32> {
+        self.get(id).map(HostParameter::value)
+    }
+}
+
+/// A framework parameter of any type. Values are those of the processor's table.
+pub(crate) trait HostParameter: Send + Sync {
+    /// Returns the pointer by which the framework identifies the parameter.
+    fn ptr(&self) -> ParamPtr;
+    /// Returns the value that the user or the host has set.
+    fn value(&self) -> f32;
+    /// Returns the value with the host's modulation.
+    fn modulated_value(&self) -> f32;
+    /// Notifies the host that a gesture begins.
+    fn begin_gesture(&self, setter: &ParamSetter<'_>);
+    /// Sets a knob position, 0 … 1, through the host; rounds to the nearest step.
+    fn set_position(&self, setter: &ParamSetter<'_>, position: f32);
+    /// Notifies the host that the gesture ends.
+    fn end_gesture(&self, setter: &ParamSetter<'_>);
+}
+
+impl<P> HostParameter for P
+where
+    P: Param + Send + Sync,
+    P::Plain: TableValue,
+{
+    fn ptr(&self) -> ParamPtr {
+        self.as_ptr()
+    }
+
+    fn value(&self) -> f32 {
+        self.unmodulated_plain_value().to_table()
+    }
+
+    fn modulated_value(&self) -> f32 {
+        self.modulated_plain_value().to_table()
+    }
+
+    fn begin_gesture(&self, setter: &ParamSetter<'_>) {
+        setter.begin_set_parameter(self);
+    }
+
+    fn set_position(&self, setter: &ParamSetter<'_>, position: f32) {
+        setter.set_parameter(self, self.preview_plain(position));
+    }
+
+    fn end_gesture(&self, setter: &ParamSetter<'_>) {
+        setter.end_set_parameter(self);
+    }
+}
+
+/// A framework parameter's value, as the table's number.
+trait TableValue {
+    fn to_table(self) -> f32;
+}
+
+impl TableValue for f32 {
+    fn to_table(self) -> f32 {
+        self
+    }
+}
+
+impl TableValue for i32 {
+    fn to_table(self) -> f32 {
+        self as f32
+    }
+}
+
+impl TableValue for bool {
+    fn to_table(self) -> f32 {
+        f32::from(u8::from(self))
+    }
+}
+
+impl<const INDEX: usize> TableValue for Choice<INDEX> {
+    fn to_table(self) -> f32 {
+        self.0 as f32
+    }
+}
+
+/// Index into the choices of the table's row `INDEX`. The framework takes names and ids of choices from a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice<const KNOB: u32>(pub usize);
+struct Choice<const INDEX: usize>(usize);
 
-impl<const KNOB: u32> Choice<KNOB> {
-    const CHOICES: Choices = match PARAMETERS[KNOB as usize].kind {
-        Kind::Choice(choices) => choices,
-        _ => panic!("there is nothing to choose"),
+impl<const INDEX: usize> Choice<INDEX> {
+    /// The row's choices; empty for other rows and beyond the table.
+    const CHOICES: Choices = {
+        let none = Choices { ids: &[], names: &[] };
+        if INDEX < PARAMETERS.len() {
+            match PARAMETERS[INDEX].kind {
+                ParameterKind::Choice(choices) => choices,
+                _ => none,
+            }
+        } else {
+            none
+        }
     };
 }
 
-impl<const KNOB: u32> Enum for Choice<KNOB> {
+impl<const INDEX: usize> Enum for Choice<INDEX> {
     fn variants() -> &'static [&'static str] {
         Self::CHOICES.names
     }
@@ -49,305 +196,213 @@ impl<const KNOB: u32> Enum for Choice<KNOB> {
     }
 }
 
-/// What a project saves besides the parameters.
-struct Selection(Arc<Shared>);
-
-impl PersistentField<'_, Saved> for Selection {
-    fn set(&self, saved: Saved) {
-        self.0.restore(saved);
-    }
-
-    fn map<F: Fn(&Saved) -> R, R>(&self, give: F) -> R {
-        give(&self.0.saved())
+/// Creates the framework's parameter for a row of the table.
+fn create(id: ParameterId, parameter: &'static Parameter, instance: &Arc<InstanceHandle>) -> Box<dyn HostParameter> {
+    match parameter.kind {
+        ParameterKind::Float { .. } if (id.0 as usize) < MACRO_COUNT => Box::new(create_macro(id, parameter, instance)),
+        ParameterKind::Float { .. } => Box::new(create_float(parameter)),
+        ParameterKind::Integer { .. } => Box::new(create_int(parameter)),
+        ParameterKind::Switch => Box::new(create_switch(id, parameter)),
+        ParameterKind::Choice(_) => CREATE_CHOICE[id.0 as usize](id, parameter, instance.product),
     }
 }
 
-/// The parameters of both plugins, and what else is saved.
-#[derive(Params)]
-pub struct Parameters {
-    #[persist = "ondes"]
-    selection: Selection,
-    #[id = "bypass"]
-    pub(crate) bypass: BoolParam,
-    #[id = "input_gain"]
-    pub(crate) input_gain: FloatParam,
-    #[id = "output_gain"]
-    pub(crate) output_gain: FloatParam,
-    #[id = "mix"]
-    pub(crate) mix: FloatParam,
-    #[id = "transpose"]
-    pub(crate) transpose: IntParam,
-    #[id = "tune"]
-    pub(crate) tune: FloatParam,
-    #[id = "mode"]
-    pub(crate) mode: EnumParam<Choice<{ MODE.0 }>>,
-    #[id = "glide"]
-    pub(crate) glide: FloatParam,
-    #[id = "voices"]
-    pub(crate) voices: IntParam,
-    #[id = "panic"]
-    pub(crate) panic: BoolParam,
-    #[id = "driver"]
-    pub(crate) driver: EnumParam<Choice<{ DRIVER.0 }>>,
-    #[id = "source"]
-    pub(crate) played_by: EnumParam<Choice<{ PLAYED_BY.0 }>>,
-    #[id = "macro1"]
-    macro1: FloatParam,
-    #[id = "macro2"]
-    macro2: FloatParam,
-    #[id = "macro3"]
-    macro3: FloatParam,
-    #[id = "macro4"]
-    macro4: FloatParam,
-    #[id = "macro5"]
-    macro5: FloatParam,
-    #[id = "macro6"]
-    macro6: FloatParam,
-    #[id = "macro7"]
-    macro7: FloatParam,
-    #[id = "macro8"]
-    macro8: FloatParam,
-    #[id = "gate"]
-    pub(crate) gate: FloatParam,
-    #[id = "bass"]
-    pub(crate) bass: FloatParam,
-    #[id = "middle"]
-    pub(crate) middle: FloatParam,
-    #[id = "treble"]
-    pub(crate) treble: FloatParam,
-    #[id = "tone"]
-    pub(crate) tone: EnumParam<Choice<{ TONE.0 }>>,
-    #[id = "block_dc"]
-    pub(crate) block_dc: BoolParam,
-    #[id = "cabinet"]
-    pub(crate) cabinet: FloatParam,
-    #[id = "oversampling"]
-    pub(crate) oversampling: EnumParam<Choice<{ OVERSAMPLING.0 }>>,
-    #[id = "size"]
-    pub(crate) size: FloatParam,
-    #[id = "interface_level"]
-    pub(crate) interface_level: FloatParam,
-    #[id = "output_level"]
-    pub(crate) output_level: EnumParam<Choice<{ OUTPUT_LEVEL.0 }>>,
-    #[id = "quality"]
-    pub(crate) quality: EnumParam<Choice<{ QUALITY.0 }>>,
-}
-
-impl Parameters {
-    /// Parameters of an instance at their defaults.
-    #[must_use]
-    pub fn new(shared: &Arc<Shared>) -> Self {
-        let turn = |index| a_macro(shared, index);
-        let played_by = choice(PLAYED_BY, of_source(shared.product.source()) as usize);
-        Self {
-            selection: Selection(shared.clone()),
-            bypass: switch(BYPASS).make_bypass(),
-            input_gain: float(INPUT_GAIN),
-            output_gain: float(OUTPUT_GAIN),
-            mix: float(MIX),
-            transpose: whole(TRANSPOSE),
-            tune: float(TUNE),
-            mode: choice(MODE, 0),
-            glide: float(GLIDE),
-            voices: whole(VOICES),
-            panic: switch(PANIC),
-            driver: choice(DRIVER, 0),
-            played_by: match shared.product {
-                Product::Instrument => played_by,
-                // Where only a sound plays the model there is no choice.
-                Product::Effect => played_by.hide(),
-            },
-            macro1: turn(0),
-            macro2: turn(1),
-            macro3: turn(2),
-            macro4: turn(3),
-            macro5: turn(4),
-            macro6: turn(5),
-            macro7: turn(6),
-            macro8: turn(7),
-            gate: float(GATE),
-            bass: float(TONE_GAINS[0]),
-            middle: float(TONE_GAINS[1]),
-            treble: float(TONE_GAINS[2]),
-            tone: choice(TONE, 0),
-            block_dc: switch(BLOCK_DC),
-            cabinet: float(CABINET),
-            oversampling: choice(OVERSAMPLING, 0),
-            size: float(SIZE),
-            interface_level: float(INTERFACE_LEVEL),
-            output_level: choice(OUTPUT_LEVEL, 0),
-            quality: choice(QUALITY, 0),
-        }
-    }
-
-    /// The macros, each 0 … 1.
-    #[must_use]
-    pub fn macros(&self) -> [&FloatParam; MACROS] {
-        let Self { macro1, macro2, macro3, macro4, macro5, macro6, macro7, macro8, .. } = self;
-        [macro1, macro2, macro3, macro4, macro5, macro6, macro7, macro8]
-    }
-}
-
-impl Board for Parameters {
-    fn knobs(&self) -> Knobs {
-        Knobs::read(|knob| Place::of(self, knob).map_or(0.0, Place::modulated))
-    }
-
-    fn value(&self, knob: KnobId) -> Option<f32> {
-        Place::of(self, knob).map(Place::value)
-    }
-}
-
-fn of(knob: KnobId) -> &'static Parameter {
-    &PARAMETERS[knob.0 as usize]
-}
-
-fn float(knob: KnobId) -> FloatParam {
-    let parameter = of(knob);
-    plain(knob)
+fn create_float(parameter: &'static Parameter) -> FloatParam {
+    float_without_format(parameter)
         .with_unit(parameter.unit)
-        .with_value_to_string(Arc::new(|value| parameter.say(value)))
-        .with_string_to_value(Arc::new(|text| parameter.read(text)))
+        .with_value_to_string(Arc::new(|value| parameter.format(value)))
+        .with_string_to_value(Arc::new(|text| parameter.parse(text)))
 }
 
-/// Without texts.
-fn plain(knob: KnobId) -> FloatParam {
-    let parameter = of(knob);
+/// Creates a macro. The instance formats its value, including the unit, by the control that the macro drives.
+fn create_macro(id: ParameterId, parameter: &'static Parameter, instance: &Arc<InstanceHandle>) -> FloatParam {
+    let (formatter, parser) = (instance.clone(), instance.clone());
+    float_without_format(parameter)
+        .with_value_to_string(Arc::new(move |position| formatter.format_value(id, position).unwrap_or_default()))
+        .with_string_to_value(Arc::new(move |text| parser.parse_value(id, text)))
+}
+
+fn float_without_format(parameter: &'static Parameter) -> FloatParam {
     let [min, max] = parameter.range();
     let range = match parameter.kind {
-        Kind::Float { curve: Curve::Skewed(bend), .. } => {
+        ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => {
             FloatRange::Skewed { min, max, factor: FloatRange::skew_factor(bend) }
         }
         _ => FloatRange::Linear { min, max },
     };
-    let param = FloatParam::new(parameter.name, parameter.default(), range);
-    if parameter.turnable { param } else { param.non_automatable() }
+    let param = FloatParam::new(parameter.label, parameter.default(), range);
+    if parameter.automatable { param } else { param.non_automatable() }
 }
 
-fn whole(knob: KnobId) -> IntParam {
-    let parameter = of(knob);
+fn create_int(parameter: &'static Parameter) -> IntParam {
     let [min, max] = parameter.range().map(|end| end as i32);
-    IntParam::new(parameter.name, parameter.default() as i32, IntRange::Linear { min, max })
+    let param = IntParam::new(parameter.label, parameter.default() as i32, IntRange::Linear { min, max })
         .with_unit(parameter.unit)
-        .with_value_to_string(Arc::new(|value| parameter.say(value as f32)))
-        .with_string_to_value(Arc::new(|text| parameter.read(text).map(|value| value as i32)))
+        .with_value_to_string(Arc::new(|value| parameter.format(value as f32)))
+        .with_string_to_value(Arc::new(|text| parameter.parse(text).map(|value| value as i32)));
+    if parameter.automatable { param } else { param.non_automatable() }
 }
 
-fn switch(knob: KnobId) -> BoolParam {
-    BoolParam::new(of(knob).name, false)
+fn create_switch(id: ParameterId, parameter: &'static Parameter) -> BoolParam {
+    let param = BoolParam::new(parameter.label, false);
+    let param = if id == BYPASS { param.make_bypass() } else { param };
+    if parameter.automatable { param } else { param.non_automatable() }
 }
 
-fn choice<const KNOB: u32>(knob: KnobId, default: usize) -> EnumParam<Choice<KNOB>> {
-    let param = EnumParam::new(of(knob).name, Choice(default));
-    if of(knob).turnable { param } else { param.non_automatable() }
+type CreateChoice = fn(ParameterId, &'static Parameter, Product) -> Box<dyn HostParameter>;
+
+fn create_choice<const INDEX: usize>(
+    id: ParameterId,
+    parameter: &'static Parameter,
+    product: Product,
+) -> Box<dyn HostParameter> {
+    let default = if id == SOURCE { source_value(product.source()) } else { parameter.default() };
+    let param = EnumParam::new(parameter.label, Choice::<INDEX>(default as usize));
+    let param = if parameter.automatable { param } else { param.non_automatable() };
+    // An effect has no choice of its control source.
+    Box::new(if id == SOURCE && product == Product::Effect { param.hide() } else { param })
 }
 
-/// What it turns is said with it, unit and all.
-fn a_macro(shared: &Arc<Shared>, index: u32) -> FloatParam {
-    let (knob, text, value) = (KnobId(index), shared.clone(), shared.clone());
-    plain(knob)
-        .with_value_to_string(Arc::new(move |position| text.text(knob, position).unwrap_or_default()))
-        .with_string_to_value(Arc::new(move |typed| value.parse(knob, typed)))
+macro_rules! create_choice_of_each {
+    ($($index:literal)*) => { [$(create_choice::<$index>),*] };
 }
+
+/// One constructor per row, since a choice's type holds its row's index. Longer than the table, so that it can grow.
+const CREATE_CHOICE: [CreateChoice; 64] = create_choice_of_each!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+);
+const _: () = assert!(PARAMETERS.len() <= CREATE_CHOICE.len(), "extend CREATE_CHOICE");
 
 #[cfg(test)]
 mod tests {
-    use ondes_processor::parameter::all;
-
     use super::*;
-    use crate::places::with;
 
-    fn parameters(product: Product) -> Parameters {
-        Parameters::new(&Shared::new(product, || ()))
+    fn parameters(product: Product) -> HostParameters {
+        HostParameters::new(&InstanceHandle::new(product, || ()))
+    }
+
+    /// A parameter as the framework presents it to hosts.
+    struct FrameworkParameter<'a> {
+        ptr: ParamPtr,
+        _owner: &'a HostParameters,
+    }
+
+    impl<'a> FrameworkParameter<'a> {
+        fn new(owner: &'a HostParameters, id: ParameterId) -> Self {
+            Self { ptr: owner.get(id).unwrap().ptr(), _owner: owner }
+        }
+
+        fn name(&self) -> String {
+            // SAFETY: the owner of the parameter is alive, here and below.
+            unsafe { self.ptr.name() }.to_owned()
+        }
+
+        fn flags(&self) -> ParamFlags {
+            // SAFETY: as above.
+            unsafe { self.ptr.flags() }
+        }
+
+        fn default_position(&self) -> f32 {
+            // SAFETY: as above.
+            unsafe { self.ptr.default_normalized_value() }
+        }
+
+        fn steps(&self) -> u32 {
+            // SAFETY: as above.
+            unsafe { self.ptr.step_count() }.map_or(0, |steps| steps as u32 + 1)
+        }
+
+        fn text(&self, position: f32) -> String {
+            // SAFETY: as above.
+            unsafe { self.ptr.normalized_value_to_string(position, true) }
+        }
+
+        fn parse(&self, text: &str) -> Option<f32> {
+            // SAFETY: as above.
+            unsafe { self.ptr.string_to_normalized_value(text) }
+        }
     }
 
     #[test]
-    fn they_are_what_the_table_says() {
+    fn framework_parameters_equal_the_table() {
         let parameters = parameters(Product::Instrument);
         assert_eq!(parameters.param_map().len(), PARAMETERS.len());
-        for (knob, parameter) in all() {
-            let place = Place::of(&parameters, knob).unwrap();
-            let (pointer, id) = (with!(place, param => param.as_ptr()), parameter.id);
-            assert!(parameters.param_map().iter().any(|(known, there, _)| known == id && *there == pointer), "{id}");
-            let (name, flags) = with!(place, param => (param.name().to_owned(), param.flags()));
-            assert_eq!(
-                (name.as_str(), !flags.contains(ParamFlags::NON_AUTOMATABLE)),
-                (parameter.name, parameter.turnable)
-            );
-            assert_eq!(place.value(), parameter.default(), "{id}");
-            assert_eq!(
-                parameters.normalized(knob),
-                Some(with!(place, param => param.default_normalized_value())),
-                "{id}"
-            );
-            assert_eq!(
-                with!(place, param => param.step_count()).map_or(0, |steps| steps as u32 + 1),
-                parameter.steps()
-            );
-            if (knob.0 as usize) < MACROS {
-                // What they say is the model's.
+        for (id, parameter) in all() {
+            let framework = FrameworkParameter::new(&parameters, id);
+            let name = parameter.id;
+            assert!(parameters.param_map().iter().any(|(id, ptr, _)| id == name && *ptr == framework.ptr), "{name}");
+            let automatable = !framework.flags().contains(ParamFlags::NON_AUTOMATABLE);
+            assert_eq!((framework.name().as_str(), automatable), (parameter.label, parameter.automatable));
+            assert_eq!(parameters.value(id), Some(parameter.default()), "{name}");
+            assert_eq!(parameters.normalized(id), Some(framework.default_position()), "{name}");
+            assert_eq!(framework.steps(), parameter.steps(), "{name}");
+            if (id.0 as usize) < MACRO_COUNT {
+                // The model's control formats the value.
                 continue;
             }
             for step in 0..=1_000 {
                 let position = step as f32 / 1_000.0;
-                let said = with!(place, param => param.normalized_value_to_string(position, true));
-                assert_eq!(said, format!("{}{}", parameter.say(parameter.value(position)), parameter.unit), "{id}");
-                let understood = with!(place, param => param.string_to_normalized_value(&said));
-                let stood = parameter.read(&said).map(|value| parameter.position(value));
-                assert!(understood.is_some() && understood == stood, "{id} {said}");
+                let text = framework.text(position);
+                assert_eq!(
+                    text,
+                    format!("{}{}", parameter.format(parameter.denormalize(position)), parameter.unit),
+                    "{name}"
+                );
+                let parsed = framework.parse(&text);
+                let expected = parameter.parse(&text).map(|value| parameter.normalize(value));
+                assert!(parsed.is_some() && parsed == expected, "{name} {text}");
             }
-            let numbers = matches!(parameter.kind, Kind::Float { .. } | Kind::Whole { .. });
-            for (typed, end) in [("-99999999999", 0.0), ("99999999999", 1.0)].into_iter().filter(|_| numbers) {
-                assert_eq!(with!(place, param => param.string_to_normalized_value(typed)), Some(end), "{id} {typed}");
+            let is_number = matches!(parameter.kind, ParameterKind::Float { .. } | ParameterKind::Integer { .. });
+            for (text, end) in [("-99999999999", 0.0), ("99999999999", 1.0)].into_iter().filter(|_| is_number) {
+                assert_eq!(framework.parse(text), Some(end), "{name} {text}");
             }
         }
-        assert!(Place::of(&parameters, KnobId(99)).is_none());
+        assert!(parameters.get(ParameterId(99)).is_none());
     }
 
-    /// Hosts have automation and projects of these.
+    /// Saved automation and projects refer to these.
     #[test]
-    fn hosts_find_what_they_always_found() {
+    fn ids_order_and_texts_are_stable() {
         let parameters = parameters(Product::Instrument);
-        let found: Vec<String> = parameters
+        let described: Vec<String> = parameters
             .param_map()
             .into_iter()
-            .take(12)
+            .take(FIRST_IN_HOST.len())
             .map(|(id, ..)| {
-                let place = Place::of(&parameters, Parameter::named(&id).unwrap()).unwrap();
-                let texts = [0.0, 0.4, 1.0].map(|at| with!(place, param => param.normalized_value_to_string(at, true)));
-                let default = with!(place, param => {
-                    param.normalized_value_to_string(param.default_normalized_value(), true)
-                });
-                format!("{id}: {} {texts:?} {default}", with!(place, param => param.name().to_owned()))
+                let framework = FrameworkParameter::new(&parameters, Parameter::find(&id).unwrap());
+                let texts = [0.0, 0.4, 1.0].map(|position| framework.text(position));
+                format!("{id}: {} {texts:?} {}", framework.name(), framework.text(framework.default_position()))
             })
             .collect();
-        let always = [
+        let expected = [
             r#"bypass: Bypass ["Off", "Off", "On"] Off"#,
             r#"input_gain: Input gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
             r#"output_gain: Output gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
             r#"mix: Mix ["0.0 %", "40.0 %", "100.0 %"] 100.0 %"#,
             r#"transpose: Transpose ["-24 st", "-5 st", "24 st"] 0 st"#,
             r#"tune: Tune ["-100.0 ct", "-20.0 ct", "100.0 ct"] 0.0 ct"#,
-            r#"mode: Mode ["As made", "Poly", "Legato"] As made"#,
-            r#"glide: Glide ["As made", "209 ms", "2000 ms"] As made"#,
-            r#"voices: Voices ["As made", "6", "16"] As made"#,
+            r#"mode: Mode ["Model default", "Poly", "Legato"] Model default"#,
+            r#"glide: Glide ["Model default", "209 ms", "2000 ms"] Model default"#,
+            r#"voices: Voices ["Model default", "6", "16"] Model default"#,
             r#"panic: Panic ["Off", "Off", "On"] Off"#,
-            r#"driver: Driver ["Auto", "Inline", "Worker"] Auto"#,
-            r#"source: Played by ["Notes", "Notes", "Side-chain"] Notes"#,
+            r#"driver: Processing ["Automatic", "Audio thread", "Background"] Automatic"#,
+            r#"source: Control source ["MIDI", "MIDI", "Side-chain"] MIDI"#,
         ];
-        assert_eq!(found, always);
-        let macros = parameters.macros();
-        for (index, turn) in macros.into_iter().enumerate() {
-            let known = (turn.name(), turn.default_plain_value(), turn.normalized_value_to_string(0.5, true));
-            assert_eq!((known.0, known.1), (format!("Macro {}", index + 1).as_str(), 0.5));
-            assert_eq!(turn.string_to_normalized_value(&known.2), Some(0.5), "{}", known.2);
+        assert_eq!(described, expected);
+        for index in 0..MACRO_COUNT {
+            let framework = FrameworkParameter::new(&parameters, ParameterId(index as u32));
+            assert_eq!((framework.name(), framework.default_position()), (format!("Macro {}", index + 1), 0.5));
+            let text = framework.text(0.5);
+            assert_eq!(framework.parse(&text), Some(0.5), "{text}");
         }
     }
 
     #[test]
-    fn an_effect_has_no_choice_what_plays_it() {
+    fn an_effect_hides_the_control_source() {
         let parameters = parameters(Product::Effect);
-        assert!(parameters.played_by.flags().contains(ParamFlags::HIDDEN));
-        assert_eq!(parameters.source(), ondes_engine::pipeline::Source::Sound);
+        let flags = FrameworkParameter::new(&parameters, SOURCE).flags();
+        assert!(flags.contains(ParamFlags::HIDDEN));
+        assert_eq!(parameters.control_source(), ondes_engine::pipeline::ControlSource::AudioInput);
     }
 }

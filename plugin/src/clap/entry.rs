@@ -1,4 +1,4 @@
-//! What a host asks before there is an instance: which plugins there are.
+//! CLAP entry point and plugin factory.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::catch_unwind;
@@ -14,15 +14,16 @@ use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::PluginDescriptor;
 use nice_plug::wrapper::setup_logger;
 
-use super::shell::{self, Introduce};
+use super::callbacks;
+use super::plugin_wrapper::RequestInstance;
 use crate::effect::OndesFx;
 use crate::instrument::Ondes;
 use crate::preset::discovery;
 
-/// Where a host begins; found by its name.
+/// The symbol that CLAP hosts look up.
 #[unsafe(no_mangle)]
 #[used]
-#[allow(non_upper_case_globals, reason = "CLAP names it")]
+#[allow(non_upper_case_globals, reason = "the CLAP specification gives the name")]
 pub static clap_entry: clap_plugin_entry = clap_plugin_entry {
     clap_version: CLAP_VERSION,
     init: Some(init),
@@ -36,21 +37,21 @@ static FACTORY: clap_plugin_factory = clap_plugin_factory {
     create_plugin: Some(create_plugin),
 };
 
-/// A plugin that can be made.
-struct Offer {
+/// Descriptor and constructor of one plugin.
+struct FactoryEntry {
     descriptor: PluginDescriptor,
-    make: unsafe fn(*const clap_host) -> *const clap_plugin,
+    create: unsafe fn(*const clap_host) -> *const clap_plugin,
 }
 
-impl Offer {
-    fn of<P: ClapPlugin<BackgroundTask = Introduce>>() -> Self {
-        Self { descriptor: PluginDescriptor::for_plugin::<P>(), make: shell::make::<P> }
+impl FactoryEntry {
+    fn of<P: ClapPlugin<BackgroundTask = RequestInstance>>() -> Self {
+        Self { descriptor: PluginDescriptor::for_plugin::<P>(), create: callbacks::create::<P> }
     }
 }
 
-fn offers() -> &'static [Offer] {
-    static OFFERS: OnceLock<[Offer; 2]> = OnceLock::new();
-    OFFERS.get_or_init(|| [Offer::of::<Ondes>(), Offer::of::<OndesFx>()])
+fn factory_entries() -> &'static [FactoryEntry] {
+    static ENTRIES: OnceLock<[FactoryEntry; 2]> = OnceLock::new();
+    ENTRIES.get_or_init(|| [FactoryEntry::of::<Ondes>(), FactoryEntry::of::<OndesFx>()])
 }
 
 unsafe extern "C" fn init(_path: *const c_char) -> bool {
@@ -67,19 +68,19 @@ unsafe extern "C" fn get_factory(id: *const c_char) -> *const c_void {
     if id.is_null() {
         return null();
     }
-    // SAFETY: CLAP gives a text that ends with a zero.
+    // SAFETY: CLAP passes a NUL-terminated string.
     let id = unsafe { CStr::from_ptr(id) };
     if id == CLAP_PLUGIN_FACTORY_ID { from_ref(&FACTORY).cast() } else { discovery::factory(id) }
 }
 
 unsafe extern "C" fn get_plugin_count(_: *const clap_plugin_factory) -> u32 {
-    catch_unwind(|| offers().len() as u32).unwrap_or(0)
+    catch_unwind(|| factory_entries().len() as u32).unwrap_or(0)
 }
 
 unsafe extern "C" fn get_plugin_descriptor(_: *const clap_plugin_factory, index: u32) -> *const clap_plugin_descriptor {
     let descriptor = || {
-        let offer = offers().get(index as usize)?;
-        Some(from_ref(offer.descriptor.clap_plugin_descriptor()))
+        let entry = factory_entries().get(index as usize)?;
+        Some(from_ref(entry.descriptor.clap_plugin_descriptor()))
     };
     catch_unwind(descriptor).ok().flatten().unwrap_or(null())
 }
@@ -92,12 +93,12 @@ unsafe extern "C" fn create_plugin(
     if host.is_null() || id.is_null() {
         return null();
     }
-    // SAFETY: CLAP gives a text that ends with a zero.
+    // SAFETY: CLAP passes a NUL-terminated string.
     let id = unsafe { CStr::from_ptr(id) };
     let plugin = || {
-        let offer = offers().iter().find(|offer| offer.descriptor.clap_id() == id)?;
-        // SAFETY: the host is there, and CLAP lets it live longer than its plugins.
-        Some(unsafe { (offer.make)(host) })
+        let entry = factory_entries().iter().find(|entry| entry.descriptor.clap_id() == id)?;
+        // SAFETY: the host is not null, and CLAP requires it to outlive its plugins.
+        Some(unsafe { (entry.create)(host) })
     };
     catch_unwind(plugin).ok().flatten().unwrap_or(null())
 }

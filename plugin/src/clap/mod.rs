@@ -1,14 +1,15 @@
-//! The plugins as a host finds them: the CLAP entry, and through it the VST3 one.
+//! The CLAP entry point, and the VST3 entry point that wraps it.
 //!
-//! The framework makes a plugin; what a host gets is a [`shell`] around it, which adds what the framework does not know:
-//! parameters turned by MIDI controllers, with [`turns`] as the events that this makes, and when the instance may sleep.
-//! [`reticence`] is for hosts that must not be told everything at once.
-//! [`entry`] is what a host asks first. Only here foreign pointers are followed.
+//! The framework creates a plugin; a host gets a [`plugin_wrapper`] around it. The wrapper adds MIDI learn (its parameter
+//! events come from [`midi_learn_events`]), the sleep status, preset loading and a workaround for hosts that deadlock when
+//! parameters are rescanned during a state load ([`deferred_rescan`]). [`callbacks`] are the wrapper's own CLAP functions,
+//! [`entry`] is the factory.
 
+pub mod callbacks;
+pub mod deferred_rescan;
 pub mod entry;
-pub mod reticence;
-pub mod shell;
-pub mod turns;
+pub mod midi_learn_events;
+pub mod plugin_wrapper;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! MIDI learn and sleep, from the window's side and the host's at once: only within one process both can be seen.
+//! MIDI learn and sleep, observed from the window's side and the host's at once, which takes one process for both.
 
 #[path = "../../tests/host/mod.rs"]
 mod host;
@@ -9,109 +9,119 @@ use std::sync::{Arc, LazyLock};
 use clack_host::entry::PluginEntry;
 use clack_host::process::ProcessStatus;
 use ondes_engine::instrument::EventKind;
+use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::BUNDLED;
-use ondes_processor::shared::Shared;
-use ondes_ui::Midi;
+use ondes_processor::midi_bindings::MidiBinding;
 
-use self::host::{Do, EFFECT, Host, INSTRUMENT, content, energy};
+use self::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, state_content};
 use super::entry::clap_entry;
-use super::shell::Shell;
+use super::plugin_wrapper::PluginWrapper;
 
 static ENTRY: LazyLock<PluginEntry> = LazyLock::new(|| {
-    // SAFETY: it is our own entry, which keeps to the CLAP ABI.
+    // SAFETY: the entry is our own and conforms to the CLAP ABI.
     unsafe { PluginEntry::load_from_raw(&clap_entry, c"") }.unwrap()
 });
 
-/// An instance, and what its window would have of it.
-fn open(id: &str) -> (Host, Arc<Shared>) {
-    let host = Host::of(&ENTRY, id);
+/// Returns an instance and the instance state that its window uses.
+fn open(id: &str) -> (Host, Arc<InstanceHandle>) {
+    let host = Host::with_entry(&ENTRY, id);
     // SAFETY: the instance is alive, and one of ours.
-    let shell = unsafe { Shell::of(host.instance.raw_instance()) }.unwrap();
-    let shared = shell.shared.clone();
-    (host, shared)
+    let wrapper = unsafe { PluginWrapper::of(host.instance.raw_instance()) }.unwrap();
+    let instance = wrapper.instance.clone();
+    (host, instance)
 }
 
-fn midi(number: u8, value: u8) -> Do {
-    Do::Midi([0xB5, number, value])
+fn midi(number: u8, value: u8) -> HostEvent {
+    HostEvent::Midi([0xB5, number, value])
 }
 
 #[test]
-fn instances_are_told_apart() {
+fn instances_do_not_share_state() {
     let ((one, first), (other, second)) = (open(INSTRUMENT), open(INSTRUMENT));
     assert!(!Arc::ptr_eq(&first, &second));
-    first.controllers.learn("mix");
-    assert_eq!((first.controllers.binding("mix"), second.controllers.binding("mix")), (Midi::Learning, Midi::None));
+    first.midi_bindings.learn("mix");
+    assert_eq!(
+        (first.midi_bindings.binding("mix"), second.midi_bindings.binding("mix")),
+        (MidiBinding::Learning, MidiBinding::None)
+    );
     drop((one, other));
     assert_eq!(
         (Arc::strong_count(&first), Arc::strong_count(&second)),
         (1, 1),
-        "nothing is left of a destroyed instance"
+        "a destroyed instance leaves no reference behind"
     );
 }
 
 #[test]
 fn the_next_controller_is_learnt_saved_and_forgotten() {
     for id in [INSTRUMENT, EFFECT] {
-        let (mut host, shared) = open(id);
-        let plain = content(&host.save());
-        assert!(plain["fields"]["ondes"].get("controllers").is_none(), "projects without are as they were");
+        let (mut host, instance) = open(id);
+        let plain = state_content(&host.save());
+        assert!(plain["fields"]["ondes"].get("controllers").is_none(), "projects without bindings have no such field");
         host.set_offline(true);
         host.activate(48_000.0, 256);
         let gain = host.parameters["Output gain"];
 
-        shared.controllers.learn("output_gain");
-        host.block(256, &[(3, Do::Midi([0x95, 20, 64])), (4, midi(99, 1)), (5, midi(123, 0))], None);
-        assert_eq!(shared.controllers.binding("output_gain"), Midi::Learning, "these are no controllers to learn");
-        assert!(host.told.is_empty());
+        instance.midi_bindings.learn("output_gain");
+        host.block(256, &[(3, HostEvent::Midi([0x95, 20, 64])), (4, midi(99, 1)), (5, midi(123, 0))], None);
+        assert_eq!(
+            instance.midi_bindings.binding("output_gain"),
+            MidiBinding::Learning,
+            "notes, channel modes and parameter numbers are not learnt"
+        );
+        assert!(host.parameter_events.is_empty());
         host.block(256, &[(100, midi(20, 127)), (101, midi(21, 0))], None);
-        assert_eq!(host.told, [(100, gain, 1.0)], "what teaches also turns");
-        assert_eq!((host.value("Output gain"), shared.controllers.binding("output_gain")), (1.0, Midi::Controller(20)));
+        assert_eq!(host.parameter_events, [(100, gain, 1.0)], "the message that teaches also sets the value");
+        assert_eq!(
+            (host.value("Output gain"), instance.midi_bindings.binding("output_gain")),
+            (1.0, MidiBinding::Controller(20))
+        );
 
         let saved = host.save();
-        assert_eq!(content(&saved)["fields"]["ondes"]["controllers"], serde_json::json!({ "output_gain": 20 }));
+        assert_eq!(state_content(&saved)["fields"]["ondes"]["controllers"], serde_json::json!({ "output_gain": 20 }));
         let (mut other, theirs) = open(id);
         assert!(other.load(&saved));
-        assert_eq!(theirs.controllers.all(), BTreeMap::from([("output_gain".to_owned(), 20)]));
+        assert_eq!(theirs.midi_bindings.bindings(), BTreeMap::from([("output_gain".to_owned(), 20)]));
 
-        shared.controllers.forget("output_gain");
+        instance.midi_bindings.forget("output_gain");
         host.block(256, &[(10, midi(20, 0))], None);
-        assert_eq!((host.value("Output gain"), host.told.len()), (1.0, 0));
-        assert!(content(&host.save())["fields"]["ondes"].get("controllers").is_none());
+        assert_eq!((host.value("Output gain"), host.parameter_events.len()), (1.0, 0));
+        assert!(state_content(&host.save())["fields"]["ondes"].get("controllers").is_none());
     }
 }
 
 #[test]
-fn what_cannot_be_automated_is_not_turned() {
-    let (mut host, shared) = open(INSTRUMENT);
-    for (name, id) in [("Driver", "driver"), ("Played by", "source")] {
+fn parameters_that_cannot_be_automated_cannot_be_learnt() {
+    let (mut host, instance) = open(INSTRUMENT);
+    for (name, id) in [("Processing", "driver"), ("Control source", "source")] {
         assert!(host.parameters.contains_key(name));
-        assert!(!shared.controllers.learn(id), "{id}");
+        assert!(!instance.midi_bindings.learn(id), "{id}");
     }
     host.set_offline(true);
     host.activate(48_000.0, 256);
     host.block(256, &[(0, midi(20, 127))], None);
-    assert!(host.told.is_empty() && !shared.controllers.is_learning());
+    assert!(host.parameter_events.is_empty() && !instance.midi_bindings.is_learning());
 }
 
 #[test]
-fn a_window_wakes_a_host_that_lets_the_instance_sleep() {
-    let (mut host, shared) = open(INSTRUMENT);
+fn a_window_wakes_a_sleeping_instance() {
+    let (mut host, instance) = open(INSTRUMENT);
     host.set_offline(true);
     host.activate(48_000.0, 256);
     host.play(96_000, 256, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Sleep));
-    host.process_wanted();
-    // As the window does with its keys.
-    shared.monitor.press(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
-    shared.rest.wake();
-    assert!(host.process_wanted());
+    host.process_requested();
+    // As the window's keyboard does.
+    instance.monitor.push_key(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    instance.sleep_state.wake_host();
+    assert!(host.process_requested());
     let sound = host.play(24_000, 256, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Continue));
     assert!(energy(&sound) > 1e-6);
-    // Another model wants to be heard, too.
-    drop(shared.fetch(false, || Ok((BUNDLED[1].model(), None))).join());
-    assert!(host.process_wanted());
+    // Loading another model wakes the instance as well.
+    drop(instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join());
+    assert!(host.process_requested());
     drop(host);
-    // Nobody is there any more.
-    shared.rest.wake();
+    // The host is gone: must not crash.
+    instance.sleep_state.wake_host();
 }

@@ -1,18 +1,18 @@
-//! What is copied and pasted.
+//! The system's clipboard.
 
 use copypasta::{ClipboardContext, ClipboardProvider};
 
-/// The system's clipboard. It is only looked for when it is needed: on X11 that takes a thread and a connection.
+/// The system's clipboard, opened on first use: on X11 it needs a thread and a connection.
 #[derive(Default)]
 pub struct Clipboard(Option<ClipboardContext>);
 
 impl Clipboard {
-    /// The text that is there, if any.
+    /// Returns the text, if there is any.
     pub fn text(&mut self) -> Option<String> {
         self.system()?.get_contents().ok().filter(|text| !text.is_empty())
     }
 
-    /// Puts a text there; what the system refuses is lost.
+    /// Replaces the content. A failure is ignored; the user sees that nothing was copied.
     pub fn put(&mut self, text: String) {
         if let Some(system) = self.system() {
             let _ = system.set_contents(text);

@@ -1,9 +1,9 @@
-//! How the pointer looks.
+//! Conversion of cursor shapes.
 
 use baseview::MouseCursor;
 use egui::CursorIcon;
 
-/// The system's cursor for one of egui's.
+/// Returns the system's cursor for one of egui's.
 pub fn cursor(icon: CursorIcon) -> MouseCursor {
     match icon {
         CursorIcon::Default => MouseCursor::Default,

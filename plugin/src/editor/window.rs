@@ -1,7 +1,7 @@
-//! A window of the system that shows the desk: the least that is needed between baseview and egui.
+//! Connects baseview and egui.
 //!
-//! There are crates that do this, but the one made for the framework (egui-baseview, up to 0.9.0) does not tell egui of files
-//! that are dragged, and lets nobody else listen.
+//! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to egui and has no hook for
+//! other events.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -13,76 +13,81 @@ use baseview::{
 };
 use egui::{OutputCommand, Pos2, Rect, ViewportId, ViewportInfo, vec2};
 
-use super::App;
-use super::canvas::Canvas;
+use super::app::EditorApp;
 use super::clipboard::Clipboard;
 use super::cursor::cursor;
-use super::events::{Events, Heard};
-use super::wake::Wake;
+use super::gl_painter::GlPainter;
+use super::input_events::{EventOutcome, InputEvents};
+use super::redraw::RedrawFlag;
 
-/// How often the window looks whether somebody outside wants a new picture.
-const LOOK: Duration = Duration::from_millis(16);
+/// Interval at which the redraw flag is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(16);
 
-/// One open window; all of this is on the window's thread.
-pub struct Pane {
+/// Event handler of one open window; used on the window's thread only.
+pub struct EditorWindow {
     window: WindowContext,
     egui: egui::Context,
-    wake: Wake,
-    begun: Instant,
-    /// It ticks as long as this is kept.
+    redraw: RedrawFlag,
+    opened: Instant,
+    /// Ticks until it is dropped.
     _timer: TimerHandle,
-    /// In use while a picture is drawn. What the system or the host says within that time goes by unheard.
+    /// Borrowed while a frame is drawn. Events that arrive during that time are ignored.
     inner: RefCell<Inner>,
 }
 
 struct Inner {
-    // Dropped first: what is held ends before the window goes.
-    app: App,
-    canvas: Canvas,
-    events: Events,
+    // Dropped first, so that gestures and held notes end before the window closes.
+    app: EditorApp,
+    painter: GlPainter,
+    events: InputEvents,
     clipboard: Clipboard,
     cursor: MouseCursor,
-    /// Of the last picture, 1 is 100 %.
+    /// Zoom of the last frame; 1 is 100 %.
     scale: f32,
 }
 
-/// What the window has to do after a picture, when nothing is in use.
+/// Window changes that a frame requests; applied when nothing is borrowed.
 #[derive(Default)]
-struct Wishes {
+struct WindowRequests {
     cursor: Option<MouseCursor>,
     size: Option<Size>,
 }
 
-impl Pane {
-    /// Opens for an app in a window that is there, with contents of that scale, 1 is 100 %.
+impl EditorWindow {
+    /// Attaches the content to a new window; a `scale` of 1 is 100 %.
     ///
     /// # Errors
-    /// When the window cannot be painted on.
-    pub fn new(window: WindowContext, scale: f32, wake: Wake, mut app: App) -> Result<Self, HandlerError> {
-        let canvas = Canvas::new(&window)?;
-        let timer = window.create_timer(LOOK)?;
+    /// Returns an error if the window has no usable OpenGL context or no timer can be created.
+    pub fn new(
+        window: WindowContext,
+        scale: f32,
+        redraw: RedrawFlag,
+        mut app: EditorApp,
+    ) -> Result<Self, HandlerError> {
+        let painter = GlPainter::new(&window)?;
+        let timer = window.create_timer(POLL_INTERVAL)?;
         let egui = egui::Context::default();
-        // Setting the zoom as one does later would count from the second picture on.
+        // `set_zoom_factor` would apply from the second frame on.
         egui.options_mut(|options| options.zoom_factor = scale);
         let waker = window.waker();
         egui.set_request_repaint_callback(move |request| waker.request_redraw_after(request.delay));
         let size = window.size();
         app.open(size);
-        let events = Events::new(scale * size.scale_factor as f32);
+        let events = InputEvents::new(scale * size.scale_factor as f32);
         let (clipboard, cursor) = (Clipboard::default(), MouseCursor::Default);
-        let inner = RefCell::new(Inner { app, canvas, events, clipboard, cursor, scale });
-        Ok(Self { window, egui, wake, begun: Instant::now(), _timer: timer, inner })
+        let inner = RefCell::new(Inner { app, painter, events, clipboard, cursor, scale });
+        Ok(Self { window, egui, redraw, opened: Instant::now(), _timer: timer, inner })
     }
 
-    fn look(&self) {
-        if self.wake.take() {
+    fn poll_redraw(&self) {
+        if self.redraw.take() {
             self.window.request_redraw();
         }
     }
 }
 
 impl Inner {
-    fn draw(&mut self, egui: &egui::Context, size: WindowSize, time: Duration) -> Result<Wishes, HandlerError> {
+    fn draw(&mut self, egui: &egui::Context, size: WindowSize, time: Duration) -> Result<WindowRequests, HandlerError> {
         let density = size.scale_factor as f32;
         let points = vec2(size.physical.width as f32, size.physical.height as f32) / (density * self.scale);
         let rect = Rect::from_min_size(Pos2::ZERO, points);
@@ -92,85 +97,85 @@ impl Inner {
         let viewport = ViewportInfo { native_pixels_per_point, inner_rect: Some(rect), focused, ..Default::default() };
         raw.viewports.insert(ViewportId::ROOT, viewport);
         raw.screen_rect = Some(rect);
-        raw.max_texture_side = Some(self.canvas.max_texture_side());
+        raw.max_texture_side = Some(self.painter.max_texture_side());
         raw.time = Some(time.as_secs_f64());
 
         let mut output = egui.run_ui(raw, |ui| self.app.ui(ui, size));
         let shapes = egui.tessellate(output.shapes, output.pixels_per_point);
-        self.canvas.paint(size.physical, output.pixels_per_point, &shapes, &mut output.textures_delta)?;
+        self.painter.paint(size.physical, output.pixels_per_point, &shapes, &mut output.textures_delta)?;
         for command in output.platform_output.commands {
             if let OutputCommand::CopyText(text) = command {
                 self.clipboard.put(text);
             }
         }
 
-        let mut wishes = Wishes::default();
+        let mut requests = WindowRequests::default();
         let cursor = cursor(output.platform_output.cursor_icon);
         if std::mem::replace(&mut self.cursor, cursor) != cursor {
-            wishes.cursor = Some(cursor);
+            requests.cursor = Some(cursor);
         }
-        // The same contents in another scale need a window of another size.
+        // Content at another scale needs a window of another size.
         let scale = egui.zoom_factor();
         if std::mem::replace(&mut self.scale, scale) != scale {
             let [width, height] = [points.x * scale, points.y * scale].map(f64::from);
-            wishes.size = Some(LogicalSize::new(width, height).into());
+            requests.size = Some(LogicalSize::new(width, height).into());
         }
-        Ok(wishes)
+        Ok(requests)
     }
 }
 
-impl WindowHandler for Pane {
+impl WindowHandler for EditorWindow {
     fn draw(&self) -> Result<(), HandlerError> {
         let Ok(mut inner) = self.inner.try_borrow_mut() else { return Ok(()) };
-        let wishes = inner.draw(&self.egui, self.window.size(), self.begun.elapsed())?;
-        // Some systems call back at once.
+        let requests = inner.draw(&self.egui, self.window.size(), self.opened.elapsed())?;
+        // Some systems call back during the calls below.
         drop(inner);
-        if let Some(cursor) = wishes.cursor {
-            // One that looks otherwise does no harm.
+        if let Some(cursor) = requests.cursor {
+            // A wrong cursor does no harm.
             let _ = self.window.set_mouse_cursor(cursor);
         }
-        if let Some(size) = wishes.size {
-            // A host may refuse; the contents are then as large as there is room.
+        if let Some(size) = requests.size {
+            // The host may refuse; the content then has less room.
             let _ = self.window.resize(size);
         }
         Ok(())
     }
 
     fn poll(&self) {
-        self.look();
+        self.poll_redraw();
     }
 
     fn on_timer(&self, _: &TimerHandle) {
-        self.look();
+        self.poll_redraw();
     }
 
     fn resized(&self, _: WindowSize) -> Result<(), HandlerError> {
-        // Each picture looks at the size, and one is drawn after this.
+        // Every frame reads the size, and one is drawn after this event.
         Ok(())
     }
 
     fn on_event(&self, event: Event) -> EventStatus {
         let pressed = matches!(event, Event::Mouse(MouseEvent::ButtonPressed { .. }));
         if pressed && !self.window.has_focus() {
-            // Not all hosts let a window in theirs have the keyboard when it is clicked.
+            // Not all hosts give an embedded window the focus on a click.
             let _ = self.window.focus();
         }
         let Ok(mut inner) = self.inner.try_borrow_mut() else { return EventStatus::Ignored };
         let Inner { events, clipboard, .. } = &mut *inner;
-        let heard = events.hear(&event);
-        if heard == Heard::Paste
+        let outcome = events.handle(&event);
+        if outcome == EventOutcome::Paste
             && let Some(text) = clipboard.text()
         {
             events.paste(&text);
         }
         drop(inner);
-        if heard != Heard::Nothing {
+        if outcome != EventOutcome::Ignored {
             self.window.request_redraw();
         }
         match event {
-            // Keys are the host's unless somebody types here: the space bar is to start it.
+            // Keys go to the host unless a text field is active: the space bar should start its transport.
             Event::Keyboard(_) if !self.egui.egui_wants_keyboard_input() => EventStatus::Ignored,
-            Event::Mouse(_) if heard == Heard::Files => EventStatus::AcceptDrop(DropEffect::Copy),
+            Event::Mouse(_) if outcome == EventOutcome::FileDrag => EventStatus::AcceptDrop(DropEffect::Copy),
             _ => EventStatus::Captured,
         }
     }

@@ -1,4 +1,4 @@
-//! Tells hosts which presets there are, so that their own browsers show them.
+//! The preset discovery factory: lists presets for the host's browser.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
@@ -17,11 +17,11 @@ use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
 use ondes_processor::preset::factory::FACTORY;
-use ondes_processor::preset::file::Refused;
-use ondes_processor::preset::list::Origin;
+use ondes_processor::preset::file::PresetFileError;
+use ondes_processor::preset::list::PresetLocation;
 use ondes_processor::preset::{Preset, store};
 
-use super::{c_string, guarded};
+use super::{c_string, catch_panic};
 
 type Indexer = clap_preset_discovery_indexer;
 type Receiver = clap_preset_discovery_metadata_receiver;
@@ -38,14 +38,14 @@ static DESCRIPTOR: Descriptor = Descriptor {
 static FILE_TYPE: clap_preset_discovery_filetype = clap_preset_discovery_filetype {
     name: c"Ondes preset".as_ptr(),
     description: c"A sound for Ondes or Ondes FX".as_ptr(),
-    // As `file::EXTENSION`.
+    // Equal to `file::EXTENSION`; a test checks it.
     file_extension: c"ondes-preset".as_ptr(),
 };
 
 static DISCOVERY: clap_preset_discovery_factory =
     clap_preset_discovery_factory { count: Some(count), get_descriptor: Some(get_descriptor), create: Some(create) };
 
-/// The preset discovery factory, for a host that asks for one by this id; null for other ids.
+/// Returns the preset discovery factory; null if `id` is another factory's.
 #[must_use]
 pub fn factory(id: &CStr) -> *const c_void {
     if id == CLAP_PRESET_DISCOVERY_FACTORY_ID || id == CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT {
@@ -68,16 +68,16 @@ unsafe extern "C" fn create(
     indexer: *const Indexer,
     id: *const c_char,
 ) -> *const Provider {
-    // SAFETY: both are null, or what the host keeps alive for as long as CLAP says.
+    // SAFETY: both are null, or valid for as long as CLAP requires.
     let (indexer, known) =
         unsafe { (indexer.as_ref(), !id.is_null() && CStr::from_ptr(id) == CStr::from_ptr(DESCRIPTOR.id)) };
     let Some(indexer) = indexer.filter(|indexer| known && clap_version_is_compatible(indexer.clap_version)) else {
         return ptr::null();
     };
-    guarded(ptr::null(), || {
+    catch_panic(ptr::null(), || {
         Box::into_raw(Box::new(Provider {
             desc: &raw const DESCRIPTOR,
-            // All that it has to remember.
+            // The provider's only state is the host's indexer.
             provider_data: ptr::from_ref(indexer).cast_mut().cast(),
             init: Some(init),
             destroy: Some(destroy),
@@ -88,40 +88,40 @@ unsafe extern "C" fn create(
 }
 
 unsafe extern "C" fn init(provider: *const Provider) -> bool {
-    // SAFETY: the host gives what `create` has made, and keeps its indexer as long as that.
+    // SAFETY: the host passes the provider from `create`, and its indexer lives as long.
     let indexer = unsafe { provider.as_ref().and_then(|provider| provider.provider_data.cast::<Indexer>().as_ref()) };
     // SAFETY: as above.
-    indexer.is_some_and(|indexer| guarded(false, || unsafe { declare(indexer, &store::folders()) }))
+    indexer.is_some_and(|indexer| catch_panic(false, || unsafe { declare(indexer, &store::folders()) }))
 }
 
-/// Declares what files look like, and where presets are. Folders that are not there are left out.
+/// Declares the file type and all locations; skips missing folders.
 ///
 /// # Safety
-/// The indexer is a host's, whose functions may be called.
+/// The indexer is valid, and its functions may be called.
 unsafe fn declare(indexer: &Indexer, folders: &[std::path::PathBuf]) -> bool {
     let (Some(filetype), Some(location)) = (indexer.declare_filetype, indexer.declare_location) else { return false };
-    let place = |flags, name: &CStr, kind, path: *const c_char| {
-        let place = clap_preset_discovery_location { flags, name: name.as_ptr(), kind, location: path };
-        // SAFETY: these are the host's functions; all texts live until they return, after which the host has copied them.
-        unsafe { location(indexer, &raw const place) }
+    let declare_location = |flags, name: &CStr, kind, path: *const c_char| {
+        let declared = clap_preset_discovery_location { flags, name: name.as_ptr(), kind, location: path };
+        // SAFETY: the function is the host's; it copies all strings before it returns.
+        unsafe { location(indexer, &raw const declared) }
     };
     // SAFETY: as above.
-    let understood = unsafe { filetype(indexer, &raw const FILE_TYPE) };
-    let own = CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT;
-    if !understood || !place(own, c"Ondes", CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, ptr::null()) {
+    let accepted = unsafe { filetype(indexer, &raw const FILE_TYPE) };
+    let factory = CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT;
+    if !accepted || !declare_location(factory, c"Ondes", CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, ptr::null()) {
         return false;
     }
     for folder in folders.iter().filter(|folder| folder.is_dir()).filter_map(|folder| folder.to_str()) {
-        let (path, users) = (c_string(folder), CLAP_PRESET_DISCOVERY_IS_USER_CONTENT);
-        // A host that does not want this one may want the others.
-        place(users, c"My Ondes presets", CLAP_PRESET_DISCOVERY_LOCATION_FILE, path.as_ptr());
+        let (path, user) = (c_string(folder), CLAP_PRESET_DISCOVERY_IS_USER_CONTENT);
+        // A host may refuse one location and accept the next.
+        declare_location(user, c"My Ondes presets", CLAP_PRESET_DISCOVERY_LOCATION_FILE, path.as_ptr());
     }
     true
 }
 
 unsafe extern "C" fn destroy(provider: *const Provider) {
     if !provider.is_null() {
-        // SAFETY: `create` has made it as a box, and the host destroys it once.
+        // SAFETY: `create` allocated it as a box, and the host destroys it once.
         drop(unsafe { Box::from_raw(provider.cast_mut()) });
     }
 }
@@ -136,39 +136,39 @@ unsafe extern "C" fn get_metadata(
     location: *const c_char,
     receiver: *const Receiver,
 ) -> bool {
-    // SAFETY: null, or a receiver that lives as long as this call.
+    // SAFETY: null, or valid during this call.
     let Some(receiver) = (unsafe { receiver.as_ref() }) else { return false };
-    guarded(false, || match kind {
+    catch_panic(false, || match kind {
         CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => {
             for factory in &FACTORY {
-                let origin = Origin::Factory(factory.key.into());
+                let origin = PresetLocation::Factory(factory.key.into());
                 // SAFETY: the receiver is the host's.
-                if !unsafe { tell(receiver, &origin, Some(factory.key)) } {
+                if !unsafe { send_metadata(receiver, &origin, Some(factory.key)) } {
                     return false;
                 }
             }
             true
         }
         CLAP_PRESET_DISCOVERY_LOCATION_FILE if !location.is_null() => {
-            // SAFETY: it is not null, so it is a text that lives as long as this call.
+            // SAFETY: not null, so it is a NUL-terminated string that is valid during this call.
             let path = unsafe { CStr::from_ptr(location) };
             // SAFETY: the receiver is the host's.
-            path.to_str().is_ok_and(|path| unsafe { tell(receiver, &Origin::File(path.into()), None) })
+            path.to_str().is_ok_and(|path| unsafe { send_metadata(receiver, &PresetLocation::File(path.into()), None) })
         }
         _ => false,
     })
 }
 
-/// Tells of one preset. Gives whether the host wants to hear more.
+/// Sends one preset's metadata. Returns false on an error, or if the host wants no more presets.
 ///
 /// # Safety
-/// The receiver is a host's, whose functions may be called.
-unsafe fn tell(receiver: &Receiver, origin: &Origin, key: Option<&str>) -> bool {
+/// The receiver is valid, and its functions may be called.
+unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Option<&str>) -> bool {
     let preset = match origin.read() {
         Ok(preset) => preset,
-        Err(refused) => {
-            // SAFETY: as the caller's.
-            unsafe { complain(receiver, &refused) };
+        Err(error) => {
+            // SAFETY: guaranteed by the caller.
+            unsafe { send_error(receiver, &error) };
             return false;
         }
     };
@@ -176,7 +176,7 @@ unsafe fn tell(receiver: &Receiver, origin: &Origin, key: Option<&str>) -> bool 
     let (name, key) = (c_string(&name), key.map(c_string));
     let key = key.as_ref().map_or(ptr::null(), |key| key.as_ptr());
     let Some(begin) = receiver.begin_preset else { return false };
-    // SAFETY: in this function all are the host's functions, and all texts live until they return; the host copies them.
+    // SAFETY: in this function all calls are to the host's functions, which copy all strings before they return.
     if !unsafe { begin(receiver, name.as_ptr(), key) } {
         return false;
     }
@@ -195,7 +195,7 @@ unsafe fn tell(receiver: &Receiver, origin: &Origin, key: Option<&str>) -> bool 
     text(receiver.add_creator, &author);
     text(receiver.set_description, &comment);
     tags.iter().for_each(|tag| text(receiver.add_feature, tag));
-    if let (Origin::File(path), Some(set)) = (origin, receiver.set_timestamps) {
+    if let (PresetLocation::File(path), Some(set)) = (origin, receiver.set_timestamps) {
         // SAFETY: as above.
         unsafe { set(receiver, CLAP_TIMESTAMP_UNKNOWN, modified_s(path)) };
     }
@@ -203,16 +203,16 @@ unsafe fn tell(receiver: &Receiver, origin: &Origin, key: Option<&str>) -> bool 
 }
 
 /// # Safety
-/// The receiver is a host's, whose functions may be called.
-unsafe fn complain(receiver: &Receiver, refused: &Refused) {
+/// The receiver is valid, and its functions may be called.
+unsafe fn send_error(receiver: &Receiver, error: &PresetFileError) {
     if let Some(on_error) = receiver.on_error {
-        let message = c_string(&refused.to_string());
-        // SAFETY: it is the host's function; the text lives until it returns.
-        unsafe { on_error(receiver, refused.fault.os_error(), message.as_ptr()) };
+        let message = c_string(&error.to_string());
+        // SAFETY: the function is the host's; it copies the message before it returns.
+        unsafe { on_error(receiver, error.error.os_error(), message.as_ptr()) };
     }
 }
 
-/// When a file was changed last, seconds since 1970.
+/// Returns a file's modification time in seconds since 1970.
 fn modified_s(path: &Path) -> u64 {
     let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
@@ -227,63 +227,63 @@ mod tests {
 
     use super::*;
 
-    /// What a host was told, one line each.
-    type Told = RefCell<Vec<String>>;
+    /// Calls that the host received, one line each.
+    type CallLog = RefCell<Vec<String>>;
 
-    unsafe fn note(told: *mut c_void, line: String) {
-        // SAFETY: all fakes carry one of these.
-        unsafe { &*told.cast::<Told>() }.borrow_mut().push(line);
+    unsafe fn log(data: *mut c_void, line: String) {
+        // SAFETY: the data of all host structures below is a `CallLog`.
+        unsafe { &*data.cast::<CallLog>() }.borrow_mut().push(line);
     }
 
     unsafe fn text(text: *const c_char) -> String {
         if text.is_null() {
             return "-".into();
         }
-        // SAFETY: it is no null, so a text.
+        // SAFETY: not null, so NUL-terminated.
         unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
     }
 
-    // SAFETY: what follows is only called by the code above, with the fakes below.
+    // SAFETY: these functions are only called by the code above, with the host structures below.
     unsafe extern "C" fn filetype(indexer: *const Indexer, what: *const clap_preset_discovery_filetype) -> bool {
         // SAFETY: as above.
-        unsafe { note((*indexer).indexer_data, format!("type {}", text((*what).file_extension))) };
+        unsafe { log((*indexer).indexer_data, format!("type {}", text((*what).file_extension))) };
         true
     }
     unsafe extern "C" fn location(indexer: *const Indexer, what: *const clap_preset_discovery_location) -> bool {
         // SAFETY: as above.
         unsafe {
             let what = &*what;
-            note((*indexer).indexer_data, format!("place {} {} {}", what.kind, what.flags, text(what.location)));
+            log((*indexer).indexer_data, format!("place {} {} {}", what.kind, what.flags, text(what.location)));
         }
         true
     }
     unsafe extern "C" fn begin(receiver: *const Receiver, name: *const c_char, key: *const c_char) -> bool {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("begin {} {}", text(key), text(name))) };
+        unsafe { log((*receiver).receiver_data, format!("begin {} {}", text(key), text(name))) };
         true
     }
     unsafe extern "C" fn plugin(receiver: *const Receiver, id: *const clap_universal_plugin_id) {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("for {} {}", text((*id).abi), text((*id).id))) };
+        unsafe { log((*receiver).receiver_data, format!("for {} {}", text((*id).abi), text((*id).id))) };
     }
     unsafe extern "C" fn creator(receiver: *const Receiver, what: *const c_char) {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("by {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("by {}", text(what))) };
     }
     unsafe extern "C" fn feature(receiver: *const Receiver, what: *const c_char) {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("tag {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("tag {}", text(what))) };
     }
     unsafe extern "C" fn times(receiver: *const Receiver, created: u64, modified: u64) {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("times {created} {}", modified > 1_000_000_000)) };
+        unsafe { log((*receiver).receiver_data, format!("times {created} {}", modified > 1_000_000_000)) };
     }
     unsafe extern "C" fn error(receiver: *const Receiver, os_error: i32, what: *const c_char) {
         // SAFETY: as above.
-        unsafe { note((*receiver).receiver_data, format!("error {os_error} {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("error {os_error} {}", text(what))) };
     }
 
-    fn indexer(told: &Told) -> Indexer {
+    fn indexer(call_log: &CallLog) -> Indexer {
         let name = c"test".as_ptr();
         Indexer {
             clap_version: CLAP_VERSION,
@@ -291,7 +291,7 @@ mod tests {
             vendor: name,
             url: name,
             version: name,
-            indexer_data: ptr::from_ref(told).cast_mut().cast(),
+            indexer_data: ptr::from_ref(call_log).cast_mut().cast(),
             declare_filetype: Some(filetype),
             declare_location: Some(location),
             declare_soundpack: None,
@@ -299,9 +299,9 @@ mod tests {
         }
     }
 
-    fn receiver(told: &Told) -> Receiver {
+    fn receiver(call_log: &CallLog) -> Receiver {
         Receiver {
-            receiver_data: ptr::from_ref(told).cast_mut().cast(),
+            receiver_data: ptr::from_ref(call_log).cast_mut().cast(),
             on_error: Some(error),
             begin_preset: Some(begin),
             add_plugin_id: Some(plugin),
@@ -316,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_finds_all_presets_by_either_id() {
+    fn all_presets_are_listed_under_both_factory_ids() {
         assert!(factory(c"clap.plugin-factory").is_null());
         for id in [CLAP_PRESET_DISCOVERY_FACTORY_ID, CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT] {
             let discovery = factory(id).cast::<clap_preset_discovery_factory>();
-            let told = Told::default();
-            let (indexer, receiver) = (indexer(&told), receiver(&told));
-            // SAFETY: this is what a host does, in its order.
+            let call_log = CallLog::default();
+            let (indexer, receiver) = (indexer(&call_log), receiver(&call_log));
+            // SAFETY: the calls follow CLAP's order.
             unsafe {
                 let functions = &*discovery;
                 assert_eq!(functions.count.unwrap()(discovery), 1);
@@ -332,48 +332,48 @@ mod tests {
                 assert!(functions.create.unwrap()(discovery, ptr::null(), id).is_null());
                 let provider = functions.create.unwrap()(discovery, &raw const indexer, id);
                 assert!((*provider).init.unwrap()(provider));
-                assert_eq!(told.take()[..2], ["type ondes-preset", "place 1 1 -"]);
+                assert_eq!(call_log.take()[..2], ["type ondes-preset", "place 1 1 -"]);
                 let kind = CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
                 assert!((*provider).get_metadata.unwrap()(provider, kind, ptr::null(), &raw const receiver));
                 assert!(!(*provider).get_metadata.unwrap()(provider, 9, ptr::null(), &raw const receiver));
                 assert!((*provider).get_extension.unwrap()(provider, c"x".as_ptr()).is_null());
                 (*provider).destroy.unwrap()(provider);
             }
-            let told = told.take();
-            assert_eq!(told.iter().filter(|line| line.starts_with("begin ")).count(), FACTORY.len());
-            let harp = told.iter().position(|line| line == "begin harp Harp").unwrap();
-            assert_eq!(told[harp + 1..harp + 3], ["for clap org.ondes.instrument", "by Ondes"]);
-            assert!(told[harp + 3].starts_with("tag "));
-            assert!(told.iter().any(|line| line == "for clap org.ondes.effect"));
+            let call_log = call_log.take();
+            assert_eq!(call_log.iter().filter(|line| line.starts_with("begin ")).count(), FACTORY.len());
+            let harp = call_log.iter().position(|line| line == "begin harp Harp").unwrap();
+            assert_eq!(call_log[harp + 1..harp + 3], ["for clap org.ondes.instrument", "by Ondes"]);
+            assert!(call_log[harp + 3].starts_with("tag "));
+            assert!(call_log.iter().any(|line| line == "for clap org.ondes.effect"));
         }
     }
 
     #[test]
-    fn folders_and_their_files_are_told_of_and_broken_ones_say_why() {
+    fn folders_are_declared_and_broken_files_reported() {
         assert_eq!(EXTENSION, "ondes-preset");
         let folder = tempfile::tempdir().unwrap();
-        let told = Told::default();
-        let (indexer, receiver) = (indexer(&told), receiver(&told));
+        let call_log = CallLog::default();
+        let (indexer, receiver) = (indexer(&call_log), receiver(&call_log));
         let folders = [folder.path().to_owned(), folder.path().join("none")];
-        // SAFETY: the indexer is a host's, if only a pretended one.
+        // SAFETY: the indexer is valid.
         assert!(unsafe { declare(&indexer, &folders) });
         let place = format!("place 0 2 {}", folder.path().display());
-        assert_eq!(told.take(), ["type ondes-preset", "place 1 1 -", &place]);
+        assert_eq!(call_log.take(), ["type ondes-preset", "place 1 1 -", &place]);
         let preset = Preset { name: "Mine".into(), ..FACTORY[0].preset().unwrap() };
         let path = store::save(folder.path(), &preset, false).unwrap();
         let broken = folder.path().join("broken.ondes-preset");
         std::fs::write(&broken, "{").unwrap();
         let metadata = |path: &Path| {
             let (path, kind) = (c_string(path.to_str().unwrap()), CLAP_PRESET_DISCOVERY_LOCATION_FILE);
-            // SAFETY: this is what a host does.
-            let fine = unsafe { get_metadata(ptr::null(), kind, path.as_ptr(), &raw const receiver) };
-            (fine, told.take())
+            // SAFETY: path and receiver are valid.
+            let ok = unsafe { get_metadata(ptr::null(), kind, path.as_ptr(), &raw const receiver) };
+            (ok, call_log.take())
         };
-        let (fine, lines) = metadata(&path);
-        assert!(fine && lines[0] == "begin - Mine" && lines.last().unwrap() == "times 0 true", "{lines:?}");
-        let (fine, lines) = metadata(&broken);
-        assert!(!fine && lines.len() == 1 && lines[0].contains("broken.ondes-preset: not a preset"), "{lines:?}");
-        let (fine, lines) = metadata(&folder.path().join("none"));
-        assert!(!fine && lines.len() == 1 && !lines[0].starts_with("error 0 "), "{lines:?}");
+        let (ok, lines) = metadata(&path);
+        assert!(ok && lines[0] == "begin - Mine" && lines.last().unwrap() == "times 0 true", "{lines:?}");
+        let (ok, lines) = metadata(&broken);
+        assert!(!ok && lines.len() == 1 && lines[0].contains("broken.ondes-preset: not a preset"), "{lines:?}");
+        let (ok, lines) = metadata(&folder.path().join("none"));
+        assert!(!ok && lines.len() == 1 && !lines[0].starts_with("error 0 "), "{lines:?}");
     }
 }

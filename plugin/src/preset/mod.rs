@@ -1,27 +1,27 @@
-//! For hosts that show presets themselves: [`discovery`] tells which there are, and [`loading`] plays one of them, put
-//! into the plugin's own [`state`]. Hosts that know presets only as states find that [`restoring`] takes them too.
+//! Presets in the host's browser. [`discovery`] lists them, [`preset_load`] loads one by merging it into the plugin's saved
+//! [`state`]. [`state_as_preset`] accepts preset files where a host loads presets as states (VST3).
 
-#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
+#[allow(unsafe_code, reason = "implements the CLAP ABI")]
 pub mod discovery;
-#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
-pub mod loading;
-#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
-pub mod restoring;
+#[allow(unsafe_code, reason = "implements the CLAP ABI")]
+pub mod preset_load;
 pub mod state;
-#[allow(unsafe_code, reason = "it speaks the CLAP ABI")]
+#[allow(unsafe_code, reason = "implements the CLAP ABI")]
+pub mod state_as_preset;
+#[allow(unsafe_code, reason = "implements the CLAP ABI")]
 mod streams;
 
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A text for C, without what would end it early.
+/// Returns a C string; removes NUL characters.
 fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }
 
-/// Does something that C has asked for; a panic ends here and means `otherwise`.
-fn guarded<T>(otherwise: T, deed: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(deed)).unwrap_or(otherwise)
+/// Calls `body` from a C function; returns `on_panic` if it panics.
+fn catch_panic<T>(on_panic: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(on_panic)
 }
 
 #[cfg(test)]
@@ -29,8 +29,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_goes_no_further() {
-        assert!(!guarded(false, || panic!("on purpose")));
+    fn a_panic_is_caught() {
+        assert!(!catch_panic(false, || panic!("on purpose")));
         assert_eq!(c_string("a\0b").to_bytes(), b"ab");
     }
 }

@@ -1,55 +1,57 @@
-//! What the plugin saves for a host: made fit to be loaded, and with a preset put into it.
+//! The plugin's saved state: clamping of loaded values, and merging of presets.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-use ondes_processor::parameter::{Kind, Parameter};
+use ondes_processor::parameter::{Parameter, ParameterKind};
+use ondes_processor::parameter_values::{ParameterValue, sound_parameters};
 use ondes_processor::preset::Preset;
-use ondes_processor::preset::values::{Value, parts};
-use ondes_processor::state::Saved;
+use ondes_processor::state::InstanceState;
 
-/// Bytes before the state's JSON: its length, little-endian.
-const HEAD: usize = 8;
+/// Length prefix of the state's JSON: 64 bits, little-endian.
+const PREFIX_BYTES: usize = 8;
 
-/// The field that a [`Saved`] is in.
+/// Name of the field that holds the [`InstanceState`].
 const FIELD: &str = "ondes";
 
-/// Brings what a project says of parameters into their ranges: the framework takes any number for a value. What is no parameter,
-/// or of another type, it leaves alone, and so does this.
-pub fn tidy(state: &mut PluginState) {
+/// Clamps parameter values to their ranges, which the framework does not do. Unknown ids and values of another type stay;
+/// the framework ignores them.
+pub fn clamp_values(state: &mut PluginState) {
     for (id, value) in &mut state.params {
-        let Some(parameter) = Parameter::named(id).and_then(Parameter::of) else { continue };
+        let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else { continue };
         match value {
-            ParamValue::F32(number) => *number = parameter.nearest(*number),
-            ParamValue::I32(number) => *number = parameter.nearest(*number as f32) as i32,
+            ParamValue::F32(number) => *number = parameter.clamp(*number),
+            ParamValue::I32(number) => *number = parameter.clamp(*number as f32) as i32,
             ParamValue::Bool(_) | ParamValue::String(_) => {}
         }
     }
 }
 
-/// A state that the plugin has saved, with a preset's sound in it. All that makes no sound stays as it is: bypass, driver, what
-/// plays the instrument, what runs its network, controllers, the slots A and B and how the window looks.
+/// Returns a saved state with a preset's sound. Everything that is not parameter of the sound stays: bypass, driver, control
+/// source, executor, MIDI bindings, compare slots and window settings.
 ///
 /// # Errors
-/// When that is no state.
-pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
-    let mut state: PluginState = serde_json::from_slice(state.get(HEAD..).unwrap_or_default())?;
-    for part in parts() {
-        let said = preset.sound.parameters.get(part.id).and_then(|value| value.read(part));
-        let value = match Value::of(part, said.unwrap_or(part.default())) {
-            Value::Number(number) if matches!(part.kind, Kind::Whole { .. }) => ParamValue::I32(number as i32),
-            Value::Number(number) => ParamValue::F32(number),
-            Value::On(on) => ParamValue::Bool(on),
-            Value::Choice(id) => ParamValue::String(id),
-            Value::Later(_) => continue,
+/// Returns an error if `state` cannot be parsed.
+pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
+    let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..).unwrap_or_default())?;
+    for parameter in sound_parameters() {
+        let preset_value = preset.sound.parameters.get(parameter.id).and_then(|value| value.for_parameter(parameter));
+        let value = match ParameterValue::of(parameter, preset_value.unwrap_or(parameter.default())) {
+            ParameterValue::Number(number) if matches!(parameter.kind, ParameterKind::Integer { .. }) => {
+                ParamValue::I32(number as i32)
+            }
+            ParameterValue::Number(number) => ParamValue::F32(number),
+            ParameterValue::Switch(on) => ParamValue::Bool(on),
+            ParameterValue::Choice(id) => ParamValue::String(id),
+            ParameterValue::Unknown(_) => continue,
         };
-        state.params.insert(part.id.into(), value);
+        state.params.insert(parameter.id.into(), value);
     }
-    let saved: Saved =
-        state.fields.get(FIELD).map_or_else(|| Ok(Saved::default()), |saved| serde_json::from_str(saved))?;
+    let saved: InstanceState =
+        state.fields.get(FIELD).map_or_else(|| Ok(InstanceState::default()), |saved| serde_json::from_str(saved))?;
     let selection = (*preset.sound.selection).clone();
-    // A project whose models travel with it stays one.
+    // A project with embedded models keeps embedding them.
     let embed = saved.embed || selection.embed;
-    let Saved { look, compare, controllers, pad, running, .. } = saved;
-    let saved = Saved { look, compare, controllers, pad, running, embed, ..selection };
+    let InstanceState { window, compare, midi_controllers, pad, executor, .. } = saved;
+    let saved = InstanceState { window, compare, midi_controllers, pad, executor, embed, ..selection };
     state.fields.insert(FIELD.into(), serde_json::to_string(&saved)?);
     let json = serde_json::to_vec(&state)?;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
@@ -60,14 +62,14 @@ pub fn with(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error>
 #[cfg(test)]
 mod tests {
     use ondes_engine::executor::Backend;
-    use ondes_engine::wish::Wish;
-    use ondes_processor::preset::factory::Factory;
-    use ondes_processor::state::{Look, Theme};
+    use ondes_engine::executor::ExecutorSelection;
+    use ondes_processor::preset::factory::FactoryPreset;
+    use ondes_processor::state::{WindowSettings, WindowTheme};
 
     use super::*;
 
     #[test]
-    fn values_are_brought_into_their_ranges() {
+    fn values_are_clamped_to_their_ranges() {
         let params = [
             ("output_gain", ParamValue::F32(1e9)),
             ("mix", ParamValue::F32(f32::NEG_INFINITY)),
@@ -80,7 +82,7 @@ mod tests {
         ];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
         let mut state = PluginState { version: "x".into(), params, fields: Default::default() };
-        tidy(&mut state);
+        clamp_values(&mut state);
         let number = |id: &str| match state.params[id] {
             ParamValue::F32(number) => number,
             ParamValue::I32(number) => number as f32,
@@ -92,30 +94,28 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_heard_becomes_another() {
-        let look = Look { scale: 1.5, theme: Theme::Light };
-        let running = Wish { executor: Backend::Torch, ..Wish::default() };
-        let field = serde_json::to_string(&Saved { look, running, embed: true, ..Saved::default() }).unwrap();
+    fn a_preset_changes_the_sound_only() {
+        let window = WindowSettings { scale: 1.5, theme: WindowTheme::Light };
+        let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
+        let field = serde_json::to_string(&InstanceState { window, executor, embed: true, ..InstanceState::default() })
+            .unwrap();
         let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
         let before = PluginState { version: "x".into(), params, fields: [(FIELD.to_owned(), field)].into() };
         let json = serde_json::to_vec(&before).unwrap();
         let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
 
-        let preset = Factory::of("harp").unwrap().preset().unwrap();
-        let bytes = with(&bytes, &preset).unwrap();
-        assert_eq!(bytes[..HEAD], (bytes.len() as u64 - HEAD as u64).to_le_bytes());
-        let after: PluginState = serde_json::from_slice(&bytes[HEAD..]).unwrap();
+        let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+        let bytes = with_preset(&bytes, &preset).unwrap();
+        assert_eq!(bytes[..PREFIX_BYTES], (bytes.len() as u64 - PREFIX_BYTES as u64).to_le_bytes());
+        let after: PluginState = serde_json::from_slice(&bytes[PREFIX_BYTES..]).unwrap();
         assert!(matches!(&after.params["driver"], ParamValue::String(id) if id == "worker"));
-        assert!(
-            matches!(after.params["mix"], ParamValue::F32(1.0)),
-            "it is not in the preset, so it is at its default"
-        );
+        assert!(matches!(after.params["mix"], ParamValue::F32(1.0)), "a value that the preset lacks is at its default");
         assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
-        assert_eq!(after.params.len(), parts().count() + 1);
-        let saved: Saved = serde_json::from_str(&after.fields[FIELD]).unwrap();
-        assert_eq!((saved.look, saved.running, saved.embed), (look, running, true));
+        assert_eq!(after.params.len(), sound_parameters().count() + 1);
+        let saved: InstanceState = serde_json::from_str(&after.fields[FIELD]).unwrap();
+        assert_eq!((saved.window, saved.executor, saved.embed), (window, executor, true));
         assert_eq!(saved.model.name, "Plucked");
-        assert!(with(b"short", &preset).is_err() && with(&[0; 20], &preset).is_err());
+        assert!(with_preset(b"short", &preset).is_err() && with_preset(&[0; 20], &preset).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! States as bytes: what CLAP passes as streams.
+//! Converts between byte buffers and CLAP's state streams.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -7,78 +7,78 @@ use clap_sys::ext::state::clap_plugin_state;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
 
-use super::guarded;
+use super::catch_panic;
 
-/// The largest state that is taken, bytes: both slots with a model and a cabinet embedded, and room beside.
-const LARGEST: usize = 256 << 20;
+/// Largest accepted state in bytes; holds an embedded model and cabinet in both compare slots.
+const MAX_STATE_BYTES: usize = 256 << 20;
 
-/// What a plugin saves; none where it does not.
+/// Saves a plugin's state to a buffer; `None` if the plugin fails.
 ///
 /// # Safety
 /// The functions are the plugin's, which is alive, and this is its main thread.
-pub unsafe fn saved(plugin: *const clap_plugin, functions: &clap_plugin_state) -> Option<Vec<u8>> {
-    let mut saved: Vec<u8> = Vec::new();
-    let into = clap_ostream { ctx: ptr::from_mut(&mut saved).cast(), write: Some(write) };
+pub unsafe fn save(plugin: *const clap_plugin, functions: &clap_plugin_state) -> Option<Vec<u8>> {
+    let mut bytes: Vec<u8> = Vec::new();
+    let stream = clap_ostream { ctx: ptr::from_mut(&mut bytes).cast(), write: Some(write) };
     // SAFETY: the stream lives longer than the call.
-    unsafe { functions.save?(plugin, &raw const into) }.then_some(saved)
+    unsafe { functions.save?(plugin, &raw const stream) }.then_some(bytes)
 }
 
-/// Gives a plugin a state. Returns whether it takes it.
+/// Loads a state into a plugin; returns false if the plugin refuses it.
 ///
 /// # Safety
-/// As of [`saved`].
+/// As for [`save`].
 pub unsafe fn load(plugin: *const clap_plugin, functions: &clap_plugin_state, mut state: &[u8]) -> bool {
-    let from = clap_istream { ctx: ptr::from_mut(&mut state).cast(), read: Some(read) };
+    let stream = clap_istream { ctx: ptr::from_mut(&mut state).cast(), read: Some(read) };
     // SAFETY: the stream lives longer than the call.
-    functions.load.is_some_and(|load| unsafe { load(plugin, &raw const from) })
+    functions.load.is_some_and(|load| unsafe { load(plugin, &raw const stream) })
 }
 
-/// All that a host's stream holds; none where that is more than any state. Some hosts fail at the end instead of giving nothing;
-/// whether something is missing the state itself tells.
+/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some hosts return
+/// one there; a truncated state fails to parse.
 ///
 /// # Safety
 /// The stream is null or a host's, valid during the call.
-pub unsafe fn all_of(stream: *const clap_istream) -> Option<Vec<u8>> {
-    // SAFETY: the caller's.
+pub unsafe fn read_all(stream: *const clap_istream) -> Option<Vec<u8>> {
+    // SAFETY: guaranteed by the caller.
     let read = unsafe { stream.as_ref() }?.read?;
     let mut bytes = Vec::new();
-    let mut piece = vec![0; 1 << 16];
-    while bytes.len() <= LARGEST {
+    let mut chunk = vec![0; 1 << 16];
+    while bytes.len() <= MAX_STATE_BYTES {
         // SAFETY: there is room for that many bytes.
-        let count = unsafe { read(stream, piece.as_mut_ptr().cast(), piece.len() as u64) };
+        let count = unsafe { read(stream, chunk.as_mut_ptr().cast(), chunk.len() as u64) };
         match usize::try_from(count) {
             Ok(0) | Err(_) => return Some(bytes),
-            Ok(count) => bytes.extend_from_slice(piece.get(..count)?),
+            Ok(count) => bytes.extend_from_slice(chunk.get(..count)?),
         }
     }
     None
 }
 
-/// Adds to a vector of bytes.
+/// Appends to the vector behind the stream.
 unsafe extern "C" fn write(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
     let Ok(length) = usize::try_from(size) else { return -1 };
-    // SAFETY: only `saved` makes such streams, around a vector; the plugin gives that many bytes.
+    // SAFETY: only `save` creates such streams, around a vector; the plugin passes that many bytes.
     let (bytes, from) = unsafe {
         if from.is_null() || length == 0 {
             return 0;
         }
         (&mut *(*stream).ctx.cast::<Vec<u8>>(), std::slice::from_raw_parts(from.cast::<u8>(), length))
     };
-    guarded(-1, || {
+    catch_panic(-1, || {
         bytes.extend_from_slice(from);
         length as i64
     })
 }
 
-/// Takes from the front of a slice.
+/// Takes from the front of the slice behind the stream.
 unsafe extern "C" fn read(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
-    // SAFETY: only `load` makes such streams, around a slice.
-    let left = unsafe { &mut *(*stream).ctx.cast::<&[u8]>() };
-    let length = left.len().min(usize::try_from(size).unwrap_or(usize::MAX));
-    let (now, later) = left.split_at(length);
-    // SAFETY: the plugin has room for that many bytes, which are not these.
-    unsafe { ptr::copy_nonoverlapping(now.as_ptr(), to.cast(), length) };
-    *left = later;
+    // SAFETY: only `load` creates such streams, around a slice.
+    let rest = unsafe { &mut *(*stream).ctx.cast::<&[u8]>() };
+    let length = rest.len().min(usize::try_from(size).unwrap_or(usize::MAX));
+    let (taken, remaining) = rest.split_at(length);
+    // SAFETY: the plugin has room for that many bytes in a buffer of its own.
+    unsafe { ptr::copy_nonoverlapping(taken.as_ptr(), to.cast(), length) };
+    *rest = remaining;
     length as i64
 }
 
@@ -86,33 +86,33 @@ unsafe extern "C" fn read(stream: *const clap_istream, to: *mut c_void, size: u6
 mod tests {
     use super::*;
 
-    /// Gives three bytes at a time, then nothing.
-    unsafe extern "C" fn crumbs(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+    /// Returns three bytes at a time.
+    unsafe extern "C" fn read_slowly(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
         // SAFETY: as `read`.
         unsafe { read(stream, to, size.min(3)) }
     }
-    /// The same, but it fails where there is nothing.
-    unsafe extern "C" fn abrupt(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+    /// As [`read_slowly`], but returns an error at the end.
+    unsafe extern "C" fn fail_at_end(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
         // SAFETY: as `read`.
-        match unsafe { crumbs(stream, to, size) } {
+        match unsafe { read_slowly(stream, to, size) } {
             0 => -1,
             count => count,
         }
     }
 
     #[test]
-    fn a_stream_is_read_to_its_end_in_whatever_pieces_it_comes() {
+    fn a_stream_is_read_to_its_end_in_chunks_of_any_size() {
         let bytes: Vec<u8> = (0..200).collect();
-        for read in [crumbs as unsafe extern "C" fn(_, _, _) -> _, abrupt] {
+        for read in [read_slowly as unsafe extern "C" fn(_, _, _) -> _, fail_at_end] {
             let mut left = bytes.as_slice();
             let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read) };
             // SAFETY: stream and slice live longer than the calls.
             unsafe {
-                assert_eq!(all_of(&raw const stream).as_ref(), Some(&bytes));
-                assert_eq!(all_of(&raw const stream), Some(Vec::new()));
+                assert_eq!(read_all(&raw const stream).as_ref(), Some(&bytes));
+                assert_eq!(read_all(&raw const stream), Some(Vec::new()));
             }
         }
         // SAFETY: null is allowed.
-        unsafe { assert_eq!(all_of(ptr::null()), None) };
+        unsafe { assert_eq!(read_all(ptr::null()), None) };
     }
 }

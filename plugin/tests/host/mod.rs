@@ -1,6 +1,6 @@
-//! A host for tests: it loads the shared object that was built, as a DAW does.
+//! CLAP host for tests; loads the built shared object as a DAW does.
 
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, reason = "not every test binary uses everything")]
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,25 +29,28 @@ use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
 pub const INSTRUMENT: &str = "org.ondes.instrument";
 pub const EFFECT: &str = "org.ondes.effect";
 
-/// What is done at a sample of a block.
+/// Event at one sample of a block.
 #[derive(Clone, Debug)]
-pub enum Do {
-    On(u8, f64),
-    Off(u8),
+pub enum HostEvent {
+    /// Key and velocity, 0 … 1.
+    NoteOn(u8, f64),
+    /// Key.
+    NoteOff(u8),
+    /// Raw MIDI message.
     Midi([u8; 3]),
-    /// Something about one note.
-    Express(u8, NoteExpressionType, f64),
-    /// A parameter by its name, to a value between 0 and 1, or to a step.
-    Turn(&'static str, f64),
+    /// Key, expression and value.
+    NoteExpression(u8, NoteExpressionType, f64),
+    /// Parameter name and CLAP value: 0 … 1, or a step.
+    SetParameter(&'static str, f64),
 }
 
 #[derive(Default)]
 pub struct Shared {
     pub restart: AtomicBool,
-    /// The plugin wants to be played again.
+    /// The plugin requested processing.
     pub process: AtomicBool,
     callback: AtomicBool,
-    /// The size that the window asked for last.
+    /// Size that the window requested last.
     pub size: Mutex<Option<GuiSize>>,
 }
 
@@ -112,42 +115,42 @@ impl HostHandlers for Handlers {
     }
 }
 
-/// The shared object, beside the test that runs.
+/// Returns the shared object's path, next to the test binary.
 pub fn object() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let name = format!("{}ondes_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let path = test.with_file_name(name);
-    assert!(path.is_file(), "{} was not built", path.display());
+    assert!(path.is_file(), "{} is missing; build the ondes-plugin library first", path.display());
     path
 }
 
 pub fn entry() -> &'static PluginEntry {
     static ENTRY: OnceLock<PluginEntry> = OnceLock::new();
-    // SAFETY: it is our own plugin, whose entry keeps to the CLAP ABI.
+    // SAFETY: the plugin is our own; its entry conforms to the CLAP ABI.
     ENTRY.get_or_init(|| unsafe { PluginEntry::load(object()) }.unwrap())
 }
 
-/// One instance and the ports that it has: one stereo input and one stereo output.
+/// One plugin instance with one stereo input and one stereo output.
 pub struct Host {
     processor: Option<StartedPluginAudioProcessor<Handlers>>,
     pub parameters: HashMap<String, ClapId>,
-    /// Where they begin and end, in CLAP's values.
+    /// Lowest and highest CLAP value by parameter name.
     pub ranges: HashMap<String, (f64, f64)>,
     ports: (AudioPorts, AudioPorts),
-    /// What the plugin told in the last block: when, which parameter, and where it stands.
-    pub told: Vec<(u32, ClapId, f64)>,
-    /// What the plugin said of the last block.
+    /// Parameter events that the plugin sent in the last block: time, id, value.
+    pub parameter_events: Vec<(u32, ClapId, f64)>,
+    /// Status of the last block.
     pub status: Option<ProcessStatus>,
     pub instance: PluginInstance<Handlers>,
 }
 
 impl Host {
     pub fn new(id: &str) -> Self {
-        Self::of(entry(), id)
+        Self::with_entry(entry(), id)
     }
 
-    /// An instance of a plugin that need not come from the shared object.
-    pub fn of(entry: &PluginEntry, id: &str) -> Self {
+    /// Creates an instance from any entry, not necessarily the shared object's.
+    pub fn with_entry(entry: &PluginEntry, id: &str) -> Self {
         let info = HostInfo::new("Ondes tests", "Ondes", "", "1").unwrap();
         let id = std::ffi::CString::new(id).unwrap();
         let mut instance =
@@ -168,15 +171,15 @@ impl Host {
             parameters,
             ranges,
             ports: (ports(), ports()),
-            told: Vec::new(),
+            parameter_events: Vec::new(),
             status: None,
             instance,
         }
     }
 
-    pub fn active(id: &str, sample_rate: f64, max_block: u32) -> Self {
+    pub fn active_offline(id: &str, sample_rate: f64, max_block: u32) -> Self {
         let mut host = Self::new(id);
-        // A busy machine must not be heard.
+        // Offline, so that a busy machine causes no dropouts.
         host.set_offline(true);
         host.activate(sample_rate, max_block);
         host
@@ -198,25 +201,25 @@ impl Host {
         self.processor.as_mut().unwrap().reset();
     }
 
-    pub fn event(&self, time: u32, what: &Do, events: &mut EventBuffer) {
+    fn push_event(&self, time: u32, event: &HostEvent, buffer: &mut EventBuffer) {
         let note = |key: u8| Pckn::new(0u16, 0u16, u16::from(key), 1000 + u32::from(key));
-        match *what {
-            Do::On(key, velocity) => events.push(&NoteOnEvent::new(time, note(key), velocity)),
-            Do::Off(key) => events.push(&NoteOffEvent::new(time, note(key), 0.5)),
-            Do::Midi(bytes) => events.push(&MidiEvent::new(time, 0, bytes)),
-            Do::Express(key, what, value) => {
-                events.push(&NoteExpressionEvent::new(time, note(key), what, value));
+        match *event {
+            HostEvent::NoteOn(key, velocity) => buffer.push(&NoteOnEvent::new(time, note(key), velocity)),
+            HostEvent::NoteOff(key) => buffer.push(&NoteOffEvent::new(time, note(key), 0.5)),
+            HostEvent::Midi(bytes) => buffer.push(&MidiEvent::new(time, 0, bytes)),
+            HostEvent::NoteExpression(key, expression, value) => {
+                buffer.push(&NoteExpressionEvent::new(time, note(key), expression, value));
             }
-            Do::Turn(name, value) => {
-                events.push(&ParamValueEvent::new(time, self.parameters[name], Pckn::match_all(), value));
+            HostEvent::SetParameter(name, value) => {
+                buffer.push(&ParamValueEvent::new(time, self.parameters[name], Pckn::match_all(), value));
             }
         }
     }
 
-    /// Plays one block; gives both channels.
-    pub fn block(&mut self, frames: usize, todo: &[(u32, Do)], input: Option<&[f32]>) -> [Vec<f32>; 2] {
-        let mut events = EventBuffer::with_capacity(todo.len());
-        todo.iter().for_each(|(time, what)| self.event(*time, what, &mut events));
+    /// Plays one block; returns both output channels.
+    pub fn block(&mut self, frames: usize, events: &[(u32, HostEvent)], input: Option<&[f32]>) -> [Vec<f32>; 2] {
+        let mut buffer = EventBuffer::with_capacity(events.len());
+        events.iter().for_each(|(time, event)| self.push_event(*time, event, &mut buffer));
         let mut inputs: [Vec<f32>; 2] = std::array::from_fn(|_| input.map_or(vec![0.0; frames], <[f32]>::to_vec));
         let mut outputs: [Vec<f32>; 2] = std::array::from_fn(|_| vec![f32::NAN; frames]);
         let input = self.ports.0.with_input_buffers([AudioPortBuffer {
@@ -227,15 +230,16 @@ impl Host {
             latency: 0,
             channels: AudioPortBufferType::f32_output_only(outputs.iter_mut().map(Vec::as_mut_slice)),
         }]);
-        // With room for all: a plugin in this process must not make us allocate.
-        let mut told = EventBuffer::with_capacity(4096);
+        // Large enough for all events: a push must not allocate on the plugin's audio thread.
+        let mut output_events = EventBuffer::with_capacity(4096);
         let processor = self.processor.as_mut().expect("active");
-        let status = processor.process(&input, &mut output, &events.as_input(), &mut told.as_output(), None, None);
+        let status =
+            processor.process(&input, &mut output, &buffer.as_input(), &mut output_events.as_output(), None, None);
         self.status = Some(status.expect("the plugin plays"));
-        self.told.clear();
-        for event in told.iter() {
+        self.parameter_events.clear();
+        for event in output_events.iter() {
             if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event() {
-                self.told.push((event.header().time(), event.param_id().unwrap(), event.value()));
+                self.parameter_events.push((event.header().time(), event.param_id().unwrap(), event.value()));
             }
         }
         if self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed)) {
@@ -244,13 +248,19 @@ impl Host {
         outputs
     }
 
-    /// Plays a piece in blocks of that size, with things done at samples of it; gives the left channel.
-    pub fn play(&mut self, frames: usize, block: usize, todo: &[(usize, Do)], input: Option<&[f32]>) -> Vec<f32> {
+    /// Plays `frames` samples in blocks, with events at samples of the whole; returns the left channel.
+    pub fn play(
+        &mut self,
+        frames: usize,
+        block: usize,
+        events: &[(usize, HostEvent)],
+        input: Option<&[f32]>,
+    ) -> Vec<f32> {
         let mut sound = Vec::with_capacity(frames);
         while sound.len() < frames {
             let (start, length) = (sound.len(), block.min(frames - sound.len()));
-            let here = todo.iter().filter(|(time, _)| (start..start + length).contains(time));
-            let here: Vec<_> = here.map(|(time, what)| ((time - start) as u32, what.clone())).collect();
+            let here = events.iter().filter(|(time, _)| (start..start + length).contains(time));
+            let here: Vec<_> = here.map(|(time, event)| ((time - start) as u32, event.clone())).collect();
             let [left, _] = self.block(length, &here, input.map(|input| &input[start..start + length]));
             sound.extend(left);
         }
@@ -271,10 +281,10 @@ impl Host {
         state.load(&plugin, &mut bytes).is_ok()
     }
 
-    /// Plays one of the plugin's own presets, as a host's browser does.
+    /// Loads a factory preset through the preset-load extension.
     pub fn load_preset(&mut self, key: &str) -> bool {
         let (plugin, key) = (self.instance.raw_instance(), std::ffi::CString::new(key).unwrap());
-        // SAFETY: the plugin is alive, this is its main thread, and what it gives for an id is of that type.
+        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of its id.
         unsafe {
             let extension = plugin.get_extension.unwrap()(plugin, CLAP_EXT_PRESET_LOAD.as_ptr());
             let load = (*extension.cast::<clap_plugin_preset_load>()).from_location.unwrap();
@@ -288,7 +298,7 @@ impl Host {
         latency.get(&plugin) as usize
     }
 
-    /// Samples that sound after all that drives the sound has ended.
+    /// Returns the tail in samples.
     pub fn tail(&mut self) -> usize {
         let tail: PluginTail = self.instance.plugin_handle().get_extension().unwrap();
         tail.get(&self.processor.as_mut().expect("active").plugin_handle()).to_raw() as usize
@@ -300,7 +310,7 @@ impl Host {
         render.set(&plugin, if offline { RenderMode::Offline } else { RenderMode::Realtime }).unwrap();
     }
 
-    pub fn text(&mut self, name: &str, value: f64) -> String {
+    pub fn value_to_text(&mut self, name: &str, value: f64) -> String {
         let id = self.parameters[name];
         let plugin = self.instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
@@ -308,7 +318,7 @@ impl Host {
         String::from_utf8(params.value_to_text(&plugin, id, value, &mut buffer).unwrap().to_vec()).unwrap()
     }
 
-    pub fn read(&mut self, name: &str, text: &str) -> Option<f64> {
+    pub fn text_to_value(&mut self, name: &str, text: &str) -> Option<f64> {
         let id = self.parameters[name];
         let plugin = self.instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
@@ -322,24 +332,24 @@ impl Host {
         params.get_value(&plugin, id).unwrap()
     }
 
-    pub fn restart_wanted(&self) -> bool {
+    pub fn restart_requested(&self) -> bool {
         self.instance.access_shared_handler(|shared| shared.restart.swap(false, Ordering::Relaxed))
     }
 
-    pub fn process_wanted(&self) -> bool {
+    pub fn process_requested(&self) -> bool {
         self.instance.access_shared_handler(|shared| shared.process.swap(false, Ordering::Relaxed))
     }
 
-    /// Restarts the plugin as long as it asks for it, as a host does.
-    pub fn settle(&mut self, sample_rate: f64, max_block: u32) {
+    /// Restarts the plugin until it requests no further restart.
+    pub fn restart_while_requested(&mut self, sample_rate: f64, max_block: u32) {
         for _ in 0..4 {
-            if !self.restart_wanted() {
+            if !self.restart_requested() {
                 return;
             }
             self.deactivate();
             self.activate(sample_rate, max_block);
         }
-        panic!("the plugin asks to be restarted again and again");
+        panic!("the plugin requested a restart five times in a row");
     }
 
     pub fn latency_changes(&self) -> usize {
@@ -353,19 +363,19 @@ impl Drop for Host {
     }
 }
 
-/// The JSON of a saved state, behind its length.
+/// Returns the JSON of a saved state, without its length prefix.
 pub fn json(state: &[u8]) -> serde_json::Value {
     serde_json::from_slice(&state[8..]).unwrap()
 }
 
-/// All that was saved, without what the order of fields in a text may be.
-pub fn content(state: &[u8]) -> serde_json::Value {
+/// Returns the JSON of a saved state with the embedded `ondes` field parsed, for comparisons independent of field order.
+pub fn state_content(state: &[u8]) -> serde_json::Value {
     let mut all = json(state);
     all["fields"]["ondes"] = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
     all
 }
 
-/// A state of that JSON.
+/// Returns the state bytes of that JSON.
 pub fn state(json: &serde_json::Value) -> Vec<u8> {
     let text = serde_json::to_vec(json).unwrap();
     let mut state = (text.len() as u64).to_le_bytes().to_vec();
@@ -373,7 +383,7 @@ pub fn state(json: &serde_json::Value) -> Vec<u8> {
     state
 }
 
-/// A state that plays another model, with what else is to be different in its selection.
+/// Returns a state with changes to the embedded `ondes` field, such as its model.
 pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
     let mut all = json(saved);
     let mut selection = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
@@ -382,6 +392,7 @@ pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value))
     state(&all)
 }
 
+/// Returns the mean square.
 pub fn energy(sound: &[f32]) -> f64 {
     sound.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / sound.len().max(1) as f64
 }

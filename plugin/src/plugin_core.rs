@@ -1,0 +1,166 @@
+//! The parts common to both plugins, around one [`Player`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nice_plug::prelude::*;
+use ondes_engine::pipeline::ControlSource;
+use ondes_engine::realtime::{Driven, Driver, Setup};
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::player::Player;
+use ondes_processor::product::Product;
+
+use crate::editor::redraw::RedrawFlag;
+use crate::note_events::NoteEventDecoder;
+use crate::parameters::HostParameters;
+
+/// Longest wait for a model during activation.
+const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Worker latency beyond one block, in seconds, if it is not measured.
+const WORKER_LATENCY_S: f64 = 0.010;
+
+/// One instance of either plugin.
+pub struct PluginCore {
+    /// State shared with the window and the saved state.
+    pub instance: Arc<InstanceHandle>,
+    /// The host's parameters.
+    pub parameters: Arc<HostParameters>,
+    /// Repaints the window, which does not repaint by itself in silence.
+    pub redraw: RedrawFlag,
+    player: Option<Player>,
+    notes: NoteEventDecoder,
+    driver: Driver,
+    source: ControlSource,
+    oversampling: usize,
+    /// A restart was requested since the activation.
+    restart_requested: bool,
+    /// Configuration in which the model needed the worker. It keeps the worker's default latency, because every new
+    /// measurement would give another latency and request another restart.
+    worker_configuration: Option<Configuration>,
+}
+
+/// Everything that decides whether a model needs the worker.
+#[derive(Clone, Copy, PartialEq)]
+struct Configuration {
+    setup: Setup,
+    driver: Driver,
+    source: ControlSource,
+    oversampling: usize,
+    size: f32,
+}
+
+impl PluginCore {
+    /// Creates an inactive instance.
+    #[must_use]
+    pub fn new(product: Product) -> Self {
+        let redraw = RedrawFlag::default();
+        let wake = redraw.clone();
+        let instance = InstanceHandle::new(product, move || wake.request());
+        let parameters = Arc::new(HostParameters::new(&instance));
+        instance.set_parameter_source(&parameters);
+        Self {
+            instance,
+            parameters,
+            redraw,
+            player: None,
+            notes: NoteEventDecoder::default(),
+            driver: Driver::Auto,
+            source: product.source(),
+            oversampling: 1,
+            restart_requested: false,
+            worker_configuration: None,
+        }
+    }
+
+    /// Prepares playback. Returns the latency in host samples; `None` if the engine refuses the host's sample rate or block
+    /// size.
+    pub fn activate(&mut self, config: &BufferConfig, source: ControlSource) -> Option<u32> {
+        self.player = None;
+        let sample_rate = config.sample_rate.round() as u32;
+        let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
+        (self.driver, self.source, self.restart_requested) = (self.parameters.driver(), source, false);
+        self.instance.retry_missing_model();
+        self.instance.set_source(source);
+        self.oversampling = self.parameters.oversampling();
+        self.instance.set_oversampling(self.oversampling);
+        self.instance.apply_requested_variant();
+        let session_controller = &self.instance.session;
+        let size = self.parameters.size();
+        let configuration = Configuration { setup, driver: self.driver, source, oversampling: self.oversampling, size };
+        let driver = if matches!(self.driver, Driver::Worker { .. }) || self.worker_configuration == Some(configuration)
+        {
+            Driver::Worker { latency: Some(setup.max_block + (WORKER_LATENCY_S * f64::from(sample_rate)) as usize) }
+        } else {
+            self.driver
+        };
+        session_controller.set_driver(driver);
+        session_controller.set_non_realtime(config.process_mode == ProcessMode::Offline);
+        // An offline bounce must start with the project's model.
+        self.instance.wait_until_loaded(MODEL_TIMEOUT);
+        let session = session_controller.activate(setup).ok()?;
+        if session_controller.health().is_some_and(|health| health.driven != Driven::Inline) {
+            self.worker_configuration = Some(configuration);
+        }
+        self.notes = NoteEventDecoder::default();
+        let player = Player::new(session, self.instance.clone(), setup, &self.parameters.player_parameters());
+        self.instance.sleep_state.set(player.tail_samples() as u32, false);
+        let latency = player.latency_samples() as u32;
+        self.player = Some(player);
+        Some(latency)
+    }
+
+    /// Silences the player immediately.
+    pub fn reset(&mut self) {
+        let parameters = self.parameters.player_parameters();
+        if let Some(player) = &mut self.player {
+            player.reset(&parameters);
+        }
+    }
+
+    /// Plays a block. `feed_input` passes the input to the player before `output` is filled.
+    pub fn process<P>(
+        &mut self,
+        context: &mut impl ProcessContext<P>,
+        source: ControlSource,
+        feed_input: impl FnOnce(&mut Player, &mut Buffer),
+        output: &mut Buffer,
+    ) -> ProcessStatus
+    where
+        P: Plugin<SysExMessage = ()>,
+    {
+        let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
+        player.begin_block(&self.parameters.player_parameters());
+        if let Some(transport) = engine_transport(context.transport()) {
+            player.set_transport(transport);
+        }
+        let last = output.samples().saturating_sub(1);
+        while let Some(event) = context.next_event() {
+            // With audio as control source, notes are ignored.
+            if self.source == ControlSource::Notes {
+                let offset = (event.timing() as usize).min(last);
+                self.notes.decode(&event, |kind| player.handle_event(offset, kind));
+            }
+        }
+        feed_input(player, output);
+        player.process(output.as_slice());
+        let changed = player.latency_changed()
+            || self.driver != self.parameters.driver()
+            || self.source != source
+            || self.oversampling != self.parameters.oversampling();
+        if changed && !std::mem::replace(&mut self.restart_requested, true) {
+            context.request_restart();
+        }
+        self.instance.request_variant(self.parameters.size(), self.parameters.quality());
+        let tail = player.tail_samples() as u32;
+        self.instance.sleep_state.set(tail, player.is_silent() && !changed);
+        ProcessStatus::Tail(tail)
+    }
+}
+
+/// Converts the host's transport; `None` without tempo or position.
+fn engine_transport(transport: &nice_plug::prelude::Transport) -> Option<ondes_engine::pipeline::Transport> {
+    let (tempo, position) = (transport.tempo? as f32, transport.pos_beats()?);
+    Some(ondes_engine::pipeline::Transport { tempo, position, playing: transport.playing })
+}

@@ -1,0 +1,358 @@
+//! The preset-load extension: loads a preset chosen in the host's browser.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use clap_sys::ext::preset_load::{
+    CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load, clap_plugin_preset_load,
+};
+use clap_sys::ext::state::clap_plugin_state;
+use clap_sys::factory::preset_discovery::{
+    CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, clap_preset_discovery_location_kind,
+};
+use clap_sys::host::clap_host;
+use clap_sys::plugin::clap_plugin;
+use ondes_processor::preset::Preset;
+use ondes_processor::preset::file::PresetError;
+use ondes_processor::preset::list::PresetLocation;
+
+use super::{c_string, catch_panic, state, streams};
+use crate::clap::plugin_wrapper::PluginWrapper;
+
+/// Ids of [`extension`], the current one first.
+pub const IDS: [&CStr; 2] = [CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT];
+
+static PRESET_LOAD: clap_plugin_preset_load = clap_plugin_preset_load { from_location: Some(from_location) };
+
+/// Returns the extension, which all instances share.
+#[must_use]
+pub fn extension() -> *const c_void {
+    ptr::from_ref(&PRESET_LOAD).cast()
+}
+
+/// Reason why a preset was not loaded; `os_error` is 0 if it is none of the system's.
+pub struct LoadError {
+    os_error: i32,
+    reason: String,
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self { os_error: 0, reason }
+    }
+}
+
+unsafe extern "C" fn from_location(
+    plugin: *const clap_plugin,
+    kind: clap_preset_discovery_location_kind,
+    location: *const c_char,
+    key: *const c_char,
+) -> bool {
+    // SAFETY: the host calls this on its main thread, for an instance of ours, with arguments as CLAP requires.
+    unsafe {
+        let host = PluginWrapper::of(plugin).map_or(ptr::null(), |wrapper| wrapper.host);
+        load(plugin, host, kind, location, key)
+    }
+}
+
+/// Loads a preset and notifies the host of success or failure; a failure leaves the plugin unchanged. Returns true on
+/// success.
+///
+/// # Safety
+/// On the main thread. The plugin is alive; the host is null or the plugin's; `location` and `key` are null or
+/// NUL-terminated.
+pub unsafe fn load(
+    plugin: *const clap_plugin,
+    host: *const clap_host,
+    kind: clap_preset_discovery_location_kind,
+    location: *const c_char,
+    key: *const c_char,
+) -> bool {
+    catch_panic(false, || {
+        // SAFETY: guaranteed by the caller.
+        let result = unsafe { find_and_apply(plugin, kind, location, key) };
+        // SAFETY: guaranteed by the caller; a host's extension is valid once it has returned it.
+        unsafe {
+            let Some(host_extension) = host_extension(host) else { return result.is_ok() };
+            match &result {
+                Ok(()) => {
+                    if let Some(loaded) = host_extension.loaded {
+                        loaded(host, kind, location, key);
+                    }
+                }
+                Err(LoadError { os_error, reason }) => {
+                    if let Some(on_error) = host_extension.on_error {
+                        on_error(host, kind, location, key, *os_error, c_string(reason).as_ptr());
+                    }
+                }
+            }
+        }
+        result.is_ok()
+    })
+}
+
+/// # Safety
+/// The host is null or alive.
+unsafe fn host_extension<'a>(host: *const clap_host) -> Option<&'a clap_host_preset_load> {
+    // SAFETY: guaranteed by the caller; for these ids a host returns that type, or null.
+    unsafe {
+        let get = host.as_ref()?.get_extension?;
+        IDS.iter().find_map(|id| get(host, id.as_ptr()).cast::<clap_host_preset_load>().as_ref())
+    }
+}
+
+/// # Safety
+/// As for [`load`].
+unsafe fn find_and_apply(
+    plugin: *const clap_plugin,
+    kind: clap_preset_discovery_location_kind,
+    location: *const c_char,
+    key: *const c_char,
+) -> Result<(), LoadError> {
+    // SAFETY: guaranteed by the caller.
+    let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().ok()).flatten();
+    let origin = match kind {
+        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => text(key).map(|key| PresetLocation::Factory(key.into())),
+        CLAP_PRESET_DISCOVERY_LOCATION_FILE => text(location).map(|path| PresetLocation::File(path.into())),
+        _ => None,
+    };
+    let origin = origin.ok_or_else(|| PresetError::NotFound.to_string())?;
+    let preset =
+        origin.read().map_err(|error| LoadError { os_error: error.error.os_error(), reason: error.to_string() })?;
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let functions = PluginWrapper::of(plugin).and_then(PluginWrapper::state_extension);
+        apply(plugin, functions.ok_or_else(|| refusal(&preset))?, &preset)
+    }
+}
+
+/// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result.
+///
+/// # Errors
+/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin refuses the state. The
+/// plugin is then unchanged.
+///
+/// # Safety
+/// The plugin is alive, the functions are the framework's for it, and this is its main thread.
+pub unsafe fn apply(
+    plugin: *const clap_plugin,
+    functions: &clap_plugin_state,
+    preset: &Preset,
+) -> Result<(), LoadError> {
+    // SAFETY: the plugin is alive, and so are its descriptor and the strings in it.
+    let id = unsafe { plugin.as_ref().and_then(|plugin| plugin.desc.as_ref()).map(|desc| CStr::from_ptr(desc.id)) };
+    if id.and_then(|id| id.to_str().ok()) != Some(preset.product.id()) {
+        return Err(format!("{}: {}", preset.name, PresetError::WrongProduct(preset.product)).into());
+    }
+    preset.sound.selection.model.find().map_err(|missing| format!("{}: {missing}", preset.name))?;
+    // SAFETY: guaranteed by the caller.
+    let saved = unsafe { streams::save(plugin, functions) }.ok_or_else(|| refusal(preset))?;
+    let bytes = state::with_preset(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
+    // SAFETY: guaranteed by the caller.
+    if unsafe { streams::load(plugin, functions, &bytes) } { Ok(()) } else { Err(refusal(preset)) }
+}
+
+fn refusal(preset: &Preset) -> LoadError {
+    format!("{}: the plugin refuses the preset's state", preset.name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use clap_sys::entry::clap_plugin_entry;
+    use clap_sys::ext::state::CLAP_EXT_STATE;
+    use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
+    use clap_sys::version::CLAP_VERSION;
+    use ondes_processor::preset::{file, store};
+    use ondes_processor::product::Product;
+
+    use super::*;
+
+    /// A host that logs the notifications.
+    struct Host {
+        clap: clap_host,
+        log: RefCell<Vec<String>>,
+    }
+
+    impl Host {
+        fn new() -> Box<Self> {
+            let name = c"test".as_ptr();
+            let clap = clap_host {
+                clap_version: CLAP_VERSION,
+                host_data: ptr::null_mut(),
+                name,
+                vendor: name,
+                url: name,
+                version: name,
+                get_extension: Some(get_extension),
+                request_restart: Some(nothing),
+                request_process: Some(nothing),
+                request_callback: Some(nothing),
+            };
+            let mut host = Box::new(Self { clap, log: RefCell::default() });
+            host.clap.host_data = ptr::from_ref(&host.log).cast_mut().cast();
+            host
+        }
+    }
+
+    static HOST_EXTENSION: clap_host_preset_load =
+        clap_host_preset_load { on_error: Some(on_error), loaded: Some(loaded) };
+
+    // SAFETY: these functions are only called with the host above, whose `host_data` is its log.
+    unsafe extern "C" fn nothing(_: *const clap_host) {}
+    unsafe extern "C" fn get_extension(_: *const clap_host, id: *const c_char) -> *const c_void {
+        // SAFETY: ids are NUL-terminated strings.
+        let known = unsafe { CStr::from_ptr(id) } == CLAP_EXT_PRESET_LOAD_COMPAT;
+        if known { ptr::from_ref(&HOST_EXTENSION).cast() } else { ptr::null() }
+    }
+    unsafe fn log_line(host: *const clap_host, line: String) {
+        // SAFETY: as above.
+        unsafe { &*(*host).host_data.cast::<RefCell<Vec<String>>>() }.borrow_mut().push(line);
+    }
+    unsafe extern "C" fn loaded(host: *const clap_host, kind: u32, _: *const c_char, _: *const c_char) {
+        // SAFETY: as above.
+        unsafe { log_line(host, format!("loaded {kind}")) };
+    }
+    unsafe extern "C" fn on_error(
+        host: *const clap_host,
+        kind: u32,
+        _: *const c_char,
+        _: *const c_char,
+        os_error: i32,
+        message: *const c_char,
+    ) {
+        // SAFETY: as above; the message is NUL-terminated.
+        unsafe {
+            log_line(host, format!("error {kind} {} {}", os_error != 0, CStr::from_ptr(message).to_str().unwrap()))
+        };
+    }
+
+    /// An instance of the plugin.
+    struct Instance {
+        plugin: *const clap_plugin,
+        host: Box<Host>,
+    }
+
+    impl Instance {
+        fn new(product: Product) -> Self {
+            let (host, id) = (Host::new(), c_string(product.id()));
+            let entry: &clap_plugin_entry = &crate::clap::entry::clap_entry;
+            // SAFETY: the calls follow CLAP's order.
+            let plugin = unsafe {
+                assert!(entry.init.unwrap()(c"/nowhere".as_ptr()));
+                let factory = entry.get_factory.unwrap()(CLAP_PLUGIN_FACTORY_ID.as_ptr()).cast::<clap_plugin_factory>();
+                let plugin = (*factory).create_plugin.unwrap()(factory, &raw const host.clap, id.as_ptr());
+                assert!((*plugin).init.unwrap()(plugin));
+                plugin
+            };
+            Self { plugin, host }
+        }
+
+        fn load(&self, kind: u32, location: Option<&str>, key: Option<&str>) -> (bool, Vec<String>) {
+            let (location, key) = (location.map(c_string), key.map(c_string));
+            let text = |text: &Option<std::ffi::CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+            // SAFETY: plugin and host are alive, and this is the thread that created them.
+            let ok = unsafe { load(self.plugin, &raw const self.host.clap, kind, text(&location), text(&key)) };
+            (ok, self.host.log.take())
+        }
+
+        /// Returns the state extension that a host gets.
+        fn state_extension(&self) -> &clap_plugin_state {
+            // SAFETY: the plugin is alive and has this extension.
+            unsafe {
+                let get = (*self.plugin).get_extension.unwrap();
+                &*get(self.plugin, CLAP_EXT_STATE.as_ptr()).cast::<clap_plugin_state>()
+            }
+        }
+
+        fn restore(&self, bytes: &[u8]) -> bool {
+            // SAFETY: the plugin is alive, and this is the thread that created it.
+            unsafe { streams::load(self.plugin, self.state_extension(), bytes) }
+        }
+
+        fn state(&self) -> serde_json::Value {
+            // SAFETY: the plugin is alive.
+            let saved = unsafe { streams::save(self.plugin, self.state_extension()) }.unwrap();
+            let mut state: serde_json::Value = serde_json::from_slice(&saved[8..]).unwrap();
+            state["fields"] = serde_json::from_str(state["fields"]["ondes"].as_str().unwrap()).unwrap();
+            state
+        }
+    }
+
+    impl Drop for Instance {
+        fn drop(&mut self) {
+            // SAFETY: the plugin is alive and not used afterwards.
+            unsafe { (*self.plugin).destroy.unwrap()(self.plugin) };
+        }
+    }
+
+    #[test]
+    fn presets_load_from_factory_and_files() {
+        let instance = Instance::new(Product::Instrument);
+        let folder = tempfile::tempdir().unwrap();
+        let preset = PresetLocation::Factory("harp".into()).read().unwrap();
+        let mine = Preset { name: "Mine".into(), ..preset.clone() };
+        let path = store::save(folder.path(), &mine, false).unwrap();
+        let (plugin, file) = (CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, CLAP_PRESET_DISCOVERY_LOCATION_FILE);
+
+        assert_eq!(instance.load(plugin, None, Some("breathy-solo")), (true, vec!["loaded 1".to_owned()]));
+        let state = instance.state();
+        assert_eq!(
+            (state["fields"]["model"]["name"].as_str(), state["params"]["mix"]["f32"].as_f64()),
+            (Some("Wind"), Some(1.0))
+        );
+        assert_eq!(instance.load(file, path.to_str(), None), (true, vec!["loaded 0".to_owned()]));
+        let state = instance.state();
+        assert_eq!(state["fields"]["model"]["name"], "Plucked");
+        for (id, value) in &preset.sound.parameters {
+            let (expected, actual) = (serde_json::to_value(value).unwrap(), &state["params"][id]);
+            match expected.as_f64() {
+                Some(expected) => {
+                    let actual = actual["f32"].as_f64().or(actual["i32"].as_f64()).unwrap();
+                    assert!((actual - expected).abs() < 1e-6, "{id}: {actual}, not {expected}");
+                }
+                None if expected.is_boolean() => assert_eq!(actual["bool"], expected, "{id}"),
+                None => assert_eq!(actual["string"], expected, "{id}"),
+            }
+        }
+
+        let refused = |kind, location, key, reason: &str| {
+            let (ok, log) = instance.load(kind, location, key);
+            assert!(!ok && log.len() == 1 && log[0].starts_with("error ") && log[0].contains(reason), "{log:?}");
+        };
+        refused(plugin, None, Some("gone"), "gone: no such preset");
+        refused(plugin, None, None, "no such preset");
+        refused(7, path.to_str(), None, "no such preset");
+        refused(file, Some("/nowhere/x.ondes-preset"), None, "true /nowhere/x.ondes-preset: ");
+        refused(plugin, None, Some("shadow-bow"), "this preset is for Ondes FX");
+        let mut lost = mine;
+        let model = &mut lost.sound.selection.model;
+        (model.hash, model.name) = ("0".repeat(64), "Old Bell".into());
+        let path = store::save(folder.path(), &lost, true).unwrap();
+        refused(file, path.to_str(), None, "is missing");
+        assert_eq!(instance.state(), state, "a refused preset changes nothing");
+    }
+
+    #[test]
+    fn a_preset_loads_as_a_state() {
+        let instance = Instance::new(Product::Instrument);
+        let preset = |key: &str| PresetLocation::Factory(key.into()).read().unwrap();
+        let bytes = |preset: &Preset| file::serialize(preset).unwrap();
+        assert!(instance.restore(&bytes(&preset("breathy-solo"))));
+        let state = instance.state();
+        assert_eq!(state["fields"]["model"]["name"], "Wind");
+        // The plugin's own states still load.
+        // SAFETY: the plugin is alive.
+        let saved = unsafe { streams::save(instance.plugin, instance.state_extension()) }.unwrap();
+        assert!(instance.restore(&bytes(&preset("harp"))) && instance.state() != state);
+        assert!(instance.restore(&saved));
+        assert_eq!(instance.state(), state);
+        // Anything else is refused and changes nothing.
+        let harp = bytes(&preset("harp"));
+        for wrong in [&bytes(&preset("shadow-bow")), &harp[..harp.len() / 2], &saved[..20], b"{}", b""] {
+            assert!(!instance.restore(wrong));
+            assert_eq!(instance.state(), state);
+        }
+    }
+}

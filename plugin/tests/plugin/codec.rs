@@ -1,0 +1,95 @@
+//! Codec models: host automation of latents.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ondes_engine::model::{Model, file};
+use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions};
+use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup};
+use ondes_processor::macros::MacroRange;
+use ondes_processor::model_controls::ModelControls;
+
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
+
+const FRAMES: usize = 48_000;
+const BLOCK: usize = 480;
+/// Controls assigned to the first macros.
+const TARGETS: [&str; 3] = ["latent1.scale", "latent2.offset", "latent1.hold"];
+
+/// Automation: sample, index into [`TARGETS`], macro value.
+const AUTOMATION: [(usize, usize, f32); 4] = [(9_001, 0, 1.0), (17_003, 1, 0.9), (30_007, 2, 1.0), (41_111, 0, 0.1)];
+
+/// Loads a project that plays the codec file inline, with [`TARGETS`] assigned to the first macros.
+fn load_project(host: &mut Host, model: &Model, path: &Path) {
+    let mut saved = json(&host.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+    let saved = with_selection(&state(&saved), |selection| {
+        selection["model"] = serde_json::json!({ "hash": model.content_hash(), "name": "Mean", "path": path });
+        selection["macros"] = TARGETS.into();
+    });
+    assert!(host.load(&saved));
+}
+
+/// Returns the latency and the output of an engine session with the same automation.
+fn expected(model: &Arc<Model>, input: &[f32]) -> (usize, Vec<f32>) {
+    let remote = SessionController::new();
+    remote.set_driver(Driver::Inline);
+    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
+    let shared_model = model.clone();
+    remote.load(Box::new(move || Ok(Arc::new(PlayableModel::new(shared_model, options).unwrap()))), &[]);
+    while remote.status() == LoadStatus::Loading {
+        std::thread::yield_now();
+    }
+    let mut session = remote.activate(Setup { sample_rate: 48_000, max_block: BLOCK }).unwrap();
+    session.reset();
+    let controls = ModelControls::of(model);
+    let commands = AUTOMATION.map(|(offset, which, position)| {
+        let control = controls.all().iter().find(|control| control.name == TARGETS[which]).unwrap();
+        let value = MacroRange::of(control).value(position);
+        BlockCommand { offset, action: Action::Control { id: ControlId::of(&control.name), value } }
+    });
+    let mut sound = Vec::new();
+    for start in (0..FRAMES).step_by(BLOCK) {
+        let here = commands.iter().filter(|command| (start..start + BLOCK).contains(&command.offset));
+        let here: Vec<BlockCommand> =
+            here.map(|command| BlockCommand { offset: command.offset - start, action: command.action }).collect();
+        let mut block = vec![0.0; BLOCK];
+        session.process(&here, &[&input[start..start + BLOCK]; 2], &mut [&mut block]);
+        sound.extend(block);
+    }
+    (session.latency_samples(), sound)
+}
+
+#[test]
+fn latents_follow_automation_at_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mean.ondes");
+    let model = crate::test_model::codec();
+    file::write(&model, &path).unwrap();
+    let input: Vec<f32> = (0..FRAMES).map(|n| (n as f32 * 0.003).sin() * 0.4 + 0.1).collect();
+    let (latency, expected_sound) = expected(&model, &input);
+    assert!(energy(&expected_sound) > 1e-6);
+    let macros = ["Macro 1", "Macro 2", "Macro 3"];
+    let events =
+        AUTOMATION.map(|(time, which, position)| (time, HostEvent::SetParameter(macros[which], f64::from(position))));
+    // With a codec the instrument processes its side-chain.
+    for id in [EFFECT, INSTRUMENT] {
+        let mut host = Host::new(id);
+        load_project(&mut host, &model, &path);
+        host.set_offline(true);
+        host.activate(48_000.0, BLOCK as u32);
+        let saved = host.save();
+        assert_eq!(host.latency(), latency, "{id}");
+        let played = host.play(FRAMES, BLOCK, &events, Some(&input));
+        assert!(played == expected_sound, "{id}");
+        // The first change is audible within the latency and a block.
+        let mut plain = Host::new(id);
+        assert!(plain.load(&saved));
+        plain.set_offline(true);
+        plain.activate(48_000.0, BLOCK as u32);
+        let plain = plain.play(FRAMES, BLOCK, &[], Some(&input));
+        let apart = played.iter().zip(&plain).position(|(turned, plain)| turned != plain).unwrap();
+        assert!((AUTOMATION[0].0..AUTOMATION[0].0 + latency + BLOCK).contains(&apart), "{id}: {apart}");
+        assert!(host.value_to_text("Macro 1", 1.0).starts_with("latent1.scale"));
+    }
+}

@@ -1,0 +1,23 @@
+//! Tests of the built shared object in CLAP and VST3 hosts, without a window.
+
+#[cfg(target_os = "linux")]
+mod ardour;
+mod behaviour;
+mod codec;
+mod host_parameters;
+mod midi_learn;
+mod model_size;
+mod play_modes;
+mod presets;
+mod tail;
+#[cfg(target_os = "linux")]
+mod vst3;
+
+#[path = "../host/mod.rs"]
+mod host;
+#[path = "../../../processor/src/test_model.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod test_model;
+#[cfg(target_os = "linux")]
+#[path = "../vst3_module/mod.rs"]
+mod vst3_module;

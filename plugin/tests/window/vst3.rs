@@ -1,0 +1,139 @@
+//! The window of the VST3, with the host's run loop.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use vst3::Steinberg::Linux::*;
+use vst3::Steinberg::Vst::*;
+use vst3::Steinberg::*;
+use vst3::{Class, ComPtr, ComWrapper, Interface};
+
+use crate::parent_window::{ParentWindow, display};
+use crate::vst3_module::{Application, classes, factory};
+
+/// The host's run loop, and the size that the window requested.
+#[derive(Default)]
+struct HostFrame {
+    timers: RefCell<Vec<(*mut ITimerHandler, Duration, Instant)>>,
+    files: RefCell<Vec<(*mut IEventHandler, FileDescriptor)>>,
+    requested_size: RefCell<Option<ViewRect>>,
+    ticks: AtomicUsize,
+}
+
+impl Class for HostFrame {
+    type Interfaces = (IPlugFrame, IRunLoop);
+}
+
+impl IPlugFrameTrait for HostFrame {
+    unsafe fn resizeView(&self, _: *mut IPlugView, size: *mut ViewRect) -> tresult {
+        // SAFETY: the caller passes a size.
+        *self.requested_size.borrow_mut() = Some(unsafe { *size });
+        kResultOk
+    }
+}
+
+impl IRunLoopTrait for HostFrame {
+    unsafe fn registerEventHandler(&self, handler: *mut IEventHandler, file: FileDescriptor) -> tresult {
+        self.files.borrow_mut().push((handler, file));
+        kResultOk
+    }
+
+    unsafe fn unregisterEventHandler(&self, handler: *mut IEventHandler) -> tresult {
+        self.files.borrow_mut().retain(|(known, _)| *known != handler);
+        kResultOk
+    }
+
+    unsafe fn registerTimer(&self, handler: *mut ITimerHandler, milliseconds: TimerInterval) -> tresult {
+        self.timers.borrow_mut().push((handler, Duration::from_millis(milliseconds), Instant::now()));
+        kResultOk
+    }
+
+    unsafe fn unregisterTimer(&self, handler: *mut ITimerHandler) -> tresult {
+        self.timers.borrow_mut().retain(|(known, ..)| *known != handler);
+        kResultOk
+    }
+}
+
+impl HostFrame {
+    /// Runs the loop until a condition holds; fails after 60 s.
+    fn run_until(&self, mut is_so: impl FnMut() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(since.elapsed() < Duration::from_secs(60), "the condition does not hold after 60 s");
+            let now = Instant::now();
+            let due: Vec<_> = self.timers.borrow().iter().filter(|(_, _, due)| *due <= now).map(|one| one.0).collect();
+            for handler in due {
+                for (known, period, due) in self.timers.borrow_mut().iter_mut() {
+                    if *known == handler {
+                        *due = now + *period;
+                    }
+                }
+                // SAFETY: registered handlers are alive; nothing is borrowed during the call.
+                unsafe { ((*(*handler).vtbl).onTimer)(handler) };
+                self.ticks.fetch_add(1, Ordering::Relaxed);
+            }
+            let files = self.files.borrow().clone();
+            for (handler, file) in files {
+                // SAFETY: as above. A call without a pending event is harmless.
+                unsafe { ((*(*handler).vtbl).onFDIsSet)(handler, file) };
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn the_window_opens_draws_resizes_and_closes() {
+    let Some((_turn, connection, screen)) = display() else { return };
+    let factory = factory();
+    let size = [900, 560];
+    let frame = ParentWindow::new(connection, screen, size);
+    for (name, class) in classes(&factory) {
+        // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
+        unsafe {
+            let mut object = null_mut();
+            let interface = IComponent::IID;
+            assert_eq!(factory.createInstance(class.as_ptr(), interface.as_ptr().cast(), &mut object), kResultOk);
+            let component = ComPtr::<IComponent>::from_raw(object.cast()).unwrap();
+            let application = ComWrapper::new(Application).to_com_ptr::<FUnknown>().unwrap();
+            assert_eq!(component.initialize(application.as_ptr()), kResultOk);
+            let controller: ComPtr<IEditController> = component.cast().expect("one object for both");
+            // More than once, as a user does.
+            for _ in 0..2 {
+                let host_frame = ComWrapper::new(HostFrame::default());
+                let view = ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("a window");
+                assert_eq!(view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()), kResultOk);
+                let mut rect = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
+                assert_eq!(view.getSize(&mut rect), kResultOk);
+                assert_eq!([rect.right, rect.bottom], size.map(i32::from), "{name}");
+                let window = frame.id as usize as *mut c_void;
+                assert_eq!(view.attached(window, kPlatformTypeX11EmbedWindowID), kResultOk);
+                host_frame.run_until(|| frame.colours(size) > 50);
+                assert_eq!(frame.children().len(), 1);
+
+                assert_eq!(view.canResize(), kResultTrue);
+                let mut small = ViewRect { left: 0, top: 0, right: 450, bottom: 280 };
+                assert_eq!(view.checkSizeConstraint(&mut small), kResultOk);
+                assert!(
+                    small.right >= 450 && small.bottom >= 280 && small.right < 900,
+                    "the window has a smallest size"
+                );
+                let mut larger = ViewRect { left: 0, top: 0, right: 1080, bottom: 672 };
+                assert_eq!(view.onSize(&mut larger), kResultOk);
+                frame.resize([1080, 672]);
+                host_frame.run_until(|| frame.child_size() == Some([1080, 672]) && frame.colours([1080, 672]) > 50);
+
+                assert_eq!(view.removed(), kResultOk);
+                assert_eq!(view.setFrame(null_mut()), kResultOk);
+                drop(view);
+                assert!(host_frame.ticks.load(Ordering::Relaxed) > 0, "the window uses the host's run loop");
+                host_frame.run_until(|| frame.children().is_empty());
+                frame.resize(size);
+            }
+            component.terminate();
+        }
+    }
+}
