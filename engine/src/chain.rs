@@ -190,9 +190,9 @@ fn amplify(gain: &mut Ramp, channels: &mut [&mut [f32]]) {
     if gain.settled() == Some(1.0) {
         return;
     }
-    let begun = *gain;
+    let start = *gain;
     for channel in channels {
-        *gain = begun;
+        *gain = start;
         channel.iter_mut().for_each(|sample| *sample *= gain.advance());
     }
 }
@@ -243,8 +243,8 @@ mod tests {
             let mut hostile = tone(2_000);
             (hostile[700], hostile[701], hostile[702]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
             through(&mut chain, &hostile, 100);
-            let heard = through(&mut chain, &tone(2_000), 100);
-            assert!(heard.iter().flatten().all(|sample| sample.is_finite()), "{tone_position:?}");
+            let output = through(&mut chain, &tone(2_000), 100);
+            assert!(output.iter().flatten().all(|sample| sample.is_finite()), "{tone_position:?}");
         }
     }
 
@@ -265,18 +265,18 @@ mod tests {
             chain.set(&settings);
             let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
             chain.cabinet_slot().replace(Box::new(cabinet)).ok().unwrap();
-            let mut heard = through(&mut chain, &tone(3_000), block);
+            let mut output = through(&mut chain, &tone(3_000), block);
             chain.set(&ChainSettings { tone_position: TonePosition::After, ..settings });
-            for (heard, more) in heard.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
-                heard.extend(more);
+            for (output, more) in output.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
+                output.extend(more);
             }
             assert_eq!(chain.tail_samples(), 899 + 4_800);
-            heard
+            output
         };
-        let whole = play(500);
-        assert!(whole[0] != whole[1]);
+        let expected = play(500);
+        assert!(expected[0] != expected[1]);
         for block in [1, 60, 250] {
-            assert_eq!(play(block), whole, "blocks of {block}");
+            assert_eq!(play(block), expected, "blocks of {block}");
         }
     }
 
@@ -286,15 +286,15 @@ mod tests {
         let sound = vec![0.1; 4_800];
         let driven = |gain_db: f32| (5.0 * 0.1 * db_to_amplitude(gain_db)).tanh();
         chain.set(&ChainSettings { gains_db: [6.0, -12.0], ..ChainSettings::default() });
-        let heard = through(&mut chain, &sound, 100);
+        let output = through(&mut chain, &sound, 100);
         let expected = driven(6.0) * db_to_amplitude(-12.0);
         assert!(
-            (heard[0][4_799] - expected).abs() < 1e-6 && heard[0] == heard[1],
+            (output[0][4_799] - expected).abs() < 1e-6 && output[0] == output[1],
             "{} for {expected}",
-            heard[0][4_799]
+            output[0][4_799]
         );
-        let step = |heard: &[f32]| heard.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
-        assert!(step(&heard[0]) < 1e-3 && (heard[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&heard[0]));
+        let step = |output: &[f32]| output.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
+        assert!(step(&output[0]) < 1e-3 && (output[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&output[0]));
         assert_eq!(chain.tail_samples(), 0);
         chain.set(&ChainSettings::default());
         let back = through(&mut chain, &sound, 100);
@@ -308,12 +308,12 @@ mod tests {
 
     #[test]
     fn tone_position_matters() {
-        let heard = |position| {
+        let output = |position| {
             let mut chain = Chain::new(RATE, 512);
             chain.set(&ChainSettings { tone: [12.0; 3], tone_position: position, ..ChainSettings::default() });
             chain.reset();
             through(&mut chain, &tone(5_000), 500)[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()))
         };
-        assert!(heard(TonePosition::Before) <= 1.0 && heard(TonePosition::After) > 2.0);
+        assert!(output(TonePosition::Before) <= 1.0 && output(TonePosition::After) > 2.0);
     }
 }

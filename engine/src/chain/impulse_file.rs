@@ -63,8 +63,10 @@ impl ImpulseFile {
     pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self, ImpulseError> {
         let file = || name.to_owned();
         if bytes.len() as u64 > MAX_BYTES {
-            let (what, found) = ("the size in bytes", bytes.len() as u64);
-            return Err(MediaError::Limit { file: file(), what, found, supported: format!("0 to {MAX_BYTES}") }.into());
+            let (quantity, found) = ("the size in bytes", bytes.len() as u64);
+            return Err(
+                MediaError::Limit { file: file(), quantity, found, supported: format!("0 to {MAX_BYTES}") }.into()
+            );
         }
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let mut decoder = Decoder::from_bytes(name, bytes.clone())?;

@@ -277,23 +277,23 @@ mod tests {
             slot.replace(boxed(vec![ringing(0, 700)])).ok().unwrap();
             slot.reset();
             drop(slot.take_retired());
-            let mut heard = through(&mut slot, &sound[..4_000], block)[0].clone();
+            let mut output = through(&mut slot, &sound[..4_000], block)[0].clone();
             slot.replace(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)])).ok().unwrap();
             assert!(slot.replace(Box::default()).is_err(), "one at a time");
-            heard.extend(&through(&mut slot, &sound[4_000..8_000], block)[0]);
+            output.extend(&through(&mut slot, &sound[4_000..8_000], block)[0]);
             assert!(!slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(), "the old one must be taken");
             slot.replace(Box::default()).ok().unwrap();
-            heard.extend(&through(&mut slot, &sound[8_000..], block)[0]);
-            heard
+            output.extend(&through(&mut slot, &sound[8_000..], block)[0]);
+            output
         };
-        let whole = play(500);
+        let expected = play(500);
         // The tone rises by 0.015 per sample, and by less than 0.06 through either cabinet.
-        for (n, pair) in whole.windows(2).enumerate() {
+        for (n, pair) in expected.windows(2).enumerate() {
             assert!((pair[0] - pair[1]).abs() < 0.06, "{pair:?} at {n}");
         }
-        assert_eq!(whole[11_000..], sound[11_000..]);
+        assert_eq!(expected[11_000..], sound[11_000..]);
         for block in [1, 40, 64] {
-            assert_eq!(play(block), whole, "blocks of {block}");
+            assert_eq!(play(block), expected, "blocks of {block}");
         }
     }
 
@@ -303,14 +303,14 @@ mod tests {
         slot.replace(boxed(vec![ringing(0, 4_000)])).ok().unwrap();
         slot.reset();
         let sound = tone(4_000);
-        let mut heard = through(&mut slot, &sound, 100)[0].clone();
+        let mut output = through(&mut slot, &sound, 100)[0].clone();
         slot.set(0.0);
-        heard.extend(&through(&mut slot, &sound, 100)[0]);
-        assert_eq!(heard[6_000..], sound[2_000..]);
+        output.extend(&through(&mut slot, &sound, 100)[0]);
+        assert_eq!(output[6_000..], sound[2_000..]);
         slot.set(0.5);
         let silent = through(&mut slot, &[0.0; 4_000], 100);
         assert!(silent[0].iter().all(|sample| *sample == 0.0));
-        for pair in heard[..4_000].windows(2).chain(heard[4_000..].windows(2)) {
+        for pair in output[..4_000].windows(2).chain(output[4_000..].windows(2)) {
             assert!((pair[0] - pair[1]).abs() < 0.06, "{pair:?}");
         }
     }

@@ -130,11 +130,11 @@ impl LongTail {
 
     /// Adds the current output to a block and does this block's share of the work.
     fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        let place = self.block_index * input.len();
-        for (out, sample) in output.iter_mut().zip(&self.output_now[place..]) {
+        let start = self.block_index * input.len();
+        for (out, sample) in output.iter_mut().zip(&self.output_now[start..]) {
             *out += sample;
         }
-        self.collecting[place..][..input.len()].copy_from_slice(input);
+        self.collecting[start..][..input.len()].copy_from_slice(input);
         let partitions = self.partitioned.partitions();
         let share = |block_index: usize| (block_index - 1) * partitions / (self.span - 2);
         match self.block_index {

@@ -104,8 +104,8 @@ mod tests {
         assert!(through(&mut gate, &hiss)[2_500..].iter().all(|sample| *sample == 0.0), "closed");
         // Open 1 ms after a loud sample.
         let played = hum(-20.0);
-        let heard = through(&mut gate, &played);
-        assert_eq!(heard[100..], played[100..]);
+        let output = through(&mut gate, &played);
+        assert_eq!(output[100..], played[100..]);
         // Slightly below the threshold: keeps the gate open, but does not open it.
         let soft = hum(-53.0);
         assert_eq!(through(&mut gate, &soft), soft);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn gains_change_smoothly_in_blocks_of_any_length() {
         let sound: Vec<f32> = [hum(-20.0), hum(-60.0), hum(-60.0), hum(-10.0)].concat();
-        let whole = {
+        let expected = {
             let mut gate = NoiseGate::new(RATE);
             gate.set(Some(-40.0));
             through(&mut gate, &sound)
@@ -129,8 +129,8 @@ mod tests {
         let mut gate = NoiseGate::new(RATE);
         gate.set(Some(-40.0));
         let split: Vec<f32> = sound.chunks(37).flat_map(|block| through(&mut gate, block)).collect();
-        assert_eq!(split, whole);
-        let gains = |n: usize| if sound[n] == 0.0 { None } else { Some(whole[n] / sound[n]) };
+        assert_eq!(split, expected);
+        let gains = |n: usize| if sound[n] == 0.0 { None } else { Some(expected[n] / sound[n]) };
         for n in 1..sound.len() {
             if let (Some(one), Some(next)) = (gains(n - 1), gains(n)) {
                 assert!((one - next).abs() < 0.022, "{one} and {next} at {n}");

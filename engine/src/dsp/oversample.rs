@@ -30,7 +30,7 @@ impl Oversampler {
     #[must_use]
     pub fn new(factor: usize, max_block: usize, kernels: Kernels) -> Self {
         assert!(factor == 2 || factor == 4, "the factor must be 2 or 4");
-        let stage = |place: usize| HalfBandStage::new(SIDES[place], place, max_block << place, kernels);
+        let stage = |index: usize| HalfBandStage::new(SIDES[index], index, max_block << index, kernels);
         // Up and down, a filter delays by an odd number of samples at its lower rate. For the upper stage this must be
         // even to be a whole number at the lowest rate, hence one extra sample.
         let (stages, latency) = match factor {
@@ -260,7 +260,7 @@ mod tests {
                 2.0 * settled.iter().enumerate().map(term).sum::<f64>() / settled.len() as f64
             };
             let (sin, cos) = (part(f64::sin), part(f64::cos));
-            let rest: Vec<f32> = settled
+            let residual: Vec<f32> = settled
                 .iter()
                 .enumerate()
                 .map(|(n, x)| {
@@ -268,7 +268,7 @@ mod tests {
                     (f64::from(*x) - sin * phase.sin() - cos * phase.cos()) as f32
                 })
                 .collect();
-            assert!(power_db(&rest) < -90.0, "{} dB", power_db(&rest));
+            assert!(power_db(&residual) < -90.0, "{} dB", power_db(&residual));
             for hz in [29_000.0, 40_000.0, 66_000.0, 81_000.0, 95_000.0].into_iter().filter(|hz| *hz < rate / 2.0) {
                 sampler.reset();
                 let low = down(&mut sampler, factor, &sine(hz, rate, factor * FRAMES, 0.0), 64);

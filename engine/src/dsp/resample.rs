@@ -105,8 +105,8 @@ impl StreamResampler {
         };
         let mut rest = input;
         while !rest.is_empty() {
-            let (taken, after) = rest.split_at(rest.len().min(block_resampler.input.len() - block_resampler.filled));
-            block_resampler.take(taken);
+            let (chunk, after) = rest.split_at(rest.len().min(block_resampler.input.len() - block_resampler.filled));
+            block_resampler.fill(chunk);
             rest = after;
             if block_resampler.filled == block_resampler.input.len() {
                 block_resampler.convert();
@@ -172,7 +172,7 @@ impl BlockResampler {
         Some(Self { input: vec![0.0; resampler.input_frames_max()], filled: 0, output, resampler })
     }
 
-    fn take(&mut self, samples: &[f32]) {
+    fn fill(&mut self, samples: &[f32]) {
         for (slot, &sample) in self.input[self.filled..].iter_mut().zip(samples) {
             *slot = if sample.is_finite() { sample } else { 0.0 };
         }
@@ -181,11 +181,15 @@ impl BlockResampler {
 
     /// Converts the input block to an output block.
     fn convert(&mut self) {
-        let (taken, given) = (self.input.len(), self.output.len());
-        let input = SequentialSlice::new(&self.input[..], 1, taken).expect("one channel of that length");
-        let mut output = SequentialSlice::new_mut(&mut self.output[..], 1, given).expect("one channel of that length");
+        let (input_length, output_length) = (self.input.len(), self.output.len());
+        let input = SequentialSlice::new(&self.input[..], 1, input_length).expect("one channel of that length");
+        let mut output =
+            SequentialSlice::new_mut(&mut self.output[..], 1, output_length).expect("one channel of that length");
         let frames = self.resampler.process_into_buffer(&input, &mut output, None);
-        assert!(matches!(frames, Ok(frames) if frames == (taken, given)), "blocks must have the planned lengths");
+        assert!(
+            matches!(frames, Ok(frames) if frames == (input_length, output_length)),
+            "blocks must have the planned lengths"
+        );
         self.filled = 0;
     }
 }

@@ -63,8 +63,8 @@ impl Tone {
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
-        let band = |place: usize, kind| {
-            Band::new(kind, BANDS_HZ[place].min(MAX_RELATIVE_FREQUENCY * rate) / rate, QUALITIES[place])
+        let band = |index: usize, kind| {
+            Band::new(kind, BANDS_HZ[index].min(MAX_RELATIVE_FREQUENCY * rate) / rate, QUALITIES[index])
         };
         Self {
             bands: [band(0, FilterKind::Low), band(1, FilterKind::Peak), band(2, FilterKind::High)],
@@ -252,16 +252,16 @@ mod tests {
     #[test]
     fn bands_have_their_gains() {
         for db in [-12.0, -3.0, 6.0, 12.0_f32] {
-            let wanted = f64::from(db);
-            assert_near(gain_db([db, 0.0, 0.0], 15.0), wanted, 0.1);
+            let expected = f64::from(db);
+            assert_near(gain_db([db, 0.0, 0.0], 15.0), expected, 0.1);
             // A shelf has half its gain at the corner.
-            assert_near(gain_db([db, 0.0, 0.0], 150.0), wanted / 2.0, 0.02);
+            assert_near(gain_db([db, 0.0, 0.0], 150.0), expected / 2.0, 0.02);
             assert_near(gain_db([db, 0.0, 0.0], 2_000.0), 0.0, 0.1);
-            assert_near(gain_db([0.0, db, 0.0], 500.0), wanted, 0.02);
+            assert_near(gain_db([0.0, db, 0.0], 500.0), expected, 0.02);
             assert_near(gain_db([0.0, db, 0.0], 20.0), 0.0, 0.2);
             assert_near(gain_db([0.0, db, 0.0], 20_000.0), 0.0, 0.1);
-            assert_near(gain_db([0.0, 0.0, db], 20_000.0), wanted, 0.1);
-            assert_near(gain_db([0.0, 0.0, db], 2_000.0), wanted / 2.0, 0.02);
+            assert_near(gain_db([0.0, 0.0, db], 20_000.0), expected, 0.1);
+            assert_near(gain_db([0.0, 0.0, db], 2_000.0), expected / 2.0, 0.02);
             assert_near(gain_db([0.0, 0.0, db], 100.0), 0.0, 0.1);
         }
         assert_near(gain_db([99.0, f32::NAN, -99.0], 15.0), 12.0, 0.1);
@@ -271,19 +271,19 @@ mod tests {
     fn flat_gains_pass_samples_unchanged() {
         let mut tone = Tone::new(RATE);
         let sound = sine(1_000.0, 5_000);
-        let mut heard = sound.clone();
+        let mut output = sound.clone();
         tone.set([0.0; 3]);
-        tone.process(&mut heard);
-        assert!(heard == sound && tone.is_neutral());
+        tone.process(&mut output);
+        assert!(output == sound && tone.is_neutral());
         // Also after a change.
         tone.set([6.0, -3.0, 12.0]);
-        tone.process(&mut heard);
+        tone.process(&mut output);
         tone.set([0.0; 3]);
         tone.process(&mut sine(80.0, 20_000));
         assert!(tone.is_neutral());
-        let mut heard = sound.clone();
-        tone.process(&mut heard);
-        assert_eq!(heard, sound);
+        let mut output = sound.clone();
+        tone.process(&mut output);
+        assert_eq!(output, sound);
     }
 
     #[test]
@@ -297,12 +297,12 @@ mod tests {
             }
             sound
         };
-        let whole = play(4_000);
+        let expected = play(4_000);
         for block in [1, 7, 64] {
-            assert_eq!(play(block), whole, "blocks of {block}");
+            assert_eq!(play(block), expected, "blocks of {block}");
         }
         // The second difference reveals steps.
-        let bend = whole.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).abs()).fold(0.0, f32::max);
+        let bend = expected.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).abs()).fold(0.0, f32::max);
         // A gain change over the full range in 20 ms has a corner of about 0.01; 60 steps would each leave 0.06.
         assert!(bend < 0.015, "{bend}");
     }

@@ -41,10 +41,10 @@ pub enum MidiError {
     #[error("MIDI format {0} is not supported; expected 0 or 1")]
     Format(u16),
     /// A limit is exceeded.
-    #[error("too large: more than {limit} {what}")]
+    #[error("too large: more than {limit} {quantity}")]
     TooLarge {
         /// Quantity.
-        what: &'static str,
+        quantity: &'static str,
         /// Largest allowed value.
         limit: u64,
     },
@@ -150,7 +150,7 @@ impl MidiFile {
     /// Returns [`MidiError`] if they are not a playable MIDI file.
     pub fn parse(bytes: &[u8]) -> Result<Self, MidiError> {
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(MidiError::TooLarge { what: "bytes", limit: MAX_BYTES });
+            return Err(MidiError::TooLarge { quantity: "bytes", limit: MAX_BYTES });
         }
         let mut chunks = ChunkReader(unwrap_riff(bytes));
         let division = read_header(chunks.next())?;
@@ -197,7 +197,7 @@ impl MidiFile {
 
 impl FileContent {
     fn read_track(&mut self, data: &[u8]) -> Result<(), MidiError> {
-        let too_many = MidiError::TooLarge { what: "tracks", limit: u64::from(u16::MAX) };
+        let too_many = MidiError::TooLarge { quantity: "tracks", limit: u64::from(u16::MAX) };
         let index = u16::try_from(self.tracks.len()).map_err(|_| too_many)?;
         let mut track = MidiTrack::default();
         // One per track, because files often use the same channel for all instruments.
@@ -248,7 +248,7 @@ impl FileContent {
 
     fn check_count(&self) -> Result<(), MidiError> {
         if self.events.len() + self.tempos.len() > MAX_EVENTS {
-            return Err(MidiError::TooLarge { what: "events", limit: MAX_EVENTS as u64 });
+            return Err(MidiError::TooLarge { quantity: "events", limit: MAX_EVENTS as u64 });
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl FileContent {
         let tempo = TempoMap::new(division, self.tempos);
         let duration_s = tempo.seconds(self.end);
         if duration_s > f64::from(MAX_HOURS) * 3_600.0 {
-            return Err(MidiError::TooLarge { what: "hours", limit: u64::from(MAX_HOURS) });
+            return Err(MidiError::TooLarge { quantity: "hours", limit: u64::from(MAX_HOURS) });
         }
         self.events.sort_by_key(|event| event.tick);
         let timed =

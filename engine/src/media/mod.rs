@@ -47,12 +47,12 @@ pub enum MediaError {
         file: String,
     },
     /// A property of the file exceeds what is supported.
-    #[error("{file}: {what} is {found}; supported: {supported}")]
+    #[error("{file}: {quantity} is {found}; supported: {supported}")]
     Limit {
         /// File name, as given by the caller.
         file: String,
         /// Quantity with its unit.
-        what: &'static str,
+        quantity: &'static str,
         /// Value of the file.
         found: u64,
         /// Supported range.
@@ -106,10 +106,10 @@ fn check_limits(file: &str, sample_rate: u64, channels: u64) -> Result<(), Media
     check_range(file, "the number of channels", channels, CHANNELS)
 }
 
-fn check_range(file: &str, what: &'static str, found: u64, range: RangeInclusive<u64>) -> Result<(), MediaError> {
+fn check_range(file: &str, quantity: &'static str, found: u64, range: RangeInclusive<u64>) -> Result<(), MediaError> {
     if range.contains(&found) {
         return Ok(());
     }
     let supported = format!("{} to {}", range.start(), range.end());
-    Err(MediaError::Limit { file: file.to_owned(), what, found, supported })
+    Err(MediaError::Limit { file: file.to_owned(), quantity, found, supported })
 }

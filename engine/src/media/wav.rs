@@ -213,9 +213,9 @@ impl WavWriter {
         }
         if frames > self.max_frames {
             self.sink = None;
-            let what = "the length of a WAV file in frames";
+            let quantity = "the length of a WAV file in frames";
             let supported = format!("0 to {} (4 GiB)", self.max_frames);
-            return Err(MediaError::Limit { file: self.name.clone(), what, found: frames, supported });
+            return Err(MediaError::Limit { file: self.name.clone(), quantity, found: frames, supported });
         }
         Ok(())
     }

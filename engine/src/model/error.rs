@@ -23,10 +23,10 @@ pub enum ModelError {
     #[error("the file is damaged: its checksum does not match its content")]
     Checksum,
     /// A size exceeds its limit.
-    #[error("{what} is {found}, more than the limit of {limit}")]
+    #[error("{quantity} is {found}, more than the limit of {limit}")]
     Limit {
         /// Quantity that is too large.
-        what: String,
+        quantity: String,
         /// Its value in the file.
         found: u64,
         /// Largest value that is allowed.
@@ -73,11 +73,11 @@ impl ModelError {
     }
 
     /// Returns [`ModelError::Limit`] if `found` exceeds `limit`.
-    pub(crate) fn limit(what: impl Into<String>, found: usize, limit: usize) -> Result<(), Self> {
+    pub(crate) fn limit(quantity: impl Into<String>, found: usize, limit: usize) -> Result<(), Self> {
         if found <= limit {
             return Ok(());
         }
-        Err(Self::Limit { what: what.into(), found: found as u64, limit: limit as u64 })
+        Err(Self::Limit { quantity: quantity.into(), found: found as u64, limit: limit as u64 })
     }
 }
 

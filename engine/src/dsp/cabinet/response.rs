@@ -101,9 +101,9 @@ impl Response {
         }
         taps.iter_mut().flatten().for_each(|tap| *tap *= gain);
         let peak = taps.iter().flatten().fold(0.0_f32, |peak, tap| peak.max(tap.abs()));
-        let heard =
+        let audible_length =
             |taps: &Vec<f32>| taps.iter().rposition(|tap| tap.abs() > INAUDIBLE * peak).map_or(0, |last| last + 1);
-        let length = taps.iter().map(heard).max().unwrap_or(0);
+        let length = taps.iter().map(audible_length).max().unwrap_or(0);
         taps.iter_mut().for_each(|taps| taps.truncate(length));
         Ok(taps)
     }

@@ -95,8 +95,8 @@ impl Refiner {
             // itself.
             let middle = start + (end - start) / 2;
             let halves = [self.sums(window, start, middle, lag), self.sums(window, middle, end, lag)];
-            let whole = halves[0].plus(&halves[1]);
-            let solution = whole.solve()?;
+            let both = halves[0].plus(&halves[1]);
+            let solution = both.solve()?;
             if solution.shift.abs() <= MAX_SHIFT {
                 let noise = halves[0].solve()?.residual + halves[1].solve()?.residual;
                 let variance = noise / (end - start) as f32 * self.correlation * solution.shift_per_noise;

@@ -293,7 +293,7 @@ fn windows_are_centred() {
     let half = (HALF_WINDOW_S * RATE) as usize;
     let smoothing = tracker.conditioner.delay();
     // Frame 8 covers half the window on either side of its centre, plus the smoothing.
-    let heard = |at: usize, tracker: &mut PitchTracker| {
+    let affects = |at: usize, tracker: &mut PitchTracker| {
         tracker.reset();
         let mut sound = vec![0.0; 8 * HOP + tracker.latency()];
         sound[at] = 1.0;
@@ -303,11 +303,11 @@ fn windows_are_centred() {
         assert_eq!(count, 9);
         tracker.ring.iter().any(|&sample| sample != 0.0)
     };
-    assert!(heard(8 * HOP + half + smoothing, &mut tracker));
+    assert!(affects(8 * HOP + half + smoothing, &mut tracker));
     // The last sample that the smoothing can include.
-    assert!(heard(8 * HOP - half - smoothing, &mut tracker));
+    assert!(affects(8 * HOP - half - smoothing, &mut tracker));
     // With its pole at 0 the high-pass is a difference, which includes one earlier sample.
-    assert!(!heard(8 * HOP - half - smoothing - 2, &mut tracker));
+    assert!(!affects(8 * HOP - half - smoothing - 2, &mut tracker));
 }
 
 #[test]

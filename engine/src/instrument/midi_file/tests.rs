@@ -113,9 +113,9 @@ fn errors_are_one_line_and_name_the_file() {
 #[test]
 fn size_and_count_are_limited() {
     let oversized = vec![0; MAX_BYTES as usize + 1];
-    assert!(matches!(MidiFile::parse(&oversized), Err(MidiError::TooLarge { what: "bytes", .. })));
+    assert!(matches!(MidiFile::parse(&oversized), Err(MidiError::TooLarge { quantity: "bytes", .. })));
     let dense = [&[0, 0x90][..], &[60, 1, 0].repeat(MAX_EVENTS + 1)].concat();
-    assert!(matches!(MidiFile::parse(&file(0, PPQ, &[&dense])), Err(MidiError::TooLarge { what: "events", .. })));
+    assert!(matches!(MidiFile::parse(&file(0, PPQ, &[&dense])), Err(MidiError::TooLarge { quantity: "events", .. })));
 }
 
 #[test]

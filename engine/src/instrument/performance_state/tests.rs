@@ -264,8 +264,7 @@ fn the_oldest_of_too_many_notes_is_forgotten() {
             use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
             state.record(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
             for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0), Expression(0.5)] {
-                state
-                    .record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
+                state.record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
             }
             state.record(&off(1_000, channel, key));
         }
