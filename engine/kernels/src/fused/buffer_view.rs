@@ -52,7 +52,7 @@ impl BufferView {
     /// `mirrored` must be at least the number of frames computed at a time. Both are multiples of
     /// [`FRAMES_PER_VECTOR`], and each row has room for one vector more.
     ///
-    /// [`FRAMES_PER_VECTOR`]: super::FRAMES_PER_VECTOR
+    /// [`FRAMES_PER_VECTOR`]: crate::FRAMES_PER_VECTOR
     #[must_use]
     pub fn in_ring(self, ring_frames: usize, mirrored: usize) -> Self {
         Self { ring_frames, mirrored, ..self }

@@ -2,7 +2,7 @@
 
 use super::buffer_view::ViewsAt;
 use super::elementwise::{self, Unary};
-use super::window::{DelayedWindow, SignalMemory, Window};
+use super::window::{DelayedWindow, SignalMemory, SignalWindow};
 use crate::arithmetic::Add;
 use crate::simd::{LANES, Simd};
 
@@ -240,7 +240,7 @@ struct Tile<'a> {
 impl<'a> Tile<'a> {
     /// Returns O channels of a view from `channel` on.
     #[inline(always)]
-    fn window<const O: usize, const F: usize>(&self, view: usize, channel: usize) -> Window<'a, O, F> {
+    fn window<const O: usize, const F: usize>(&self, view: usize, channel: usize) -> SignalWindow<'a, O, F> {
         let (view, position) = self.views.get(view);
         self.signals.window(view, channel, position, self.at)
     }

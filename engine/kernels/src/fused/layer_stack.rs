@@ -6,7 +6,7 @@
 use super::buffer_view::BufferView;
 use super::convolution::{Convolution, Taps, add_taps, multiply_add, sums_at_once};
 use super::elementwise::Unary;
-use super::window::{SignalMemory, Window};
+use super::window::{SignalMemory, SignalWindow};
 use crate::activation::Activation;
 use crate::activation::formula::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
@@ -203,7 +203,7 @@ struct LayerTile<'a, const W: usize, const O: usize> {
 impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
     /// Returns the channels of a view, `at` frames after its position.
     #[inline(always)]
-    fn window<const F: usize>(&self, view: &BufferView, at: usize) -> Window<'a, W, F> {
+    fn window<const F: usize>(&self, view: &BufferView, at: usize) -> SignalWindow<'a, W, F> {
         self.signals.window(view, 0, self.positions[view.buffer], at)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! With few channels, a vector across channels would leave most lanes empty. So here signals are `[channel][frame]`, a
 //! vector holds 16 frames of one channel, and each weight is broadcast to all lanes. A *tile* is O outputs by F vectors
-//! of sums, held in registers while all taps are added. Each sum is one chain in the order of the weights; a convolution
-//! with a single output uses four chains.
+//! of sums, held in registers while all taps are added. Each sum is one chain in the order of the weights; a
+//! convolution with a single output uses four chains.
 //!
 //! [`Passes`] runs a sequence of passes over frames. `convolution` has the tiles, `layer_stack` the faster form for
 //! runs of equal WaveNet-like layers, and `elementwise` the operations on single values. `buffer_view` locates signals

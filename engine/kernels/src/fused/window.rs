@@ -18,7 +18,7 @@ pub(super) struct SignalMemory<'a> {
 
 /// F vectors of each of W rows, all inside the slice.
 #[derive(Clone, Copy)]
-pub(super) struct Window<'a, const W: usize, const F: usize> {
+pub(super) struct SignalWindow<'a, const W: usize, const F: usize> {
     start: *mut f32,
     stride: usize,
     slice: PhantomData<&'a Cell<f32>>,
@@ -28,7 +28,7 @@ pub(super) struct Window<'a, const W: usize, const F: usize> {
 #[derive(Clone, Copy)]
 pub(super) struct DelayedWindow<'a, const W: usize, const F: usize> {
     /// The window at position 0. It and all windows up to `last` frames later lie inside the slice.
-    first: Window<'a, W, F>,
+    first: SignalWindow<'a, W, F>,
     last: usize,
     position: usize,
     ring_frames: usize,
@@ -51,7 +51,7 @@ impl<'a> SignalMemory<'a> {
         channel: usize,
         position: usize,
         at: usize,
-    ) -> Window<'a, W, F> {
+    ) -> SignalWindow<'a, W, F> {
         self.delayed(view, channel, position, at).at(position)
     }
 
@@ -74,7 +74,7 @@ impl<'a> SignalMemory<'a> {
         let fits = view.end() <= self.length && W <= rows.channels && channel <= rows.channels - W;
         assert!(fits && skip <= rows.stride, "rows beyond the slice");
         let start = self.start.wrapping_add(rows.start + channel * rows.stride + at);
-        let first = Window { start, stride: rows.stride, slice: PhantomData };
+        let first = SignalWindow { start, stride: rows.stride, slice: PhantomData };
         DelayedWindow { first, last: rows.stride - skip, position, ring_frames: view.ring_frames }
     }
 }
@@ -85,7 +85,7 @@ impl<'a, const W: usize, const F: usize> DelayedWindow<'a, W, F> {
     /// # Panics
     /// If it lies outside the rows.
     #[inline(always)]
-    pub fn before(&self, delay: usize) -> Window<'a, W, F> {
+    pub fn before(&self, delay: usize) -> SignalWindow<'a, W, F> {
         // Wraps in a ring where the delay exceeds the position. Branch-free: the branch would flip at another time for
         // each tap and be mispredicted.
         let frame = self.position.wrapping_sub(delay);
@@ -94,13 +94,13 @@ impl<'a, const W: usize, const F: usize> DelayedWindow<'a, W, F> {
 
     /// Returns the window at a position of the buffer.
     #[inline(always)]
-    fn at(&self, frame: usize) -> Window<'a, W, F> {
+    fn at(&self, frame: usize) -> SignalWindow<'a, W, F> {
         assert!(frame <= self.last, "a frame beyond the rows");
-        Window { start: self.first.start.wrapping_add(frame), ..self.first }
+        SignalWindow { start: self.first.start.wrapping_add(frame), ..self.first }
     }
 }
 
-impl<const W: usize, const F: usize> Window<'_, W, F> {
+impl<const W: usize, const F: usize> SignalWindow<'_, W, F> {
     /// Returns the address of a vector of a row.
     #[inline(always)]
     fn address(self, row: usize, vector: usize) -> *mut Array {

@@ -162,10 +162,10 @@ impl Simd for Avx2 {
 /// weights with the signs of the values. Two products of at most 127² fit; those of unsigned values would not.
 impl Int8Simd for Avx2 {
     type Float = Avx2;
-    type Sums = [__m256i; 2];
-    type Weights = [__m256i; 2];
+    type SumVector = [__m256i; 2];
+    type WeightVector = [__m256i; 2];
     /// Magnitudes, and values with their signs.
-    type Values = [__m256i; 2];
+    type ValueVector = [__m256i; 2];
 
     #[inline(always)]
     fn float(self) -> Avx2 {

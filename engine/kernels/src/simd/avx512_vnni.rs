@@ -30,9 +30,9 @@ impl Avx512Vnni {
 
 impl Int8Simd for Avx512Vnni {
     type Float = Avx512;
-    type Sums = __m512i;
-    type Weights = __m512i;
-    type Values = __m512i;
+    type SumVector = __m512i;
+    type WeightVector = __m512i;
+    type ValueVector = __m512i;
 
     #[inline(always)]
     fn float(self) -> Avx512 {

@@ -30,9 +30,9 @@ impl AvxVnni {
 
 impl Int8Simd for AvxVnni {
     type Float = Avx2;
-    type Sums = [__m256i; 2];
-    type Weights = [__m256i; 2];
-    type Values = __m256i;
+    type SumVector = [__m256i; 2];
+    type WeightVector = [__m256i; 2];
+    type ValueVector = __m256i;
 
     #[inline(always)]
     fn float(self) -> Avx2 {

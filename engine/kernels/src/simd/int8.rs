@@ -26,22 +26,22 @@ pub(crate) trait Int8Simd: Copy {
     /// Token for the `f32` operations around the products.
     type Float: Simd;
     /// 16 sums.
-    type Sums: Copy;
+    type SumVector: Copy;
     /// Weights, prepared for repeated use.
-    type Weights: Copy;
+    type WeightVector: Copy;
     /// Four values, repeated for all outputs.
-    type Values: Copy;
+    type ValueVector: Copy;
 
     fn float(self) -> Self::Float;
     /// Returns the initial sums: `offsets`, which are −128 times the sums of the weights, if [`Int8Simd::dot`] takes
     /// the codes as they are, and zeros if it subtracts the zero point itself.
-    fn initial_sums(self, offsets: &PanelSums) -> Self::Sums;
-    fn load(self, from: &WeightQuads) -> Self::Weights;
-    fn splat(self, values: [u8; QUAD]) -> Self::Values;
+    fn initial_sums(self, offsets: &PanelSums) -> Self::SumVector;
+    fn load(self, from: &WeightQuads) -> Self::WeightVector;
+    fn splat(self, values: [u8; QUAD]) -> Self::ValueVector;
     /// Adds to each output the four products of its weights with the values.
-    fn dot(self, sums: Self::Sums, weights: Self::Weights, values: Self::Values) -> Self::Sums;
+    fn dot(self, sums: Self::SumVector, weights: Self::WeightVector, values: Self::ValueVector) -> Self::SumVector;
     /// Converts to the nearest floats, halves to even.
-    fn to_floats(self, sums: Self::Sums) -> <Self::Float as Simd>::V;
+    fn to_floats(self, sums: Self::SumVector) -> <Self::Float as Simd>::V;
 }
 
 /// Computation in eight bits, written once for any token.

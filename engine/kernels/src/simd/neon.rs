@@ -173,9 +173,9 @@ impl Simd for Neon {
 /// 127² fit.
 impl Int8Simd for Neon {
     type Float = Neon;
-    type Sums = [int32x4_t; 4];
-    type Weights = [int8x16_t; 4];
-    type Values = int8x16_t;
+    type SumVector = [int32x4_t; 4];
+    type WeightVector = [int8x16_t; 4];
+    type ValueVector = int8x16_t;
 
     #[inline(always)]
     fn float(self) -> Neon {

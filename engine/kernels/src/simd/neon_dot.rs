@@ -48,9 +48,9 @@ fn sdot(mut sums: int32x4_t, weights: int8x16_t, values: int8x16_t) -> int32x4_t
 
 impl Int8Simd for NeonDot {
     type Float = Neon;
-    type Sums = [int32x4_t; 4];
-    type Weights = [int8x16_t; 4];
-    type Values = int8x16_t;
+    type SumVector = [int32x4_t; 4];
+    type WeightVector = [int8x16_t; 4];
+    type ValueVector = int8x16_t;
 
     #[inline(always)]
     fn float(self) -> Neon {

@@ -98,9 +98,9 @@ impl Simd for Scalar {
 
 impl Int8Simd for Scalar {
     type Float = Scalar;
-    type Sums = [i32; LANES];
-    type Weights = [i8; LANES * QUAD];
-    type Values = [i32; QUAD];
+    type SumVector = [i32; LANES];
+    type WeightVector = [i8; LANES * QUAD];
+    type ValueVector = [i32; QUAD];
 
     #[inline(always)]
     fn float(self) -> Scalar {
