@@ -1,9 +1,18 @@
-//! The Ondes engine: neural networks as instruments, in real time.
+//! The Ondes engine: neural networks as instruments and effects, in real time.
 //!
-//! [`model`] is a network as data; [`native`] runs it, or [`torch`] does where it is a program or a [`wish`] says so, and
-//! [`executor`] is what both have in common; [`dsp`] holds the stages around it; [`instrument`] turns notes into what it plays;
-//! [`pipeline`] puts these together into something that a host can play, and [`realtime`] plays it in time; [`chain`] is what
-//! stands before and after an amplifier; [`media`] reads and writes sound files; [`trial`] measures what a model takes.
+//! Modules, in the order in which a model file becomes sound:
+//!
+//! - [`model`]: a network as data: graph, weights, controls and card; reads and writes model files and imports foreign ones.
+//! - [`executor`]: steps a method of a model, with [`native`] SIMD code or, through a library opened at run time, with
+//!   libtorch ([`torch`]).
+//! - [`dsp`]: signal stages around a network, such as resampling, pitch tracking and convolution.
+//! - [`instrument`]: turns MIDI events into control frames, one set per voice.
+//! - [`pipeline`]: combines these into a playable model at the host's sample rate.
+//! - [`realtime`]: plays a pipeline in an audio callback or on a worker thread, and swaps models without a gap.
+//! - [`chain`]: tone controls, cabinet and delay before and after a captured amplifier.
+//! - [`media`]: reads and writes audio files.
+//!
+//! To render a file, start with [`pipeline::Pipeline`]; to play live, with [`realtime::SessionController`].
 
 #![deny(unsafe_code)]
 
@@ -15,9 +24,9 @@ pub mod media;
 pub mod model;
 pub mod native;
 pub mod pipeline;
+pub mod random;
 pub mod realtime;
+pub mod sync;
 pub mod torch;
-pub mod trial;
-pub mod wish;
 
 pub use ondes_kernels::Kernels;

@@ -1,187 +1,204 @@
-//! The kind `codec`: its method `encode` turns the input into latents, which are bent as the session's knobs say, and `decode`
-//! turns those into what is heard. Where it has a method `prior`, which makes latents on its own ([`super::prior`]), the knob
-//! `prior` goes from those of the input to those. The kind `generator` has nothing else than these.
+//! Codecs and generators: `encode` turns the input into latents, controls change these, and `decode` turns them into the output.
 //!
-//! A session is mono, as in [`super::effect`].
+//! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between those of
+//! the input and those of the prior. A generator has no encoder. A session is mono, as in [`super::effect`].
 
-use std::sync::Arc;
-
-use super::batch::{Batch, Network};
-use super::bend::Bend;
-use super::controls::{Knob, controls};
-use super::line::{Line, Through};
+use super::batch::{BatchNetwork, SessionBatch};
+use super::control_ports::{ControlBinding, ControlPorts};
+use super::controls::{PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
+use super::effect_stream::{EffectStream, EffectStreamConfig};
+use super::method_ports::{control_inputs, fits, has_prior, inputs, output, require_audio};
+use super::method_runner::{MethodRunner, RunnerSize, select_active};
 use super::options::{PipelineError, PipelineOptions};
-use super::prior::{self, Prior, fits};
-use super::rates::gcd;
-use super::stage::{self, Stage, awake};
+use super::prior::Prior;
+use super::timeline::gcd;
 use crate::dsp::noise::stream_seed;
-use crate::model::{Control, Curve, Fault, Header, Kind, Model, limits};
+use crate::model::{Header, Kind, Method, Model, ModelError, Port, limits};
 
-/// Ranges of the knobs of a latent.
-const SCALE: (f32, f32) = (-4.0, 4.0);
-const OFFSET: (f32, f32) = (-4.0, 4.0);
-
-/// How many latents a codec or a generator has; 0 where it is neither.
-#[must_use]
-pub fn latents(header: &Header) -> usize {
-    let maker = header.method("encode").or_else(|| header.method("prior"));
-    let port = maker.and_then(|method| method.outputs.first());
-    port.map_or(0, |port| port.channels.min(limits::LATENTS))
+/// The methods of a codec or a generator, checked against each other.
+pub(super) struct Methods<'a> {
+    encode: Option<&'a Method>,
+    prior: Option<&'a Method>,
+    decode: &'a Method,
+    latents: &'a Port,
+    /// Samples per hop: the least common multiple of all blocks.
+    hop: usize,
+    /// Names of the ports that controls feed; the latents' own come first.
+    port_names: Vec<String>,
 }
 
-/// The controls of so many latents: for each, in this order, `latentN.scale`, `latentN.offset` and `latentN.hold`, N from 1.
-pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
-    (1..=latents).flat_map(|number| {
-        let control = |what: &str, (min, max): (f32, f32), default: f32, description: String| Control {
-            name: format!("latent{number}.{what}"),
-            unit: String::new(),
-            min,
-            max,
-            default,
-            curve: Curve::Linear,
-            description,
-        };
-        [
-            control("scale", SCALE, 1.0, format!("What latent {number} is multiplied with.")),
-            control("offset", OFFSET, 0.0, format!("What is added to latent {number} after that.")),
-            control("hold", (0.0, 1.0), 0.0, format!("At 1 latent {number} stays where it was, whatever comes in.")),
-        ]
-    })
-}
-
-/// The methods `encode`, `prior` and `decode` for all seats, and what is between them.
-pub(super) struct Transcoder {
-    encode: Option<Stage>,
-    prior: Option<Prior>,
-    /// The port of the knob between both.
-    between: Option<usize>,
-    /// Seats whose prior is heard in this hop, and what it made for them, `[seat][frame][latent]`.
-    wanted: Vec<usize>,
-    made: Vec<f32>,
-    /// Latents of one seat, `[frame][latent]`, on their way.
-    live: Vec<f32>,
-    bend: Bend,
-    decode: Stage,
-    /// Seats whose network plays in this hop.
-    playing: Vec<usize>,
-}
-
-/// Makes a codec or a generator playable.
-pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Transcoder>, PipelineError> {
-    let header = model.header();
-    let decode = model.method("decode")?;
-    let (decoder_ports, latents_in) = stage::inputs(header, decode)?;
-    stage::audio(decode, stage::output(decode)?)?;
-    let encode = if header.kind == Kind::Codec { Some(model.method("encode")?) } else { None };
-    let prior = if encode.is_none() || prior::is_playable(header) { Some(model.method("prior")?) } else { None };
-    let controls = controls(header);
-    let mut names: Vec<String> = latent_controls(latents_in.channels).map(|control| control.name).collect();
-    // What all take a whole number of blocks of.
-    let mut hop = decode.block;
-    for method in [encode, prior].into_iter().flatten() {
-        let latents_out = stage::output(method)?;
-        if !fits(latents_out, latents_in) {
-            return Err(Fault::Header(format!(
-                "{} makes {} latents at ratio {}, decode takes {} at {}",
-                method.name, latents_out.channels, latents_out.ratio, latents_in.channels, latents_in.ratio
-            ))
-            .into());
+impl<'a> Methods<'a> {
+    /// Looks up the methods.
+    ///
+    /// # Errors
+    /// Returns [`ModelError`] if the model lacks what its kind needs.
+    pub fn of(model: &'a Model) -> Result<Self, ModelError> {
+        let header = model.header();
+        let decode = model.method("decode")?;
+        let (decoder_ports, latents) = inputs(header, decode)?;
+        require_audio(decode, output(decode)?)?;
+        let encode = if header.kind == Kind::Codec { Some(model.method("encode")?) } else { None };
+        let prior = if encode.is_none() || has_prior(header) { Some(model.method("prior")?) } else { None };
+        let mut hop = decode.block;
+        for method in [encode, prior].into_iter().flatten() {
+            let made = output(method)?;
+            if !fits(made, latents) {
+                return Err(ModelError::Header(format!(
+                    "{} makes {} latents at ratio {}, decode takes {} at {}",
+                    method.name, made.channels, made.ratio, latents.channels, latents.ratio
+                )));
+            }
+            hop = hop / gcd(hop as u64, method.block as u64) as usize * method.block;
         }
-        hop = hop / gcd(hop as u64, method.block as u64) as usize * method.block;
+        ModelError::limit("the number of latents", latents.channels, limits::LATENTS)?;
+        ModelError::limit("the block of all methods together", hop, limits::BLOCK)?;
+        let port_names = port_names(header, latents.channels, [encode, prior], decoder_ports)?;
+        Ok(Self { encode, prior, decode, latents, hop, port_names })
     }
-    Fault::limit("the number of latents", latents_in.channels, limits::LATENTS)?;
-    Fault::limit("the block of all methods together", hop, limits::BLOCK)?;
+
+    fn port(&self, name: &str) -> Option<usize> {
+        self.port_names.iter().position(|port| port == name)
+    }
+}
+
+/// Lists the names of all ports that controls feed: those of the latents, of the encoder, the prior and the decoder.
+fn port_names(
+    header: &Header,
+    latents: usize,
+    [encode, prior]: [Option<&Method>; 2],
+    decoder_ports: Vec<String>,
+) -> Result<Vec<String>, ModelError> {
+    let mut names: Vec<String> = latent_controls(latents).map(|control| control.name).collect();
     if let Some(encode) = encode {
-        let (ports, input) = stage::inputs(header, encode)?;
-        stage::audio(encode, input)?;
+        let (ports, input) = inputs(header, encode)?;
+        require_audio(encode, input)?;
         names.extend(ports);
     }
     if let Some(prior) = prior {
-        names.extend(stage::all_fed(header, prior)?);
+        names.extend(control_inputs(header, prior)?);
     }
     names.extend(decoder_ports);
-    names.extend(prior::controls(header).map(|control| control.name));
-    let named = |wanted: &str| names.iter().position(|name| name == wanted);
-    let between = if encode.is_some() && prior.is_some() { named(prior::SHARE) } else { None };
-    let knobs: Arc<[Knob]> = Knob::all(&controls, &names).into();
-    let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
-    let delay = first + model.latency_samples(decode);
-    let through = Through { sample_rate: header.sample_rate, unit: hop, hop, delay, names: &names, knobs: &knobs };
-    let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
-    let stage = |method| Stage::new(model, method, &names, hop, options.running(), options.seats, 1);
-    let prior = prior.map(|method| {
-        let tempo = named(prior::TEMPO).unwrap_or_default();
-        let stage = Stage::new(model, method, &names, method.block, options.running(), options.seats, 1)?;
-        Ok::<_, Fault>(Prior::new(stage, tempo, latents_in.channels, latents_in.ratio, method.block, options.seats))
-    });
-    let of_hop = hop / latents_in.ratio * latents_in.channels;
-    let transcoder = Transcoder {
-        encode: encode.map(stage).transpose()?,
-        made: vec![0.0; if prior.is_some() { of_hop * options.seats } else { 0 }],
-        prior: prior.transpose()?,
-        between,
-        wanted: Vec::with_capacity(options.seats),
-        live: vec![0.0; of_hop],
-        bend: Bend::new(latents_in.channels, options.seats),
-        decode: stage(decode)?,
-        playing: Vec::with_capacity(options.seats),
-    };
-    let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
-    let tail = lines[0].tail_samples(tail);
-    Ok(Batch::new(lines, transcoder, options.seed, tail))
+    names.extend(prior_controls(header).map(|control| control.name));
+    Ok(names)
 }
 
-impl Network<Line> for Transcoder {
-    fn open(&mut self, seat: usize, seed: u64) {
+/// The methods `encode`, `prior` and `decode` for all slots, and the latents between them.
+pub(super) struct CodecNetwork {
+    encode: Option<MethodRunner>,
+    prior: Option<Prior>,
+    /// Port of the control that cross-fades from the encoder's latents to the prior's.
+    share_port: Option<usize>,
+    /// Slots that use the prior in this hop, and its latents for them, `[slot][frame][latent]`.
+    prior_slots: Vec<usize>,
+    prior_latents: Vec<f32>,
+    /// Latents of one slot before the transform, `[frame][latent]`.
+    latents: Vec<f32>,
+    transform: LatentTransform,
+    decode: MethodRunner,
+    /// Slots that are not muted in this hop.
+    active: Vec<usize>,
+}
+
+/// Makes a codec or a generator playable.
+///
+/// # Errors
+/// Returns [`PipelineError`] if the model lacks what its kind needs, or the options do not fit it.
+pub(super) fn build(
+    model: &Model,
+    options: &PipelineOptions,
+) -> Result<SessionBatch<EffectStream, CodecNetwork>, PipelineError> {
+    let header = model.header();
+    let methods = Methods::of(model)?;
+    let Methods { encode, prior, decode, latents, hop, .. } = methods;
+    let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
+    let config = EffectStreamConfig {
+        sample_rate: header.sample_rate,
+        block: hop,
+        hop,
+        delay: first + model.latency_samples(decode),
+        port_names: &methods.port_names,
+        bindings: &ControlBinding::all(&controls(header), &methods.port_names),
+    };
+    let streams = EffectStream::for_sessions(&config, options)?;
+    let runner = |method: &Method, hop| {
+        let size = RunnerSize { sessions: options.sessions, hop, oversampling: 1 };
+        MethodRunner::new(model, method, &methods.port_names, options.executor_options(), size)
+    };
+    let hop_latents = hop / latents.ratio * latents.channels;
+    let prior_runner = prior.map(|method| {
+        let tempo_port = methods.port(PRIOR_TEMPO).unwrap_or_default();
+        let runner = runner(method, method.block)?;
+        Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, options.sessions))
+    });
+    let network = CodecNetwork {
+        encode: encode.map(|method| runner(method, hop)).transpose()?,
+        prior_latents: vec![0.0; if prior.is_some() { hop_latents * options.sessions } else { 0 }],
+        prior: prior_runner.transpose()?,
+        share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
+        prior_slots: Vec::with_capacity(options.sessions),
+        latents: vec![0.0; hop_latents],
+        transform: LatentTransform::new(latents.channels, options.sessions),
+        decode: runner(decode, hop)?,
+        active: Vec::with_capacity(options.sessions),
+    };
+    let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
+    let tail = streams[0].tail_samples(tail);
+    Ok(SessionBatch::new(streams, network, options.seed, tail))
+}
+
+impl BatchNetwork<EffectStream> for CodecNetwork {
+    fn open(&mut self, slot: usize, seed: u64) {
         if let Some(encode) = &mut self.encode {
-            encode.open(seat, stream_seed(seed, 0));
+            encode.open(slot, stream_seed(seed, 0));
         }
-        self.decode.open(seat, stream_seed(seed, 1));
+        self.decode.open(slot, stream_seed(seed, 1));
         if let Some(prior) = &mut self.prior {
-            prior.open(seat, seed);
+            prior.open(slot, seed);
         }
-        self.bend.open(seat);
+        self.transform.open(slot);
     }
 
-    fn hop(&mut self, lines: &mut [Line], ready: &[usize]) {
-        let Self { encode, prior, between, wanted, made, live, bend, decode, playing } = self;
-        awake(lines, ready, playing);
-        if playing.is_empty() {
+    fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
+        let Self { encode, prior, share_port, prior_slots, prior_latents, latents, transform, decode, active } = self;
+        select_active(streams, ready, active);
+        if active.is_empty() {
             return;
         }
         if let Some(encode) = encode.as_mut() {
-            encode.begin(lines, playing);
-            encode.hear(lines, playing);
+            encode.begin(streams, active);
+            encode.copy_input(streams, active);
             encode.run();
         }
-        // A prior that nobody wants to hear waits.
-        let share = |line: &Line| between.map_or(1.0, |port| line.ports.end(port));
-        let length = live.len();
-        wanted.clear();
+        // The prior runs only for slots that use it.
+        let share = |stream: &EffectStream| share_port.map_or(1.0, |port| stream.ports.end(port));
+        let length = latents.len();
+        prior_slots.clear();
         if let Some(prior) = prior {
-            wanted.extend(playing.iter().filter(|seat| share(&lines[**seat]) > 0.0));
-            prior.run(lines, wanted, &mut made[..wanted.len() * length]);
+            prior_slots.extend(active.iter().filter(|slot| share(&streams[**slot]) > 0.0));
+            prior.run(streams, prior_slots, &mut prior_latents[..prior_slots.len() * length]);
         }
-        let mut made = wanted.iter().zip(made.chunks_exact(length)).peekable();
-        decode.begin(lines, playing);
-        for (row, (bent, &seat)) in decode.input().chunks_exact_mut(length).zip(&*playing).enumerate() {
-            let its = row * length..(row + 1) * length;
-            let line = &lines[seat];
-            let made = made.next_if(|(wanted, _)| **wanted == seat).map(|(_, made)| made);
-            match (encode.as_ref(), made) {
-                (Some(heard), None) => live.copy_from_slice(&heard.output()[its]),
-                (None, Some(made)) => live.copy_from_slice(made),
-                (Some(heard), Some(made)) => {
-                    let share = share(line);
-                    let both = heard.output()[its].iter().zip(made);
-                    live.iter_mut().zip(both).for_each(|(live, (heard, made))| *live = heard + share * (made - heard));
+        let mut from_prior = prior_slots.iter().zip(prior_latents.chunks_exact(length)).peekable();
+        decode.begin(streams, active);
+        for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {
+            let range = row * length..(row + 1) * length;
+            let stream = &streams[slot];
+            let from_prior = from_prior.next_if(|(prior_slot, _)| **prior_slot == slot).map(|(_, values)| values);
+            match (encode.as_ref(), from_prior) {
+                (Some(encode), None) => latents.copy_from_slice(&encode.output()[range]),
+                (None, Some(from_prior)) => latents.copy_from_slice(from_prior),
+                (Some(encode), Some(from_prior)) => {
+                    let share = share(stream);
+                    let both = encode.output()[range].iter().zip(from_prior);
+                    for (latent, (encoded, from_prior)) in latents.iter_mut().zip(both) {
+                        *latent = encoded + share * (from_prior - encoded);
+                    }
                 }
-                (None, None) => live.fill(0.0),
+                (None, None) => latents.fill(0.0),
             }
-            bend.run(seat, &line.ports, live, bent);
+            transform.run(slot, &stream.ports, latents, transformed);
         }
         decode.run();
-        decode.sound(lines, playing);
+        decode.copy_output(streams, active);
     }
 
     fn name(&self) -> String {
@@ -189,7 +206,7 @@ impl Network<Line> for Transcoder {
     }
 
     fn bytes(&self) -> usize {
-        let encode = self.encode.as_ref().map_or(0, Stage::bytes);
+        let encode = self.encode.as_ref().map_or(0, MethodRunner::bytes);
         encode + self.prior.as_ref().map_or(0, Prior::bytes) + self.decode.bytes()
     }
 
@@ -197,7 +214,56 @@ impl Network<Line> for Transcoder {
         self.decode.may_allocate()
     }
 
-    fn latents(&self, seat: usize) -> &[f32] {
-        self.bend.latents(seat)
+    fn latents(&self, slot: usize) -> &[f32] {
+        self.transform.latents(slot)
+    }
+}
+
+/// Controls per latent: latent `i` has ports `3 i` (scale), `3 i + 1` (offset) and `3 i + 2` (hold).
+const LATENT_PORTS: usize = 3;
+
+/// Scales, offsets and holds the latents of all slots.
+struct LatentTransform {
+    count: usize,
+    /// `[slot][latent]`: the value that a hold freezes; `None` before the first frame.
+    held: Vec<Option<f32>>,
+    /// `[slot][latent]`: the last transformed value.
+    last: Vec<f32>,
+}
+
+impl LatentTransform {
+    fn new(count: usize, sessions: usize) -> Self {
+        Self { count, held: vec![None; count * sessions], last: vec![0.0; count * sessions] }
+    }
+
+    fn open(&mut self, slot: usize) {
+        let range = slot * self.count..(slot + 1) * self.count;
+        self.held[range.clone()].fill(None);
+        self.last[range].fill(0.0);
+    }
+
+    fn latents(&self, slot: usize) -> &[f32] {
+        &self.last[slot * self.count..][..self.count]
+    }
+
+    /// Transforms the latents of a hop, `[frame][latent]`.
+    fn run(&mut self, slot: usize, ports: &ControlPorts, latents: &[f32], transformed: &mut [f32]) {
+        let frames = latents.len() / self.count;
+        let held = &mut self.held[slot * self.count..][..self.count];
+        let rows = latents.chunks_exact(self.count).zip(transformed.chunks_exact_mut(self.count));
+        for (frame, (latents, transformed)) in rows.enumerate() {
+            for (index, ((&latent, transformed), held)) in latents.iter().zip(transformed).zip(&mut *held).enumerate() {
+                let control = |number: usize| ports.at(LATENT_PORTS * index + number, frame, frames);
+                let (scale, offset, hold) = (control(0), control(1), control(2));
+                let frozen = if hold == 0.0 { latent } else { held.unwrap_or(latent) };
+                *held = Some(frozen);
+                // A full hold is exact: the interpolation below would change the last digit.
+                let value = if hold >= 1.0 { frozen } else { latent + hold * (frozen - latent) };
+                *transformed = scale * value + offset;
+            }
+        }
+        if let Some(last) = transformed.chunks_exact(self.count).next_back() {
+            self.last[slot * self.count..][..self.count].copy_from_slice(last);
+        }
     }
 }

@@ -1,14 +1,27 @@
-//! The knobs of a model: those that it lists, those that every instrument may have, and those of a codec's latents.
+//! Controls of a model as it is played: its own, those of codec latents and priors, and those that every instrument has.
 
-use super::codec;
-use super::cue::ControlId;
-use super::prior;
-use crate::instrument::Performance;
+use super::method_ports::{has_prior, latent_count};
+use super::playable::ControlId;
+use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
 
-/// A knob that every instrument has, whatever its network: it changes how notes are played or how the sound is put together.
+/// Returns the controls of a model as it is played: those in its header and, for a codec or a generator, those of its latents
+/// ([`latent_controls`]) and of its prior.
+#[must_use]
+pub fn controls(header: &Header) -> Vec<Control> {
+    let mut controls = header.controls.clone();
+    if matches!(header.kind, Kind::Codec | Kind::Generator) {
+        let is_listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
+        let added = latent_controls(latent_count(header)).chain(prior_controls(header));
+        controls.extend(added.filter(|control| !is_listed(control)));
+    }
+    controls
+}
+
+/// Control of an instrument that is not an input port of its network: it changes how notes are played or how the output is
+/// mixed. A model lists those it offers.
 pub struct InstrumentControl {
-    /// Its name in the list of a model's controls.
+    /// Name in the model's list of controls.
     pub name: &'static str,
     unit: &'static str,
     range: (f32, f32),
@@ -17,25 +30,25 @@ pub struct InstrumentControl {
     pub(super) target: Target,
 }
 
-/// What such a knob changes.
+/// Parameter that an [`InstrumentControl`] sets.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// How much of the room is heard.
+    /// Level of the reverberation; 1 is the trained level.
     Room,
-    /// By how much the network plays louder than it is heard.
+    /// Loudness in dB that is added for the network and removed from its output.
     Brightness,
-    /// A field of [`Performance`].
+    /// Field of [`Performance`].
     Performance(fn(&mut Performance) -> &mut f32),
 }
 
-/// Knobs that are no input port of a network.
+/// All controls that models may list without an input port of that name.
 pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
     InstrumentControl {
         name: "room",
         unit: "",
         range: (0.0, 4.0),
         curve: Curve::Linear,
-        description: "How much of the learnt room is heard; 1 is as learnt.",
+        description: "Level of the learnt room; 1 is as recorded.",
         target: Target::Room,
     },
     InstrumentControl {
@@ -43,7 +56,7 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         unit: "dB",
         range: (-24.0, 24.0),
         curve: Curve::Linear,
-        description: "Plays with the timbre of notes that much louder, at the same level.",
+        description: "Timbre of louder or softer notes, at the same level.",
         target: Target::Brightness,
     },
     InstrumentControl {
@@ -59,7 +72,7 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         unit: "ms",
         range: (5.0, 20_000.0),
         curve: Curve::Logarithmic,
-        description: "Time in which a note falls by 60 dB when its key is up.",
+        description: "Time in which a released note falls by 60 dB.",
         target: Target::Performance(|performance| &mut performance.release_ms),
     },
     InstrumentControl {
@@ -67,7 +80,7 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         unit: "Hz",
         range: (0.1, 15.0),
         curve: Curve::Logarithmic,
-        description: "Rate of vibrato.",
+        description: "Rate of the vibrato.",
         target: Target::Performance(|performance| &mut performance.vibrato_hz),
     },
     InstrumentControl {
@@ -75,13 +88,13 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
         unit: "cents",
         range: (0.0, 200.0),
         curve: Curve::Linear,
-        description: "Depth of the vibrato that comes by itself on a long note, either way.",
+        description: "Depth of the automatic vibrato on long notes, up and down.",
         target: Target::Performance(|performance| &mut performance.vibrato_cents),
     },
 ];
 
 impl InstrumentControl {
-    /// The control as a model lists it: its default is how the instrument is played when nobody turns the knob.
+    /// Returns the control as a model lists it, with the default taken from the performance settings.
     #[must_use]
     pub fn control(&self, performance: &Performance) -> Control {
         let default = match self.target {
@@ -101,82 +114,206 @@ impl InstrumentControl {
     }
 }
 
-/// The controls of a model as it is played: those that it lists and, for a codec or a generator, those of its latents
-/// ([`latent_controls`]) and of its prior.
-///
-/// [`latent_controls`]: super::latent_controls
-#[must_use]
-pub fn controls(header: &Header) -> Vec<Control> {
-    let mut controls = header.controls.clone();
-    if matches!(header.kind, Kind::Codec | Kind::Generator) {
-        let listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
-        let own = codec::latent_controls(codec::latents(header)).chain(prior::controls(header));
-        controls.extend(own.filter(|control| !listed(control)));
-    }
-    controls
+/// Range of a latent's scale, a factor.
+const LATENT_SCALE: (f32, f32) = (-4.0, 4.0);
+/// Range of a latent's offset.
+const LATENT_OFFSET: (f32, f32) = (-4.0, 4.0);
+
+/// Returns the controls of `latents` latents, numbered from 1: for each `latentN.scale`, `latentN.offset` and `latentN.hold`.
+pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
+    (1..=latents).flat_map(|number| {
+        let control = |name: &str, (min, max): (f32, f32), default: f32, description: String| Control {
+            name: format!("latent{number}.{name}"),
+            unit: String::new(),
+            min,
+            max,
+            default,
+            curve: Curve::Linear,
+            description,
+        };
+        [
+            control("scale", LATENT_SCALE, 1.0, format!("Factor of latent {number}.")),
+            control("offset", LATENT_OFFSET, 0.0, format!("Added to latent {number} after scaling.")),
+            control("hold", (0.0, 1.0), 0.0, format!("Freezes latent {number}; at 1 it keeps its value.")),
+        ]
+    })
 }
 
-/// A control of a model and what it changes.
-pub(super) struct Knob {
+/// Name of the control that mixes a codec's own latents with those of its prior.
+pub(super) const PRIOR_SHARE: &str = "prior";
+/// Name of the control for a prior's tempo.
+pub(super) const PRIOR_TEMPO: &str = "prior.tempo";
+/// Slowest tempo of a prior, in prior frames per decoder frame.
+pub(super) const MIN_PRIOR_TEMPO: f32 = 0.25;
+/// Fastest tempo of a prior, in prior frames per decoder frame.
+pub(super) const MAX_PRIOR_TEMPO: f32 = 4.0;
+
+/// Returns the controls of a model's prior; none without one. The share exists only next to an encoder.
+pub(super) fn prior_controls(header: &Header) -> impl Iterator<Item = Control> {
+    let has_prior = has_prior(header);
+    let share = (has_prior && header.method("encode").is_some()).then(|| Control {
+        name: PRIOR_SHARE.into(),
+        unit: String::new(),
+        min: 0.0,
+        max: 1.0,
+        default: 0.0,
+        curve: Curve::Linear,
+        description: "Source of the latents: 0 is the input, 1 the model's own prior.".into(),
+    });
+    let tempo = has_prior.then(|| Control {
+        name: PRIOR_TEMPO.into(),
+        unit: "x".into(),
+        min: MIN_PRIOR_TEMPO,
+        max: MAX_PRIOR_TEMPO,
+        default: 1.0,
+        curve: Curve::Logarithmic,
+        description: "Tempo of the model's own prior; the pitch of the sound stays.".into(),
+    });
+    share.into_iter().chain(tempo)
+}
+
+/// Shift of all pitches in semitones; glides within 50 ms.
+pub const TRANSPOSE: ControlId = ControlId::of("transpose");
+/// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A change to mono or legato releases
+/// all held notes but one per channel.
+pub const PLAY_MODE: ControlId = ControlId::of("play_mode");
+/// Glide time between notes that share a voice, in ms, for future glides; negative is the model's own.
+pub const GLIDE: ControlId = ControlId::of("glide");
+/// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the upper limit. When it falls, the
+/// least audible notes fade out.
+pub const VOICES: ControlId = ControlId::of("voices");
+
+/// Control that every instrument has. It also sets a model's own control of the same name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerformanceControl {
+    /// Id of the control.
     pub id: ControlId,
-    pub control: Control,
-    /// The port that it feeds, one of those named to [`Knob::all`].
-    pub port: Option<usize>,
-    pub target: Option<Target>,
+    /// Name of the control.
+    pub name: &'static str,
+    /// Unit; empty for plain numbers.
+    pub unit: &'static str,
+    /// Smallest value; lower ones are clamped.
+    pub min: f32,
+    /// Largest value; higher ones are clamped.
+    pub max: f32,
+    /// Value at the start.
+    pub default: f32,
+    /// Rounds values to integers.
+    pub is_integer: bool,
+    /// One line for a tooltip.
+    pub description: &'static str,
 }
 
-impl Knob {
-    /// For the controls of a model; `ports` are the names of those that controls feed.
-    pub fn all(controls: &[Control], ports: &[String]) -> Vec<Self> {
-        let knobs = controls.iter().map(|control| Self {
-            id: ControlId::of(&control.name),
-            control: control.clone(),
-            port: ports.iter().position(|port| *port == control.name),
-            target: INSTRUMENT_CONTROLS.iter().find(|known| known.name == control.name).map(|known| known.target),
-        });
-        knobs.collect()
+/// Controls that every instrument has besides those its model lists.
+pub const PERFORMANCE_CONTROLS: [PerformanceControl; 4] = [
+    PerformanceControl {
+        id: TRANSPOSE,
+        name: "transpose",
+        unit: "semitones",
+        min: -48.0,
+        max: 48.0,
+        default: 0.0,
+        is_integer: false,
+        description: "Shifts all pitches.",
+    },
+    PerformanceControl {
+        id: PLAY_MODE,
+        name: "play_mode",
+        unit: "",
+        min: 0.0,
+        max: 3.0,
+        default: 0.0,
+        is_integer: true,
+        description: "Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato.",
+    },
+    PerformanceControl {
+        id: GLIDE,
+        name: "glide",
+        unit: "ms",
+        min: -1.0,
+        max: 5_000.0,
+        default: -1.0,
+        is_integer: false,
+        description: "Glide time between notes in mono and legato; below 0 is the model's own.",
+    },
+    PerformanceControl {
+        id: VOICES,
+        name: "voices",
+        unit: "",
+        min: 0.0,
+        max: 64.0,
+        default: 0.0,
+        is_integer: true,
+        description: "Maximum number of simultaneous notes; 0 is as many as possible.",
+    },
+];
+
+impl PerformanceControl {
+    /// Returns the control with that id.
+    #[must_use]
+    pub fn of(id: ControlId) -> Option<&'static Self> {
+        PERFORMANCE_CONTROLS.iter().find(|control| control.id == id)
+    }
+
+    /// Returns the value clamped to the range, and rounded for integer controls; `None` for a value that is not finite.
+    #[must_use]
+    pub fn sanitize(&self, value: f32) -> Option<f32> {
+        let sanitized = if self.is_integer { value.round() } else { value }.clamp(self.min, self.max);
+        value.is_finite().then_some(sanitized)
     }
 }
 
-/// A value on its way to where a knob points.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Smoothed {
-    value: f32,
-    target: f32,
-}
-
-/// Part of the way to the target that is left after 4 ms: the rest of a turn is gone within 50 ms.
-const LEFT: f64 = 0.75;
-const LEFT_AFTER_S: f64 = 0.004;
-/// Where what is left is no longer worth a step.
-const ARRIVED: f32 = 1e-4;
-
-/// Part of the way to the target that is left after so many seconds.
-pub(super) fn left_after(seconds: f64) -> f32 {
-    LEFT.powf(seconds / LEFT_AFTER_S) as f32
-}
-
-impl Smoothed {
-    pub fn new(value: f32) -> Self {
-        Self { value, target: value }
-    }
-
-    /// Points elsewhere; `at_once` skips the way there.
-    pub fn set(&mut self, target: f32, at_once: bool) {
-        self.target = target;
-        if at_once {
-            self.value = target;
+/// Returns the setting of the voices that a control change stands for; `None` for other controls and invalid values.
+pub(super) fn voice_setting(id: ControlId, value: f32) -> Option<Setting> {
+    let value = PerformanceControl::of(id)?.sanitize(value)?;
+    match id {
+        PLAY_MODE => {
+            let modes = [None, Some(PlayMode::Poly), Some(PlayMode::Mono), Some(PlayMode::Legato)];
+            Some(Setting::Mode(modes[value as usize]))
         }
+        GLIDE => Some(Setting::GlideMs((value >= 0.0).then_some(value))),
+        VOICES => Some(Setting::Voices((value >= 1.0).then_some(value as usize))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_match_names_and_values_are_clamped() {
+        for control in &PERFORMANCE_CONTROLS {
+            assert_eq!(control.id, ControlId::of(control.name));
+            assert_eq!(PerformanceControl::of(control.id), Some(control));
+            assert_eq!(control.sanitize(control.default), Some(control.default));
+            assert_eq!((control.sanitize(-1e9), control.sanitize(1e9)), (Some(control.min), Some(control.max)));
+            assert_eq!((control.sanitize(f32::NAN), control.sanitize(f32::INFINITY)), (None, None));
+        }
+        assert_eq!(PerformanceControl::of(ControlId::of("room")), None);
     }
 
-    pub fn value(self) -> f32 {
-        self.value
-    }
-
-    /// Goes on until that part of the way is left.
-    pub fn step(&mut self, part: f32) -> f32 {
-        let left = self.value - self.target;
-        self.value = if left.abs() < ARRIVED { self.target } else { self.target + part * left };
-        self.value
+    #[test]
+    fn control_values_map_to_voice_settings() {
+        for (value, mode) in [
+            (-3.0, None),
+            (0.4, None),
+            (0.6, Some(PlayMode::Poly)),
+            (2.2, Some(PlayMode::Mono)),
+            (3.0, Some(PlayMode::Legato)),
+            (99.0, Some(PlayMode::Legato)),
+        ] {
+            assert_eq!(voice_setting(PLAY_MODE, value), Some(Setting::Mode(mode)), "{value}");
+        }
+        assert_eq!(voice_setting(GLIDE, -0.5), Some(Setting::GlideMs(None)));
+        assert_eq!(voice_setting(GLIDE, 0.0), Some(Setting::GlideMs(Some(0.0))));
+        assert_eq!(voice_setting(GLIDE, 9e9), Some(Setting::GlideMs(Some(5_000.0))));
+        assert_eq!(voice_setting(VOICES, 0.4), Some(Setting::Voices(None)));
+        assert_eq!(voice_setting(VOICES, 2.6), Some(Setting::Voices(Some(3))));
+        assert_eq!(voice_setting(VOICES, 1e3), Some(Setting::Voices(Some(64))));
+        for id in [PLAY_MODE, GLIDE, VOICES] {
+            assert_eq!(voice_setting(id, f32::NAN), None);
+        }
+        assert_eq!(voice_setting(TRANSPOSE, 1.0), None);
     }
 }

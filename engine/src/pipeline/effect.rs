@@ -1,97 +1,114 @@
-//! The kind `effect`: its method `forward` turns the input into what is heard, or one of its variants does.
+//! Effects: the method `forward`, or a variant of it, turns the input into the output.
 //!
-//! A session is mono: all channels of the method's input hear the same, and the mean of those that come out is heard.
+//! A session is mono: all channels of the method's input receive the same samples, and the output is the mean of its channels.
 //!
-//! Oversampled, the network hears the even samples of a sound at twice its rate, and another state of it the odd ones; so it is
-//! the same network at that rate, with all its delays in seconds as they were.
+//! Oversampled by 2, one state of the network processes the even samples of the input at twice the rate, and another state the
+//! odd ones. All delays of the network keep their duration in seconds.
 
-use std::sync::Arc;
-
-use super::batch::{Batch, Network};
-use super::controls::Knob;
-use super::line::{Line, Through};
+use super::batch::{BatchNetwork, SessionBatch};
+use super::control_ports::ControlBinding;
+use super::effect_stream::{EffectStream, EffectStreamConfig};
+use super::method_ports::{inputs, output, require_audio};
+use super::method_runner::{MethodRunner, RunnerSize, select_active};
 use super::options::{PipelineError, PipelineOptions};
-use super::stage::{self, Stage, awake};
 use crate::dsp::noise::stream_seed;
-use crate::model::Model;
+use crate::model::{Method, Model};
 
-/// The method `forward`, or a variant of it, for all seats.
-pub(super) struct Forward {
-    stage: Stage,
-    /// Seats whose network plays in this hop.
-    playing: Vec<usize>,
+/// Shortest hop, and so the interval between control updates, in samples: enough work for an efficient step.
+const MIN_HOP: usize = 64;
+
+/// The method `forward`, or a variant of it, for all slots.
+pub(super) struct ForwardNetwork {
+    runner: MethodRunner,
+    /// Slots that are not muted in this hop.
+    active: Vec<usize>,
     /// Those of them whose pieces are equally long.
-    alike: Vec<usize>,
+    group: Vec<usize>,
 }
 
-/// How often knobs are looked at, at least, in samples: as much as is worth being computed at a time.
-const HOP: usize = 64;
-
-/// Makes an effect playable.
-pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Line, Forward>, PipelineError> {
+/// Returns the method of an effect that these options select, and the names of the inputs that controls feed.
+///
+/// # Errors
+/// Returns [`PipelineError`] if the model lacks what an effect needs, or the options do not fit it.
+pub(super) fn check<'a>(
+    model: &'a Model,
+    options: &PipelineOptions,
+) -> Result<(&'a Method, Vec<String>), PipelineError> {
     let header = model.header();
     let method = model.method(options.variant(header)?.map_or("forward", |variant| variant.method.as_str()))?;
-    let (names, input) = stage::inputs(header, method)?;
-    stage::audio(method, input)?;
-    stage::audio(method, stage::output(method)?)?;
-    let factor = options.oversampling;
-    if ![1, 2, 4].contains(&factor) {
-        return Err(PipelineError::Oversampling(factor));
+    let (port_names, input) = inputs(header, method)?;
+    require_audio(method, input)?;
+    require_audio(method, output(method)?)?;
+    match options.oversampling {
+        1 | 2 | 4 => Ok((method, port_names)),
+        factor => Err(PipelineError::Oversampling(factor)),
     }
-    let hop = HOP.next_multiple_of(method.block);
-    let stage = Stage::new(model, method, &names, hop, options.running(), options.seats, factor)?;
-    let knobs: Arc<[Knob]> = Knob::all(&header.controls, &names).into();
-    let through = Through {
-        sample_rate: header.sample_rate,
-        unit: method.block,
-        hop,
-        delay: model.latency_samples(method) + stage.latency_samples(),
-        names: &names,
-        knobs: &knobs,
-    };
-    let lines: Vec<Line> = (0..options.seats).map(|_| Line::new(&through, options)).collect::<Result<_, _>>()?;
-    // The filters are symmetric: what is before their middle is behind it, too.
-    let tail = lines[0].tail_samples(model.tail_samples(method) + stage.latency_samples());
-    let seats = || Vec::with_capacity(options.seats);
-    let forward = Forward { stage, playing: seats(), alike: seats() };
-    Ok(Batch::new(lines, forward, options.seed, tail))
 }
 
-impl Network<Line> for Forward {
-    fn open(&mut self, seat: usize, seed: u64) {
-        self.stage.open(seat, stream_seed(seed, 0));
+/// Makes an effect playable.
+///
+/// # Errors
+/// Returns [`PipelineError`] as [`check`] does, or if the executor or the sample rate is not available.
+pub(super) fn build(
+    model: &Model,
+    options: &PipelineOptions,
+) -> Result<SessionBatch<EffectStream, ForwardNetwork>, PipelineError> {
+    let header = model.header();
+    let (method, port_names) = check(model, options)?;
+    let hop = MIN_HOP.next_multiple_of(method.block);
+    let size = RunnerSize { sessions: options.sessions, hop, oversampling: options.oversampling };
+    let runner = MethodRunner::new(model, method, &port_names, options.executor_options(), size)?;
+    let config = EffectStreamConfig {
+        sample_rate: header.sample_rate,
+        block: method.block,
+        hop,
+        delay: model.latency_samples(method) + runner.oversampling_latency(),
+        port_names: &port_names,
+        bindings: &ControlBinding::all(&header.controls, &port_names),
+    };
+    let streams = EffectStream::for_sessions(&config, options)?;
+    // The oversampling filters are symmetric: they ring as long as they delay.
+    let tail = streams[0].tail_samples(model.tail_samples(method) + runner.oversampling_latency());
+    let slots = || Vec::with_capacity(options.sessions);
+    let network = ForwardNetwork { runner, active: slots(), group: slots() };
+    Ok(SessionBatch::new(streams, network, options.seed, tail))
+}
+
+impl BatchNetwork<EffectStream> for ForwardNetwork {
+    fn open(&mut self, slot: usize, seed: u64) {
+        self.runner.open(slot, stream_seed(seed, 0));
     }
 
-    fn hop(&mut self, lines: &mut [Line], ready: &[usize]) {
-        let Self { stage, playing, alike } = self;
-        awake(lines, ready, playing);
-        while let Some(&first) = playing.first() {
-            let length = lines[first].piece.len();
-            alike.clear();
-            playing.retain(|&seat| {
-                let is_alike = lines[seat].piece.len() == length;
-                if is_alike {
-                    alike.push(seat);
+    fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
+        let Self { runner, active, group } = self;
+        select_active(streams, ready, active);
+        while let Some(&first) = active.first() {
+            let length = streams[first].piece.len();
+            group.clear();
+            active.retain(|&slot| {
+                let is_equal = streams[slot].piece.len() == length;
+                if is_equal {
+                    group.push(slot);
                 }
-                !is_alike
+                !is_equal
             });
-            stage.begin(lines, alike);
-            stage.hear(lines, alike);
-            stage.run();
-            stage.sound(lines, alike);
+            runner.begin(streams, group);
+            runner.copy_input(streams, group);
+            runner.run();
+            runner.copy_output(streams, group);
         }
     }
 
     fn name(&self) -> String {
-        self.stage.name()
+        self.runner.name()
     }
 
     fn bytes(&self) -> usize {
-        self.stage.bytes()
+        self.runner.bytes()
     }
 
     fn may_allocate(&self) -> bool {
-        self.stage.may_allocate()
+        self.runner.may_allocate()
     }
 }
 

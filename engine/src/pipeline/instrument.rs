@@ -1,31 +1,252 @@
-//! The kind `instrument`: its method `synth` is played by notes, or by the pitch and loudness of a sound; `room` is around it. A
-//! variant takes the place of both.
+//! Instruments: the method `synth`, played by notes or by the audio input, and the method `room` around it.
+//!
+//! A variant replaces both methods.
 
-use std::sync::Arc;
+use ondes_kernels::Kernels;
 
-use super::batch::Batch;
-use super::controls::Knob;
+use super::batch::{BatchNetwork, SessionBatch};
+use super::control_ports::ControlBinding;
+use super::instrument_stream::InstrumentStream;
+use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
-use super::part::Part;
-use super::synthesis::{Synthesis, further_ports};
-use crate::model::{Model, Op};
+use crate::dsp::noise::stream_seed;
+use crate::model::{Method, Model, ModelError, Op};
+use crate::native::Executor;
+
+/// Methods of an instrument, checked against each other.
+pub(super) struct Methods<'a> {
+    synth: &'a Method,
+    room: Option<&'a Method>,
+    inputs: SynthInputs,
+    /// Names of the inputs besides pitch and loudness, which controls feed.
+    port_names: Vec<String>,
+}
+
+impl<'a> Methods<'a> {
+    /// Looks up the methods that these options select.
+    ///
+    /// # Errors
+    /// Returns [`PipelineError`] if the model lacks what an instrument needs, or the options do not fit it.
+    pub fn of(model: &'a Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
+        let header = model.header();
+        header.performance.unwrap_or_default().validate()?;
+        let variant = options.variant(header)?;
+        let synth = model.method(variant.map_or("synth", |variant| variant.method.as_str()))?;
+        let room = header.method(variant.and_then(|variant| variant.room.as_deref()).unwrap_or("room"));
+        let port_names = control_port_names(synth);
+        let inputs = SynthInputs::of(model, synth, &port_names)?;
+        let is_mono =
+            |method: &Method| method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1);
+        if !is_mono(synth) {
+            return Err(header_error(synth, "has no mono audio output").into());
+        }
+        let fits = |room: &&Method| room.block == synth.block && room.inputs.len() == 1 && is_mono(room);
+        if let Some(room) = room.filter(|room| !fits(room)) {
+            return Err(header_error(synth, &format!("does not fit method {:?}", room.name)).into());
+        }
+        Ok(Self { synth, room, inputs, port_names })
+    }
+}
 
 /// Makes an instrument playable.
-pub(super) fn make(model: &Model, options: &PipelineOptions) -> Result<Batch<Part, Synthesis>, PipelineError> {
+///
+/// # Errors
+/// Returns [`PipelineError`] as [`Methods::of`] does, or if the executor or the sample rate is not available.
+pub(super) fn build(
+    model: &Model,
+    options: &PipelineOptions,
+) -> Result<SessionBatch<InstrumentStream, InstrumentNetwork>, PipelineError> {
     let header = model.header();
-    let variant = options.variant(header)?;
-    let synth = model.method(variant.map_or("synth", |variant| variant.method.as_str()))?;
-    let room = variant.and_then(|variant| variant.room.as_deref()).unwrap_or("room");
-    let ports = further_ports(synth);
-    let knobs: Arc<[Knob]> = Knob::all(&header.controls, &ports).into();
-    let part = |_| Part::new(header, synth, &ports, &knobs, options);
-    let parts: Vec<Part> = (0..options.seats).map(part).collect::<Result<_, _>>()?;
-    let room = header.method(room);
-    let taps = room.map_or(0, |room| {
+    let methods = Methods::of(model, options)?;
+    let bindings = ControlBinding::all(&header.controls, &methods.port_names);
+    let stream = |_| InstrumentStream::new(header, methods.synth, &methods.port_names, &bindings, options);
+    let streams: Vec<InstrumentStream> = (0..options.sessions).map(stream).collect::<Result<_, _>>()?;
+    let room_taps = methods.room.map_or(0, |room| {
         let taps = room.nodes.iter().map(|node| if let Op::Convolve { taps } = node.op { taps } else { 0 });
         taps.sum()
     });
-    let synthesis = Synthesis::new(model, (synth, room), options.kernels, options.seats, parts[0].slots())?;
-    let tail = parts[0].stream.to_host_samples(taps);
-    Ok(Batch::new(parts, synthesis, options.seed, tail))
+    let network = InstrumentNetwork::new(model, methods, options, streams[0].voice_count())?;
+    let tail = streams[0].timeline.to_host_samples(room_taps);
+    Ok(SessionBatch::new(streams, network, options.seed, tail))
+}
+
+/// Returns the names of the inputs besides pitch and loudness, which controls feed.
+fn control_port_names(synth: &Method) -> Vec<String> {
+    let names = synth.inputs.iter().map(|port| &port.name);
+    names.filter(|&name| name != "pitch" && name != "loudness").cloned().collect()
+}
+
+/// The network for every voice, the mix of all voices, and the room; at the model's rate.
+pub(super) struct InstrumentNetwork {
+    synth: Executor,
+    room: Option<Executor>,
+    inputs: SynthInputs,
+    /// Voices per slot: those of slot `s` are streams `s · voices ..` of the network.
+    voices: usize,
+    /// `[stream]`: gain at the end of the last hop, without brightness.
+    gains: Vec<f32>,
+    /// `[stream]`: a note began while the network was skipped.
+    pending_restarts: Vec<bool>,
+    /// Streams that sound in this hop.
+    active: Vec<usize>,
+    kernels: Kernels,
+    hop: usize,
+}
+
+/// Indices of the network's input ports.
+struct SynthInputs {
+    pitch: usize,
+    loudness: usize,
+    controls: Vec<usize>,
+}
+
+impl SynthInputs {
+    fn of(model: &Model, method: &Method, names: &[String]) -> Result<Self, ModelError> {
+        let port = |name: &str| {
+            let is_control = |port: &usize| {
+                let port = &method.inputs[*port];
+                port.channels == 1 && port.ratio == method.block
+            };
+            let found = method.input(name).filter(is_control);
+            found.ok_or_else(|| header_error(method, &format!("has no control port {name:?} with one frame a block")))
+        };
+        let unfed = names.iter().find(|name| !model.header().controls.iter().any(|control| control.name == **name));
+        if let Some(name) = unfed {
+            return Err(header_error(method, &format!("has input {name:?}, which no control feeds")));
+        }
+        let controls = names.iter().map(|name| port(name)).collect::<Result<_, _>>()?;
+        Ok(Self { pitch: port("pitch")?, loudness: port("loudness")?, controls })
+    }
+}
+
+impl InstrumentNetwork {
+    /// Prepares the network and, if the model has one, the room, with `voices` voices for each session.
+    fn new(model: &Model, methods: Methods<'_>, options: &PipelineOptions, voices: usize) -> Result<Self, ModelError> {
+        let Methods { synth, room, inputs, .. } = methods;
+        let PipelineOptions { kernels, sessions, .. } = *options;
+        let streams = sessions * voices;
+        Ok(Self {
+            synth: Executor::new(model, &synth.name, kernels, streams, 1)?,
+            room: room.map(|room| Executor::new(model, &room.name, kernels, sessions, 1)).transpose()?,
+            inputs,
+            voices,
+            gains: vec![0.0; streams],
+            pending_restarts: vec![false; streams],
+            active: Vec::with_capacity(streams),
+            kernels,
+            hop: synth.block,
+        })
+    }
+
+    /// Lists the streams that sound, and resets those whose note has just begun.
+    fn select_active(&mut self, sessions: &[InstrumentStream], slots: &[usize]) {
+        self.active.clear();
+        for &slot in slots {
+            let controls = &sessions[slot].controls;
+            for (voice, frame) in controls.frames.iter().enumerate() {
+                let stream = slot * self.voices + voice;
+                self.pending_restarts[stream] |= frame.sounding && frame.restarted;
+                if controls.mute {
+                    self.gains[stream] = 0.0;
+                } else if frame.sounding {
+                    if std::mem::take(&mut self.pending_restarts[stream]) {
+                        self.synth.reset(stream);
+                        self.gains[stream] = 0.0;
+                    }
+                    self.active.push(stream);
+                }
+            }
+        }
+    }
+
+    /// Runs the network for all active voices.
+    fn run_voices(&mut self, sessions: &[InstrumentStream]) {
+        self.synth.begin(&self.active, 1);
+        for (row, &stream) in self.active.iter().enumerate() {
+            let InstrumentStream { controls, ports, .. } = &sessions[stream / self.voices];
+            let frame = &controls.frames[stream % self.voices];
+            self.synth.input(self.inputs.pitch)[row] = frame.pitch;
+            self.synth.input(self.inputs.loudness)[row] = frame.loudness + controls.brightness + frame.brightness;
+            for (port, &input) in self.inputs.controls.iter().enumerate() {
+                self.synth.input(input)[row] = ports.end(port);
+            }
+        }
+        self.synth.run();
+    }
+
+    /// Adds up the voices of each slot.
+    fn mix_voices(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
+        for &slot in slots {
+            sessions[slot].timeline.sound.fill(0.0);
+        }
+        if self.active.is_empty() {
+            return;
+        }
+        for (voice, &stream) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
+            let InstrumentStream { timeline, controls, .. } = &mut sessions[stream / self.voices];
+            let frame = &controls.frames[stream % self.voices];
+            let end = frame.gain * 10.0_f32.powf((controls.brightness + frame.brightness) / -20.0);
+            let start = std::mem::replace(&mut self.gains[stream], end);
+            add_with_ramp(self.kernels, &mut timeline.sound, voice, start, end);
+        }
+    }
+
+    /// Adds the reverberation of each slot.
+    fn add_room(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
+        let Some(room) = &mut self.room else { return };
+        room.begin(slots, 1);
+        for (row, &slot) in slots.iter().enumerate() {
+            room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&sessions[slot].timeline.sound);
+        }
+        room.run();
+        for (reverberation, &slot) in room.output(0).chunks_exact(self.hop).zip(slots) {
+            let InstrumentStream { timeline, controls, .. } = &mut sessions[slot];
+            if !controls.mute {
+                add_with_ramp(self.kernels, &mut timeline.sound, reverberation, controls.room.0, controls.room.1);
+            }
+        }
+    }
+}
+
+impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
+    fn name(&self) -> String {
+        self.synth.name()
+    }
+
+    fn bytes(&self) -> usize {
+        self.synth.bytes() + self.room.as_ref().map_or(0, Executor::bytes)
+    }
+
+    fn open(&mut self, slot: usize, seed: u64) {
+        for voice in 0..self.voices {
+            let stream = slot * self.voices + voice;
+            self.synth.seed(stream, stream_seed(seed, voice as u64));
+            (self.gains[stream], self.pending_restarts[stream]) = (0.0, false);
+        }
+        if let Some(room) = &mut self.room {
+            room.reset(slot);
+        }
+    }
+
+    /// Fills each slot's hop with the sound up to the instant of its [`InstrumentStream::controls`].
+    fn process_hop(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
+        self.select_active(sessions, slots);
+        if !self.active.is_empty() {
+            self.run_voices(sessions);
+        }
+        self.mix_voices(sessions, slots);
+        self.add_room(sessions, slots);
+    }
+}
+
+/// Adds a sound with a gain that goes linearly from `start`, before the first sample, to `end`, at the last.
+fn add_with_ramp(kernels: Kernels, out: &mut [f32], sound: &[f32], start: f32, end: f32) {
+    #[expect(clippy::float_cmp, reason = "most gains are constant")]
+    if start == end {
+        return kernels.multiply_add(out, sound, end);
+    }
+    let step = (end - start) / out.len() as f32;
+    for (n, (out, sample)) in out.iter_mut().zip(sound).enumerate() {
+        *out += sample * (start + step * (n + 1) as f32);
+    }
 }

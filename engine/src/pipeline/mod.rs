@@ -1,53 +1,48 @@
-//! A model made playable: rate conversion → analysis → model → rate conversion, one code for all drivers.
+//! A pipeline makes a model playable at the host's rate: rate conversion → analysis → network → rate conversion.
 //!
-//! [`Playable`] is what a driver steps: a model with a seat for each session. [`Ensemble`] is one of any kind; [`Pipeline`] is one
-//! that a single session has for itself. A [`Cue`] is what a session asks for at a certain sample.
+//! [`build_playable`] makes a [`Playable`]: a model with a slot for each of several sessions. Drivers ([`crate::realtime`]) send
+//! it a [`ProcessRequest`] per slot and [`TimedCommand`]s. [`Pipeline`] wraps one with a single session for offline rendering.
 //!
-//! Within, `batch` is what all kinds have in common: seats, one session's own half of a model each, before a network that all
-//! share. Each seat has a `stream`, its way through time, with `rates`, the conversions and the latency they add, and `ports`, what
-//! knobs and the host's song feed to the network; `controls` are the knobs that models list, `playing` those that all instruments
-//! have ([`PLAYING_CONTROLS`]). The kinds:
+//! Suggested reading order:
 //!
-//! - `instrument`: a seat is a `part`, with voices or an analysis of the input; the network is `synthesis`; `rest` says when it has
-//!   nothing to say;
-//! - `effect` and `codec`: a seat is a `line`, with the input in hops; the network is one `stage`, or two with a `bend` between
-//!   them; the latents of a codec may be those of a `prior`.
+//! - `playable`: the interface between drivers and models; [`options`](PipelineOptions);
+//! - `batch`: a network and the sessions that share it, for all kinds of model;
+//! - `timeline`: a session's clock, rate conversion and latency;
+//! - `method_ports`, [`controls`], `control_ports`: inputs of a method, the controls of a model, and their smoothed values;
+//! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops, `method_runner` runs a method for all
+//!   sessions, `prior` plays a codec's own latents;
+//! - `instrument`: `instrument_stream` turns a session's notes or input into control frames, `silence_detector` skips the
+//!   network in silence.
 //!
-//! [`measured_latency`] is the proof of what is stated.
-//!
-//! What comes out at a host's sample depends only on what went in up to there: not on how the host cuts time into blocks, nor on
-//! who else plays.
+//! The output at a host sample depends only on input and commands up to there: neither on the size of host blocks nor on other
+//! sessions.
 
 mod batch;
-mod bend;
 mod codec;
+mod control_ports;
 mod controls;
-mod cue;
 mod effect;
-mod ensemble;
+mod effect_stream;
 mod instrument;
-mod latency;
-mod line;
+mod instrument_stream;
+mod method_ports;
+mod method_runner;
+mod offline;
 mod options;
-mod part;
 mod playable;
-mod playing;
-mod ports;
 mod prior;
-mod rates;
-mod rest;
-mod solo;
-mod stage;
-mod stream;
-mod synthesis;
+mod silence_detector;
+mod timeline;
 
-pub use codec::{latent_controls, latents};
-pub use controls::{INSTRUMENT_CONTROLS, InstrumentControl, controls};
-pub use cue::{Action, ControlId, Cue, CueFull, Transport};
-pub use ensemble::Ensemble;
-pub use latency::measured_latency;
-pub(crate) use options::hears;
-pub use options::{PipelineError, PipelineOptions, Source};
-pub use playable::{Followed, Playable, Start, Turn};
-pub use playing::{GLIDE, PLAY_MODE, PLAYING_CONTROLS, PlayingControl, TRANSPOSE, VOICES};
-pub use solo::Pipeline;
+pub use controls::{
+    GLIDE, INSTRUMENT_CONTROLS, InstrumentControl, PERFORMANCE_CONTROLS, PLAY_MODE, PerformanceControl, TRANSPOSE,
+    VOICES, controls, latent_controls,
+};
+pub use method_ports::latent_count;
+pub use offline::{Pipeline, build_playable, validate};
+pub use options::{ControlSource, PipelineError, PipelineOptions};
+pub use playable::{
+    Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats,
+    TimedCommand, Transport,
+};
+pub(crate) use timeline::all_finite;

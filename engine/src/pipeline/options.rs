@@ -1,61 +1,64 @@
-//! How a model is to be played, and why it cannot be.
+//! Options of a pipeline, and errors of building one.
 
 use ondes_kernels::Kernels;
 
-use super::cue::CueFull;
+use super::playable::CommandQueueFull;
 use crate::dsp::resample::ResampleError;
-use crate::executor::Running;
-use crate::model::{Fault, Header, Kind, Variant};
-use crate::wish::Wish;
+use crate::executor::{ExecutorOptions, ExecutorSelection};
+use crate::model::{Header, Kind, ModelError, Variant};
 
-/// What drives an instrument. Models of other kinds hear the input, whatever is said here.
+/// Source of an instrument's pitch and loudness. Effects and codecs always process the audio input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Notes.
+pub enum ControlSource {
+    /// MIDI notes.
     Notes,
-    /// The pitch and loudness of the input.
-    Sound,
+    /// Pitch and loudness of the audio input.
+    AudioInput,
 }
 
-/// How a model is made playable.
+/// How to make a model playable.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineOptions {
-    /// The host's rate, Hz.
+    /// Sample rate of the host, in Hz.
     pub sample_rate: u32,
-    /// What drives the instrument.
-    pub source: Source,
-    /// Notes at once; by default as many as the model says.
+    /// Source of an instrument's pitch and loudness.
+    pub source: ControlSource,
+    /// Maximum number of simultaneous notes; `None` takes the model's own.
     pub voices: Option<usize>,
-    /// Shift of all pitches, semitones.
+    /// Shift of all pitches, in semitones.
     pub transpose: f32,
-    /// Seed of noise and of what varies from note to note.
+    /// Seed of the noise and of variations from note to note.
     pub seed: u64,
-    /// The arithmetic to use.
+    /// Arithmetic of the native executor.
     pub kernels: Kernels,
-    /// Sessions that there is room for.
-    pub seats: usize,
-    /// An effect's network at so many times its rate, 1, 2 or 4: less of its overtones folds, for as many times the work. Other
-    /// kinds play as they are.
+    /// Number of sessions, each with a slot of its own.
+    pub sessions: usize,
+    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other kinds
+    /// ignore it.
     pub oversampling: usize,
-    /// Which of its variants an effect or an instrument plays, 0 to 1; at 1 the whole. What has no variants plays as it is.
+    /// Size of the variant to play, 0 to 1; 1 is the base model. Models without variants ignore it.
     pub size: f32,
-    /// What runs an effect's or a codec's network; instruments are run by our own code, whatever is said here.
-    pub wish: Wish,
-    /// Where libtorch is not there, or cannot do that, what can play the model does, and it is said; otherwise that is an error.
-    pub lenient: bool,
+    /// Executor of an effect's or a codec's network; instruments always run natively.
+    pub executor: ExecutorSelection,
+    /// Uses an available executor, with a [warning](crate::executor::take_warning), where the selected one cannot be had.
+    pub allow_fallback: bool,
 }
 
 impl PipelineOptions {
-    /// The variant that plays; none where the whole does.
+    /// Returns the selected variant; `None` for the base model.
     pub(super) fn variant<'a>(&self, header: &'a Header) -> Result<Option<&'a Variant>, PipelineError> {
         let is_size = (0.0..=1.0).contains(&self.size);
         if is_size { Ok(header.variant(self.size)) } else { Err(PipelineError::Size(self.size)) }
     }
 
-    /// How networks are run.
-    pub(super) fn running(&self) -> Running {
-        let Self { wish, kernels, lenient, .. } = *self;
-        Running { wish, kernels, lenient }
+    pub(super) fn executor_options(&self) -> ExecutorOptions {
+        let Self { executor: selection, kernels, allow_fallback, .. } = *self;
+        ExecutorOptions { selection, kernels, allow_fallback }
+    }
+
+    /// Returns true if a model of that kind processes the audio input.
+    pub(crate) fn uses_audio_input(&self, kind: Kind) -> bool {
+        kind != Kind::Instrument || self.source == ControlSource::AudioInput
     }
 }
 
@@ -63,66 +66,61 @@ impl Default for PipelineOptions {
     fn default() -> Self {
         Self {
             sample_rate: 48_000,
-            source: Source::Notes,
+            source: ControlSource::Notes,
             voices: None,
             transpose: 0.0,
             seed: 0,
             kernels: Kernels::detect(),
-            seats: 1,
+            sessions: 1,
             oversampling: 1,
             size: 1.0,
-            wish: Wish::default(),
-            lenient: false,
+            executor: ExecutorSelection::default(),
+            allow_fallback: false,
         }
     }
 }
 
-/// Why a model cannot be played like this.
+/// Error of building or controlling a pipeline.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// The model's methods do not make what its kind says.
+    /// The model lacks a method or a port that its kind needs, or cannot be run.
     #[error(transparent)]
-    Model(#[from] Fault),
-    /// How it is to be played makes no sense.
+    Model(#[from] ModelError),
+    /// The model's performance settings are invalid.
     #[error(transparent)]
     Performance(#[from] crate::instrument::PerformanceError),
-    /// The host's rate cannot be bridged.
+    /// The host's rate cannot be converted.
     #[error(transparent)]
     Rate(#[from] ResampleError),
-    /// There are no such rates.
-    #[error("the network runs at 1, 2 or 4 times its rate, not at {0} times")]
+    /// Unsupported oversampling factor.
+    #[error("oversampling factor {0} is not supported; allowed: 1, 2, 4")]
     Oversampling(usize),
-    /// There is no such size.
-    #[error("a size goes from 0 to 1; {0} is outside")]
+    /// Size out of range.
+    #[error("size {0} is out of range; allowed: 0 to 1")]
     Size(f32),
-    /// Knobs are turned faster than sound is made.
+    /// Too many control changes are waiting.
     #[error(transparent)]
-    Cue(#[from] CueFull),
-    /// There is no such knob.
-    #[error("there is no control {name:?}; this model has {known}")]
+    CommandQueueFull(#[from] CommandQueueFull),
+    /// The model has no control with that name.
+    #[error("unknown control {name:?}; available: {known}")]
     UnknownControl {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
-        /// What there is.
+        /// Names of the model's controls, separated by commas.
         known: String,
     },
-    /// The knob does not go there.
-    #[error("control {name:?} goes from {min} to {max} {unit}; {value} is outside")]
+    /// Value out of a control's range.
+    #[error("control {name:?} goes from {min} to {max} {unit}; {value} is out of range")]
     ControlRange {
-        /// The knob.
+        /// Name of the control.
         name: String,
-        /// What was asked for.
+        /// Value that was given.
         value: f32,
-        /// Its smallest value.
+        /// Smallest value.
         min: f32,
-        /// Its largest value.
+        /// Largest value.
         max: f32,
-        /// Its unit.
+        /// Unit; empty for plain numbers.
         unit: String,
     },
-}
-
-/// Whether a model of that kind hears the input when it is played like this.
-pub(crate) fn hears(kind: Kind, options: &PipelineOptions) -> bool {
-    kind != Kind::Instrument || options.source == Source::Sound
 }

@@ -1,80 +1,172 @@
-//! What drivers step: one model with a seat for each session that plays it.
+//! The interface between a driver and a model: sessions, timed commands and requests for samples.
 
-use super::cue::{Cue, CueFull};
+use crate::instrument::EventKind;
 
 /// A model made playable for several sessions at once, which its executor steps as one batch.
 ///
-/// All sessions have the same sample rate. Each sits in a seat of its own and hears nothing of the others: what a seat gives
-/// depends only on what it was given since [`Playable::open`]. Only making one allocates.
+/// All sessions have the same sample rate. Each has a slot of its own: its output depends only on the input and the commands
+/// since [`Playable::open`], never on the other slots. Nothing after construction allocates, unless
+/// [`Playable::may_allocate`] says so.
 pub trait Playable: Send {
-    /// How many sessions there is room for.
-    fn seats(&self) -> usize;
+    /// Returns the number of slots.
+    fn capacity(&self) -> usize;
 
-    /// Host samples from a cue or a sound at the input to what it makes at the output.
+    /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
     fn latency_samples(&self) -> usize;
 
-    /// Host samples that still sound after all that drives the sound has ended.
+    /// Returns how long the output continues after all input has ended, in host samples.
     fn tail_samples(&self) -> usize;
 
-    /// Whether playing may take memory, or wait: then it has no place in an audio callback.
+    /// Returns true if processing may allocate or wait, which an audio callback must not.
     fn may_allocate(&self) -> bool {
         false
     }
 
-    /// Begins anew in a seat: nothing has been heard, all controls are at their defaults, and the next sample to be processed
-    /// is number `start.at`.
-    fn open(&mut self, seat: usize, start: &Start);
+    /// Resets a slot: no input so far, all controls at their defaults, and `start.at` as the number of the next sample.
+    fn open(&mut self, slot: usize, start: &SessionStart);
 
-    /// Takes in a cue for a seat. Cues come in the order of their times; one that is late acts as soon as it can, but a note
-    /// sounds as one that began at its time.
+    /// Queues a command for a slot. Commands come in the order of their times; a late one acts as soon as possible, but a late
+    /// note sounds as if it had begun at its time.
     ///
     /// # Errors
-    /// [`CueFull`] when too many wait.
-    fn handle(&mut self, seat: usize, cue: Cue) -> Result<(), CueFull>;
+    /// Returns [`CommandQueueFull`] if too many commands are waiting.
+    fn handle(&mut self, slot: usize, command: TimedCommand) -> Result<(), CommandQueueFull>;
 
-    /// Plays on in all seats that have their turn; no seat may have two.
-    fn process(&mut self, turns: &mut [Turn<'_>]);
+    /// Processes all requests as one batch; a slot may have at most one request.
+    fn process(&mut self, requests: &mut [ProcessRequest<'_>]);
 
-    /// What is followed in a seat now; none where the model is played by notes, or has heard nothing yet.
-    fn followed(&self, _seat: usize) -> Option<Followed> {
+    /// Returns the pitch and loudness that a slot tracks in its input; `None` for other models, or before the first frame.
+    fn input_analysis(&self, _slot: usize) -> Option<InputAnalysis> {
         None
     }
 
-    /// The latents that were decoded last in a seat, scaled, offset and held as its knobs stand; always as many, and none where
-    /// the model is no codec.
-    fn latents(&self, _seat: usize) -> &[f32] {
+    /// Returns the latents that a slot decoded last, after scale, offset and hold; empty for models without latents.
+    fn latents(&self, _slot: usize) -> &[f32] {
         &[]
+    }
+
+    /// Returns the name of the executor, such as `native avx2`.
+    fn executor(&self) -> String {
+        String::new()
+    }
+
+    /// Returns the bytes of the executors' weights, states and buffers.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Returns the position and the counters of a slot.
+    fn stats(&self, _slot: usize) -> SlotStats {
+        SlotStats::default()
     }
 }
 
-/// What a model that a sound plays hears in it, at the last instant that it has played.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Followed {
-    /// Pitch of the sound in semitones (MIDI note number, 69 is 440 Hz), before any transposition; none where it has none.
-    pub pitch: Option<f32>,
-    /// A-weighted level, dB, from −100.
-    pub loudness_db: f32,
+/// Position and counters of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotStats {
+    /// Number of the next sample, at the host's rate.
+    pub now: u64,
+    /// Samples that were due before the model had made them; not 0 only if the stated latency is wrong.
+    pub samples_missing: u64,
+    /// Voices that sounded in the last hop.
+    pub voices: usize,
+    /// Notes that got no voice, not even by stealing.
+    pub notes_dropped: u64,
 }
 
-/// How a seat begins.
+/// Start of a session in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Start {
+pub struct SessionStart {
     /// Number of the first sample, at the host's rate.
     pub at: u64,
-    /// Seed of noise and of what varies from note to note.
+    /// Seed of the noise and of variations from note to note.
     pub seed: u64,
-    /// Shift of all pitches, semitones.
+    /// Shift of all pitches, in semitones.
     pub transpose: f32,
 }
 
-/// Samples for one seat to play.
-pub struct Turn<'a> {
-    /// Which.
-    pub seat: usize,
-    /// As long as the output, or empty for silence.
+/// Samples that a slot has to make.
+pub struct ProcessRequest<'a> {
+    /// Slot of the session.
+    pub slot: usize,
+    /// Input of the output's length, or empty for silence.
     pub input: &'a [f32],
-    /// To be filled.
+    /// Output, to be filled.
     pub output: &'a mut [f32],
-    /// Time goes on and cues are taken in, but the network rests and nothing is heard: for catching up.
+    /// Skips the network: time and commands advance and the output is silent. Used for catching up.
     pub mute: bool,
 }
+
+/// Pitch and loudness of the input at the last processed instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InputAnalysis {
+    /// Pitch in semitones (MIDI note number, 69 is 440 Hz) before transposition; `None` for unvoiced input.
+    pub pitch: Option<f32>,
+    /// A-weighted level in dB, from −100.
+    pub loudness_db: f32,
+}
+
+/// An action and the sample at which it happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimedCommand {
+    /// Time in samples at the host's rate since the session began.
+    pub at: u64,
+    /// Note, control change or transport change.
+    pub action: Action,
+}
+
+/// Note, control change or transport change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// A MIDI or note-expression event.
+    Play(EventKind),
+    /// A control change; ignored by models without that control.
+    Control {
+        /// Control to change.
+        id: ControlId,
+        /// New value in the control's unit, clamped to its range.
+        value: f32,
+    },
+    /// Tempo and position of the host's song from this sample on.
+    Transport(Transport),
+}
+
+/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute) and `position` (beats)
+/// receive them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transport {
+    /// Beats per minute.
+    pub tempo: f32,
+    /// Beats since the start of the song; may be negative, and may jump.
+    pub position: f64,
+    /// True while the position advances.
+    pub playing: bool,
+}
+
+/// Hash of a control's name: fits into a queue, and the audio thread can compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ControlId(u64);
+
+impl ControlId {
+    /// Hashes a name (64-bit FNV-1a).
+    ///
+    /// ```
+    /// use ondes_engine::pipeline::{ControlId, TRANSPOSE};
+    ///
+    /// assert_eq!(ControlId::of("transpose"), TRANSPOSE);
+    /// ```
+    #[must_use]
+    pub const fn of(name: &str) -> Self {
+        let (bytes, mut hash, mut index) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
+        while index < bytes.len() {
+            hash = (hash ^ bytes[index] as u64).wrapping_mul(0x0100_0000_01b3);
+            index += 1;
+        }
+        Self(hash)
+    }
+}
+
+/// Error for a command that found no room; process some samples first.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("the command queue is full; process some samples first")]
+pub struct CommandQueueFull(pub TimedCommand);

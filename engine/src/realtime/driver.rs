@@ -1,100 +1,128 @@
-//! Which driver, and how late: decided by what a model costs here.
+//! Chooses between audio callback and worker, and the worker's latency, from the measured cost of a model.
 
 use std::time::{Duration, Instant};
 
-use super::lane::{guard_told, length};
-use super::maker::Maker;
-use super::session::{HISTORY_S, Setup};
-use crate::pipeline::{Cue, Playable, Start, Turn};
+use super::guard::{duration_of, guard_with_reason};
+use super::model_factory::{LoadError, ModelFactory};
+use super::setup::Setup;
+use crate::pipeline::{Playable, ProcessRequest, SessionStart, TimedCommand};
 
-/// How a model is to be driven.
+/// Thread and time in which a model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// In the callback where its worst block takes less than a quarter of the block's time, else by the worker.
+    /// Audio callback if the slowest block takes less than a quarter of the block's time, else the worker.
     #[default]
     Auto,
-    /// In the callback; what may allocate or wait is played by the worker all the same.
+    /// Audio callback; models that may allocate or wait use the worker nevertheless.
     Inline,
-    /// By the worker, with that much time for it in host samples, or else as little as is safe. It never has less than one
-    /// block.
+    /// Worker thread.
     Worker {
-        /// Host samples.
+        /// Latency for the worker in host samples, at least one block; `None` for the shortest safe one.
         latency: Option<usize>,
     },
-    /// In the caller's time, however long it takes: for what is not heard while it is made.
+    /// Caller's thread, however long it takes; for rendering faster or slower than real time.
     Offline,
 }
 
-/// The share of a block's time that a model in the callback may take.
+/// Share of a block's time that a model may take in the audio callback.
 const INLINE_SHARE: f64 = 0.25;
-/// Sound that is made to find the worst block, seconds, and how often: what another process takes away is not the model's.
+/// Trial length and count; the fastest trial counts, to exclude preemption by other processes.
 const TRIAL_S: f64 = 0.06;
 const TRIALS: usize = 3;
-/// Time that a system takes to wake a worker, and by which a callback that comes late is followed by one that is not.
-const WAKING: Duration = Duration::from_micros(1500);
+/// Time to wake the worker, plus the jitter of the host's callbacks.
+const WAKE_UP_TIME: Duration = Duration::from_micros(1500);
 
-/// Where a model runs.
+/// Choice of a [`Driver`] for one model and setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ResolvedDriver {
     Inline,
     Offline,
-    /// With so many host samples of time for the worker.
+    /// Worker with a latency in host samples.
     Worker(usize),
 }
 
-/// Decides; `playable` is tried out in its first seat, which must be opened anew after.
-///
-/// # Errors
-/// When the model's code breaks down.
-pub(super) fn place(
-    driver: Driver,
-    playable: &mut dyn Playable,
-    maker: &dyn Maker,
-    setup: Setup,
-) -> Result<Place, String> {
-    let forced = match driver {
-        Driver::Offline => return Ok(Place::Offline),
-        Driver::Inline if !playable.may_allocate() => return Ok(Place::Inline),
-        Driver::Worker { latency: Some(latency) } => {
-            let most = (HISTORY_S * f64::from(setup.sample_rate)) as usize;
-            if latency > most {
-                return Err(format!("{latency} samples for the worker are too many; at most {most} are remembered"));
-            }
-            return Ok(Place::Worker(latency.max(setup.max_block)));
+impl ResolvedDriver {
+    /// Returns the driver that leads to the same choice again.
+    pub fn to_driver(self) -> Driver {
+        match self {
+            Self::Inline => Driver::Inline,
+            Self::Offline => Driver::Offline,
+            Self::Worker(latency) => Driver::Worker { latency: Some(latency) },
         }
-        Driver::Worker { latency: None } | Driver::Inline => true,
-        Driver::Auto => playable.may_allocate(),
-    };
-    let worst = worst_block(playable, maker, setup)?;
-    let block = length(setup.max_block, setup.sample_rate);
-    if !forced && worst < block.mul_f64(INLINE_SHARE) {
-        return Ok(Place::Inline);
     }
-    let late = WAKING + 2 * worst;
-    let samples = (late.as_secs_f64() * f64::from(setup.sample_rate)).ceil() as usize;
-    Ok(Place::Worker(setup.max_block + samples))
 }
 
-/// The longest that a block takes, of those that the model takes longest for.
-fn worst_block(playable: &mut dyn Playable, maker: &dyn Maker, setup: Setup) -> Result<Duration, String> {
+/// Resolves a driver without a trial; `None` if a trial has to decide.
+///
+/// # Errors
+/// Returns [`LoadError`] if the worker's latency is too long.
+pub(super) fn resolve_without_trial(
+    driver: Driver,
+    may_allocate: bool,
+    setup: Setup,
+) -> Result<Option<ResolvedDriver>, LoadError> {
+    match driver {
+        Driver::Offline => Ok(Some(ResolvedDriver::Offline)),
+        Driver::Inline if !may_allocate => Ok(Some(ResolvedDriver::Inline)),
+        Driver::Worker { latency: Some(latency) } => {
+            let max = setup.history_samples();
+            if latency > max {
+                return Err(LoadError::WorkerLatency { latency, max });
+            }
+            Ok(Some(ResolvedDriver::Worker(latency.max(setup.max_block))))
+        }
+        Driver::Worker { latency: None } | Driver::Inline | Driver::Auto => Ok(None),
+    }
+}
+
+/// Resolves a driver; runs trials in the playable's first slot, which must be reset afterwards.
+///
+/// # Errors
+/// Returns [`LoadError`] if the worker's latency is too long or the model's code panics.
+pub(super) fn resolve(
+    driver: Driver,
+    playable: &mut dyn Playable,
+    factory: &dyn ModelFactory,
+    setup: Setup,
+) -> Result<ResolvedDriver, LoadError> {
+    let may_allocate = playable.may_allocate();
+    if let Some(resolved) = resolve_without_trial(driver, may_allocate, setup)? {
+        return Ok(resolved);
+    }
+    let needs_worker = driver != Driver::Auto || may_allocate;
+    let slowest = slowest_block(playable, factory, setup)?;
+    let block = duration_of(setup.max_block, setup.sample_rate);
+    if !needs_worker && slowest < block.mul_f64(INLINE_SHARE) {
+        return Ok(ResolvedDriver::Inline);
+    }
+    let delay = WAKE_UP_TIME + 2 * slowest;
+    let samples = (delay.as_secs_f64() * f64::from(setup.sample_rate)).ceil() as usize;
+    Ok(ResolvedDriver::Worker(setup.max_block + samples))
+}
+
+/// Measures the slowest block under the model's worst-case load.
+fn slowest_block(playable: &mut dyn Playable, factory: &dyn ModelFactory, setup: Setup) -> Result<Duration, LoadError> {
     let count = ((TRIAL_S * f64::from(setup.sample_rate)) as usize / setup.max_block).max(2);
     let input: Vec<f32> = (0..setup.max_block).map(|n| 0.3 * (n as f32 * 0.06).sin()).collect();
     let mut output = vec![0.0; setup.max_block];
-    let mut quickest = vec![Duration::MAX; count];
+    let mut fastest = vec![Duration::MAX; count];
     for _ in 0..TRIALS {
-        guard_told(|| {
-            playable.open(0, &Start::default());
-            for action in maker.hardest() {
-                // What it has no room for it need not do.
-                let _ = playable.handle(0, Cue { at: 0, action });
+        guard_with_reason(|| {
+            playable.open(0, &SessionStart::default());
+            for action in factory.worst_case_load() {
+                // A full queue is acceptable: the trial only needs high load.
+                let _ = playable.handle(0, TimedCommand { at: 0, action });
             }
-        })?;
-        for quickest in &mut quickest {
-            let begun = Instant::now();
-            let input = if maker.hears() { &input[..] } else { &[] };
-            guard_told(|| playable.process(&mut [Turn { seat: 0, input, output: &mut output, mute: false }]))?;
-            *quickest = begun.elapsed().min(*quickest);
+        })
+        .map_err(LoadError::Panicked)?;
+        for fastest in &mut fastest {
+            let start = Instant::now();
+            let input = if factory.uses_audio_input() { &input[..] } else { &[] };
+            let process =
+                || playable.process(&mut [ProcessRequest { slot: 0, input, output: &mut output, mute: false }]);
+            guard_with_reason(process).map_err(LoadError::Panicked)?;
+            *fastest = start.elapsed().min(*fastest);
         }
     }
-    Ok(quickest.into_iter().max().unwrap_or_default())
+    Ok(fastest.into_iter().max().unwrap_or_default())
 }

@@ -1,18 +1,30 @@
-//! How long something takes, over all the times it was done.
+//! Histogram of durations, recorded and read by any thread without a lock.
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Durations below 2¹⁰ ns, about a microsecond, are not told apart.
+/// Durations below 2¹⁰ ns, about a microsecond, share one bucket.
 const FINEST_BITS: u32 = 10;
-/// Up to 2³⁶ ns, 69 s. Longer ones count as the longest.
+/// Octaves up to 2³⁶ ns, 69 s; longer durations count as the longest.
 const OCTAVES: usize = 26;
-/// Buckets per octave, 2³, all equally wide: what is read is at most an eighth too long.
+/// Buckets per octave, 2³, of equal width: quantiles are at most an eighth too long.
 const SUB_BITS: u32 = 3;
 const BUCKETS: usize = 1 + (OCTAVES << SUB_BITS);
 
-/// Counts of durations, in buckets that grow with them. Any thread may record or read at any time, without a lock.
+/// Counts of durations in logarithmic buckets. Any thread may record or read at any time, without a lock.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use ondes_engine::realtime::histogram::Histogram;
+///
+/// let histogram = Histogram::new();
+/// (1..=100).for_each(|ms| histogram.record(Duration::from_millis(ms)));
+/// assert_eq!(histogram.worst(), Duration::from_millis(100));
+/// assert!(histogram.quantile(0.5) >= Duration::from_millis(50));
+/// ```
 #[derive(Debug)]
 pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
@@ -20,39 +32,39 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Empty.
+    /// Creates an empty histogram.
     #[must_use]
     pub fn new() -> Self {
         Self { counts: array::from_fn(|_| AtomicU64::new(0)), worst_ns: AtomicU64::new(0) }
     }
 
-    /// Wait-free: two additions' worth, save where a new worst competes with another thread's.
+    /// Adds a duration. Wait-free, except where two threads record a new worst at the same time.
     pub fn record(&self, duration: Duration) {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         if ns > self.worst_ns.load(Ordering::Relaxed) {
             self.worst_ns.fetch_max(ns, Ordering::Relaxed);
         }
-        // Release, with the acquire in `snapshot`: the worst is at least as long as whatever is counted.
+        // Release, paired with the acquire in `snapshot`: the worst is at least as long as every counted duration.
         self.counts[bucket(ns)].fetch_add(1, Ordering::Release);
     }
 
-    /// The longest duration, exactly; zero if there is none.
+    /// Returns the longest duration, exactly; zero for an empty histogram.
     pub fn worst(&self) -> Duration {
         Duration::from_nanos(self.worst_ns.load(Ordering::Relaxed))
     }
 
-    /// How many durations were recorded.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.snapshot().count
     }
 
-    /// What a share `q` (0 … 1) of the durations does not exceed: up to an eighth too long, never longer than the worst;
-    /// zero if there is none.
+    /// Returns the quantile `q` (0 to 1) of the durations: up to an eighth too long, never longer than the worst; zero for an empty
+    /// histogram.
     pub fn quantile(&self, q: f64) -> Duration {
         self.snapshot().quantile(q)
     }
 
-    /// The quantiles that are usually shown, of the same durations.
+    /// Returns the usual quantiles, all of the same durations.
     pub fn percentiles(&self) -> Percentiles {
         let snapshot = self.snapshot();
         Percentiles {
@@ -65,7 +77,7 @@ impl Histogram {
         }
     }
 
-    /// Forgets all. What is recorded at the same time may be forgotten in part.
+    /// Removes all durations. One that is recorded at the same time may be removed in part.
     pub fn reset(&self) {
         for count in &self.counts {
             count.store(0, Ordering::Relaxed);
@@ -73,9 +85,9 @@ impl Histogram {
         self.worst_ns.store(0, Ordering::Relaxed);
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> Counts {
         let counts = array::from_fn(|i| self.counts[i].load(Ordering::Acquire));
-        Snapshot { counts, count: counts.iter().sum(), worst: self.worst() }
+        Counts { counts, count: counts.iter().sum(), worst: self.worst() }
     }
 }
 
@@ -85,31 +97,31 @@ impl Default for Histogram {
     }
 }
 
-/// Quantiles of many durations.
+/// Quantiles of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
-    /// How many durations.
+    /// Number of durations.
     pub count: u64,
-    /// What half of them do not exceed.
+    /// Median.
     pub p50: Duration,
-    /// What 95 % of them do not exceed.
+    /// 95th percentile.
     pub p95: Duration,
-    /// What 99 % of them do not exceed.
+    /// 99th percentile.
     pub p99: Duration,
-    /// What 99.9 % of them do not exceed.
+    /// 99.9th percentile.
     pub p999: Duration,
-    /// The longest, exactly.
+    /// Longest duration, exactly.
     pub worst: Duration,
 }
 
-/// The counts of one instant, or nearly.
-struct Snapshot {
+/// Counts read at about one instant.
+struct Counts {
     counts: [u64; BUCKETS],
     count: u64,
     worst: Duration,
 }
 
-impl Snapshot {
+impl Counts {
     fn quantile(&self, q: f64) -> Duration {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut so_far = 0;
@@ -128,12 +140,12 @@ fn bucket(ns: u64) -> usize {
     (1 + ((octave as usize) << SUB_BITS) + sub).min(BUCKETS - 1)
 }
 
-/// What the durations of a bucket stay below.
+/// Returns the end of a bucket, exclusive.
 fn upper_edge(bucket: usize) -> Duration {
     if bucket == BUCKETS - 1 {
         return Duration::MAX;
     }
-    // The edge is where the next bucket begins.
+    // The start of the next bucket.
     let (octave, sub) = (bucket >> SUB_BITS, bucket & ((1 << SUB_BITS) - 1));
     Duration::from_nanos(((1 << SUB_BITS) + sub as u64) << (octave as u32 + FINEST_BITS - SUB_BITS))
 }
@@ -145,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other() {
+    fn buckets_are_contiguous() {
         for i in 0..BUCKETS - 1 {
             let edge = upper_edge(i).as_nanos() as u64;
             assert_eq!((bucket(edge - 1), bucket(edge)), (i, i + 1));
@@ -182,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_and_reset() {
+    fn extreme_durations_are_counted_and_reset() {
         let histogram = Histogram::default();
         assert_eq!(histogram.percentiles(), Percentiles::default());
         assert_eq!(histogram.quantile(f64::NAN), Duration::ZERO);
@@ -195,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_record_together() {
+    fn threads_record_concurrently() {
         let histogram = Histogram::new();
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -1,78 +1,93 @@
-//! The last seconds of an input, for whoever wants to look back.
+//! Ring buffer of the last seconds of input, with one writer and any number of readers.
 
 use std::sync::Arc;
 
-use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-/// The last samples of one channel, from one writer to any number of readers. Nobody waits for anybody: a reader that
-/// was overtaken by the writer is told so.
+/// Ring buffer of the last samples of one channel. Neither side waits: a reader that the writer has overtaken learns it from the
+/// result.
 ///
-/// Positions count samples since the start. A sample lies at its position modulo the capacity.
+/// Positions count samples since the start; a sample's index is its position modulo the capacity.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use ondes_engine::realtime::history::InputHistory;
+///
+/// let history = Arc::new(InputHistory::new(4));
+/// let mut writer = history.writer().expect("the first writer");
+/// writer.push(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+/// let mut out = [0.0; 2];
+/// assert!(history.read(3, &mut out) && out == [4.0, 5.0]);
+/// assert!(!history.read(0, &mut out), "overwritten");
+/// ```
 ///
 /// # Orderings
 ///
-/// A seqlock with a position in place of the sequence number. The samples are relaxed atomics, so a race for one gives an
-/// old or a new sample, never undefined behaviour; the two positions tell a reader which it was:
+/// A seqlock with a position as its sequence number. The samples are relaxed atomics, so a race returns an old or a new sample,
+/// never undefined behaviour; the two positions tell a reader which:
 ///
-/// - `end` is stored (release) after the samples of a push, and loaded (acquire) before a copy: no sample is older than
-///   what belongs there.
-/// - `begun` is stored before the samples of a push, a release fence between, and loaded after a copy, an acquire fence
-///   between. A reader that saw even one sample of a push therefore sees how far that push goes, and so which samples
-///   may be newer than what belongs there.
+/// - `end` is stored (release) after the samples of a push, and loaded (acquire) before a copy: no sample is too old.
+/// - `write_end` is stored before the samples of a push, followed by a release fence, and loaded after a copy, preceded by an
+///   acquire fence. A reader that saw a sample of a push therefore sees the end of that push, and so which samples may be too new.
 #[derive(Debug)]
-pub struct History {
-    /// The bits of each sample. As many as a power of two.
+pub struct InputHistory {
+    /// Bits of the samples; their number is a power of two.
     samples: Box<[AtomicU32]>,
-    /// Up to where the writer has written.
+    /// End of the complete samples.
     end: AtomicU64,
-    /// Up to where the writer may have begun to write.
-    begun: AtomicU64,
-    /// Whether the one writer was taken.
-    taken: AtomicBool,
+    /// End of the samples that may be partly written.
+    write_end: AtomicU64,
+    /// Set once the writer was handed out.
+    has_writer: AtomicBool,
 }
 
-impl History {
-    /// Keeps the last `samples` samples or more: the next power of two. While a push is under way it is those less the
-    /// length of the push, so ask for a block more than is to be read.
+impl InputHistory {
+    /// Creates a buffer for at least the last `samples` samples, rounded up to a power of two. During a push fewer are readable, by
+    /// the length of the push, so add one block to what readers need.
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
             samples: (0..samples.next_power_of_two()).map(|_| AtomicU32::new(0)).collect(),
             end: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
-            taken: AtomicBool::new(false),
+            write_end: AtomicU64::new(0),
+            has_writer: AtomicBool::new(false),
         }
     }
 
-    /// The writer, for the first who asks.
-    pub fn writer(self: &Arc<Self>) -> Option<HistoryWriter> {
-        // Only decides who is first; the samples have their own orderings.
-        let first = !self.taken.swap(true, Ordering::Relaxed);
-        first.then(|| HistoryWriter { history: Arc::clone(self), end: 0 })
+    /// Returns the writer to the first caller, `None` to others.
+    pub fn writer(self: &Arc<Self>) -> Option<InputHistoryWriter> {
+        // Only decides which caller is first; the samples have their own orderings.
+        let first = !self.has_writer.swap(true, Ordering::Relaxed);
+        first.then(|| InputHistoryWriter { history: Arc::clone(self), end: 0 })
     }
 
-    /// Samples written since the start. All before are complete; the last [`History::capacity`] of them are still there.
+    /// Returns the number of samples since the start. All of them are complete; the last [`InputHistory::capacity`] are readable.
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// How many samples are kept.
+    /// Returns the number of samples that are kept.
     pub fn capacity(&self) -> usize {
         self.samples.len()
     }
 
-    /// Copies the samples from position `from` on. `false`, and silence, where some are not written yet, or are
-    /// overwritten or may have been during the copy.
+    /// Copies the samples from position `from` on. Returns false, and fills `out` with silence, if some of them are not written yet,
+    /// or may have been overwritten.
     pub fn read(&self, from: u64, out: &mut [f32]) -> bool {
-        let complete = self.copy(from, out);
-        if !complete {
+        let is_complete = self.copy(from, out);
+        if !is_complete {
             out.fill(0.0);
         }
-        complete
+        is_complete
     }
 
     fn copy(&self, from: u64, out: &mut [f32]) -> bool {
-        // Acquire, by `end`: every sample before it is seen as written, or as overwritten since.
+        // Acquire, in `end`: every sample before it is visible as written, or as overwritten since.
         let end = self.end();
         if from.checked_add(out.len() as u64).is_none_or(|to| to > end) || !self.keeps(from, end) {
             return false;
@@ -80,13 +95,13 @@ impl History {
         for (position, sample) in (from..).zip(&mut *out) {
             *sample = f32::from_bits(self.samples[self.index(position)].load(Ordering::Relaxed));
         }
-        // Pairs with the fence in `push`: if any of the loads above saw a sample of a push, the load below sees where
-        // that push goes to, or later.
+        // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below sees the end of that push, or of a
+        // later one.
         fence(Ordering::Acquire);
-        self.keeps(from, self.begun.load(Ordering::Relaxed))
+        self.keeps(from, self.write_end.load(Ordering::Relaxed))
     }
 
-    /// Whether the sample at `from`, and so any later one, is still there when the writer has got to `to`.
+    /// Returns true if the sample at `from`, and so any later one, is kept when the writer has reached `to`.
     fn keeps(&self, from: u64, to: u64) -> bool {
         to.saturating_sub(from) <= self.samples.len() as u64
     }
@@ -96,28 +111,28 @@ impl History {
     }
 }
 
-/// The writing end of a [`History`]: for the audio thread. Never waits, never allocates.
+/// Writing end of an [`InputHistory`], for the audio thread. Never waits or allocates.
 #[derive(Debug)]
-pub struct HistoryWriter {
-    history: Arc<History>,
-    /// What `history.end` is: nobody else writes it.
+pub struct InputHistoryWriter {
+    history: Arc<InputHistory>,
+    /// Equal to `history.end`, which only this writer changes.
     end: u64,
 }
 
-impl HistoryWriter {
+impl InputHistoryWriter {
     /// Appends samples.
     pub fn push(&mut self, samples: &[f32]) {
         let history = &*self.history;
         let end = self.end + samples.len() as u64;
-        history.begun.store(end, Ordering::Relaxed);
-        // Pairs with the fence in `copy`: the announcement above comes before every sample below for whoever sees one.
+        history.write_end.store(end, Ordering::Relaxed);
+        // Pairs with the fence in `copy`: a reader that sees a sample below also sees the store above.
         fence(Ordering::Release);
-        // Of a push longer than the whole history only the last samples would stay.
+        // Only the end of a push that exceeds the capacity is kept.
         let kept = &samples[samples.len().saturating_sub(history.samples.len())..];
         for (position, sample) in (end - kept.len() as u64..).zip(kept) {
             history.samples[history.index(position)].store(sample.to_bits(), Ordering::Relaxed);
         }
-        // Release: who sees this end sees the samples before it.
+        // Release: a reader that sees this end sees the samples before it.
         history.end.store(end, Ordering::Release);
         self.end = end;
     }
@@ -129,14 +144,14 @@ mod tests {
 
     use super::*;
 
-    /// Small integers are exact.
+    /// Returns samples that identify their positions; small integers are exact in f32.
     fn samples(from: u64, count: usize) -> Vec<f32> {
         (from..).take(count).map(|position| (position % 1_000_003) as f32).collect()
     }
 
     #[test]
-    fn there_is_one_writer() {
-        let history = Arc::new(History::new(10));
+    fn only_one_writer_is_handed_out() {
+        let history = Arc::new(InputHistory::new(10));
         assert_eq!(history.capacity(), 16);
         assert!(history.writer().is_some());
         assert!(history.writer().is_none());
@@ -144,10 +159,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exactly_the_last_samples_can_be_read(
+        fn exactly_the_last_samples_are_readable(
             pushes in prop::collection::vec(0usize..100, 0..20), from in 0u64..1_000, count in 0usize..80,
         ) {
-            let history = Arc::new(History::new(64));
+            let history = Arc::new(InputHistory::new(64));
             let mut writer = history.writer().unwrap();
             let mut end = 0;
             for push in pushes {
@@ -163,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn positions_far_off_are_refused() {
-        let history = Arc::new(History::new(4));
+    fn distant_positions_are_refused() {
+        let history = Arc::new(InputHistory::new(4));
         history.writer().unwrap().push(&[1.0; 6]);
         assert!(!history.read(u64::MAX, &mut [0.0; 2]));
         assert!(!history.read(1 << 40, &mut [0.0; 2]));
@@ -173,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn readers_never_get_samples_of_another_time() {
-        let history = Arc::new(History::new(256));
+    fn readers_never_get_samples_of_another_position() {
+        let history = Arc::new(InputHistory::new(256));
         let mut writer = history.writer().unwrap();
         let total = 2_000_000;
         let reads: Vec<u64> = std::thread::scope(|scope| {
@@ -210,11 +225,11 @@ mod tests {
 mod loom_tests {
     use super::*;
 
-    /// Every interleaving, and every old value that the memory model lets a reader see.
+    /// Tries every interleaving, and every old value that the memory model allows.
     #[test]
     fn a_complete_read_is_never_torn() {
         loom::model(|| {
-            let history = Arc::new(History::new(2));
+            let history = Arc::new(InputHistory::new(2));
             let mut writer = history.writer().unwrap();
             writer.push(&[1.0, 2.0]);
             let pushes = loom::thread::spawn(move || {

@@ -1,296 +1,307 @@
-//! The loader: one thread for the whole process that makes models ready and takes back those that are not played any more.
+//! Builds model instances, off the audio thread: the model, its place, and its state up to the present.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Sender, unbounded};
 use ondes_kernels::FlushToZero;
 use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
-use super::driver::{Driver, Place, place};
-use super::health::{Driven, Meter};
-use super::lane::{Engine, Inline, Lane, guard};
-use super::maker::Maker;
-use super::queue::{Queue, Wire};
-use super::session::{HISTORY_S, Link};
-use super::snapshot::Snapshot;
-use super::worker::{Message, SEATS, Seat, workers};
+use super::driver::{Driver, ResolvedDriver, resolve, resolve_without_trial};
+use super::guard::guard;
+use super::health::{Driven, InstanceMetrics};
+use super::inline_model::{InlineModel, process_first_slot};
+use super::model_factory::{LoadError, ModelFactory};
+use super::model_instance::{InstanceParts, ModelInstance, Placement};
+use super::session_link::SessionLink;
+use super::snapshot::SessionSnapshot;
+use super::worker::{MAX_SESSIONS, Message, WorkerSlot, workers};
+use super::worker_link::{SharedProgress, WorkerLink};
 use crate::executor;
-use crate::pipeline::{Action, ControlId, Cue, Start, Transport};
+use crate::pipeline::{Action, ControlId, Playable, SessionStart, TimedCommand, Transport};
 
-/// How much of the past a model hears before it takes over, seconds: its memory and its room are full then.
-const WARM_S: f64 = 0.7;
-/// How long an audio thread may take to answer; one that does not is not running.
-const ANSWER: Duration = Duration::from_millis(100);
-/// How often a model that warms up is told how far the present has gone on.
-const ROUNDS: usize = 4;
-/// Cues on their way to a worker.
-const CUES: usize = 2048;
-/// Samples that a model warms up by at a time.
-const PIECE: usize = 512;
+/// Past input that an instance processes before it takes over, in seconds: enough to fill its memory and its room.
+const WARM_UP_S: f64 = 0.7;
+/// Time for an audio thread to answer; one that does not is not running.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+/// Interval at which the answer is looked for.
+const ANSWER_POLL: Duration = Duration::from_micros(200);
+/// Number of times that a warm-up asks how far the session has advanced.
+const MAX_WARM_UP_ROUNDS: usize = 4;
+/// Commands on their way to the worker.
+const WORKER_COMMANDS: usize = 2048;
+/// Samples that a warm-up processes at a time.
+const WARM_UP_CHUNK: usize = 512;
 
-/// Something for the loader to do. Gives whether it wants to be asked again soon.
-pub(super) type Job = Box<dyn FnMut() -> bool + Send>;
-
-/// Gives the loader something to do.
-pub(super) fn ask(job: Job) {
-    static LOADER: OnceLock<Sender<Job>> = OnceLock::new();
-    let loader = LOADER.get_or_init(|| {
-        let (sender, jobs) = unbounded::<Job>();
-        let work = move || {
-            let mut waiting: Vec<Job> = Vec::new();
-            loop {
-                let patience = if waiting.is_empty() { Duration::from_secs(3600) } else { Duration::from_millis(20) };
-                match jobs.recv_timeout(patience) {
-                    Ok(job) => waiting.push(job),
-                    Err(error) if error.is_disconnected() => return,
-                    Err(_) => {}
-                }
-                waiting.retain_mut(|job| {
-                    let mut again = false;
-                    // A job that breaks down takes nobody with it.
-                    let done = guard(|| again = job());
-                    done.is_ok() && again
-                });
-            }
-        };
-        std::thread::Builder::new().name("ondes-loader".into()).spawn(work).expect("the system lets us have a thread");
-        sender
-    });
-    // It hangs up only when the process ends.
-    let _ = loader.send(job);
-}
-
-/// What is known of a lane besides what it counts.
-pub(super) struct LaneFacts {
-    pub meter: Arc<Meter>,
+/// Facts about an instance for the controller.
+pub(super) struct InstanceInfo {
+    pub metrics: Arc<InstanceMetrics>,
     pub driven: Driven,
     pub latency_samples: usize,
-    pub latency_measured: Option<usize>,
-    /// What brings another lane to the same place, as late as this one.
-    pub place: Driver,
-    /// The size of the model that it plays; none for the whole.
+    /// Driver that leads to the same place and latency again.
+    pub driver: Driver,
+    /// Name of the model's variant; `None` for the base model.
     pub variant: Option<String>,
 }
 
-/// What to make.
-pub(super) struct Order<'a> {
-    pub maker: &'a dyn Maker,
+/// Instance to build.
+pub(super) struct InstanceRequest<'a> {
+    pub factory: &'a dyn ModelFactory,
     pub driver: Driver,
-    pub tag: u64,
-    /// Knobs to be turned at once.
+    pub model: u64,
+    /// Controls to set first.
     pub controls: &'a [(ControlId, f32)],
 }
 
-/// Makes a lane that is ready to take over: built, measured, and warmed up with what is being played.
+/// An instance and facts about it.
+pub(super) type NewInstance = (Box<ModelInstance>, InstanceInfo);
+
+/// Builds an instance that is ready to take over from the one that plays.
 ///
 /// # Errors
-/// One line that says why the model cannot be played.
-pub(super) fn make(order: &Order<'_>, link: &Link) -> Result<(Box<Lane>, LaneFacts), String> {
-    make_with(order, link, ask_session(link))
+/// Returns [`LoadError`] if the model cannot be played.
+pub(super) fn build_successor(request: &InstanceRequest<'_>, link: &SessionLink) -> Result<NewInstance, LoadError> {
+    build_instance(request, link, request_snapshot(link))
 }
 
-/// Makes the first lane of a session that does not play yet.
+/// Builds the first instance of a session that does not play yet.
 ///
 /// # Errors
-/// As [`make`].
-pub(super) fn make_first(order: &Order<'_>, link: &Link) -> Result<(Box<Lane>, LaneFacts), String> {
-    make_with(order, link, None)
+/// Returns [`LoadError`] if the model cannot be played.
+pub(super) fn build_first(request: &InstanceRequest<'_>, link: &SessionLink) -> Result<NewInstance, LoadError> {
+    build_instance(request, link, None)
 }
 
-fn make_with(
-    order: &Order<'_>,
-    link: &Link,
-    snapshot: Option<Box<Snapshot>>,
-) -> Result<(Box<Lane>, LaneFacts), String> {
+fn build_instance(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+    snapshot: Option<Box<SessionSnapshot>>,
+) -> Result<NewInstance, LoadError> {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
-    // As where it will be played: what it costs, and what it remembers.
+    // As on the threads where it will run, for its cost and its state.
     let _flush = FlushToZero::on();
-    // What was said on this thread before was said of another model.
-    drop(executor::noticed());
+    // Discards warnings about other models.
+    drop(executor::take_warning());
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let setup = link.setup;
-    let Order { maker, tag, .. } = *order;
-    let mut playable = maker.make(setup.sample_rate, 1)?;
-    let place = place(order.driver, &mut *playable, maker, setup)?;
-    let latency_measured = maker.measured_latency(setup.sample_rate);
+    let factory = request.factory;
+    let (playable, resolved) = build_playable(request, link)?;
     let model_latency = playable.latency_samples();
-    if let Some(measured) = latency_measured.filter(|measured| measured.abs_diff(model_latency) > 1) {
-        return Err(format!("the latency is {measured} samples, but {model_latency} are stated"));
-    }
-    let meter = Arc::new(Meter::new(playable.latents(0).len()));
+    let metrics = Arc::new(InstanceMetrics::new(playable.latents(0).len()));
     let now = snapshot.as_ref().map_or_else(|| link.now.load(Ordering::Acquire), |snapshot| snapshot.now);
-    let warm = if snapshot.is_some() { (WARM_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
-    let start = Start { at: now.saturating_sub(warm), ..maker.start() };
-    let past = past(order, snapshot.as_deref(), start.at, setup.sample_rate);
-    let next_cue = snapshot.as_ref().map_or_else(|| link.cues.load(Ordering::Relaxed), |snapshot| snapshot.cues);
-    let told = snapshot.is_some();
-    let tail = playable.tail_samples();
-    let held = match place {
-        Place::Inline => Driver::Inline,
-        Place::Offline => Driver::Offline,
-        Place::Worker(delay) => Driver::Worker { latency: Some(delay) },
-    };
-    let (engine, next_cue, driven, latency_samples) = match place {
-        Place::Inline | Place::Offline => {
-            let offline = place == Place::Offline;
-            let mut inline = Inline::new(playable, start, offline);
-            let opened = guard(|| {
-                inline.playable.open(0, &start);
-                for cue in past {
-                    // What is too much is not remembered.
-                    let _ = inline.playable.handle(0, cue);
-                }
-            });
-            opened.map_err(|failure| failure.to_string())?;
-            let next_cue = match snapshot {
-                Some(_) => warm_up(&mut inline, link, now, next_cue)?,
-                None => next_cue,
+    let warm_up = if snapshot.is_some() { (WARM_UP_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
+    let start = SessionStart { at: now.saturating_sub(warm_up), ..factory.start() };
+    let past = past_commands(request, snapshot.as_deref(), start.at, setup.sample_rate);
+    let next_command =
+        snapshot.as_ref().map_or_else(|| link.commands.load(Ordering::Relaxed), |snapshot| snapshot.commands);
+    let has_session_state = snapshot.is_some();
+    let (placement, next_command, driven, latency_samples) = match resolved {
+        ResolvedDriver::Inline | ResolvedDriver::Offline => {
+            let offline = resolved == ResolvedDriver::Offline;
+            let mut inline = InlineModel::new(playable, start, offline);
+            guard(|| open_with(&mut *inline.playable, &start, past)).map_err(panicked)?;
+            let next_command = match snapshot {
+                Some(_) => warm_up_inline(&mut inline, link, now, next_command)?,
+                None => next_command,
             };
             let driven = if offline { Driven::Offline } else { Driven::Inline };
-            (Engine::Inline(inline), next_cue, driven, model_latency)
+            (Placement::Inline(inline), next_command, driven, model_latency)
         }
-        Place::Worker(delay) => {
-            let join = Join { order, link, start, now, delay, past, number, model_latency, tail };
-            (Engine::Queued(join.queue(&meter)?), next_cue, Driven::Worker, model_latency + delay)
+        ResolvedDriver::Worker(delay) => {
+            let joining = JoiningSession { factory, link, start, now, delay, past, number };
+            let worker_link = joining.join_worker(playable, &metrics);
+            (Placement::Worker(worker_link), next_command, Driven::Worker, model_latency + delay)
         }
     };
-    if let Some(notice) = executor::noticed() {
-        meter.set_notice(&notice);
+    if let Some(warning) = executor::take_warning() {
+        metrics.set_warning(&warning);
     }
-    let variant = maker.variant();
-    let facts = LaneFacts { meter: meter.clone(), driven, latency_samples, latency_measured, place: held, variant };
-    Ok((Box::new(Lane::new(engine, number, tag, meter, told, next_cue, setup.sample_rate)), facts))
+    let info = InstanceInfo {
+        metrics: metrics.clone(),
+        driven,
+        latency_samples,
+        driver: resolved.to_driver(),
+        variant: factory.variant(),
+    };
+    let parts = InstanceParts {
+        number,
+        model: request.model,
+        metrics,
+        has_session_state,
+        next_command,
+        sample_rate: setup.sample_rate,
+    };
+    Ok((Box::new(ModelInstance::new(placement, parts)), info))
 }
 
-/// Asks a session for a snapshot; none when its audio thread does not run.
-fn ask_session(link: &Link) -> Option<Box<Snapshot>> {
-    drop(link.answer.take());
-    drop(link.ask.swap(Some(Box::new(Snapshot::new()))));
-    let asked = Instant::now();
-    while asked.elapsed() < ANSWER {
-        if let Some(answer) = link.answer.take() {
-            return Some(answer);
+/// Builds the playable with as many slots as its place needs, and resolves the driver. Builds it once, unless a trial shows that
+/// a model which should fit into the callback needs the worker.
+fn build_playable(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+) -> Result<(Box<dyn Playable>, ResolvedDriver), LoadError> {
+    let InstanceRequest { factory, driver, .. } = *request;
+    let setup = link.setup;
+    let expects_worker = match (resolve_without_trial(driver, false, setup)?, driver) {
+        (Some(ResolvedDriver::Worker(_)), _) | (None, Driver::Worker { .. }) => true,
+        (Some(ResolvedDriver::Offline), _) => false,
+        (Some(ResolvedDriver::Inline), _) | (None, _) => factory.expects_worker(),
+    };
+    let sessions = if expects_worker { MAX_SESSIONS } else { 1 };
+    let mut playable = factory.build(setup.sample_rate, sessions)?;
+    let resolved = resolve(driver, &mut *playable, factory, setup)?;
+    if matches!(resolved, ResolvedDriver::Worker(_)) && sessions < MAX_SESSIONS {
+        playable = factory.build(setup.sample_rate, MAX_SESSIONS)?;
+    }
+    Ok((playable, resolved))
+}
+
+fn panicked(failure: impl ToString) -> LoadError {
+    LoadError::Panicked(failure.to_string())
+}
+
+/// Resets the first slot and sends it past commands.
+fn open_with(playable: &mut dyn Playable, start: &SessionStart, past: Vec<TimedCommand>) {
+    playable.open(0, start);
+    for command in past {
+        // Commands beyond the queue's capacity are dropped.
+        let _ = playable.handle(0, command);
+    }
+}
+
+/// Asks a session for a snapshot; `None` if its audio thread does not run.
+fn request_snapshot(link: &SessionLink) -> Option<Box<SessionSnapshot>> {
+    drop(link.snapshot_reply.take());
+    drop(link.snapshot_request.swap(Some(Box::new(SessionSnapshot::new()))));
+    let start = Instant::now();
+    while start.elapsed() < ANSWER_TIMEOUT {
+        if let Some(snapshot) = link.snapshot_reply.take() {
+            return Some(snapshot);
         }
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::sleep(ANSWER_POLL);
     }
-    drop(link.ask.take());
-    // It may have come in the very last moment.
-    link.answer.take()
+    drop(link.snapshot_request.take());
+    // It may have come at the last moment.
+    link.snapshot_reply.take()
 }
 
-/// What has to be told to a model that takes over: the knobs and the song, then notes and wheels with their own times.
-fn past(order: &Order<'_>, snapshot: Option<&Snapshot>, at: u64, sample_rate: u32) -> Vec<Cue> {
+/// Lists the commands that bring an instance into the session's state: controls and transport, then held notes and controller
+/// positions with their own times.
+fn past_commands(
+    request: &InstanceRequest<'_>,
+    snapshot: Option<&SessionSnapshot>,
+    at: u64,
+    sample_rate: u32,
+) -> Vec<TimedCommand> {
     let mut past = Vec::new();
-    let mut turn = |&(id, value): &(ControlId, f32)| past.push(Cue { at, action: Action::Control { id, value } });
-    order.controls.iter().for_each(&mut turn);
+    let mut set = |&(id, value): &(ControlId, f32)| {
+        past.push(TimedCommand { at, action: Action::Control { id, value } });
+    };
+    request.controls.iter().for_each(&mut set);
     if let Some(snapshot) = snapshot {
-        if snapshot.tag == Some(order.tag) {
-            snapshot.turned.iter().for_each(&mut turn);
+        if snapshot.model == Some(request.model) {
+            snapshot.changed_controls.iter().for_each(&mut set);
         }
-        past.extend(snapshot.transport.map(|song| begun(song, at, sample_rate)));
-        let events = snapshot.memory.events().into_iter();
-        past.extend(events.map(|event| Cue { at: event.at, action: Action::Play(event.kind) }));
+        past.extend(snapshot.transport.map(|transport| transport_at(transport, at, sample_rate)));
+        let events = snapshot.performance.events().into_iter();
+        past.extend(events.map(|event| TimedCommand { at: event.at, action: Action::Play(event.kind) }));
     }
     past
 }
 
-/// A song that a host has begun, as it is at `at` where that was earlier.
-fn begun((since, song): (u64, Transport), at: u64, sample_rate: u32) -> Cue {
+/// Returns the transport command for time `at`, or for the transport's own time if that is later.
+fn transport_at((since, transport): (u64, Transport), at: u64, sample_rate: u32) -> TimedCommand {
     let seconds = at.saturating_sub(since) as f64 / f64::from(sample_rate);
-    let beats = if song.playing { seconds * f64::from(song.tempo) / 60.0 } else { 0.0 };
-    let song = Transport { position: song.position + beats, ..song };
-    Cue { at: at.max(since), action: Action::Transport(song) }
+    let beats = if transport.playing { seconds * f64::from(transport.tempo) / 60.0 } else { 0.0 };
+    let transport = Transport { position: transport.position + beats, ..transport };
+    TimedCommand { at: at.max(since), action: Action::Transport(transport) }
 }
 
-/// Plays a model up to the present, round after round while the present goes on. Gives the next cue that it has not heard.
-fn warm_up(inline: &mut Inline, link: &Link, now: u64, next_cue: u64) -> Result<u64, String> {
-    let (mut until, mut next_cue) = (now, next_cue);
-    let mut scratch = [vec![0.0; PIECE], vec![0.0; PIECE]];
-    for _ in 0..ROUNDS {
+/// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the number of the next command
+/// that the instance has not received.
+fn warm_up_inline(inline: &mut InlineModel, link: &SessionLink, now: u64, next_command: u64) -> Result<u64, LoadError> {
+    let (mut until, mut next_command) = (now, next_command);
+    let mut scratch = [vec![0.0; WARM_UP_CHUNK], vec![0.0; WARM_UP_CHUNK]];
+    for _ in 0..MAX_WARM_UP_ROUNDS {
         while inline.position < until {
-            let count = (until - inline.position).min(PIECE as u64) as usize;
+            let count = (until - inline.position).min(WARM_UP_CHUNK as u64) as usize;
             let [input, output] = &mut scratch;
             link.history.read(inline.position, &mut input[..count]);
-            super::lane::run(&mut *inline.playable, &input[..count], &mut output[..count])
-                .map_err(|failure| failure.to_string())?;
+            process_first_slot(&mut *inline.playable, &input[..count], &mut output[..count]).map_err(panicked)?;
             inline.position += count as u64;
         }
-        // What is left the audio thread can catch up with in a few blocks.
+        // The audio thread catches up with the rest within a few blocks.
         if link.now.load(Ordering::Acquire) <= until + 2 * link.setup.max_block as u64 {
             break;
         }
-        let Some(snapshot) = ask_session(link) else { break };
-        for cue in snapshot.cues_from(next_cue) {
-            let told = guard(|| {
-                // What is too much is not remembered.
-                let _ = inline.playable.handle(0, *cue);
-            });
-            told.map_err(|failure| failure.to_string())?;
+        let Some(snapshot) = request_snapshot(link) else { break };
+        for command in snapshot.commands_from(next_command) {
+            // Commands beyond the queue's capacity are dropped.
+            guard(|| {
+                let _ = inline.playable.handle(0, *command);
+            })
+            .map_err(panicked)?;
         }
-        (until, next_cue) = (snapshot.now, snapshot.cues);
+        (until, next_command) = (snapshot.now, snapshot.commands);
     }
-    Ok(next_cue)
+    Ok(next_command)
 }
 
-/// A lane on its way to the worker.
-struct Join<'a> {
-    order: &'a Order<'a>,
-    link: &'a Link,
-    start: Start,
+/// A session on its way to the worker.
+struct JoiningSession<'a> {
+    factory: &'a dyn ModelFactory,
+    link: &'a SessionLink,
+    start: SessionStart,
     now: u64,
     delay: usize,
-    past: Vec<Cue>,
+    past: Vec<TimedCommand>,
     number: u32,
-    model_latency: usize,
-    tail: usize,
 }
 
-impl Join<'_> {
-    /// Joins, and gives the audio thread's end.
-    fn queue(self, meter: &Arc<Meter>) -> Result<Queue, String> {
-        let Self { order, link, start, now, delay, past, number, model_latency, tail } = self;
+impl JoiningSession<'_> {
+    /// Sends the session and its playable to the worker, and returns the audio thread's end.
+    fn join_worker(self, playable: Box<dyn Playable>, metrics: &Arc<InstanceMetrics>) -> WorkerLink {
+        let Self { factory, link, start, now, delay, past, number } = self;
         let setup = link.setup;
-        let playable = order.maker.make(setup.sample_rate, SEATS)?;
-        let (cue_end, cues) = HeapRb::new(CUES).split();
-        // All that can have been given and not been taken.
-        let waiting = delay + 2 * setup.max_block + (HISTORY_S * f64::from(setup.sample_rate)) as usize;
-        let (sound, sound_end) = HeapRb::new(waiting).split();
-        let wire = Arc::new(Wire::default());
-        wire.given.store(now, Ordering::Release);
-        wire.done.store(start.at, Ordering::Release);
-        wire.taken.store(start.at, Ordering::Release);
-        let longest = setup.sample_rate as usize / 100 + 1;
-        let seat = Seat {
-            wire: wire.clone(),
-            cues,
-            sound,
+        let (model_latency, tail) = (playable.latency_samples(), playable.tail_samples());
+        let (command_end, commands) = HeapRb::new(WORKER_COMMANDS).split();
+        // All output that can be pending.
+        let capacity = delay + 2 * setup.max_block + setup.history_samples();
+        let (output, output_end) = HeapRb::new(capacity).split();
+        let progress = Arc::new(SharedProgress::default());
+        progress.input_end.store(now, Ordering::Release);
+        progress.output_end.store(start.at, Ordering::Release);
+        progress.played_end.store(start.at, Ordering::Release);
+        let max_step = setup.sample_rate as usize / 100 + 1;
+        let slot = WorkerSlot {
+            progress: progress.clone(),
+            commands,
+            output,
             history: link.history.clone(),
-            hears: order.maker.hears(),
+            uses_audio_input: factory.uses_audio_input(),
             position: start.at,
             start,
-            meter: meter.clone(),
-            held: None,
+            metrics: metrics.clone(),
+            deferred_command: None,
             past,
-            lane: number,
-            input: vec![0.0; longest],
-            output: vec![0.0; longest],
+            instance: number,
+            input_buffer: vec![0.0; max_step],
+            output_buffer: vec![0.0; max_step],
         };
         let workers = workers();
-        let name = order.maker.name();
-        workers[0].tell(Message::Join { name, sample_rate: setup.sample_rate, playable, seat: Box::new(seat) });
-        Ok(Queue {
-            wire,
-            cues: cue_end,
-            sound: sound_end,
+        let key = factory.sharing_key();
+        workers[0].send(Message::Join { key, sample_rate: setup.sample_rate, playable, slot: Box::new(slot) });
+        WorkerLink {
+            progress,
+            commands: command_end,
+            output: output_end,
             next: start.at,
             start: start.at,
             delay,
             model_latency,
             tail,
             workers: [workers[0].thread.clone(), workers[1].thread.clone()],
-        })
+        }
     }
 }

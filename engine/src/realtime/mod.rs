@@ -1,44 +1,57 @@
-//! Real time: one pipeline, three drivers, and never a glitch.
+//! Plays pipelines in real time: in the audio callback, on a worker thread, or offline.
 //!
-//! A host holds two halves of one session. [`Session`] belongs to its audio thread and plays blocks; [`Remote`] belongs to
-//! everybody else and loads models. Between them stands no lock. In reading order:
+//! A host holds two halves of a session. [`Session`] belongs to its audio thread and processes blocks; [`SessionController`]
+//! belongs to all other threads and loads models. Between them are atomics and bounded queues, no locks.
 //!
-//! - [`session`](Session): blocks in, blocks out, one model taking over from another;
-//! - `lane`: one model at work in a session, in the callback or, through a `queue`, by the worker;
-//! - `fader`: what is heard where sound comes late;
-//! - `worker`: the thread that plays what is too heavy for a callback, all sessions of one model as one batch;
-//! - `driver`: which of the two, decided by what a model costs here;
-//! - [`quality`](Quality): which of its sizes, decided by the user or by the load, which `strain` knows of the whole thread;
-//! - [`remote`](Remote), `loader`, [`maker`](Maker): models are made ready elsewhere, warmed up with what is being played, and
-//!   taken back when they have left;
-//! - [`health`](Health), [`workforce`], [`histogram`], [`trace`](trace::Trace): what can be seen of all this;
-//! - [`gate`], `snapshot`, [`history`], [`priority`]: what the others stand on.
+//! Suggested reading order:
+//!
+//! - [`session`](Session): a block of input and commands in, a block of output out, cross-fades between models;
+//! - `model_instance`: one model in a session, as an `inline_model` in the callback or behind a `worker_link`; `dropout_fader`
+//!   covers late output;
+//! - `worker`: the thread for models that are too heavy for a callback; sessions of one model form a batch;
+//! - [`driver`](Driver): chooses between callback and worker by the measured cost of a model;
+//! - [`quality`](Quality): chooses a variant of the model, fixed or by the load (`callback_load`);
+//! - [`session_controller`](SessionController) and `controller_state`: requests from other threads;
+//! - [`model_factory`](ModelFactory) and `loader`: build an instance on the thread of `background_jobs`, and bring it into the
+//!   session's present state (`snapshot`);
+//! - [`health`](Health), [`WorkerStats`], [`histogram`], [`trace`](trace::Trace): counters and traces;
+//! - [`audio_callback`], `guard`, [`history`], `session_link`, [`priority`]: what the others are built on;
+//! - [`benchmark`](RealtimeBenchmark): measures a model block by block.
 
+pub mod audio_callback;
+mod background_jobs;
+mod benchmark;
+mod callback_load;
+mod controller_state;
 mod driver;
-mod fader;
-pub mod gate;
+mod dropout_fader;
+mod guard;
 mod health;
 pub mod histogram;
 pub mod history;
-mod lane;
+mod inline_model;
 mod loader;
-mod maker;
+mod model_factory;
+mod model_instance;
 pub mod priority;
 mod quality;
-mod queue;
-mod remote;
 mod session;
+mod session_controller;
+mod session_link;
+mod setup;
 mod snapshot;
-mod strain;
-mod sync;
 pub mod trace;
 mod worker;
+mod worker_link;
 
+pub use benchmark::{BenchmarkError, RealtimeBenchmark};
+pub use controller_state::LoadStatus;
 pub use driver::Driver;
+pub use guard::Failure;
 pub use health::{Driven, Health};
-pub use lane::Failure;
-pub use maker::{Maker, Patch};
+pub use model_factory::{LoadError, ModelFactory, PlayableModel};
 pub use quality::Quality;
-pub use remote::{Load, Remote, SetupError, Status};
-pub use session::{BlockCue, Session, Setup};
-pub use worker::{Workforce, trace as worker_trace, workforce};
+pub use session::{BlockCommand, Session};
+pub use session_controller::{Load, SessionController};
+pub use setup::{Setup, SetupError};
+pub use worker::{WorkerStats, trace as worker_trace, worker_stats};

@@ -1,21 +1,20 @@
-//! Real-time priority for the threads that sound depends on.
+//! Real-time priority for the worker thread.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use thread_priority::Error;
 
-/// Nobody has asked yet.
+/// No thread has asked yet.
 const UNKNOWN: u8 = 0;
-/// All who asked got it.
+/// All threads that asked got it.
 const GRANTED: u8 = 1;
-/// Somebody who asked did not get it.
+/// A thread that asked did not get it.
 const REFUSED: u8 = 2;
 
 static OUTCOME: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Asks for real-time priority for the calling thread, `name` in the log. Returns whether it was granted; the first time in a
-/// process that it is not, the log says what to do. For the start of a thread: it may allocate. Threads that this one
-/// starts later inherit the priority.
+/// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it was granted; the first refusal
+/// in a process logs a remedy. May allocate. Threads that this one starts later inherit the priority.
 pub(super) fn raise(name: &str) -> bool {
     let outcome = ask();
     let state = if outcome.is_ok() { GRANTED } else { REFUSED };
@@ -28,7 +27,7 @@ pub(super) fn raise(name: &str) -> bool {
     outcome.is_ok()
 }
 
-/// Whether all threads that asked for real-time priority got it; `None` while none has asked.
+/// Returns true if all threads that asked for real-time priority got it; `None` before the first request.
 #[must_use]
 pub fn granted() -> Option<bool> {
     match OUTCOME.load(Ordering::Relaxed) {
@@ -43,8 +42,8 @@ const REMEDY: &str = "Join a group that may have it (`sudo usermod -aG audio $US
 #[cfg(not(target_os = "linux"))]
 const REMEDY: &str = "Close other programs, or use a longer block";
 
-/// First in, first out: runs until it waits for something. Below the threads of the sound servers (JACK 70 and more,
-/// PipeWire 88), whose deadlines are nearer. A limit may allow less; even the least is above every ordinary thread.
+/// Sets first-in-first-out scheduling. The priority is below that of sound servers (JACK 70 and more, PipeWire 88), whose deadlines
+/// are nearer. A system limit may allow less; even the lowest is above every ordinary thread.
 #[cfg(unix)]
 fn ask() -> Result<(), Error> {
     use thread_priority::{
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_so() {
+    fn the_result_matches_the_thread_s_policy() {
         let raised = std::thread::spawn(|| {
             let raised = raise("test");
             #[cfg(unix)]
@@ -85,7 +84,7 @@ mod tests {
             }
             raised
         });
-        // Other tests may ask too, but nobody can take a refusal back.
+        // Other tests may ask too, but a refusal is final.
         let raised = raised.join().unwrap();
         assert!(granted().is_some_and(|all| raised || !all));
     }

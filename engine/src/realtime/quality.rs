@@ -1,127 +1,128 @@
-//! Which of a model's sizes plays: the one that was chosen, or as much of the model as there is time for.
+//! Selects the variant of a model: fixed, or the largest that the load allows.
 
 use std::time::{Duration, Instant};
 
-/// How much of a model that holds smaller sizes of itself plays. What has one size plays as it is.
+/// Selection among the variants of a model, from the base model down to the smallest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quality {
-    /// The whole.
+    /// The base model.
     #[default]
     Full,
-    /// The size in the middle; of an even number the smaller one.
+    /// The variant in the middle; of an even number the smaller one.
     Balanced,
-    /// The smallest size.
+    /// The smallest variant.
     Light,
-    /// The whole while there is time for it; under load smaller sizes, as long as it takes. Where time does not matter
-    /// ([`Remote::set_patient`](super::Remote::set_patient)) the whole.
+    /// The base model; under load smaller variants, as long as necessary. Without a deadline
+    /// ([`SessionController::set_non_realtime`](super::SessionController::set_non_realtime)) always the base model.
     Auto,
 }
 
 impl Quality {
-    /// The place of its size among so many, the whole first; none where the load decides.
-    pub(super) fn place(self, sizes: usize) -> Option<usize> {
+    /// Returns the index of the selected variant among `variants`, the base model first; `None` if the load decides.
+    pub(super) fn variant(self, variants: usize) -> Option<usize> {
         match self {
             Self::Full => Some(0),
-            Self::Balanced => Some(sizes / 2),
-            Self::Light => Some(sizes.saturating_sub(1)),
+            Self::Balanced => Some(variants / 2),
+            Self::Light => Some(variants.saturating_sub(1)),
             Self::Auto => None,
         }
     }
 }
 
-/// A load above this is too much: what comes on top of it, as the rest of the machine does, has little room left.
-const TOO_MUCH: f32 = 0.8;
-/// A larger size must be expected to stay below this.
-const ROOM: f64 = 0.5;
-/// A size that has just begun is left alone for so long: its load is an average that has to settle.
-const SETTLING: Duration = Duration::from_millis(400);
-/// There must be room for so long before a larger size is tried; twice as long each time that it was too much again.
+/// Load above which a smaller variant is selected: the rest of the machine needs the remaining time.
+const MAX_LOAD: f32 = 0.8;
+/// Expected load up to which a larger variant is selected.
+const MAX_EXPECTED_LOAD: f64 = 0.5;
+/// Time after a change in which the load, an average, settles.
+const SETTLING_TIME: Duration = Duration::from_millis(400);
+/// Time with a low load before a larger variant is tried; it doubles each time that the larger one proves too heavy.
 const PATIENCE: Duration = Duration::from_secs(4);
-const MOST_PATIENCE: Duration = Duration::from_secs(128);
-/// A larger size that lasts so long was no mistake.
-const LASTING: Duration = Duration::from_secs(20);
+const MAX_PATIENCE: Duration = Duration::from_secs(128);
+/// Time after which a larger variant has proved light enough.
+const PROVEN_TIME: Duration = Duration::from_secs(20);
 
-/// Steps down to smaller sizes under load, and up again where there is room.
+/// Selects smaller variants under load, and larger ones when the load is low.
 #[derive(Debug)]
-pub(super) struct Governor {
-    /// The size that is to play: 0 is the whole.
-    place: usize,
-    /// When it began.
+pub(super) struct QualityGovernor {
+    /// Index of the selected variant; 0 is the base model.
+    variant: usize,
+    /// Time of the selection.
     since: Option<Instant>,
-    /// Blocks that were late until it had settled.
-    misses: Option<u64>,
-    /// Since when there is room for a larger one.
-    room_since: Option<Instant>,
+    /// Dropouts until the load had settled.
+    dropouts: Option<u64>,
+    /// Time since when the load would allow a larger variant.
+    low_since: Option<Instant>,
     patience: Duration,
-    /// It was reached from a smaller one.
-    rose: bool,
+    /// True if the last change was to a larger variant.
+    has_risen: bool,
 }
 
-/// What a governor sees.
-pub(super) struct Sight {
+/// Load at one moment.
+pub(super) struct LoadSample {
     pub now: Instant,
-    /// Share of the time that is taken, of all that plays on the thread.
+    /// Share of the time that all processing on the thread takes.
     pub load: f32,
-    /// What the model takes of that.
-    pub own: f32,
-    /// Blocks that were late, since the size began.
-    pub misses: u64,
-    /// How many times as much work the next larger size is.
+    /// Share of the time that the model takes.
+    pub own_load: f32,
+    /// Late blocks since the variant began.
+    pub dropouts: u64,
+    /// Cost of the next larger variant relative to the current one.
     pub growth: f64,
-    /// How many sizes there are.
-    pub sizes: usize,
+    /// Number of variants.
+    pub variants: usize,
 }
 
-impl Default for Governor {
-    /// Begins with the whole.
+impl Default for QualityGovernor {
+    /// Starts with the base model.
     fn default() -> Self {
-        Self { place: 0, since: None, misses: None, room_since: None, patience: PATIENCE, rose: false }
+        Self { variant: 0, since: None, dropouts: None, low_since: None, patience: PATIENCE, has_risen: false }
     }
 }
 
-impl Governor {
-    pub fn place(&self) -> usize {
-        self.place
+impl QualityGovernor {
+    /// Returns the index of the selected variant.
+    pub fn variant(&self) -> usize {
+        self.variant
     }
 
-    /// Looks at how the size that was chosen last is doing. Gives whether there is another one now.
-    pub fn look(&mut self, sight: &Sight) -> bool {
-        let since = *self.since.get_or_insert(sight.now);
-        let age = sight.now.saturating_duration_since(since);
-        if age < SETTLING {
+    /// Processes the load of the selected variant. Returns true if the selection has changed.
+    pub fn update(&mut self, sample: &LoadSample) -> bool {
+        let since = *self.since.get_or_insert(sample.now);
+        let age = sample.now.saturating_duration_since(since);
+        if age < SETTLING_TIME {
             return false;
         }
-        let late = sight.misses > *self.misses.get_or_insert(sight.misses);
-        if late || sight.load > TOO_MUCH {
-            let lighter = self.place + 1 < sight.sizes;
-            if lighter {
-                if self.rose && age < LASTING {
-                    self.patience = (2 * self.patience).min(MOST_PATIENCE);
+        let is_late = sample.dropouts > *self.dropouts.get_or_insert(sample.dropouts);
+        if is_late || sample.load > MAX_LOAD {
+            let has_smaller = self.variant + 1 < sample.variants;
+            if has_smaller {
+                if self.has_risen && age < PROVEN_TIME {
+                    self.patience = (2 * self.patience).min(MAX_PATIENCE);
                 }
-                self.step(self.place + 1, false);
+                self.select(self.variant + 1, false);
             }
-            // The one that is the smallest begins to count again.
-            (self.misses, self.room_since) = (if lighter { None } else { Some(sight.misses) }, None);
-            return lighter;
+            // The smallest variant counts its dropouts from here.
+            (self.dropouts, self.low_since) = (if has_smaller { None } else { Some(sample.dropouts) }, None);
+            return has_smaller;
         }
-        if self.rose && age >= LASTING {
-            (self.rose, self.patience) = (false, PATIENCE);
+        if self.has_risen && age >= PROVEN_TIME {
+            (self.has_risen, self.patience) = (false, PATIENCE);
         }
-        let expected = f64::from(sight.load) + f64::from(sight.own) * (sight.growth - 1.0);
-        if self.place == 0 || expected > ROOM {
-            self.room_since = None;
+        let expected = f64::from(sample.load) + f64::from(sample.own_load) * (sample.growth - 1.0);
+        if self.variant == 0 || expected > MAX_EXPECTED_LOAD {
+            self.low_since = None;
             return false;
         }
-        let room_since = *self.room_since.get_or_insert(sight.now);
-        let rises = sight.now.saturating_duration_since(room_since) >= self.patience;
+        let low_since = *self.low_since.get_or_insert(sample.now);
+        let rises = sample.now.saturating_duration_since(low_since) >= self.patience;
         if rises {
-            self.step(self.place - 1, true);
+            self.select(self.variant - 1, true);
         }
         rises
     }
 
-    fn step(&mut self, place: usize, rose: bool) {
-        *self = Self { place, since: None, misses: None, room_since: None, patience: self.patience, rose };
+    fn select(&mut self, variant: usize, has_risen: bool) {
+        *self = Self { variant, since: None, dropouts: None, low_since: None, patience: self.patience, has_risen };
     }
 }
 
@@ -129,55 +130,55 @@ impl Governor {
 mod tests {
     use super::*;
 
-    /// Looks every 20 ms for so many seconds at a machine on which the whole takes `whole` of the time, and each size half of
-    /// that of the one before it. Gives where each second ended.
-    fn watch(governor: &mut Governor, at: &mut Instant, seconds: u64, whole: f32) -> Vec<usize> {
+    /// Updates every 20 ms for so many seconds on a machine on which the base model causes a load of `base`, and each variant half
+    /// of the one before. Returns the variant at the end of each second.
+    fn watch(governor: &mut QualityGovernor, at: &mut Instant, seconds: u64, base: f32) -> Vec<usize> {
         let mut ends = Vec::new();
         for _ in 0..seconds {
             for _ in 0..50 {
                 *at += Duration::from_millis(20);
-                let load = whole / (1 << governor.place()) as f32;
-                let misses = if load > 1.0 { u64::MAX } else { 0 };
-                governor.look(&Sight { now: *at, load, own: load, misses, growth: 2.0, sizes: 3 });
+                let load = base / (1 << governor.variant()) as f32;
+                let dropouts = if load > 1.0 { u64::MAX } else { 0 };
+                governor.update(&LoadSample { now: *at, load, own_load: load, dropouts, growth: 2.0, variants: 3 });
             }
-            ends.push(governor.place());
+            ends.push(governor.variant());
         }
         ends
     }
 
     #[test]
-    fn each_quality_has_its_size() {
-        let places = |quality: Quality| [1, 2, 3, 4].map(|sizes| quality.place(sizes));
-        assert_eq!(places(Quality::Full), [Some(0); 4]);
-        assert_eq!(places(Quality::Balanced), [Some(0), Some(1), Some(1), Some(2)]);
-        assert_eq!(places(Quality::Light), [Some(0), Some(1), Some(2), Some(3)]);
-        assert_eq!(places(Quality::Auto), [None; 4]);
+    fn each_quality_selects_its_variant() {
+        let selected = |quality: Quality| [1, 2, 3, 4].map(|variants| quality.variant(variants));
+        assert_eq!(selected(Quality::Full), [Some(0); 4]);
+        assert_eq!(selected(Quality::Balanced), [Some(0), Some(1), Some(1), Some(2)]);
+        assert_eq!(selected(Quality::Light), [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(selected(Quality::Auto), [None; 4]);
     }
 
     #[test]
-    fn steps_down_under_load_and_up_again_when_there_is_room() {
-        let (mut governor, mut at) = (Governor::default(), Instant::now());
-        assert_eq!(watch(&mut governor, &mut at, 5, 0.5), [0; 5], "there is time for the whole");
+    fn load_selects_smaller_variants_and_then_larger_ones() {
+        let (mut governor, mut at) = (QualityGovernor::default(), Instant::now());
+        assert_eq!(watch(&mut governor, &mut at, 5, 0.5), [0; 5], "the base model fits");
         let ends = watch(&mut governor, &mut at, 3, 1.9);
         assert_eq!(ends[2], 2, "two steps down: {ends:?}");
-        assert_eq!(watch(&mut governor, &mut at, 20, 1.9), [2; 20], "the next larger one would be too much");
+        assert_eq!(watch(&mut governor, &mut at, 20, 1.9), [2; 20], "the next larger one would be too heavy");
         let ends = watch(&mut governor, &mut at, 15, 0.4);
         assert_eq!((ends[2], ends[14]), (2, 0), "up again, but not at once: {ends:?}");
     }
 
     #[test]
-    fn what_does_not_last_is_tried_less_and_less() {
-        let (mut governor, mut at) = (Governor::default(), Instant::now());
+    fn a_variant_that_proves_too_heavy_is_tried_less_often() {
+        let (mut governor, mut at) = (QualityGovernor::default(), Instant::now());
         let (mut tries, mut waits) = (Vec::new(), 0);
-        // The light size leads to expect that there is room; the whole then takes all of the time.
-        for look in 0..50 * 120 {
+        // The light variant promises a low load; the base model then takes most of the time.
+        for step in 0..50 * 120 {
             at += Duration::from_millis(20);
-            let load = if governor.place() == 0 { 0.9 } else { 0.2 };
-            let before = governor.place();
-            let sight = Sight { now: at, load, own: load, misses: 0, growth: 2.0, sizes: 2 };
-            if governor.look(&sight) && governor.place() < before {
-                tries.push((look - waits) / 50);
-                waits = look;
+            let load = if governor.variant() == 0 { 0.9 } else { 0.2 };
+            let before = governor.variant();
+            let sample = LoadSample { now: at, load, own_load: load, dropouts: 0, growth: 2.0, variants: 2 };
+            if governor.update(&sample) && governor.variant() < before {
+                tries.push((step - waits) / 50);
+                waits = step;
             }
         }
         assert!(tries.len() >= 4, "{tries:?}");
@@ -185,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn a_late_block_is_too_much_load() {
-        let (mut governor, start) = (Governor::default(), Instant::now());
-        let mut look = |ms: u64, misses| {
+    fn a_dropout_counts_as_load() {
+        let (mut governor, start) = (QualityGovernor::default(), Instant::now());
+        let mut update = |ms: u64, dropouts| {
             let now = start + Duration::from_millis(ms);
-            governor.look(&Sight { now, load: 0.1, own: 0.1, misses, growth: 4.0, sizes: 2 })
+            governor.update(&LoadSample { now, load: 0.1, own_load: 0.1, dropouts, growth: 4.0, variants: 2 })
         };
         assert!(
-            ![look(0, 0), look(100, 7), look(500, 7), look(600, 7)].contains(&true),
-            "what was late while it settled"
+            ![update(0, 0), update(100, 7), update(500, 7), update(600, 7)].contains(&true),
+            "dropouts while the load settles"
         );
-        assert!(look(620, 8));
-        assert!(!look(640, 0));
-        assert!(!look(1_200, 3) && !look(1_300, 4), "there is nothing smaller");
+        assert!(update(620, 8));
+        assert!(!update(640, 0));
+        assert!(!update(1_200, 3) && !update(1_300, 4), "there is no smaller variant");
     }
 }

@@ -1,47 +1,48 @@
-//! What a session is doing at one moment, for a model that takes over: filled on the audio thread, read by the loader.
+//! State of a session at one moment, for an instance that takes over: filled on the audio thread, read by the loader.
 
-use super::session::RECENT_CUES;
-use crate::instrument::Memory;
-use crate::pipeline::{ControlId, Cue, Transport};
+use crate::instrument::PerformanceState;
+use crate::pipeline::{ControlId, TimedCommand, Transport};
 
-/// Controls that a session remembers having been turned: those of more latents than codecs usually have.
-pub(super) const TURNED: usize = 512;
+/// Control changes that a session remembers: enough for all latents of a usual codec.
+pub(super) const MAX_CHANGED_CONTROLS: usize = 512;
+/// Commands that a session remembers for an instance that takes over.
+pub(super) const RECENT_COMMANDS: usize = 512;
 
-/// A moment of a session.
-pub(super) struct Snapshot {
+/// State of a session at one moment.
+pub(super) struct SessionSnapshot {
     /// Number of the next sample.
     pub now: u64,
-    /// Notes and wheels at that moment.
-    pub memory: Memory,
-    /// Controls that were turned on the present model, or on the one that is about to take over, and where to.
-    pub turned: Vec<(ControlId, f32)>,
-    /// The model that they were turned on.
-    pub tag: Option<u64>,
-    /// Where the song was, and when.
+    /// Held notes and controller positions.
+    pub performance: PerformanceState,
+    /// Controls that were changed on the current model, or on the one that is taking over, with their values.
+    pub changed_controls: Vec<(ControlId, f32)>,
+    /// Model that they were changed on.
+    pub model: Option<u64>,
+    /// Last transport and its time.
     pub transport: Option<(u64, Transport)>,
-    /// The last cues in their order.
-    pub recent: Vec<Cue>,
-    /// Count of all cues so far.
-    pub cues: u64,
+    /// The last commands, in their order.
+    pub recent: Vec<TimedCommand>,
+    /// Number of commands so far.
+    pub commands: u64,
 }
 
-impl Snapshot {
-    /// An empty one with room for all.
+impl SessionSnapshot {
+    /// Creates an empty snapshot with its full capacity.
     pub fn new() -> Self {
         Self {
             now: 0,
-            memory: Memory::new(),
-            turned: Vec::with_capacity(TURNED),
-            tag: None,
+            performance: PerformanceState::new(),
+            changed_controls: Vec::with_capacity(MAX_CHANGED_CONTROLS),
+            model: None,
             transport: None,
-            recent: Vec::with_capacity(RECENT_CUES),
-            cues: 0,
+            recent: Vec::with_capacity(RECENT_COMMANDS),
+            commands: 0,
         }
     }
 
-    /// The cues from number `from` on, as far as they are remembered.
-    pub fn cues_from(&self, from: u64) -> &[Cue] {
-        let new = self.cues.saturating_sub(from).min(self.recent.len() as u64) as usize;
+    /// Returns the commands from number `from` on, as far as they are remembered.
+    pub fn commands_from(&self, from: u64) -> &[TimedCommand] {
+        let new = self.commands.saturating_sub(from).min(self.recent.len() as u64) as usize;
         &self.recent[self.recent.len() - new..]
     }
 }

@@ -1,4 +1,4 @@
-//! What was done when, over the last seconds: for a look at it in a trace viewer.
+//! Trace of the last seconds of work, for a trace viewer.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,61 +7,64 @@ use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Something that took time.
+/// Interval of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What it was.
+    /// Name of the work.
     pub name: &'static str,
-    /// Which row it is shown in. Spans of one row do not overlap, or lie one within the other.
-    pub lane: u32,
-    /// When it began, in nanoseconds since any time that is the same for all spans.
+    /// Row in the viewer. Spans of one row are disjoint or nested.
+    pub row: u32,
+    /// Start in nanoseconds since an epoch that all spans share.
     pub start_ns: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
 }
 
 impl Span {
-    /// Something that began at `begun` and took so long.
+    /// Creates a span from its start and duration.
     #[must_use]
-    pub fn since(name: &'static str, lane: u32, begun: Instant, taken: Duration) -> Self {
+    pub fn since(name: &'static str, row: u32, start: Instant, duration: Duration) -> Self {
         static EPOCH: OnceLock<Instant> = OnceLock::new();
-        let epoch = *EPOCH.get_or_init(|| begun);
+        let epoch = *EPOCH.get_or_init(|| start);
         let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let start_ns = nanoseconds(begun.saturating_duration_since(epoch));
-        Self { name, lane, start_ns, duration_ns: nanoseconds(taken) }
+        let start_ns = nanoseconds(start.saturating_duration_since(epoch));
+        Self { name, row, start_ns, duration_ns: nanoseconds(duration) }
     }
 }
 
-/// The last spans. Any thread may add to them or read them, without a lock.
+/// The last spans; any thread may add or read, without a lock.
 #[derive(Debug)]
 pub struct Trace {
     spans: ArrayQueue<Span>,
 }
 
 impl Trace {
-    /// Keeps the last `capacity` spans, at least one.
+    /// Creates a trace of the last `capacity` spans, at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { spans: ArrayQueue::new(capacity.max(1)) }
     }
 
-    /// Adds a span, in place of the oldest where there is no room. Lock-free; does not allocate.
+    /// Adds a span, replacing the oldest one of a full trace. Lock-free; does not allocate.
     pub fn push(&self, span: Span) {
         self.spans.force_push(span);
     }
 
-    /// Takes the spans out and writes them as JSON in Chrome's trace event format, which `ui.perfetto.dev` and
-    /// `chrome://tracing` show. Returns how many there were. Writes in small pieces: `out` should be buffered.
+    /// Removes the spans and writes them as JSON in Chrome's trace event format, for `ui.perfetto.dev` and `chrome://tracing`. Returns
+    /// their number. Writes in small pieces, so `out` should be buffered.
+    ///
+    /// # Errors
+    /// Returns the error of `out`.
     pub fn write_chrome(&self, out: &mut impl Write) -> io::Result<usize> {
         write!(out, "{{\"traceEvents\":[")?;
         let mut written = 0;
-        // Those of now: where spans come as fast as they are written, there would be no end to them.
+        // Only the spans present now: others may arrive as fast as these are written.
         for span in (0..self.spans.len()).map_while(|_| self.spans.pop()) {
-            let Span { name, lane, start_ns, duration_ns } = span;
+            let Span { name, row, start_ns, duration_ns } = span;
             let separator = if written == 0 { "" } else { "," };
             write!(
                 out,
-                "{separator}\n{{\"name\":\"{}\",\"cat\":\"ondes\",\"ph\":\"X\",\"pid\":1,\"tid\":{lane},\"ts\":{},\"dur\":{}}}",
+                "{separator}\n{{\"name\":\"{}\",\"cat\":\"ondes\",\"ph\":\"X\",\"pid\":1,\"tid\":{row},\"ts\":{},\"dur\":{}}}",
                 Escaped(name),
                 Microseconds(start_ns),
                 Microseconds(duration_ns),
@@ -74,13 +77,13 @@ impl Trace {
 }
 
 impl Default for Trace {
-    /// Room for 65,536 spans: tens of seconds of a worker with a few spans per block.
+    /// Creates a trace of 65,536 spans: tens of seconds of a worker with a few spans per block.
     fn default() -> Self {
         Self::new(1 << 16)
     }
 }
 
-/// Nanoseconds, shown as microseconds without loss.
+/// Nanoseconds, displayed as exact microseconds.
 struct Microseconds(u64);
 
 impl fmt::Display for Microseconds {
@@ -89,7 +92,7 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// The inside of a JSON string.
+/// Text, displayed as the inside of a JSON string.
 struct Escaped(&'static str);
 
 impl fmt::Display for Escaped {
@@ -115,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn is_chrome_json_and_drained() {
+    fn the_output_is_chrome_json_and_drains_the_trace() {
         let trace = Trace::default();
         assert_eq!(written(&trace), (0, json!({ "traceEvents": [] })));
-        trace.push(Span { name: "synth", lane: 3, start_ns: 1_234_567, duration_ns: 89_012 });
-        trace.push(Span { name: "a \"b\"\\\n é", lane: 0, start_ns: 5, duration_ns: 0 });
+        trace.push(Span { name: "synth", row: 3, start_ns: 1_234_567, duration_ns: 89_012 });
+        trace.push(Span { name: "a \"b\"\\\n é", row: 0, start_ns: 5, duration_ns: 0 });
         let expected = json!({ "traceEvents": [
             { "name": "synth", "cat": "ondes", "ph": "X", "pid": 1, "tid": 3, "ts": 1_234.567, "dur": 89.012 },
             { "name": "a \"b\"\\\n é", "cat": "ondes", "ph": "X", "pid": 1, "tid": 0, "ts": 0.005, "dur": 0.0 },
@@ -129,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn the_last_spans_stay() {
+    fn a_full_trace_keeps_the_last_spans() {
         let trace = Trace::new(4);
         for start_ns in 0..10 {
-            trace.push(Span { name: "step", lane: 0, start_ns: start_ns * 1_000, duration_ns: 1 });
+            trace.push(Span { name: "step", row: 0, start_ns: start_ns * 1_000, duration_ns: 1 });
         }
         let (count, json) = written(&trace);
         let starts: Vec<_> = json["traceEvents"].as_array().unwrap().iter().map(|event| event["ts"].as_f64()).collect();

@@ -1,7 +1,8 @@
-//! The worker: one thread for the whole process that plays all models which are too heavy for a callback.
+//! The worker: one thread for the whole process that plays all models which are too heavy for an audio callback.
 //!
-//! It goes round: every group of sessions that play the same model has its turn of a few milliseconds of sound, stepped as
-//! one batch, then the next. A group that cannot keep up with time is put aside, to a thread where it holds up only its like.
+//! Sessions that play the same model form a group, which is stepped as one batch. The worker gives every group in turn a few
+//! milliseconds of sound. A group that cannot keep up with real time moves to a second thread, where it delays only other slow
+//! groups.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,366 +15,397 @@ use ondes_kernels::FlushToZero;
 use ringbuf::traits::{Consumer, Observer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
-use super::health::Meter;
-use super::history::History;
-use super::lane::{guard, guard_told, length};
-use super::queue::Wire;
+use super::background_jobs::run_in_background;
+use super::guard::{duration_of, guard, guard_with_reason};
+use super::health::InstanceMetrics;
+use super::history::InputHistory;
+use super::priority;
 use super::trace::{Span, Trace};
-use super::{loader, priority};
+use super::worker_link::SharedProgress;
 use crate::executor;
-use crate::pipeline::{Cue, Followed, Playable, Start, Turn};
+use crate::pipeline::{InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand, all_finite};
 
 /// Sessions in one batch.
-pub const SEATS: usize = 8;
-/// Turns per second of sound: each group plays 5 ms, then it is another's turn.
+pub const MAX_SESSIONS: usize = 8;
+/// Turns per second of sound: each group plays 5 ms before the next one.
 const TURNS_PER_S: usize = 200;
-/// So many turns in a row that take longer than the sound they make put a group aside.
+/// Consecutive turns slower than real time after which a group moves to the slow worker.
 const SLOW_TURNS: u32 = 8;
-/// Over how long the load is taken.
-const SEEN: Duration = Duration::from_millis(250);
-/// Messages that may wait.
-const INBOX: usize = 256;
+/// Interval over which the load is averaged.
+const LOAD_INTERVAL: Duration = Duration::from_millis(250);
+/// Longest time without looking for work.
+const IDLE_WAIT: Duration = Duration::from_millis(100);
+/// Capacity of a worker's message queue.
+const MESSAGES: usize = 256;
 
-/// The worker's end of a lane.
-pub(super) struct Seat {
-    pub wire: Arc<Wire>,
-    pub cues: HeapCons<Cue>,
-    pub sound: HeapProd<f32>,
-    pub history: Arc<History>,
-    /// Whether the model hears the input.
-    pub hears: bool,
-    /// Number of the next sample to play.
+/// The worker's end of a session.
+pub(super) struct WorkerSlot {
+    pub progress: Arc<SharedProgress>,
+    pub commands: HeapCons<TimedCommand>,
+    pub output: HeapProd<f32>,
+    pub history: Arc<InputHistory>,
+    pub uses_audio_input: bool,
+    /// Number of the next sample to process.
     pub position: u64,
-    pub start: Start,
-    pub meter: Arc<Meter>,
-    /// A cue that the model had no room for.
-    pub held: Option<Cue>,
-    /// Cues from before the start.
-    pub past: Vec<Cue>,
-    /// Which lane this is, in a trace.
-    pub lane: u32,
-    pub input: Vec<f32>,
-    pub output: Vec<f32>,
+    pub start: SessionStart,
+    pub metrics: Arc<InstanceMetrics>,
+    /// Command that the model had no room for.
+    pub deferred_command: Option<TimedCommand>,
+    /// Commands from before the start.
+    pub past: Vec<TimedCommand>,
+    /// Number of the instance, for traces.
+    pub instance: u32,
+    pub input_buffer: Vec<f32>,
+    pub output_buffer: Vec<f32>,
 }
 
-/// Sessions that play one model.
+/// Sessions that play one model as a batch.
 pub(super) struct Group {
-    name: Option<String>,
+    key: Option<String>,
     playable: Box<dyn Playable>,
-    seats: [Option<Seat>; SEATS],
+    slots: [Option<WorkerSlot>; MAX_SESSIONS],
     sample_rate: u32,
     slow_turns: u32,
 }
 
-/// What the worker is told.
+/// Message to a worker.
 pub(super) enum Message {
-    /// A session joins: those whose models have equal names, and equal rates, share one.
+    /// Adds a session; sessions with equal keys and equal sample rates share a group.
     Join {
-        name: Option<String>,
+        key: Option<String>,
         sample_rate: u32,
-        /// The model, for [`SEATS`] sessions; it is not needed where another session plays it already.
+        /// Model with [`MAX_SESSIONS`] slots; unused if the session joins a group.
         playable: Box<dyn Playable>,
-        seat: Box<Seat>,
+        slot: Box<WorkerSlot>,
     },
-    /// A group that another thread has put aside.
+    /// Moves a group from another worker.
     Take(Box<Group>),
 }
 
-/// A worker thread as others see it.
+/// Handle of a worker thread.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub thread: Thread,
-    inbox: Sender<Message>,
+    messages: Sender<Message>,
 }
 
 impl Worker {
-    /// Tells the worker; waits while its inbox is full.
-    pub fn tell(&self, message: Message) {
-        // It only hangs up when the process ends.
-        let _ = self.inbox.send(message);
+    /// Sends a message; waits while the queue is full.
+    pub fn send(&self, message: Message) {
+        // Fails only when the process ends.
+        let _ = self.messages.send(message);
         self.thread.unpark();
     }
 }
 
-/// The worker and the thread for what it puts aside.
+/// Returns the worker and the slow worker; starts them on first use.
 pub(super) fn workers() -> &'static [Worker; 2] {
     static WORKERS: OnceLock<[Worker; 2]> = OnceLock::new();
     WORKERS.get_or_init(|| {
-        // The second first: a thread that a real-time thread makes would be one too.
-        let aside = spawn("ondes-aside", None);
-        let worker = spawn("ondes-worker", Some(aside.clone()));
-        [worker, aside]
+        // The slow worker first: a thread that a real-time thread starts would inherit its priority.
+        let slow = spawn("ondes-aside", None);
+        let worker = spawn("ondes-worker", Some(slow.clone()));
+        [worker, slow]
     })
 }
 
-/// How the worker of this process is doing, and the thread for what it puts aside.
+/// Load of the process's workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Workforce {
-    /// Sessions that the worker plays.
+pub struct WorkerStats {
+    /// Sessions on the worker.
     pub sessions: usize,
-    /// Batches that they make up.
+    /// Batches that they form.
     pub batches: usize,
-    /// Share of its time that the worker is busy, lately.
+    /// Recent share of time that the worker is busy.
     pub load: f32,
-    /// Sessions whose models are too slow for it, and were put aside.
-    pub sessions_aside: usize,
-    /// Whether the system granted real-time priority; none before the worker was needed.
+    /// Sessions on the slow worker.
+    pub slow_sessions: usize,
+    /// Result of the request for real-time priority; `None` before the worker was needed.
     pub real_time: Option<bool>,
 }
 
-/// Counts of one thread, for whoever asks.
-struct Counts {
+/// Counters of one thread.
+struct Counters {
     sessions: AtomicUsize,
     batches: AtomicUsize,
     load: AtomicU32,
 }
 
-impl Counts {
+impl Counters {
     const fn new() -> Self {
         Self { sessions: AtomicUsize::new(0), batches: AtomicUsize::new(0), load: AtomicU32::new(0) }
     }
 }
 
-static WORKER: Counts = Counts::new();
-static ASIDE: Counts = Counts::new();
+static WORKER: Counters = Counters::new();
+static SLOW_WORKER: Counters = Counters::new();
 
-/// How the workers are doing.
+/// Returns the load of the process's workers.
 #[must_use]
-pub fn workforce() -> Workforce {
-    Workforce {
+pub fn worker_stats() -> WorkerStats {
+    WorkerStats {
         sessions: WORKER.sessions.load(Ordering::Relaxed),
         batches: WORKER.batches.load(Ordering::Relaxed),
         load: f32::from_bits(WORKER.load.load(Ordering::Relaxed)),
-        sessions_aside: ASIDE.sessions.load(Ordering::Relaxed),
+        slow_sessions: SLOW_WORKER.sessions.load(Ordering::Relaxed),
         real_time: priority::granted(),
     }
 }
 
-/// What the workers did lately.
+/// Returns the trace of the workers' recent steps.
 pub fn trace() -> &'static Trace {
     static TRACE: OnceLock<Trace> = OnceLock::new();
     TRACE.get_or_init(Trace::default)
 }
 
-fn spawn(name: &'static str, aside: Option<Worker>) -> Worker {
-    let (inbox, messages) = bounded(INBOX);
+fn spawn(name: &'static str, slow_worker: Option<Worker>) -> Worker {
+    let (sender, messages) = bounded(MESSAGES);
     let thread = std::thread::Builder::new()
         .name(name.into())
         .spawn(move || {
-            if aside.is_some() {
+            if slow_worker.is_some() {
                 priority::raise(name);
             }
             let _flush = FlushToZero::on();
-            let counts = if aside.is_some() { &WORKER } else { &ASIDE };
-            Round { groups: Vec::new(), messages, aside, counts }.run();
+            let counters = if slow_worker.is_some() { &WORKER } else { &SLOW_WORKER };
+            WorkerLoop { groups: Vec::new(), messages, slow_worker, counters }.run();
         })
-        .expect("the system lets us have two threads");
-    Worker { thread: thread.thread().clone(), inbox }
+        .expect("the system can start a thread");
+    Worker { thread: thread.thread().clone(), messages: sender }
 }
 
 /// All groups of one thread.
-struct Round {
+struct WorkerLoop {
     groups: Vec<Group>,
     messages: Receiver<Message>,
-    aside: Option<Worker>,
-    counts: &'static Counts,
+    slow_worker: Option<Worker>,
+    counters: &'static Counters,
 }
 
-impl Round {
+impl WorkerLoop {
     fn run(mut self) {
         let (mut busy, mut since) = (Duration::ZERO, Instant::now());
         loop {
-            let begun = Instant::now();
+            let start = Instant::now();
             while let Ok(message) = self.messages.try_recv() {
-                self.listen(message);
+                self.receive(message);
             }
-            let mut worked = false;
+            let mut has_worked = false;
             for group in &mut self.groups {
-                worked |= group.turn();
+                has_worked |= group.play_turn();
             }
-            self.tidy();
-            busy += begun.elapsed();
-            if since.elapsed() > SEEN {
+            self.clean_up();
+            busy += start.elapsed();
+            if since.elapsed() > LOAD_INTERVAL {
                 let load = busy.as_secs_f32() / since.elapsed().as_secs_f32();
-                self.counts.load.store(load.to_bits(), Ordering::Relaxed);
+                self.counters.load.store(load.to_bits(), Ordering::Relaxed);
                 (busy, since) = (Duration::ZERO, Instant::now());
             }
-            if !worked && self.messages.is_empty() {
-                // Whoever gives us work unparks us, and if that was just now, this returns at once.
-                std::thread::park_timeout(Duration::from_millis(100));
+            if !has_worked && self.messages.is_empty() {
+                // Sessions unpark this thread after each block; one that did so just now makes this return at once.
+                std::thread::park_timeout(IDLE_WAIT);
             }
         }
     }
 
-    fn listen(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) {
         match message {
-            Message::Join { name, sample_rate, playable, seat } => {
-                let with_room = self.groups.iter_mut().position(|group| {
-                    let same = name.is_some() && group.name == name && group.sample_rate == sample_rate;
-                    // What broke down is made anew for those who come.
-                    let whole = !group.seats.iter().flatten().any(|seat| seat.wire.failed.load(Ordering::Relaxed));
-                    same && whole && group.seats.iter().take(group.playable.seats()).any(Option::is_none)
-                });
+            Message::Join { key, sample_rate, playable, slot } => {
+                let with_room = self.groups.iter().position(|group| group.accepts(key.as_deref(), sample_rate));
                 let index = match with_room {
                     Some(index) => {
-                        discard(playable);
+                        free_in_background(playable);
                         index
                     }
                     None => {
-                        let seats = [const { None }; SEATS];
-                        self.groups.push(Group { name, playable, seats, sample_rate, slow_turns: 0 });
+                        let slots = [const { None }; MAX_SESSIONS];
+                        self.groups.push(Group { key, playable, slots, sample_rate, slow_turns: 0 });
                         self.groups.len() - 1
                     }
                 };
-                self.groups[index].join(*seat);
+                self.groups[index].join(*slot);
             }
             Message::Take(group) => self.groups.push(*group),
         }
     }
 
-    /// Lets go what nobody plays any more, puts aside what is too slow, and counts what is left.
-    fn tidy(&mut self) {
+    /// Frees empty groups, moves slow ones to the slow worker, and counts the others.
+    fn clean_up(&mut self) {
         let mut index = 0;
         while index < self.groups.len() {
             let group = &mut self.groups[index];
-            let empty = group.seats.iter().all(Option::is_none);
-            let aside = self.aside.as_ref().filter(|_| group.slow_turns >= SLOW_TURNS);
-            if empty {
-                discard(self.groups.swap_remove(index).playable);
-            } else if let Some(aside) = aside {
+            let is_empty = group.slots.iter().all(Option::is_none);
+            let slow_worker = self.slow_worker.as_ref().filter(|_| group.slow_turns >= SLOW_TURNS);
+            if is_empty {
+                free_in_background(self.groups.swap_remove(index).playable);
+            } else if let Some(slow_worker) = slow_worker {
                 let group = self.groups.swap_remove(index);
-                group.seats.iter().flatten().for_each(|seat| seat.meter.put_aside());
-                aside.tell(Message::Take(Box::new(group)));
+                group.slots.iter().flatten().for_each(|slot| slot.metrics.set_on_slow_worker());
+                slow_worker.send(Message::Take(Box::new(group)));
             } else {
                 index += 1;
             }
         }
-        let sessions = self.groups.iter().flat_map(|group| group.seats.iter().flatten()).count();
-        self.counts.sessions.store(sessions, Ordering::Relaxed);
-        self.counts.batches.store(self.groups.len(), Ordering::Relaxed);
+        let sessions = self.groups.iter().flat_map(|group| group.slots.iter().flatten()).count();
+        self.counters.sessions.store(sessions, Ordering::Relaxed);
+        self.counters.batches.store(self.groups.len(), Ordering::Relaxed);
     }
 }
 
-/// Has the loader free a model: that takes longer than others should wait.
-fn discard(playable: Box<dyn Playable>) {
+/// Frees a model on the background thread: freeing takes longer than other groups should wait.
+fn free_in_background(playable: Box<dyn Playable>) {
     let mut playable = Some(playable);
-    loader::ask(Box::new(move || {
+    run_in_background(Box::new(move || {
         drop(playable.take());
         false
     }));
 }
 
+/// A processed turn of one slot.
+struct PlayedTurn {
+    slot: usize,
+    samples: usize,
+    analysis: Option<InputAnalysis>,
+}
+
 impl Group {
-    fn join(&mut self, mut seat: Seat) {
-        let Some(place) = self.seats.iter().position(Option::is_none) else { return };
+    /// Returns true if a session with this key can join. A group with a failed session takes no more.
+    fn accepts(&self, key: Option<&str>, sample_rate: u32) -> bool {
+        let is_same = key.is_some() && self.key.as_deref() == key && self.sample_rate == sample_rate;
+        let has_failed = self.slots.iter().flatten().any(|slot| slot.progress.has_failed.load(Ordering::Relaxed));
+        is_same && !has_failed && self.slots.iter().take(self.playable.capacity()).any(Option::is_none)
+    }
+
+    fn join(&mut self, mut slot: WorkerSlot) {
+        let Some(index) = self.slots.iter().position(Option::is_none) else { return };
         let Self { playable, .. } = self;
-        let past = std::mem::take(&mut seat.past);
-        let opened = guard_told(|| {
-            playable.open(place, &seat.start);
-            for cue in past {
-                // What is too much is not remembered.
-                let _ = playable.handle(place, cue);
+        let past = std::mem::take(&mut slot.past);
+        let opened = guard_with_reason(|| {
+            playable.open(index, &slot.start);
+            for command in past {
+                // Commands beyond the queue's capacity are dropped.
+                let _ = playable.handle(index, command);
             }
         });
         if let Err(reason) = &opened {
-            seat.meter.broke_down(reason);
+            slot.metrics.set_failure(reason);
         }
-        seat.wire.failed.store(opened.is_err(), Ordering::Relaxed);
-        self.seats[place] = Some(seat);
+        slot.progress.has_failed.store(opened.is_err(), Ordering::Relaxed);
+        self.slots[index] = Some(slot);
     }
 
-    /// Plays a few milliseconds for all sessions that have given some. Gives whether there was anything to play.
-    fn turn(&mut self) -> bool {
-        let Self { playable, seats, sample_rate, .. } = self;
-        let quantum = (*sample_rate as usize / TURNS_PER_S).max(1) as u64;
-        let mut turns: ArrayVec<Turn<'_>, SEATS> = ArrayVec::new();
+    /// Plays a few milliseconds for all sessions with pending input. Returns false if there were none.
+    fn play_turn(&mut self) -> bool {
+        let Self { playable, slots, sample_rate, .. } = self;
+        let max_samples = (*sample_rate as usize / TURNS_PER_S).max(1) as u64;
+        let mut requests: ArrayVec<ProcessRequest<'_>, MAX_SESSIONS> = ArrayVec::new();
         let mut longest = 0;
-        for (place, slot) in seats.iter_mut().enumerate() {
-            if slot.as_ref().is_some_and(|seat| seat.wire.leaving.load(Ordering::Acquire)) {
-                *slot = None;
+        for (index, entry) in slots.iter_mut().enumerate() {
+            if entry.as_ref().is_some_and(|slot| slot.progress.is_leaving.load(Ordering::Acquire)) {
+                *entry = None;
             }
-            let Some(seat) = slot else { continue };
-            // Acquire: all input and all cues before this sample are there.
-            let given = seat.wire.given.load(Ordering::Acquire);
-            // No more than there is room for: what the session is late to take it drops.
-            let length = (given.saturating_sub(seat.position).min(quantum) as usize).min(seat.sound.vacant_len());
-            if length == 0 || seat.wire.failed.load(Ordering::Relaxed) {
-                continue;
+            let Some(slot) = entry else { continue };
+            if let Some(request) = slot.next_request(&mut **playable, index, max_samples) {
+                longest = longest.max(request.output.len());
+                requests.push(request);
             }
-            seat.take_cues(&mut **playable, place);
-            let Seat { input, output, history, hears, position, .. } = seat;
-            if *hears {
-                // What is older than all that is remembered counts as silence.
-                history.read(*position, &mut input[..length]);
-            }
-            let input = if *hears { &input[..length] } else { &[] };
-            let end = *position + length as u64;
-            // What the session has gone without already, nobody will hear.
-            let mute = seat.wire.warm.load(Ordering::Relaxed) && end <= seat.wire.taken.load(Ordering::Relaxed);
-            longest = longest.max(length);
-            turns.push(Turn { seat: place, input, output: &mut output[..length], mute });
         }
-        if turns.is_empty() {
+        if requests.is_empty() {
             return false;
         }
-        let begun = Instant::now();
-        let mut followed: ArrayVec<Option<Followed>, SEATS> = ArrayVec::new();
-        let done = guard_told(|| {
-            playable.process(&mut turns);
-            followed.extend(turns.iter().map(|turn| playable.followed(turn.seat)));
+        let start = Instant::now();
+        let mut played: ArrayVec<PlayedTurn, MAX_SESSIONS> = ArrayVec::new();
+        played.extend(requests.iter().map(|request| {
+            let (slot, samples) = (request.slot, request.output.len());
+            PlayedTurn { slot, samples, analysis: None }
+        }));
+        let result = guard_with_reason(|| {
+            playable.process(&mut requests);
+            played.iter_mut().for_each(|turn| turn.analysis = playable.input_analysis(turn.slot));
         });
-        let taken = begun.elapsed();
-        let notice = executor::noticed();
-        let lengths: ArrayVec<(usize, usize), SEATS> =
-            turns.iter().map(|turn| (turn.seat, turn.output.len())).collect();
-        drop(turns);
-        let sound = length(longest, *sample_rate);
-        self.slow_turns = if taken > sound { self.slow_turns + 1 } else { 0 };
-        for (index, (place, length)) in lengths.into_iter().enumerate() {
-            let Some(seat) = &mut self.seats[place] else { continue };
-            seat.meter.step(taken, sound);
-            trace().push(Span::since("step", seat.lane, begun, taken));
-            if let Some(notice) = &notice {
-                seat.meter.set_notice(notice);
+        let elapsed = start.elapsed();
+        drop(requests);
+        let sound = duration_of(longest, *sample_rate);
+        self.slow_turns = if elapsed > sound { self.slow_turns + 1 } else { 0 };
+        let warning = executor::take_warning();
+        for turn in played {
+            let Some(slot) = &mut self.slots[turn.slot] else { continue };
+            slot.metrics.record_step(elapsed, sound);
+            trace().push(Span::since("step", slot.instance, start, elapsed));
+            if let Some(warning) = &warning {
+                slot.metrics.set_warning(warning);
             }
-            if let Err(reason) = &done {
-                // Before the session hears of it, and asks why.
-                seat.meter.broke_down(reason);
-                seat.wire.failed.store(true, Ordering::Relaxed);
-                continue;
+            match &result {
+                Ok(()) => slot.deliver(&mut *self.playable, &turn),
+                Err(reason) => {
+                    // Before the session sees the failure and asks for the reason.
+                    slot.metrics.set_failure(reason);
+                    slot.progress.has_failed.store(true, Ordering::Relaxed);
+                }
             }
-            seat.meter.set_followed(followed.get(index).copied().flatten());
-            let (playable, meter) = (&self.playable, &seat.meter);
-            let seen = guard(|| meter.set_latents(playable.latents(place)));
-            seat.wire.failed.fetch_or(seen.is_err(), Ordering::Relaxed);
-            seat.position += length as u64;
-            seat.sound.push_slice(&seat.output[..length]);
-            if seat.output[..length].iter().any(|sample| !sample.is_finite()) {
-                // The session will not play this; what comes next begins anew.
-                let start = Start { at: seat.position, ..seat.start };
-                let playable = &mut self.playable;
-                let opened = guard(|| playable.open(place, &start));
-                seat.wire.failed.fetch_or(opened.is_err(), Ordering::Relaxed);
-            }
-            seat.wire.done.store(seat.position, Ordering::Release);
         }
         true
     }
 }
 
-impl Seat {
-    /// Hands all cues on that have come.
-    fn take_cues(&mut self, playable: &mut dyn Playable, place: usize) {
-        while let Some(cue) = self.held.take().or_else(|| self.cues.try_pop()) {
-            let mut taken = Ok(());
-            if let Err(reason) = guard_told(|| taken = playable.handle(place, cue)) {
-                self.meter.broke_down(&reason);
-                self.wire.failed.store(true, Ordering::Relaxed);
+impl WorkerSlot {
+    /// Returns the request for the next turn; `None` without pending input, without room for output, or after a failure.
+    fn next_request(
+        &mut self,
+        playable: &mut dyn Playable,
+        index: usize,
+        max_samples: u64,
+    ) -> Option<ProcessRequest<'_>> {
+        // Acquire: all input and all commands before this sample are visible.
+        let input_end = self.progress.input_end.load(Ordering::Acquire);
+        // No more than there is room for: the session drops what it takes late.
+        let pending = input_end.saturating_sub(self.position).min(max_samples) as usize;
+        let length = pending.min(self.output.vacant_len());
+        if length == 0 || self.progress.has_failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.forward_commands(playable, index);
+        if self.uses_audio_input {
+            // Input that is no longer kept counts as silence.
+            self.history.read(self.position, &mut self.input_buffer[..length]);
+        }
+        let end = self.position + length as u64;
+        // Output that the session has already gone without is not computed.
+        let mute =
+            self.progress.is_warm.load(Ordering::Relaxed) && end <= self.progress.played_end.load(Ordering::Relaxed);
+        let input = if self.uses_audio_input { &self.input_buffer[..length] } else { &[] };
+        Some(ProcessRequest { slot: index, input, output: &mut self.output_buffer[..length], mute })
+    }
+
+    /// Hands pending commands to the model.
+    fn forward_commands(&mut self, playable: &mut dyn Playable, index: usize) {
+        while let Some(command) = self.deferred_command.take().or_else(|| self.commands.try_pop()) {
+            let mut result = Ok(());
+            if let Err(reason) = guard_with_reason(|| result = playable.handle(index, command)) {
+                self.metrics.set_failure(&reason);
+                self.progress.has_failed.store(true, Ordering::Relaxed);
             }
-            if taken.is_err() {
-                self.held = Some(cue);
+            if result.is_err() {
+                self.deferred_command = Some(command);
                 break;
             }
         }
+    }
+
+    /// Sends the output of a turn to the session.
+    fn deliver(&mut self, playable: &mut dyn Playable, turn: &PlayedTurn) {
+        let PlayedTurn { slot: index, samples, analysis } = *turn;
+        self.metrics.set_input_analysis(analysis);
+        let shown = guard(|| self.metrics.set_latents(playable.latents(index)));
+        self.progress.has_failed.fetch_or(shown.is_err(), Ordering::Relaxed);
+        self.position += samples as u64;
+        self.output.push_slice(&self.output_buffer[..samples]);
+        if !all_finite(&self.output_buffer[..samples]) {
+            // The session will not play this block; the next one starts from a reset.
+            let start = SessionStart { at: self.position, ..self.start };
+            let opened = guard(|| playable.open(index, &start));
+            self.progress.has_failed.fetch_or(opened.is_err(), Ordering::Relaxed);
+        }
+        self.progress.output_end.store(self.position, Ordering::Release);
     }
 }

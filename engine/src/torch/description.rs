@@ -1,64 +1,66 @@
-//! What the library tells of itself and of a program, as JSON.
+//! JSON descriptions of the library and of a TorchScript program.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::program::Convention;
-use crate::model::{Fault, limits};
+use crate::model::{ModelError, limits};
 
-/// Programs that take any number of frames are stepped by so many samples: what a call takes in itself is little then.
-const SHORTEST_BLOCK: usize = 256;
+/// Shortest block in samples of programs that take any number of frames: long enough that the overhead of a call is small.
+const MIN_BLOCK: usize = 256;
 
-/// What there is.
+/// Properties of the library and its system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
-    /// GPUs that libtorch can use.
+pub struct LibraryInfo {
+    /// Number of GPUs that libtorch can use.
     pub gpus: usize,
 }
 
-/// What is in a program.
+/// Description of a TorchScript program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Description {
-    /// By which convention it is called.
+pub struct ProgramDescription {
+    /// Calling convention.
     pub convention: Convention,
-    /// What its metadata say; empty where there are none.
+    /// Name from the metadata; empty without one.
     pub name: String,
-    /// One or two sentences.
+    /// One or two sentences from the metadata; empty without any.
     pub description: String,
-    /// Who made it.
+    /// Author from the metadata; empty without one.
     pub author: String,
-    /// Rate of its sound, Hz, where it says so.
+    /// Sample rate of the audio in Hz, if the program states it.
     pub sample_rate: Option<u32>,
-    /// Samples that it wants at a time; 0 where any number of frames will do.
+    /// Samples that the program takes at a time; 0 for any number of frames.
     pub block: usize,
-    /// Samples by which what comes out is late, as far as it says.
+    /// Delay of the output in samples, as far as the program states it.
     pub delay: usize,
     /// Number of weights.
     pub parameters: usize,
-    /// What it can do.
-    pub methods: Vec<Described>,
-    /// What can be turned.
-    pub attributes: Vec<DescribedAttribute>,
-    /// What else there is to say, each in one line.
+    /// Methods of the program.
+    pub methods: Vec<MethodDescription>,
+    /// Attributes that can be set.
+    pub attributes: Vec<AttributeDescription>,
+    /// Further notes for the user, one line each.
     pub notes: Vec<String>,
 }
 
-impl Description {
-    /// Samples that all methods are stepped by: a multiple of every ratio, and of what the program wants.
+impl ProgramDescription {
+    /// Returns the block of all methods in samples: a multiple of every ratio and of the program's own block.
     ///
     /// # Errors
-    /// [`Fault`] when there are ratios that no block can hold.
-    pub fn samples(&self) -> Result<usize, Fault> {
+    /// Returns [`ModelError`] if a method has no channels, or the block would exceed [`limits::BLOCK`].
+    pub fn samples(&self) -> Result<usize, ModelError> {
         let mut common = self.block.max(1);
-        for Flow { channels, ratio, .. } in self.methods.iter().flat_map(|method| [&method.input, &method.output]) {
+        for PortDescription { channels, ratio, .. } in
+            self.methods.iter().flat_map(|method| [&method.input, &method.output])
+        {
             if *channels == 0 || *ratio == 0 {
-                return Err(Fault::Header("a method has no channels, or a ratio of 0".into()));
+                return Err(ModelError::Header("a method has no channels, or a ratio of 0".into()));
             }
-            Fault::limit("the number of channels", *channels, limits::CHANNELS)?;
-            Fault::limit("a ratio", *ratio, limits::BLOCK)?;
+            ModelError::limit("the number of channels", *channels, limits::CHANNELS)?;
+            ModelError::limit("a ratio", *ratio, limits::BLOCK)?;
             common = common / gcd(common, *ratio) * ratio;
-            Fault::limit("the block that all ratios take", common, limits::BLOCK)?;
+            ModelError::limit("the block that all ratios take", common, limits::BLOCK)?;
         }
-        let shortest = if self.block == 0 { SHORTEST_BLOCK } else { 1 };
+        let shortest = if self.block == 0 { MIN_BLOCK } else { 1 };
         Ok(shortest.next_multiple_of(common))
     }
 }
@@ -67,57 +69,57 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A method of a program.
+/// Method of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
-    /// Its name.
+pub struct MethodDescription {
+    /// Name.
     pub name: String,
-    /// What goes in.
-    pub input: Flow,
-    /// What comes out.
-    pub output: Flow,
+    /// Input.
+    pub input: PortDescription,
+    /// Output.
+    pub output: PortDescription,
 }
 
-/// What goes into a method or comes out of it.
+/// Input or output of a method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct PortDescription {
     /// Values per frame.
     pub channels: usize,
     /// Samples per frame.
     pub ratio: usize,
-    /// Names of the channels; empty where there are none.
+    /// Names of the channels; empty without any.
     pub labels: Vec<String>,
 }
 
-/// An attribute with values that can be set.
+/// Attribute with values that can be set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DescribedAttribute {
-    /// Its name.
+pub struct AttributeDescription {
+    /// Name.
     pub name: String,
-    /// Its values, each with its type and as it was when the program was opened.
-    pub values: Vec<Turned>,
+    /// Values with their types and initial values.
+    pub values: Vec<AttributeValue>,
 }
 
-/// A value of an attribute.
+/// Value of an attribute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turned {
-    /// Its name; empty where it is the attribute's, with its number where there are several.
+pub struct AttributeValue {
+    /// Name; empty for the attribute's own name, with a number if it has several values.
     pub name: String,
-    /// What it says of itself.
+    /// Description from the program.
     pub description: String,
-    /// What may be set.
-    pub kind: TurnedKind,
-    /// Where it was when the program was opened; truth is 1.
+    /// Type and range.
+    pub kind: AttributeKind,
+    /// Initial value; true is 1.
     pub value: f32,
 }
 
-/// What a value may be.
+/// Type and range of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TurnedKind {
+pub enum AttributeKind {
     /// True or false.
     Bool,
-    /// A whole number.
+    /// An integer.
     Int,
     /// A number.
     Float,

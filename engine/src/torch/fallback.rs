@@ -1,68 +1,68 @@
-//! A device that fails is left for another executor, which stands by.
-
-use crate::executor::{self, Execute};
-use crate::model::{Method, Port};
+//! Replaces an executor whose device has failed by a spare one.
 
 use super::library::TorchError;
-use super::runner::Runner;
+use super::runner::TorchExecutor;
+use crate::executor::{Execute, MethodExecutor, push_warning};
+use crate::model::{Method, Port};
 
-/// From what was heard last to what is heard then, seconds: as long as a model that is late fades.
+/// Cross-fade from the last output of the device, in seconds: as long as that of a late model.
 const CROSS_FADE_S: f64 = 0.005;
 
 /// An executor that may fail.
-pub(crate) trait TryExecute: Execute {
+pub(crate) trait FallibleExecute: Execute {
     /// Computes the step.
     ///
     /// # Errors
-    /// [`TorchError`], in one line; the inputs are as they were.
+    /// Returns [`TorchError`], one line, if the device fails; the inputs are unchanged.
     fn try_run(&mut self) -> Result<(), TorchError>;
 }
 
-impl TryExecute for Runner {
+impl FallibleExecute for TorchExecutor {
     fn try_run(&mut self) -> Result<(), TorchError> {
-        Runner::try_run(self)
+        TorchExecutor::try_run(self)
     }
 }
 
-/// An executor on a device, and one that takes over when the device fails. That one begins in silence: what was heard before is
-/// gone with the device. The last frame of each stream is held and cross-faded into what it gives.
-pub(crate) struct Fallback<T = Runner> {
-    first: Option<T>,
-    spare: Box<dyn Execute>,
+/// An executor on a device, and a spare that takes over when the device fails. The spare starts from silence, since the state is
+/// lost with the device; the last frame of each stream is held and cross-faded into its output.
+pub(crate) struct FallbackExecutor<T = TorchExecutor> {
+    /// `None` after a failure.
+    primary: Option<T>,
+    spare: MethodExecutor,
     method: Method,
     /// Samples of the cross-fade.
     fade: usize,
     active: Vec<usize>,
     blocks: usize,
-    /// `[port][stream][channel]`: the last frame that the device gave.
+    /// `[port][stream][channel]`: the last frame from the device.
     last: Vec<Vec<f32>>,
-    /// `[stream]`: samples of the cross-fade that are over.
+    /// `[stream]`: samples of the cross-fade that are done.
     faded: Vec<usize>,
-    /// `[port]`: what is given during the cross-fade.
+    /// `[port]`: output during the cross-fade.
     mixed: Vec<Vec<f32>>,
     is_mixed: bool,
-    /// Why the device was left.
+    /// Reason of the failure.
     reason: String,
 }
 
-impl<T: TryExecute> Fallback<T> {
-    /// Both are of that method, for as many streams and blocks; `sample_rate` is that of the sound, Hz.
+impl<T: FallibleExecute> FallbackExecutor<T> {
+    /// Combines two executors of the same method, for as many streams and blocks; `sample_rate` is in Hz.
     pub fn new(
-        first: T,
-        spare: Box<dyn Execute>,
+        primary: T,
+        spare: MethodExecutor,
         method: &Method,
         sample_rate: u32,
         streams: usize,
         blocks: usize,
     ) -> Self {
-        let each = |values: &dyn Fn(&Port) -> usize| -> Vec<Vec<f32>> {
+        let per_port = |values: &dyn Fn(&Port) -> usize| -> Vec<Vec<f32>> {
             method.outputs.iter().map(|port| vec![0.0; values(port)]).collect()
         };
         Self {
             fade: (CROSS_FADE_S * f64::from(sample_rate)).ceil() as usize,
-            last: each(&|port| port.channels * streams),
-            mixed: each(&|port| port.channels * (method.block / port.ratio) * blocks * streams),
-            first: Some(first),
+            last: per_port(&|port| port.channels * streams),
+            mixed: per_port(&|port| port.channels * (method.block / port.ratio) * blocks * streams),
+            primary: Some(primary),
             spare,
             method: method.clone(),
             active: Vec::with_capacity(streams),
@@ -73,54 +73,52 @@ impl<T: TryExecute> Fallback<T> {
         }
     }
 
-    fn at_work(&mut self) -> &mut dyn Execute {
-        match &mut self.first {
-            Some(first) => first,
-            None => &mut *self.spare,
-        }
+    /// Returns the number of values that a stream has at a port in this step.
+    fn stream_values(method: &Method, port: &Port, blocks: usize) -> usize {
+        port.channels * (method.block / port.ratio) * blocks
     }
 
-    /// Keeps the last frames, to fade from.
-    fn keep(&mut self) {
-        let Some(first) = &self.first else { return };
-        for (number, (port, last)) in self.method.outputs.iter().zip(&mut self.last).enumerate() {
-            let of_stream = port.channels * (self.method.block / port.ratio) * self.blocks;
-            for (&stream, values) in self.active.iter().zip(first.output(number).chunks_exact(of_stream)) {
-                last[stream * port.channels..][..port.channels].copy_from_slice(&values[of_stream - port.channels..]);
+    /// Stores the last frames, to fade from.
+    fn store_last_frames(&mut self) {
+        let Some(primary) = &self.primary else { return };
+        for (index, (port, last)) in self.method.outputs.iter().zip(&mut self.last).enumerate() {
+            let length = Self::stream_values(&self.method, port, self.blocks);
+            for (&stream, values) in self.active.iter().zip(primary.output(index).chunks_exact(length)) {
+                last[stream * port.channels..][..port.channels].copy_from_slice(&values[length - port.channels..]);
             }
         }
     }
 
-    /// Leaves the device; the spare gets what it was given.
-    fn leave(&mut self, error: &TorchError) {
-        let Some(mut first) = self.first.take() else { return };
-        self.reason = format!("{} failed ({error})", first.name());
+    /// Drops the failed executor and gives its input to the spare.
+    fn switch_to_spare(&mut self, error: &TorchError) {
+        let Some(mut primary) = self.primary.take() else { return };
+        self.reason = format!("{} failed ({error})", primary.name());
         self.spare.begin(&self.active, self.blocks);
         for port in 0..self.method.inputs.len() {
-            self.spare.input(port).copy_from_slice(first.input(port));
+            self.spare.input(port).copy_from_slice(primary.input(port));
         }
-        executor::notice(&format!("{}; {} plays on", self.reason, self.spare.name()));
+        push_warning(&format!("{}; running on {}", self.reason, self.spare.name()));
     }
 
-    /// Mixes what is held with what the spare gives.
+    /// Cross-fades from the stored frames to the spare's output.
     fn mix(&mut self) {
         self.is_mixed = self.active.iter().any(|&stream| self.faded[stream] < self.fade);
         if !self.is_mixed {
             return;
         }
-        for (number, port) in self.method.outputs.iter().enumerate() {
-            let of_stream = port.channels * (self.method.block / port.ratio) * self.blocks;
-            let given = self.spare.output(number).chunks_exact(of_stream);
-            for ((&stream, given), mixed) in
-                self.active.iter().zip(given).zip(self.mixed[number].chunks_exact_mut(of_stream))
+        for (index, port) in self.method.outputs.iter().enumerate() {
+            let length = Self::stream_values(&self.method, port, self.blocks);
+            let output = self.spare.output(index).chunks_exact(length);
+            for ((&stream, output), mixed) in
+                self.active.iter().zip(output).zip(self.mixed[index].chunks_exact_mut(length))
             {
-                let last = &self.last[number][stream * port.channels..][..port.channels];
-                let frames = given.chunks_exact(port.channels).zip(mixed.chunks_exact_mut(port.channels));
-                for (frame, (given, mixed)) in frames.enumerate() {
-                    let over = self.faded[stream] + (frame + 1) * port.ratio;
-                    let share = (over as f32 / self.fade as f32).min(1.0);
-                    for ((mixed, given), last) in mixed.iter_mut().zip(given).zip(last) {
-                        *mixed = last + share * (given - last);
+                let last = &self.last[index][stream * port.channels..][..port.channels];
+                let frames = output.chunks_exact(port.channels).zip(mixed.chunks_exact_mut(port.channels));
+                for (frame, (output, mixed)) in frames.enumerate() {
+                    let faded = self.faded[stream] + (frame + 1) * port.ratio;
+                    let share = (faded as f32 / self.fade as f32).min(1.0);
+                    for ((mixed, output), last) in mixed.iter_mut().zip(output).zip(last) {
+                        *mixed = last + share * (output - last);
                     }
                 }
             }
@@ -131,23 +129,29 @@ impl<T: TryExecute> Fallback<T> {
     }
 }
 
-impl<T: TryExecute> Execute for Fallback<T> {
+impl<T: FallibleExecute> Execute for FallbackExecutor<T> {
     fn begin(&mut self, streams: &[usize], blocks: usize) {
         self.active.clear();
         self.active.extend_from_slice(streams);
         self.blocks = blocks;
-        self.at_work().begin(streams, blocks);
+        match &mut self.primary {
+            Some(primary) => primary.begin(streams, blocks),
+            None => self.spare.begin(streams, blocks),
+        }
     }
 
     fn input(&mut self, port: usize) -> &mut [f32] {
-        self.at_work().input(port)
+        match &mut self.primary {
+            Some(primary) => primary.input(port),
+            None => self.spare.input(port),
+        }
     }
 
     fn run(&mut self) {
-        if let Some(first) = &mut self.first {
-            match first.try_run() {
-                Ok(()) => return self.keep(),
-                Err(error) => self.leave(&error),
+        if let Some(primary) = &mut self.primary {
+            match primary.try_run() {
+                Ok(()) => return self.store_last_frames(),
+                Err(error) => self.switch_to_spare(&error),
             }
         }
         self.spare.run();
@@ -155,63 +159,60 @@ impl<T: TryExecute> Execute for Fallback<T> {
     }
 
     fn output(&self, port: usize) -> &[f32] {
-        let there = self.first.as_ref().map_or(self.spare.output(port), |first| first.output(port));
-        if self.is_mixed { &self.mixed[port][..there.len()] } else { there }
+        let output = self.primary.as_ref().map_or(self.spare.output(port), |primary| primary.output(port));
+        if self.is_mixed { &self.mixed[port][..output.len()] } else { output }
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
-        if let Some(first) = &mut self.first {
-            first.seed(stream, seed);
+        if let Some(primary) = &mut self.primary {
+            primary.seed(stream, seed);
         }
         self.spare.seed(stream, seed);
         for (last, port) in self.last.iter_mut().zip(&self.method.outputs) {
             last[stream * port.channels..][..port.channels].fill(0.0);
         }
-        // What begins in silence has nothing to fade from.
-        self.faded[stream] = if self.first.is_some() { 0 } else { self.fade };
+        // A stream that starts on the spare has nothing to fade from.
+        self.faded[stream] = if self.primary.is_some() { 0 } else { self.fade };
     }
 
     fn bytes(&self) -> usize {
-        let kept: usize = self.last.iter().chain(&self.mixed).map(Vec::len).sum();
-        self.first.as_ref().map_or(0, |first| first.bytes()) + self.spare.bytes() + kept * size_of::<f32>()
+        let buffers: usize = self.last.iter().chain(&self.mixed).map(Vec::len).sum();
+        self.primary.as_ref().map_or(0, |primary| primary.bytes()) + self.spare.bytes() + buffers * size_of::<f32>()
     }
 
     fn name(&self) -> String {
-        match &self.first {
-            Some(first) => first.name(),
+        match &self.primary {
+            Some(primary) => primary.name(),
             None => format!("{}, since {}", self.spare.name(), self.reason),
         }
-    }
-
-    fn may_allocate(&self) -> bool {
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executor::take_warning;
 
-    /// Gives its input times a gain, plus the number of steps since the seed, and fails at a step.
-    struct Double {
+    /// Multiplies its input by a gain, and fails at a step since the seed.
+    struct FakeExecutor {
         gain: f32,
         fails_at: usize,
         steps: usize,
         active: usize,
         values: Vec<f32>,
-        given: Vec<f32>,
+        output: Vec<f32>,
     }
 
     const BLOCK: usize = 64;
     const RATE: u32 = 48_000;
     const FADE: usize = 240;
 
-    fn double(gain: f32, fails_at: usize) -> Double {
-        let room = || vec![0.0; 3 * BLOCK];
-        Double { gain, fails_at, steps: 0, active: 0, values: room(), given: room() }
+    fn fake(gain: f32, fails_at: usize) -> FakeExecutor {
+        let buffer = || vec![0.0; 3 * BLOCK];
+        FakeExecutor { gain, fails_at, steps: 0, active: 0, values: buffer(), output: buffer() }
     }
 
-    impl TryExecute for Double {
+    impl FallibleExecute for FakeExecutor {
         fn try_run(&mut self) -> Result<(), TorchError> {
             if self.steps == self.fails_at {
                 return Err(TorchError::Program("CUDA error: out of memory".into()));
@@ -221,7 +222,7 @@ mod tests {
         }
     }
 
-    impl Execute for Double {
+    impl Execute for FakeExecutor {
         fn begin(&mut self, streams: &[usize], blocks: usize) {
             self.active = streams.len() * blocks * BLOCK;
         }
@@ -232,13 +233,13 @@ mod tests {
 
         fn run(&mut self) {
             self.steps += 1;
-            for (given, value) in self.given.iter_mut().zip(&self.values) {
-                *given = self.gain * value;
+            for (output, value) in self.output.iter_mut().zip(&self.values) {
+                *output = self.gain * value;
             }
         }
 
         fn output(&self, _port: usize) -> &[f32] {
-            &self.given[..self.active]
+            &self.output[..self.active]
         }
 
         fn seed(&mut self, _stream: usize, _seed: u64) {
@@ -250,11 +251,7 @@ mod tests {
         }
 
         fn name(&self) -> String {
-            format!("double {}", self.gain)
-        }
-
-        fn may_allocate(&self) -> bool {
-            false
+            format!("fake {}", self.gain)
         }
     }
 
@@ -270,7 +267,13 @@ mod tests {
         }
     }
 
-    fn step(fallback: &mut Fallback<Double>, streams: &[usize]) -> Vec<Vec<f32>> {
+    /// Returns an executor whose spare inverts its input.
+    fn fallback(primary: FakeExecutor, streams: usize) -> FallbackExecutor<FakeExecutor> {
+        let spare = MethodExecutor::torch(fake(-1.0, 99));
+        FallbackExecutor::new(primary, spare, &method(), RATE, streams, 1)
+    }
+
+    fn step(fallback: &mut FallbackExecutor<FakeExecutor>, streams: &[usize]) -> Vec<Vec<f32>> {
         fallback.begin(streams, 1);
         fallback.input(0).fill(1.0);
         fallback.run();
@@ -279,17 +282,17 @@ mod tests {
 
     #[test]
     fn the_spare_takes_over_without_a_step() {
-        let mut fallback = Fallback::new(double(1.0, 3), Box::new(double(-1.0, 99)), &method(), RATE, 3, 1);
-        assert!(fallback.may_allocate() && fallback.bytes() > 2_000);
-        drop(executor::noticed());
-        // Stream 2 never played on the device; stream 1 rests when it fails.
-        let mut heard: [Vec<f32>; 3] = Default::default();
+        let mut fallback = fallback(fake(1.0, 3), 3);
+        assert!(fallback.bytes() > 2_000);
+        drop(take_warning());
+        // Stream 2 never ran on the device; stream 1 is inactive when it fails.
+        let mut outputs: [Vec<f32>; 3] = Default::default();
         for streams in [&[0, 1][..], &[1, 0], &[0, 1], &[0], &[0], &[2, 0, 1], &[2, 0, 1], &[2, 0, 1], &[2, 0, 1]] {
             for (&stream, sound) in streams.iter().zip(step(&mut fallback, streams)) {
-                heard[stream].extend(sound);
+                outputs[stream].extend(sound);
             }
         }
-        for (stream, sound) in heard.iter().enumerate().take(2) {
+        for (stream, sound) in outputs.iter().enumerate().take(2) {
             assert!(sound[..3 * BLOCK].iter().all(|sample| *sample == 1.0), "{stream}");
             assert!(
                 sound[3 * BLOCK..].windows(2).all(|pair| (pair[1] - pair[0]).abs() < 2.01 / FADE as f32),
@@ -299,16 +302,16 @@ mod tests {
             let after = &sound[3 * BLOCK + FADE..];
             assert!(!after.is_empty() && after.iter().all(|sample| *sample == -1.0), "{stream}");
         }
-        assert!(heard[2][0].abs() < 0.01 && heard[2][FADE] == -1.0, "from silence");
-        let said = "double 1 failed (CUDA error: out of memory)";
-        assert_eq!(executor::noticed().unwrap(), format!("{said}; double -1 plays on"));
-        assert_eq!(executor::noticed(), None);
-        assert_eq!(fallback.name(), format!("double -1, since {said}"));
+        assert!(outputs[2][0].abs() < 0.01 && outputs[2][FADE] == -1.0, "from silence");
+        let reason = "fake 1 failed (CUDA error: out of memory)";
+        assert_eq!(take_warning().unwrap(), format!("{reason}; running on fake -1"));
+        assert_eq!(take_warning(), None);
+        assert_eq!(fallback.name(), format!("fake -1, since {reason}"));
     }
 
     #[test]
-    fn who_begins_anew_after_the_failure_begins_at_once() {
-        let mut fallback = Fallback::new(double(1.0, 1), Box::new(double(-1.0, 99)), &method(), RATE, 1, 1);
+    fn a_stream_that_starts_after_the_failure_is_not_faded() {
+        let mut fallback = fallback(fake(1.0, 1), 1);
         for _ in 0..2 {
             step(&mut fallback, &[0]);
         }
@@ -317,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_failure_nothing_is_changed() {
-        let mut fallback = Fallback::new(double(0.5, 99), Box::new(double(-1.0, 99)), &method(), RATE, 1, 1);
+    fn without_a_failure_the_output_is_the_device_s() {
+        let mut fallback = fallback(fake(0.5, 99), 1);
         for _ in 0..5 {
             assert!(step(&mut fallback, &[0])[0].iter().all(|sample| *sample == 0.5));
         }
-        assert_eq!(fallback.name(), "double 0.5");
+        assert_eq!(fallback.name(), "fake 0.5");
     }
 }

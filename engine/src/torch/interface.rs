@@ -1,54 +1,55 @@
-//! The C interface of the library `ondes-torch`: one symbol, which gives a table of functions.
+//! C interface of the library `ondes-torch`: one symbol, which returns a table of functions.
 //!
-//! All texts are UTF-8 and go through a [`Listener`], so that nobody frees what another has made. Functions that give `bool` give
-//! whether they have done their work; where they have not, the listener hears one line about why. None of them unwinds.
+//! All texts are UTF-8 and go through a [`Listener`], so that neither side frees the other's memory. Functions that return `bool`
+//! return true on success; on failure the listener receives the reason in one line. None of them unwinds.
 
 use std::ffi::c_void;
 
-/// The version of all that is in this file, and of [`super::Order`] and [`super::description::Description`].
+/// Version of this file, of [`super::PrepareRequest`] and of [`super::description::ProgramDescription`].
 pub const VERSION: u32 = 2;
 
-/// The symbol, of type [`Entry`], with its final 0.
+/// Name of the symbol, of type [`InterfaceFn`], with a terminating 0.
 pub const SYMBOL: &[u8] = b"ondes_torch_interface\0";
 
-/// Gives the table, which stays where it is. Its first field is the version, whatever the version.
-pub type Entry = unsafe extern "C" fn() -> *const Interface;
+/// Returns the table, which lives as long as the library. Its first field is the version, in all versions.
+pub type InterfaceFn = unsafe extern "C" fn() -> *const Interface;
 
-/// Hears `length` bytes of text, which are gone after it returns; `context` is its own.
+/// Receives `length` bytes of text, valid during the call; `context` belongs to the listener.
 pub type Listener = unsafe extern "C" fn(context: *mut c_void, text: *const u8, length: usize);
 
-/// The table. Slices are pointers and lengths; pointers to them are valid for as long as the call lasts.
+/// Table of functions. Slices are pointers and lengths; pointers are valid during the call.
 #[repr(C)]
 pub struct Interface {
     /// [`VERSION`].
     pub version: u32,
-    /// What is there, as the JSON of [`super::description::About`].
+    /// Describes the library as the JSON of [`super::description::LibraryInfo`].
     pub about: unsafe extern "C" fn(listener: Listener, context: *mut c_void) -> bool,
-    /// What is in a program, as the JSON of [`super::description::Description`]; runs it for that.
+    /// Describes a program, which it runs, as the JSON of [`super::description::ProgramDescription`].
     pub describe:
         unsafe extern "C" fn(bytes: *const u8, length: usize, listener: Listener, context: *mut c_void) -> bool,
-    /// Makes what an [`super::Order`], in JSON, asks for out of the bytes of a program or of a model file; it is put at `made`.
-    pub make: unsafe extern "C" fn(
-        order: *const u8,
-        order_length: usize,
+    /// Prepares the method of a [`super::PrepareRequest`], in JSON, from the bytes of a program or of a model file, and stores its
+    /// handle at `executor`.
+    pub prepare: unsafe extern "C" fn(
+        request: *const u8,
+        request_length: usize,
         bytes: *const u8,
         length: usize,
-        made: *mut *mut c_void,
+        executor: *mut *mut c_void,
         listener: Listener,
         context: *mut c_void,
     ) -> bool,
-    /// Frees what was made.
-    pub free: unsafe extern "C" fn(made: *mut c_void),
-    /// Where it computes and, where it is not in f32, in what, such as `cpu` or `cuda:0 f16`.
-    pub device: unsafe extern "C" fn(made: *const c_void, listener: Listener, context: *mut c_void),
-    /// Bytes of weights and states.
-    pub bytes: unsafe extern "C" fn(made: *const c_void) -> usize,
-    /// Forgets all that a stream has heard and gives its noise another seed.
-    pub seed: unsafe extern "C" fn(made: *mut c_void, stream: usize, seed: u64),
-    /// Steps `blocks` blocks of so many streams: `inputs` and `outputs` have one pointer for each port, to
+    /// Frees a handle.
+    pub free: unsafe extern "C" fn(executor: *mut c_void),
+    /// Returns the device and, unless it is f32, the precision, such as `cpu` or `cuda:0 f16`.
+    pub device: unsafe extern "C" fn(executor: *const c_void, listener: Listener, context: *mut c_void),
+    /// Returns the bytes of weights and states.
+    pub bytes: unsafe extern "C" fn(executor: *const c_void) -> usize,
+    /// Resets a stream's state and sets the seed of its noise.
+    pub seed: unsafe extern "C" fn(executor: *mut c_void, stream: usize, seed: u64),
+    /// Steps `stream_count` streams by `blocks` blocks; `inputs` and `outputs` have one pointer for each port, to
     /// `[stream][frame][channel]`.
     pub run: unsafe extern "C" fn(
-        made: *mut c_void,
+        executor: *mut c_void,
         streams: *const usize,
         stream_count: usize,
         blocks: usize,
@@ -59,15 +60,15 @@ pub struct Interface {
     ) -> bool,
 }
 
-/// A [`Listener`] that appends what it hears to the [`Vec`] of bytes at `context`.
+/// [`Listener`] that appends the text to the `Vec<u8>` at `context`.
 ///
 /// # Safety
-/// `context` must lead to a `Vec<u8>` that nobody else uses meanwhile, and `text` to `length` bytes.
+/// `context` must point to a `Vec<u8>` that nothing else uses during the call, and `text` to `length` bytes.
 #[expect(unsafe_code)]
-pub unsafe extern "C" fn hear(context: *mut c_void, text: *const u8, length: usize) {
+pub unsafe extern "C" fn append_text(context: *mut c_void, text: *const u8, length: usize) {
     if length > 0 {
-        // SAFETY: so says our caller.
-        let (heard, text) = unsafe { (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(text, length)) };
-        heard.extend_from_slice(text);
+        // SAFETY: guaranteed by the caller.
+        let (received, text) = unsafe { (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(text, length)) };
+        received.extend_from_slice(text);
     }
 }

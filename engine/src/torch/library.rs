@@ -1,54 +1,55 @@
-//! The library, opened when it is needed for the first time.
+//! The library `ondes-torch`, opened on first use.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::description::{About, Description};
-use super::interface::{Entry, Interface, Listener, SYMBOL, VERSION, hear};
-use super::order::Order;
-use super::places;
+use super::description::{LibraryInfo, ProgramDescription};
+use super::interface::{Interface, InterfaceFn, Listener, SYMBOL, VERSION, append_text};
+use super::library_paths;
+use super::prepare_request::PrepareRequest;
 use crate::executor::Device;
+use crate::sync::lock;
 
-/// Why a program cannot be run. Each is one line.
+/// Error of libtorch or its library; one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
-    /// There is no library.
+    /// The library was not found.
     #[error(
-        "runs on libtorch, and {} is not there ({NO_LIBRARY}); looked for {}",
-        places::library_file(),
+        "needs libtorch, but {} was not found ({NO_LIBRARY}); searched {}",
+        library_paths::library_file(),
         names(looked)
     )]
     Missing {
-        /// Where it was looked for.
+        /// Files that were looked for.
         looked: Vec<PathBuf>,
     },
-    /// The library is there, and libtorch is not, or something else that it needs.
-    #[error("runs on libtorch, which cannot be opened ({NO_LIBTORCH}): {}: {reason}", path.display())]
+    /// The library cannot be opened, usually because libtorch is missing.
+    #[error("needs libtorch, which cannot be opened ({NO_LIBTORCH}): {}: {reason}", path.display())]
     Broken {
-        /// The library.
+        /// File of the library.
         path: PathBuf,
-        /// What the system says.
+        /// Reason from the system.
         reason: String,
     },
-    /// The library is of another version.
-    #[error("{} is of another version of Ondes (interface {found}, this is {VERSION}): {OTHER_LIBRARY}", path.display())]
+    /// The library belongs to another version.
+    #[error("{} belongs to another version of Ondes (interface {found}, expected {VERSION}): {OTHER_LIBRARY}", path.display())]
     Version {
-        /// The library.
+        /// File of the library.
         path: PathBuf,
-        /// The version of its interface.
+        /// Version of its interface.
         found: u32,
     },
-    /// The library was asked for something that it could not do.
+    /// The library reported an error.
     #[error("{0}")]
     Program(String),
 }
 
-/// What helps where there is no library.
+/// Remedy for a missing library.
 const NO_LIBRARY: &str = "it comes beside the app, and `ondes setup-torch` installs it; from a checkout `cargo xtask install --torch` makes it";
-/// What helps where there is no libtorch.
+/// Remedy for a missing libtorch.
 const NO_LIBTORCH: &str = "`ondes setup-torch` installs it; in a checkout `cargo xtask setup --torch` does";
-/// What helps where there is another library.
+/// Remedy for a library of another version.
 const OTHER_LIBRARY: &str =
     "`ondes setup-torch` of this version replaces it; from a checkout `cargo xtask install --torch` does";
 
@@ -56,66 +57,66 @@ fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The library `ondes-torch`.
+/// The opened library.
 pub struct Library {
     interface: &'static Interface,
-    /// GPUs that libtorch can use.
+    /// Number of GPUs that libtorch can use.
     pub gpus: usize,
 }
 
 impl Library {
-    /// The library of this process. Where it could not be opened it is tried again, since it may have been installed meanwhile.
+    /// Returns the library of this process. Tries again after a failure, since the library may have been installed meanwhile.
     ///
     /// # Errors
-    /// [`TorchError`] says what is missing and what helps.
+    /// Returns [`TorchError`] with what is missing and the remedy.
     pub fn get() -> Result<Arc<Self>, TorchError> {
         static OPENED: Mutex<Option<Arc<Library>>> = Mutex::new(None);
-        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&OPENED);
         if let Some(library) = &*opened {
             return Ok(library.clone());
         }
-        let looked = places::libraries();
+        let looked = library_paths::libraries();
         let Some(path) = looked.iter().find(|path| path.is_file()) else { return Err(TorchError::Missing { looked }) };
         let library = Arc::new(Self::open(path)?);
         tracing::info!("libtorch: {} with {} GPUs", path.display(), library.gpus);
         Ok(opened.insert(library).clone())
     }
 
-    /// Where it can compute; the choice that is the library's own first.
+    /// Lists the available devices, starting with [`Device::Auto`].
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
         let gpus = (0..=u8::MAX).take(self.gpus).map(Device::Cuda);
         [Device::Auto, Device::Cpu].into_iter().chain(gpus).collect()
     }
 
-    /// Opens a library. It stays in memory, as libtorch must.
+    /// Opens a library. It stays in memory, since libtorch cannot be unloaded.
     ///
     /// # Errors
-    /// [`TorchError`] says what is wrong with it.
+    /// Returns [`TorchError`] if the library or libtorch cannot be opened, or belongs to another version.
     #[expect(unsafe_code)]
     pub fn open(path: &Path) -> Result<Self, TorchError> {
         let broken = |error: &dyn std::fmt::Display| TorchError::Broken {
             path: path.into(),
             reason: error.to_string().split('\n').collect::<Vec<_>>().join(" "),
         };
-        // Whichever is found first counts for all: libraries are known by their names, not by where they lie.
-        if let Some(folder) = places::libtorch_found() {
+        // First, since the system identifies loaded libraries by name: this copy then serves all later ones.
+        if let Some(folder) = library_paths::libtorch_found() {
             for name in ["torch_cpu", "torch_cuda"] {
-                let path = folder.join(places::file(name));
+                let path = folder.join(library_paths::file(name));
                 if path.is_file()
-                    && let Err(error) = keep(&path)
+                    && let Err(error) = load_globally(&path)
                 {
                     tracing::warn!("{}: {error}", path.display());
                 }
             }
         }
-        // SAFETY: its initialisers are those of Rust and of libtorch, which have no conditions.
+        // SAFETY: the initialisers are those of Rust and libtorch, which have no preconditions.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| broken(&error))?;
-        // SAFETY: that is its type in all versions, and the table stays where it is because the library is never closed.
+        // SAFETY: the symbol has this type in all versions, and the table stays valid because the library is never closed.
         let interface = unsafe {
-            let entry: libloading::Symbol<'_, Entry> = library.get(SYMBOL).map_err(|error| broken(&error))?;
+            let entry: libloading::Symbol<'_, InterfaceFn> = library.get(SYMBOL).map_err(|error| broken(&error))?;
             let table = entry();
-            // Other versions have other fields after the first one.
+            // Other versions differ after the first field.
             let found = table.cast::<u32>().read();
             if found != VERSION {
                 return Err(TorchError::Version { path: path.into(), found });
@@ -124,93 +125,100 @@ impl Library {
         };
         std::mem::forget(library);
         let mut opened = Self { interface, gpus: 0 };
-        // SAFETY: that is how it is called.
-        let about = opened.ask(|listener, context| unsafe { (interface.about)(listener, context) })?;
-        opened.gpus = parsed::<About>(&about)?.gpus;
+        // SAFETY: listener and context belong together.
+        let info = opened.call(|listener, context| unsafe { (interface.about)(listener, context) })?;
+        opened.gpus = parsed::<LibraryInfo>(&info)?.gpus;
         Ok(opened)
     }
 
-    /// Calls something that may say something.
-    fn ask(&self, call: impl FnOnce(Listener, *mut c_void) -> bool) -> Result<String, TorchError> {
-        let mut heard: Vec<u8> = Vec::new();
-        let done = call(hear, (&raw mut heard).cast());
-        let heard = String::from_utf8_lossy(&heard).into_owned();
-        if done { Ok(heard) } else { Err(TorchError::Program(heard)) }
+    /// Calls a function and returns the text that it sends, or its error.
+    fn call(&self, call: impl FnOnce(Listener, *mut c_void) -> bool) -> Result<String, TorchError> {
+        let mut text: Vec<u8> = Vec::new();
+        let succeeded = call(append_text, (&raw mut text).cast());
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if succeeded { Ok(text) } else { Err(TorchError::Program(text)) }
     }
 
-    /// What is in a program. Runs it.
+    /// Runs a program and describes it.
     ///
     /// # Errors
-    /// [`TorchError::Program`] when it cannot be run, or keeps to no convention that is known.
+    /// Returns [`TorchError::Program`] if the program fails or follows no known convention.
     #[expect(unsafe_code)]
-    pub fn describe(&self, program: &[u8]) -> Result<Description, TorchError> {
-        // SAFETY: the bytes are there while it is called.
-        let told = self.ask(|listener, context| unsafe {
+    pub fn describe(&self, program: &[u8]) -> Result<ProgramDescription, TorchError> {
+        // SAFETY: the bytes are valid during the call.
+        let description = self.call(|listener, context| unsafe {
             (self.interface.describe)(program.as_ptr(), program.len(), listener, context)
         })?;
-        parsed(&told)
+        parsed(&description)
     }
 
-    /// Makes something that can be stepped, of the bytes of a program or a model file.
+    /// Prepares a method from the bytes of a program or a model file.
     ///
     /// # Errors
-    /// [`TorchError::Program`] when that is not possible.
+    /// Returns [`TorchError::Program`] if the method cannot be prepared.
     #[expect(unsafe_code)]
-    pub(super) fn make(self: &Arc<Self>, order: &Order, bytes: &[u8]) -> Result<Made, TorchError> {
-        let text = serde_json::to_vec(order).map_err(|error| TorchError::Program(error.to_string()))?;
-        let mut made = std::ptr::null_mut();
-        // SAFETY: all slices are there while it is called.
-        self.ask(|listener, context| unsafe {
-            let (order, bytes, length) = (text.as_ptr(), bytes.as_ptr(), bytes.len());
-            (self.interface.make)(order, text.len(), bytes, length, &raw mut made, listener, context)
+    pub(super) fn prepare(
+        self: &Arc<Self>,
+        request: &PrepareRequest,
+        bytes: &[u8],
+    ) -> Result<RemoteExecutor, TorchError> {
+        let text = serde_json::to_vec(request).map_err(|error| TorchError::Program(error.to_string()))?;
+        let mut executor = std::ptr::null_mut();
+        // SAFETY: all slices are valid during the call.
+        self.call(|listener, context| unsafe {
+            let (request, bytes, length) = (text.as_ptr(), bytes.as_ptr(), bytes.len());
+            (self.interface.prepare)(request, text.len(), bytes, length, &raw mut executor, listener, context)
         })?;
-        Ok(Made { library: self.clone(), made })
+        Ok(RemoteExecutor { library: self.clone(), executor })
     }
 }
 
-/// Something that was made.
-pub(super) struct Made {
+/// A prepared method in the library.
+pub(super) struct RemoteExecutor {
     library: Arc<Library>,
-    made: *mut c_void,
+    executor: *mut c_void,
 }
 
-// SAFETY: what is made is used by one thread at a time, and the library promises that it may be another one each time.
+// SAFETY: one thread at a time uses the executor, and the library allows a different one each time.
 #[expect(unsafe_code)]
-unsafe impl Send for Made {}
+unsafe impl Send for RemoteExecutor {}
 
 #[expect(unsafe_code)]
-impl Drop for Made {
+impl Drop for RemoteExecutor {
     fn drop(&mut self) {
-        // SAFETY: it was made by this library, and nobody uses it after this.
-        unsafe { (self.library.interface.free)(self.made) }
+        // SAFETY: the handle comes from this library and is not used afterwards.
+        unsafe { (self.library.interface.free)(self.executor) }
     }
 }
 
 #[expect(unsafe_code)]
-impl Made {
-    /// Where it computes.
+impl RemoteExecutor {
+    /// Returns the device and precision.
     pub fn device(&self) -> String {
-        let device = self.library.ask(|listener, context| {
-            // SAFETY: it was made by this library.
-            unsafe { (self.library.interface.device)(self.made, listener, context) };
+        let device = self.library.call(|listener, context| {
+            // SAFETY: the handle comes from this library.
+            unsafe { (self.library.interface.device)(self.executor, listener, context) };
             true
         });
         device.unwrap_or_default()
     }
 
-    /// Bytes of weights and states.
+    /// Returns the bytes of weights and states.
     pub fn bytes(&self) -> usize {
-        // SAFETY: it was made by this library.
-        unsafe { (self.library.interface.bytes)(self.made) }
+        // SAFETY: the handle comes from this library.
+        unsafe { (self.library.interface.bytes)(self.executor) }
     }
 
-    /// Forgets all that a stream has heard and gives its noise another seed.
+    /// Resets a stream's state and sets the seed of its noise.
     pub fn seed(&mut self, stream: usize, seed: u64) {
-        // SAFETY: it was made by this library.
-        unsafe { (self.library.interface.seed)(self.made, stream, seed) }
+        // SAFETY: the handle comes from this library.
+        unsafe { (self.library.interface.seed)(self.executor, stream, seed) }
     }
 
-    /// Steps; `inputs` and `outputs` are as long as the order says, for each port `[stream][frame][channel]`.
+    /// Computes a step. Each port's values, `[stream][frame][channel]`, must be as long as the request says.
+    ///
+    /// # Errors
+    /// Returns [`TorchError::Program`] if the program or its device fails.
     pub fn run(
         &mut self,
         streams: &[usize],
@@ -218,25 +226,24 @@ impl Made {
         inputs: &[*const f32],
         outputs: &[*mut f32],
     ) -> Result<(), TorchError> {
-        // SAFETY: it was made by this library, and our caller sees to the lengths.
+        // SAFETY: the handle comes from this library, and the caller guarantees the lengths.
         let run = |listener, context| unsafe {
             let (inputs, outputs) = (inputs.as_ptr(), outputs.as_ptr());
             let (count, streams) = (streams.len(), streams.as_ptr());
-            (self.library.interface.run)(self.made, streams, count, blocks, inputs, outputs, listener, context)
+            (self.library.interface.run)(self.executor, streams, count, blocks, inputs, outputs, listener, context)
         };
-        self.library.ask(run).map(drop)
+        self.library.call(run).map(drop)
     }
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, TorchError> {
-    serde_json::from_str(text)
-        .map_err(|error| TorchError::Program(format!("the library says what makes no sense: {error}")))
+    serde_json::from_str(text).map_err(|error| TorchError::Program(format!("the library sent malformed JSON: {error}")))
 }
 
-/// Opens a library of libtorch for all that come after it, and for good.
+/// Loads a library of libtorch with global symbols, for the rest of the process.
 #[expect(unsafe_code)]
-fn keep(path: &Path) -> Result<(), libloading::Error> {
-    // SAFETY: libtorch's initialisers have no conditions.
+fn load_globally(path: &Path) -> Result<(), libloading::Error> {
+    // SAFETY: libtorch's initialisers have no preconditions.
     #[cfg(unix)]
     let library = unsafe {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};

@@ -1,24 +1,23 @@
-//! libtorch, where it is there: TorchScript programs are played by it, and our own graphs, where somebody wants so.
+//! Runs TorchScript programs, and graphs on request, with libtorch where it is installed.
 //!
-//! Nothing here links libtorch. What does is a library of its own, `ondes-torch`, which is looked for and opened when it is
-//! needed for the first time ([`library`]); between the two stands a C interface with a version ([`interface`]). The library
-//! says what is in a program ([`description`]), from which a model is made ([`model`]), and steps it ([`Runner`]), as an
-//! [`Order`] says. Where a GPU fails, another executor takes over ([`fallback`]).
+//! This crate does not link libtorch. The library `ondes-torch` does; it is found and opened on first use ([`library`]), behind a
+//! versioned C interface ([`interface`]). The library [describes](description) a program, from which [`open`] makes a model, and
+//! steps its methods ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU fails, another executor takes over.
 //!
-//! A TorchScript file is a program. [`open`] runs it; nothing else does.
+//! A TorchScript file contains code. Only [`open`] and [`open_known`] run it.
 
 pub mod description;
 mod fallback;
 pub mod interface;
 pub mod library;
+mod library_paths;
 mod model;
-mod order;
-mod places;
+mod prepare_request;
 mod runner;
 
-pub(crate) use fallback::Fallback;
+pub(crate) use fallback::FallbackExecutor;
 pub use library::{Library, TorchError};
+pub use library_paths::{LIBTORCH_VERSION, installed, libraries, library_file, libtorch_folder, libtorch_found};
 pub use model::{open, open_known};
-pub use order::{Order, Work};
-pub use places::{LIBTORCH_VERSION, installed, libraries, library_file, libtorch_folder, libtorch_found};
-pub use runner::Runner;
+pub use prepare_request::{MethodSource, PrepareRequest};
+pub use runner::TorchExecutor;

@@ -1,85 +1,88 @@
-//! A program as a model: its methods become methods with ports, its attributes become controls.
+//! Converts a TorchScript program to a model: methods get ports, attributes become controls.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::description::{Described, DescribedAttribute, Description, Flow, Turned, TurnedKind};
+use super::description::{
+    AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
+};
 use super::library::Library;
-use crate::model::import::Imported;
+use crate::model::import::ImportedModel;
 use crate::model::program::{Attribute, Call};
 use crate::model::{
-    Card, Control, Curve, FORMAT, Fault, Header, Kind, Method, Model, ModelError, Port, Program, file, limits,
+    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program, file, limits,
 };
 
-/// Rate of a program that names none, Hz: the one that the trainers of such programs start from.
+/// Sample rate in Hz of programs that state none: the default of the trainers of such programs.
 const SAMPLE_RATE: u32 = 44_100;
-/// Programs say nothing about the range of an attribute: it goes from minus to plus this, or twice as far as it stands.
-const FLOAT_REACH: f32 = 4.0;
-const INT_REACH: f32 = 127.0;
+/// Half of the range of an attribute, which programs do not state; at least twice the initial value.
+const FLOAT_RANGE: f32 = 4.0;
+const INT_RANGE: f32 = 127.0;
 
-/// Reads and checks a model of any format, as [`file::open`] does; what is a program is run to see what it can do.
+/// Reads and checks a model of any format, as [`file::open`] does, and runs TorchScript programs to describe them.
 ///
 /// # Errors
-/// [`ModelError`] names the file and what is wrong with it, or that libtorch is not there.
-pub fn open(path: &Path) -> Result<Imported, ModelError> {
+/// Returns [`ModelFileError`] if the file is invalid, or needs libtorch and that is missing.
+pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     open_if(path, |_| true)
 }
 
-/// The same, where a program runs only if the hash of its content is the one that is known.
+/// Reads a model as [`open`] does, but runs a program only if its content has this hash.
 ///
 /// # Errors
-/// As [`open`]; [`Fault::Program`] where it is another program.
-pub fn open_known(path: &Path, hash: &str) -> Result<Imported, ModelError> {
+/// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the hash differs.
+pub fn open_known(path: &Path, hash: &str) -> Result<ImportedModel, ModelFileError> {
     open_if(path, |bytes| *blake3::hash(bytes).to_hex() == *hash)
 }
 
-fn open_if(path: &Path, may_run: impl Fn(&[u8]) -> bool) -> Result<Imported, ModelError> {
-    let at = ModelError::at(path);
+fn open_if(path: &Path, may_run: impl Fn(&[u8]) -> bool) -> Result<ImportedModel, ModelFileError> {
+    let at = ModelFileError::at(path);
     let bytes = file::bytes(path)?;
-    if !file::is_program(&bytes) {
+    if !file::is_torchscript(&bytes) {
         return file::open(path);
     }
-    Fault::limit("the program's size", bytes.len(), limits::PROGRAM_BYTES).map_err(&at)?;
+    ModelError::limit("the program's size", bytes.len(), limits::PROGRAM_BYTES).map_err(&at)?;
     if !may_run(&bytes) {
-        return Err(at(Fault::Program));
+        return Err(at(ModelError::Program));
     }
     let described = Library::get().and_then(|library| library.describe(&bytes));
     let description = described.map_err(|error| at(error.into()))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let model = build(&description, &bytes, &stem).map_err(at)?;
-    Ok(Imported { model, notes: description.notes })
+    Ok(ImportedModel { model, notes: description.notes })
 }
 
-/// A model of a program; `name` is for one that has none.
-fn build(description: &Description, bytes: &[u8], name: &str) -> Result<Model, Fault> {
-    let Description { convention, delay, parameters, .. } = *description;
+/// Builds the model of a program; `name` is for programs without one.
+fn build(description: &ProgramDescription, bytes: &[u8], name: &str) -> Result<Model, ModelError> {
+    let ProgramDescription { convention, delay, parameters, .. } = *description;
     let mut controls: Vec<Control> = description.attributes.iter().flat_map(controls).collect();
-    let knobs = controls.len();
+    let attribute_controls = controls.len();
     let temperature = temperature(description, &controls);
     controls.extend(temperature.clone());
     let block = description.samples()?;
     let kind = kind(description)?;
-    let mut described: Vec<(String, &Described)> =
+    let mut named_methods: Vec<(String, &MethodDescription)> =
         description.methods.iter().map(|method| (method.name.clone(), method)).collect();
-    // What is played is named as its kind wants it.
+    // An effect plays its method `forward`.
     if kind == Kind::Effect
         && !description.methods.iter().any(|method| method.name == "forward")
         && let Some(first) = description.methods.first()
     {
-        described.push(("forward".into(), first));
+        named_methods.push(("forward".into(), first));
     }
     let mut calls = BTreeMap::new();
     let mut methods = Vec::new();
-    for (name, method) in described {
+    for (name, method) in named_methods {
         let ratios = ratios(&name, method);
-        let own = temperature.as_ref().filter(|_| name == "prior").map(|control| control.name.as_str());
-        let main = own.unwrap_or(if ratios.0 == 1 { "in" } else { "latents" });
-        let mut inputs = inputs(method, ratios.0, block, &controls[..knobs]);
-        inputs[0].name = unlike(main, if own.is_some() { &[] } else { &controls });
-        let port = |flow: &Flow, name: &str, ratio| Port { name: name.into(), channels: flow.channels, ratio };
-        let taken = |name: &str| inputs.iter().any(|input| input.name == name);
+        let prior_input = temperature.as_ref().filter(|_| name == "prior").map(|control| control.name.as_str());
+        let main = prior_input.unwrap_or(if ratios.0 == 1 { "in" } else { "latents" });
+        let mut inputs = inputs(method, ratios.0, block, &controls[..attribute_controls]);
+        inputs[0].name = unused_name(main, if prior_input.is_some() { &[] } else { &controls });
+        let port =
+            |flow: &PortDescription, name: &str, ratio| Port { name: name.into(), channels: flow.channels, ratio };
+        let is_used = |name: &str| inputs.iter().any(|input| input.name == name);
         let out = if ratios.1 == 1 { "out" } else { "latents" };
-        let out = if taken(out) { format!("{out}_out") } else { out.into() };
+        let out = if is_used(out) { format!("{out}_out") } else { out.into() };
         let call = Call {
             method: method.name.clone(),
             convention,
@@ -95,7 +98,7 @@ fn build(description: &Description, bytes: &[u8], name: &str) -> Result<Model, F
         let outputs = vec![port(&method.output, &out, ratios.1)];
         methods.push(Method { name, block, warm_up: 0, inputs, outputs, nodes: Vec::new() });
     }
-    let own = description.name.trim();
+    let own_name = description.name.trim();
     let header = Header {
         format: FORMAT,
         kind,
@@ -105,35 +108,36 @@ fn build(description: &Description, bytes: &[u8], name: &str) -> Result<Model, F
         variants: Vec::new(),
         performance: None,
         card: Card {
-            name: if own.is_empty() { name.into() } else { own.into() },
+            name: if own_name.is_empty() { name.into() } else { own_name.into() },
             description: description.description.clone(),
             author: description.author.clone(),
             ..Card::default()
         },
     };
-    Model::of_program(header, Program { bytes: bytes.into(), parameters, calls, notes: description.notes.clone() })
+    Model::from_program(header, Program { bytes: bytes.into(), parameters, calls, notes: description.notes.clone() })
 }
 
-/// What a program is to a player, by its methods.
-fn kind(description: &Description) -> Result<Kind, Fault> {
+/// Derives the kind of model from a program's methods.
+fn kind(description: &ProgramDescription) -> Result<Kind, ModelError> {
     let find = |name: &str| description.methods.iter().find(|method| method.name == name);
-    let fits = |out: &Flow, into: &Flow| (out.channels, out.ratio) == (into.channels, into.ratio);
+    let fits = |a: &PortDescription, b: &PortDescription| (a.channels, a.ratio) == (b.channels, b.ratio);
     let decode = find("decode");
-    let into_decode = |name: &str| find(name).zip(decode).is_some_and(|(a, b)| fits(&a.output, &b.input));
-    if into_decode("encode") {
+    let feeds_decode = |name: &str| find(name).zip(decode).is_some_and(|(a, b)| fits(&a.output, &b.input));
+    if feeds_decode("encode") {
         return Ok(Kind::Codec);
     }
-    if into_decode("prior") {
+    if feeds_decode("prior") {
         return Ok(Kind::Generator);
     }
     if description.methods.is_empty() {
-        return Err(Fault::Header("the program has no methods".into()));
+        return Err(ModelError::Header("the program has no methods".into()));
     }
     Ok(Kind::Effect)
 }
 
-/// Samples per frame of a method's ports: where sound is due, the library goes from one frame a sample to the program's own.
-fn ratios(name: &str, method: &Described) -> (usize, usize) {
+/// Returns the samples per frame of a method's ports. Audio ports have one frame a sample; the library converts to the program's own
+/// ratio.
+fn ratios(name: &str, method: &MethodDescription) -> (usize, usize) {
     match name {
         "forward" => (1, 1),
         "encode" => (1, method.output.ratio),
@@ -142,15 +146,15 @@ fn ratios(name: &str, method: &Described) -> (usize, usize) {
     }
 }
 
-/// The input ports of a method: what it is about first, which has no name yet, then one for each control, a frame a block.
-fn inputs(method: &Described, ratio: usize, block: usize, controls: &[Control]) -> Vec<Port> {
+/// Returns the input ports of a method: the main one, still without a name, then one for each control, with one frame a block.
+fn inputs(method: &MethodDescription, ratio: usize, block: usize, controls: &[Control]) -> Vec<Port> {
     let main = Port { name: String::new(), channels: method.input.channels, ratio };
-    let knobs = controls.iter().map(|control| Port { name: control.name.clone(), channels: 1, ratio: block });
-    std::iter::once(main).chain(knobs).collect()
+    let control_ports = controls.iter().map(|control| Port { name: control.name.clone(), channels: 1, ratio: block });
+    std::iter::once(main).chain(control_ports).collect()
 }
 
-/// A name that none of those controls has.
-fn unlike(name: &str, controls: &[Control]) -> String {
+/// Appends underscores until no control has the name.
+fn unused_name(name: &str, controls: &[Control]) -> String {
     let mut name = name.to_owned();
     while controls.iter().any(|control| control.name == name) {
         name.push('_');
@@ -158,49 +162,50 @@ fn unlike(name: &str, controls: &[Control]) -> String {
     name
 }
 
-/// The control of a prior's input, where it has only one channel.
-fn temperature(description: &Description, controls: &[Control]) -> Option<Control> {
+/// Returns the control of a prior's input, if that has one channel.
+fn temperature(description: &ProgramDescription, controls: &[Control]) -> Option<Control> {
     description.methods.iter().find(|method| method.name == "prior" && method.input.channels == 1)?;
     Some(Control {
-        name: unlike("temperature", controls),
+        name: unused_name("temperature", controls),
         unit: String::new(),
         min: 0.0,
-        max: FLOAT_REACH,
+        max: FLOAT_RANGE,
         default: 1.0,
         curve: Curve::Linear,
-        description: "What the prior is fed: how far it strays from what is likeliest.".into(),
+        description: "Randomness of the prior: 0 takes the likeliest latents.".into(),
     })
 }
 
-/// Names of the controls of an attribute.
-fn names(attribute: &DescribedAttribute) -> Vec<String> {
-    let name = |(index, turned): (usize, &Turned)| match attribute.values.len() {
-        _ if !turned.name.is_empty() => turned.name.clone(),
+/// Returns the names of an attribute's controls.
+fn names(attribute: &AttributeDescription) -> Vec<String> {
+    let name = |(index, value): (usize, &AttributeValue)| match attribute.values.len() {
+        _ if !value.name.is_empty() => value.name.clone(),
         1 => attribute.name.clone(),
         _ => format!("{}.{}", attribute.name, index + 1),
     };
     attribute.values.iter().enumerate().map(name).collect()
 }
 
-fn controls(attribute: &DescribedAttribute) -> Vec<Control> {
-    let control = |(name, turned): (String, &Turned)| {
-        let reach = |least: f32| least.max(2.0 * turned.value.abs());
-        let (min, max) = match turned.kind {
-            TurnedKind::Bool | TurnedKind::Share => (0.0, 1.0),
-            TurnedKind::Int => (-reach(INT_REACH), reach(INT_REACH)),
-            TurnedKind::Float => (-reach(FLOAT_REACH), reach(FLOAT_REACH)),
+/// Returns the controls of an attribute, one for each value.
+fn controls(attribute: &AttributeDescription) -> Vec<Control> {
+    let control = |(name, value): (String, &AttributeValue)| {
+        let half_range = |minimum: f32| minimum.max(2.0 * value.value.abs());
+        let (min, max) = match value.kind {
+            AttributeKind::Bool | AttributeKind::Share => (0.0, 1.0),
+            AttributeKind::Int => (-half_range(INT_RANGE), half_range(INT_RANGE)),
+            AttributeKind::Float => (-half_range(FLOAT_RANGE), half_range(FLOAT_RANGE)),
         };
-        let default = turned.value.clamp(min, max);
-        let description = turned.description.clone();
+        let default = value.value.clamp(min, max);
+        let description = value.description.clone();
         Control { name, unit: String::new(), min, max, default, curve: Curve::Linear, description }
     };
     names(attribute).into_iter().zip(&attribute.values).map(control).collect()
 }
 
-/// The attributes with the ports that feed them.
-fn attributes(described: &[DescribedAttribute], inputs: &[Port]) -> Vec<Attribute> {
+/// Returns the attributes with the ports that feed them.
+fn attributes(described: &[AttributeDescription], inputs: &[Port]) -> Vec<Attribute> {
     let port = |name: &String| inputs.iter().position(|port| port.name == *name);
-    let attribute = |attribute: &DescribedAttribute| Attribute {
+    let attribute = |attribute: &AttributeDescription| Attribute {
         name: attribute.name.clone(),
         ports: names(attribute).iter().filter_map(port).collect(),
     };
@@ -212,17 +217,17 @@ mod tests {
     use super::*;
     use crate::model::program::Convention;
 
-    fn flow(channels: usize, ratio: usize) -> Flow {
-        Flow { channels, ratio, labels: Vec::new() }
+    fn flow(channels: usize, ratio: usize) -> PortDescription {
+        PortDescription { channels, ratio, labels: Vec::new() }
     }
 
-    fn described(methods: &[(&str, [usize; 4])]) -> Description {
-        let methods = methods.iter().map(|(name, [a, b, c, d])| Described {
+    fn described(methods: &[(&str, [usize; 4])]) -> ProgramDescription {
+        let methods = methods.iter().map(|(name, [a, b, c, d])| MethodDescription {
             name: (*name).into(),
             input: flow(*a, *b),
             output: flow(*c, *d),
         });
-        Description {
+        ProgramDescription {
             convention: Convention::NnTilde,
             name: String::new(),
             description: String::new(),
@@ -238,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn methods_say_what_a_program_is() {
+    fn methods_determine_the_kind() {
         let rave = [("encode", [1, 1, 8, 2048]), ("decode", [8, 2048, 1, 1]), ("forward", [1, 1, 1, 1])];
         let codec = build(&described(&rave), b"PK", "rave").unwrap();
         assert_eq!((codec.header().kind, codec.header().methods[0].block), (Kind::Codec, 2048));
         assert_eq!((codec.header().card.name.as_str(), codec.parameters()), ("rave", 7));
         let generator = build(&described(&[("prior", [1, 2048, 8, 2048]), rave[1]]), b"PK", "x").unwrap();
         assert_eq!(generator.header().kind, Kind::Generator);
-        let unfit = build(&described(&[("encode", [1, 1, 8, 512]), rave[1], rave[2]]), b"PK", "x").unwrap();
-        assert_eq!((unfit.header().kind, unfit.header().methods.len()), (Kind::Effect, 3));
+        let mismatched = build(&described(&[("encode", [1, 1, 8, 512]), rave[1], rave[2]]), b"PK", "x").unwrap();
+        assert_eq!((mismatched.header().kind, mismatched.header().methods.len()), (Kind::Effect, 3));
         assert!(build(&described(&[]), b"PK", "x").is_err());
     }
 
@@ -263,19 +268,19 @@ mod tests {
 
     #[test]
     fn attributes_become_controls_that_feed_ports() {
-        let turned = |kind, value| Turned { name: String::new(), description: String::new(), kind, value };
-        let attribute = |name: &str, values: Vec<Turned>| DescribedAttribute { name: name.into(), values };
+        let turned = |kind, value| AttributeValue { name: String::new(), description: String::new(), kind, value };
+        let attribute = |name: &str, values: Vec<AttributeValue>| AttributeDescription { name: name.into(), values };
         let mut description = described(&[("generate", [1, 1, 2, 64])]);
         description.attributes = vec![
-            attribute("in", vec![turned(TurnedKind::Float, 3.0)]),
-            attribute("range", vec![turned(TurnedKind::Int, 1.0), turned(TurnedKind::Bool, 1.0)]),
+            attribute("in", vec![turned(AttributeKind::Float, 3.0)]),
+            attribute("range", vec![turned(AttributeKind::Int, 1.0), turned(AttributeKind::Bool, 1.0)]),
         ];
         let model = build(&description, b"PK", "x").unwrap();
         let Header { kind, methods, controls, .. } = model.header();
         let names: Vec<&str> = controls.iter().map(|control| control.name.as_str()).collect();
         assert_eq!((*kind, names.as_slice()), (Kind::Effect, ["in", "range.1", "range.2"].as_slice()));
         assert_eq!((controls[0].min, controls[0].max, controls[0].default), (-6.0, 6.0, 3.0));
-        // The method is there under its own name, and as what an effect plays.
+        // The method has its own name, and the name that an effect plays.
         assert_eq!(methods.iter().map(|method| method.name.as_str()).collect::<Vec<_>>(), ["generate", "forward"]);
         assert_eq!((methods[1].inputs[0].name.as_str(), methods[1].outputs[0].ratio), ("in_", 1));
         let call = &model.program().unwrap().calls["forward"];

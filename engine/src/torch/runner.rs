@@ -1,32 +1,34 @@
-//! A method that the library steps.
+//! A method that libtorch steps.
 
 use std::panic::resume_unwind;
 
-use super::library::{Library, Made, TorchError};
-use super::order::{Order, Work};
+use super::library::{Library, RemoteExecutor, TorchError};
+use super::prepare_request::{MethodSource, PrepareRequest};
 use crate::executor::{Device, Execute, Precision};
-use crate::model::{Fault, Method, Model, Port, file, limits};
+use crate::model::{Method, Model, ModelError, Port, file, limits};
 
-/// A method of a program, or of a graph, at work in libtorch. See [`Execute`].
-pub struct Runner {
-    made: Made,
+/// A method of a program or of a graph, prepared in libtorch.
+pub struct TorchExecutor {
+    remote: RemoteExecutor,
     method: Method,
     device: String,
-    /// `[port]`, each as long as the largest step.
+    /// `[port]`: buffers for the largest step.
     inputs: Vec<Vec<f32>>,
     outputs: Vec<Vec<f32>>,
-    /// Streams of this step.
+    /// Streams in this step.
     active: Vec<usize>,
-    /// Blocks of this step.
+    /// Blocks in this step.
     blocks: usize,
-    most: (usize, usize),
+    max_streams: usize,
+    max_blocks: usize,
 }
 
-impl Runner {
+impl TorchExecutor {
     /// Prepares a method for up to `streams` streams and up to `blocks` blocks a step.
     ///
     /// # Errors
-    /// [`Fault::Torch`] when libtorch is not there or cannot run it, [`Fault::Limit`] when so many streams would hold too much.
+    /// Returns [`ModelError::Torch`] if libtorch is missing or cannot run the method, [`ModelError::Limit`] if the streams need too much
+    /// memory.
     pub fn new(
         model: &Model,
         method: &Method,
@@ -34,11 +36,11 @@ impl Runner {
         precision: Precision,
         streams: usize,
         blocks: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ModelError> {
         let values =
             |port: &Port| port.channels.saturating_mul(method.block / port.ratio).saturating_mul(streams * blocks);
         let all = method.inputs.iter().chain(&method.outputs).map(values).fold(0, usize::saturating_add);
-        Fault::limit(format!("what method {:?} holds", method.name), all, limits::EXECUTOR_VALUES)?;
+        ModelError::limit(format!("what method {:?} holds", method.name), all, limits::EXECUTOR_VALUES)?;
         let library = Library::get()?;
         if let Device::Cuda(number) = device
             && usize::from(number) >= library.gpus
@@ -47,10 +49,10 @@ impl Runner {
                 TorchError::Program(format!("there is no {device}: libtorch sees {} GPUs", library.gpus)).into()
             );
         }
-        let order = |work| Order {
+        let request = |source| PrepareRequest {
             hash: model.content_hash().into(),
             method: method.clone(),
-            work,
+            source,
             sample_rate: model.header().sample_rate,
             streams,
             blocks,
@@ -58,48 +60,49 @@ impl Runner {
             precision,
         };
         let call = |program: &crate::model::Program| program.calls.get(&method.name).cloned();
-        let made = match model.program() {
+        let remote = match model.program() {
             Some(program) => {
-                let call = call(program).ok_or_else(|| Fault::Method(method.name.clone()))?;
-                library.make(&order(Work::Program(call)), &program.bytes)?
+                let call = call(program).ok_or_else(|| ModelError::Method(method.name.clone()))?;
+                library.prepare(&request(MethodSource::Program(call)), &program.bytes)?
             }
-            None => library.make(&order(Work::Graph), &file::serialize(model)?)?,
+            None => library.prepare(&request(MethodSource::Graph), &file::serialize(model)?)?,
         };
-        let room = |ports: &[Port]| ports.iter().map(|port| vec![0.0; values(port)]).collect();
+        let buffers = |ports: &[Port]| ports.iter().map(|port| vec![0.0; values(port)]).collect();
         Ok(Self {
-            device: made.device(),
-            made,
-            inputs: room(&method.inputs),
-            outputs: room(&method.outputs),
+            device: remote.device(),
+            remote,
+            inputs: buffers(&method.inputs),
+            outputs: buffers(&method.outputs),
             method: method.clone(),
             active: Vec::with_capacity(streams),
             blocks: 0,
-            most: (streams, blocks),
+            max_streams: streams,
+            max_blocks: blocks,
         })
     }
 
     /// Computes the step.
     ///
     /// # Errors
-    /// [`TorchError`] when the program breaks down, or its device; the inputs are as they were.
+    /// Returns [`TorchError`] if the program or its device fails; the inputs are unchanged.
     pub fn try_run(&mut self) -> Result<(), TorchError> {
-        // As many as in a method at most; the library takes memory anyway.
+        // Allocation is fine here: the library allocates as well.
         let inputs: Vec<*const f32> = self.inputs.iter().map(|values| values.as_ptr()).collect();
         let outputs: Vec<*mut f32> = self.outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
-        self.made.run(&self.active, self.blocks, &inputs, &outputs)
+        self.remote.run(&self.active, self.blocks, &inputs, &outputs)
     }
 
-    /// Values of a port in this step.
+    /// Returns the number of values of a port in this step.
     fn values(&self, port: &Port) -> usize {
         port.channels * (self.method.block / port.ratio) * self.blocks * self.active.len()
     }
 }
 
-impl Execute for Runner {
+impl Execute for TorchExecutor {
     fn begin(&mut self, streams: &[usize], blocks: usize) {
-        let (most_streams, most_blocks) = self.most;
-        assert!(streams.len() <= most_streams && streams.iter().all(|&stream| stream < most_streams), "unknown stream");
-        assert!(blocks <= most_blocks, "too many blocks");
+        let is_known = |&stream: &usize| stream < self.max_streams;
+        assert!(streams.len() <= self.max_streams && streams.iter().all(is_known), "unknown stream");
+        assert!(blocks <= self.max_blocks, "too many blocks");
         self.active.clear();
         self.active.extend_from_slice(streams);
         self.blocks = blocks;
@@ -112,7 +115,7 @@ impl Execute for Runner {
 
     fn run(&mut self) {
         if let Err(error) = self.try_run() {
-            // Unwinds without the words of a panic: nothing here is wrong, the program is.
+            // Unwinds without a panic message: the program has failed, not this code.
             resume_unwind(Box::new(error.to_string()));
         }
     }
@@ -122,19 +125,15 @@ impl Execute for Runner {
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
-        self.made.seed(stream, seed);
+        self.remote.seed(stream, seed);
     }
 
     fn bytes(&self) -> usize {
         let buffers: usize = self.inputs.iter().chain(&self.outputs).map(Vec::len).sum();
-        self.made.bytes() + buffers * size_of::<f32>()
+        self.remote.bytes() + buffers * size_of::<f32>()
     }
 
     fn name(&self) -> String {
         format!("torch {}", self.device)
-    }
-
-    fn may_allocate(&self) -> bool {
-        true
     }
 }

@@ -1,18 +1,17 @@
-//! Oversampling, heard from outside.
+//! Tests of oversampling and variants through the public interface.
 
 use std::f64::consts::TAU;
 
 use crate::Kernels;
 use crate::dsp::fourier::RealFft;
-use crate::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
-use crate::pipeline::playable::{Playable, Turn};
-use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
+use crate::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+use crate::pipeline::{Pipeline, PipelineError, PipelineOptions, Playable, ProcessRequest};
 
 const RATE: usize = 48_000;
-/// Samples that the clipper makes at a time.
+/// Samples per block of the clipper.
 const BLOCK: usize = 1;
 
-/// Drives its input by 5 into a hyperbolic tangent, in a chain of additions.
+/// Effect: tanh(5 x), with the gain as a chain of additions.
 fn clipper(block: usize) -> Model {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let node = |name: &str, inputs: &[&str], op| Node {
@@ -24,7 +23,7 @@ fn clipper(block: usize) -> Model {
         node("two", &["in", "in"], Op::Add),
         node("four", &["two", "two"], Op::Add),
         node("five", &["four", "in"], Op::Add),
-        node("audio", &["five"], Op::Tanh),
+        node("audio", &["five"], Op::Activation(Activation::Tanh)),
     ];
     let forward = Method {
         name: "forward".into(),
@@ -51,7 +50,7 @@ fn options(oversampling: usize) -> PipelineOptions {
     PipelineOptions { oversampling, ..PipelineOptions::default() }
 }
 
-/// A second of a tone through it, once all has settled.
+/// Returns one second of a tone through the clipper after settling, and the latency.
 fn through(oversampling: usize, hz: f64, amplitude: f64) -> (Vec<f32>, usize) {
     let mut pipeline = Pipeline::new(&clipper(BLOCK), &options(oversampling)).unwrap();
     let tone: Vec<f32> =
@@ -63,7 +62,7 @@ fn through(oversampling: usize, hz: f64, amplitude: f64) -> (Vec<f32>, usize) {
     (heard.split_off(RATE), pipeline.latency_samples())
 }
 
-/// Power in dB of what can be heard at no whole multiple of a tone that has whole periods in a second.
+/// Returns the power in dB at all frequencies that are no multiples of `hz`, which has an integer number of periods.
 fn alias_db(sound: &[f32], hz: usize) -> f64 {
     let mut fft = RealFft::new(RATE, Kernels::detect());
     let (mut samples, mut spectrum) = (sound.to_vec(), vec![0.0; fft.spectrum()]);
@@ -74,14 +73,14 @@ fn alias_db(sound: &[f32], hz: usize) -> f64 {
 }
 
 #[test]
-fn overtones_fold_less() {
-    // Of 4999 Hz the overtones fold to other places than its multiples.
+fn oversampling_reduces_aliasing() {
+    // Overtones of 4999 Hz alias to frequencies that are no multiples of it.
     let [plain, twice, four_times] = [1, 2, 4].map(|factor| alias_db(&through(factor, 4_999.0, 0.3).0, 4_999));
     assert!(twice < plain - 10.0 && four_times < plain - 20.0, "{plain:.1} dB, {twice:.1} dB, {four_times:.1} dB");
 }
 
 #[test]
-fn what_does_not_fold_stays_as_it_is_and_where_it_is() {
+fn oversampling_keeps_low_frequencies_and_reports_its_latency() {
     let (plain, latency) = through(1, 100.0, 0.01);
     for factor in [2, 4] {
         let (heard, late) = through(factor, 100.0, 0.01);
@@ -94,7 +93,7 @@ fn what_does_not_fold_stays_as_it_is_and_where_it_is() {
 }
 
 #[test]
-fn blocks_of_any_length_give_the_same_sound() {
+fn output_is_independent_of_block_sizes() {
     let tone: Vec<f32> = (0..6_000).map(|n| (0.5 * (n as f32 * 0.37).sin()) * (n as f32 * 0.011).cos()).collect();
     for (model, factor) in [(clipper(1), 2), (clipper(1), 4), (clipper(32), 4)] {
         let play = |lengths: &[usize]| {
@@ -110,41 +109,41 @@ fn blocks_of_any_length_give_the_same_sound() {
             }
             heard
         };
-        let whole = play(&[6_000]);
+        let expected = play(&[6_000]);
         for lengths in [&[1][..], &[64], &[7, 100, 1, 33], &[480]] {
-            assert_eq!(play(lengths), whole, "{factor} times, blocks of {lengths:?}");
+            assert_eq!(play(lengths), expected, "{factor} times, blocks of {lengths:?}");
         }
     }
 }
 
 #[test]
-fn sessions_do_not_hear_each_other() {
-    let seats = PipelineOptions { seats: 3, ..options(2) };
-    let mut batch = super::make(&clipper(1), &seats).unwrap();
+fn sessions_are_independent() {
+    let sessions = PipelineOptions { sessions: 3, ..options(2) };
+    let mut batch = super::build(&clipper(1), &sessions).unwrap();
     let tones: Vec<Vec<f32>> =
         [0.1_f32, 0.23, 0.4].iter().map(|step| (0..512).map(|n| (n as f32 * step).sin()).collect()).collect();
     let mut heard = vec![vec![0.0; 512]; 3];
-    // In blocks that are not alike.
-    let mut turns: Vec<Turn<'_>> = heard
+    // In blocks of different lengths.
+    let mut requests: Vec<ProcessRequest<'_>> = heard
         .iter_mut()
         .zip(&tones)
         .enumerate()
-        .map(|(seat, (output, input))| {
-            let length = 512 - 5 * seat;
-            Turn { seat, input: &input[..length], output: &mut output[..length], mute: false }
+        .map(|(slot, (output, input))| {
+            let length = 512 - 5 * slot;
+            ProcessRequest { slot, input: &input[..length], output: &mut output[..length], mute: false }
         })
         .collect();
-    batch.process(&mut turns);
-    for (seat, (tone, heard)) in tones.iter().zip(&heard).enumerate() {
+    batch.process(&mut requests);
+    for (slot, (tone, heard)) in tones.iter().zip(&heard).enumerate() {
         let mut alone = vec![0.0; 512];
         Pipeline::new(&clipper(1), &options(2)).unwrap().process(tone, &mut alone);
-        let length = 512 - 5 * seat;
-        assert_eq!(heard[..length], alone[..length], "seat {seat}");
+        let length = 512 - 5 * slot;
+        assert_eq!(heard[..length], alone[..length], "slot {slot}");
     }
 }
 
 #[test]
-fn there_are_only_some_rates() {
+fn invalid_oversampling_factors_are_refused() {
     for factor in [0, 3, 8] {
         let refused = Pipeline::new(&clipper(BLOCK), &options(factor)).err();
         assert!(matches!(refused, Some(PipelineError::Oversampling(found)) if found == factor));
@@ -152,11 +151,11 @@ fn there_are_only_some_rates() {
 }
 
 #[test]
-fn there_are_only_some_sizes() {
+fn invalid_sizes_are_refused() {
     for size in [-0.01, 1.01, f32::NAN, f32::INFINITY] {
         let refused = Pipeline::new(&clipper(BLOCK), &PipelineOptions { size, ..PipelineOptions::default() }).err();
         assert!(matches!(refused, Some(PipelineError::Size(found)) if found.to_bits() == size.to_bits()));
     }
-    // What has one size plays in that one.
+    // A model without variants plays at any size.
     assert!(Pipeline::new(&clipper(BLOCK), &PipelineOptions { size: 0.0, ..PipelineOptions::default() }).is_ok());
 }

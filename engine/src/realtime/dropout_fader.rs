@@ -1,79 +1,77 @@
-//! What is heard of one channel where its sound comes late.
+//! Fades one channel out when its output is late, and in when it is back.
 //!
-//! What was heard last goes on mirrored in time, so that there is no step, and falls to silence; sound that comes back
-//! fades in. A fall that has begun is played to its end even where sound is back earlier: the mirror image and the sound
-//! are out of phase, and fading from one to the other in the same time could be twice as steep.
+//! A fade-out plays the last output backwards, so that there is no step. It always completes, even if the output is back earlier:
+//! mirrored and new output are out of phase, so a cross-fade between them could be twice as steep.
 
 use std::f64::consts::PI;
 
-/// How long a fall to silence and a rise from it take, in seconds. Short enough to be no more than a dip, long enough not
-/// to click.
+/// Duration of a fade in seconds: short enough to be only a dip, long enough not to click.
 const FADE_S: f64 = 0.005;
 
-/// One channel of samples. Every step from one sample to the next is at most the largest of the sound's own plus
-/// its peak × π/2 / (samples of a fade), and no sample is above that peak, whatever comes late.
+/// Fader of one channel. Whatever is late, the step from one sample to the next is at most the largest step of the sound itself
+/// plus its peak × π/2 / (samples of a fade), and no sample exceeds that peak.
 #[derive(Clone, Debug)]
-pub(super) struct Fader {
-    /// A raised cosine from 0 to 1, both included: one more than the samples of a fade.
+pub(super) struct DropoutFader {
+    /// Raised cosine from 0 to 1, both included: one more value than a fade has samples.
     gains: Box<[f32]>,
-    /// The last sound as it came, before any fading: a ring as long as a fade.
+    /// Ring buffer of the last output before fading, as long as a fade.
     recent: Box<[f32]>,
-    /// Where in `recent` the next sample goes.
+    /// Write position in `recent`.
     next: usize,
-    /// Which of `gains` the last sample had. There are always at least as many samples of unbroken sound in `recent`.
+    /// Index of the last sample's gain; `recent` always holds at least as many consecutive samples.
     level: usize,
-    /// While falling: where in `recent` the next sample comes from. It walks back in time.
+    /// Read position in `recent` during a fade-out; moves backwards.
     mirror: Option<usize>,
 }
 
-impl Fader {
-    /// Silent. `sample_rate` is in Hz.
+impl DropoutFader {
+    /// Creates a silent fader; `sample_rate` is in Hz.
     pub(super) fn new(sample_rate: u32) -> Self {
         let fade = ((f64::from(sample_rate) * FADE_S).round() as usize).max(1);
         let gain = |level: usize| (0.5 - 0.5 * (PI * level as f64 / fade as f64).cos()) as f32;
         Self { gains: (0..=fade).map(gain).collect(), recent: vec![0.0; fade].into(), next: 0, level: 0, mirror: None }
     }
 
-    /// `out` holds the sound, in time. It stays as it is unless something was late within the last 10 ms.
+    /// Processes output that is in time; leaves it unchanged unless some was late within the last 10 ms.
     pub(super) fn play(&mut self, out: &mut [f32]) {
-        let falling = if self.mirror.is_some() { self.level } else { 0 };
-        let (fall, sound) = out.split_at_mut(falling.min(out.len()));
-        self.fall(fall);
-        self.remember(sound);
-        let rise = self.gains[self.level + 1..].len().min(sound.len());
-        for (sample, gain) in sound[..rise].iter_mut().zip(&self.gains[self.level + 1..]) {
+        let fade_out_samples = if self.mirror.is_some() { self.level } else { 0 };
+        let (fade_out, sound) = out.split_at_mut(fade_out_samples.min(out.len()));
+        self.fade_out(fade_out);
+        self.store(sound);
+        let fade_in_samples = self.gains[self.level + 1..].len().min(sound.len());
+        for (sample, gain) in sound[..fade_in_samples].iter_mut().zip(&self.gains[self.level + 1..]) {
             *sample *= gain;
         }
-        self.level += rise;
+        self.level += fade_in_samples;
     }
 
-    /// The sound for `out` is not there: fills it with what is heard instead.
-    pub(super) fn late(&mut self, out: &mut [f32]) {
-        let (fall, silence) = out.split_at_mut(self.level.min(out.len()));
-        self.fall(fall);
+    /// Fills `out`, for which the output is late.
+    pub(super) fn fill_missing(&mut self, out: &mut [f32]) {
+        let (fade_out, silence) = out.split_at_mut(self.level.min(out.len()));
+        self.fade_out(fade_out);
         silence.fill(0.0);
     }
 
-    /// Is heard in full from the next sample on: for sound that begins by itself.
+    /// Starts without a fade-in, for sound that begins from silence.
     pub(super) fn open(&mut self) {
         self.level = self.gains.len() - 1;
         self.mirror = None;
     }
 
-    /// Is silent, and fades in with the next sample: for sound that begins in the middle.
+    /// Starts with a fade-in, for sound that begins in the middle.
     pub(super) fn shut(&mut self) {
         self.level = 0;
         self.mirror = None;
     }
 
-    /// Whether the last sample was silent whatever the sound.
+    /// Returns true if the last gain was 0.
     #[cfg(test)]
     pub(super) fn is_silent(&self) -> bool {
         self.level == 0
     }
 
-    /// Begins the fall or goes on with it, for at most `level` samples.
-    fn fall(&mut self, out: &mut [f32]) {
+    /// Starts or continues a fade-out, for at most `level` samples.
+    fn fade_out(&mut self, out: &mut [f32]) {
         if out.is_empty() {
             return;
         }
@@ -87,8 +85,8 @@ impl Fader {
         self.mirror = (self.level > 0).then_some(mirror);
     }
 
-    /// Keeps the last of `sound`.
-    fn remember(&mut self, sound: &[f32]) {
+    /// Stores the end of `sound`.
+    fn store(&mut self, sound: &[f32]) {
         let fade = self.recent.len();
         let sound = &sound[sound.len().saturating_sub(fade)..];
         let (end, start) = sound.split_at(sound.len().min(fade - self.next));
@@ -103,15 +101,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dsp::level::peak;
 
     const RATE: u32 = 48_000;
     const FADE: usize = 240;
 
-    /// Runs of samples that are in time (`true`) or late: `(in time, samples)`.
+    /// Runs of samples as `(in time, samples)`.
     type Runs = Vec<(bool, usize)>;
 
-    /// A sound that goes on at every position, with peaks of up to 1: a sine, a triangle, or a constant, whose bound is
-    /// the tightest. `frequency` is per sample.
+    /// Returns a sample of a sine, a triangle, or a constant, whose bound is the tightest; `frequency` is per sample.
     fn sound(kind: u8, frequency: f64, at: usize) -> f32 {
         let phase = frequency * at as f64;
         match kind {
@@ -121,9 +119,9 @@ mod tests {
         }
     }
 
-    /// What is heard of `sound`, in blocks whose lengths are taken from `blocks` in turn.
-    fn heard(sound: &[f32], runs: &Runs, blocks: &[usize]) -> Vec<f32> {
-        let mut fader = Fader::new(RATE);
+    /// Plays `sound` in blocks of these lengths, in turn.
+    fn played(sound: &[f32], runs: &Runs, blocks: &[usize]) -> Vec<f32> {
+        let mut fader = DropoutFader::new(RATE);
         let mut out = sound.to_vec();
         let mut rest = &mut out[..];
         let mut blocks = blocks.iter().cycle();
@@ -135,15 +133,11 @@ mod tests {
                     fader.play(block);
                 } else {
                     block.fill(f32::NAN);
-                    fader.late(block);
+                    fader.fill_missing(block);
                 }
             }
         }
         out
-    }
-
-    fn peak(samples: &[f32]) -> f32 {
-        samples.iter().fold(0.0, |most, sample| most.max(sample.abs()))
     }
 
     fn steepest(samples: &[f32]) -> f32 {
@@ -158,12 +152,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn there_is_no_step_whatever_comes_late(
+        fn steps_are_bounded_whatever_is_late(
             runs in any_runs(), kind in 0u8..3, frequency_log2 in -14f64..-2.0, start in 0usize..10_000,
         ) {
             let samples = runs.iter().map(|run| run.1).sum();
             let sound: Vec<f32> = (start..).take(samples).map(|at| sound(kind, frequency_log2.exp2(), at)).collect();
-            let out = heard(&sound, &runs, &[64]);
+            let out = played(&sound, &runs, &[64]);
             let bound = steepest(&sound) + peak(&sound) * std::f32::consts::FRAC_PI_2 / FADE as f32 + 1e-6;
             prop_assert!(out.iter().all(|sample| sample.is_finite()));
             prop_assert!(steepest(&out) <= bound, "{} > {bound}", steepest(&out));
@@ -172,32 +166,32 @@ mod tests {
         }
 
         #[test]
-        fn blocks_do_not_matter(
+        fn output_is_independent_of_block_sizes(
             runs in any_runs(), frequency in 1e-4f64..0.2, blocks in prop::collection::vec(1usize..600, 1..20),
         ) {
             let samples = runs.iter().map(|run| run.1).sum();
             let sound: Vec<f32> = (0..samples).map(|at| sound(0, frequency, at)).collect();
-            prop_assert_eq!(heard(&sound, &runs, &blocks), heard(&sound, &runs, &[usize::MAX]));
+            prop_assert_eq!(played(&sound, &runs, &blocks), played(&sound, &runs, &[usize::MAX]));
         }
     }
 
     #[test]
-    fn sound_in_time_fades_in_and_is_then_untouched() {
+    fn output_fades_in_and_is_then_unchanged() {
         let sound: Vec<f32> = (0..1_000).map(|at| sound(0, 0.01, at)).collect();
-        let out = heard(&sound, &vec![(true, 1_000)], &[64]);
+        let out = played(&sound, &vec![(true, 1_000)], &[64]);
         assert_eq!(out[FADE - 1..], sound[FADE - 1..]);
         assert!((out[FADE / 2 - 1] - 0.5 * sound[FADE / 2 - 1]).abs() < 1e-6);
     }
 
     #[test]
-    fn late_sound_goes_on_mirrored_and_falls_silent() {
-        let mut fader = Fader::new(RATE);
+    fn a_fade_out_plays_the_last_output_backwards() {
+        let mut fader = DropoutFader::new(RATE);
         assert!(fader.is_silent());
         let mut sound: Vec<f32> = (0..1_000).map(|at| sound(0, 0.013, at)).collect();
         fader.play(&mut sound);
         assert!(!fader.is_silent());
         let mut late = vec![f32::NAN; FADE + 100];
-        fader.late(&mut late);
+        fader.fill_missing(&mut late);
         assert!(fader.is_silent());
         for (k, sample) in late[..FADE].iter().enumerate() {
             let gain = 0.5 + 0.5 * (PI * (k + 1) as f64 / FADE as f64).cos();

@@ -1,0 +1,20 @@
+//! Executors step the methods of a model: native SIMD code, or libtorch behind a library that is opened on first use.
+//!
+//! - [`ExecutorSelection`] says what a user wants and validates it against a model;
+//! - [`ExecutorOptions::prepare`] builds a [`MethodExecutor`] from it, with fallbacks;
+//! - [`take_warning`] returns what the user should know about a fallback.
+
+mod method_executor;
+mod prepare;
+mod selection;
+mod warning;
+
+pub(crate) use method_executor::Execute;
+pub use method_executor::MethodExecutor;
+pub use prepare::ExecutorOptions;
+pub use selection::{
+    Backend, Device, ExecutorSelection, ParseDeviceError, ParsePrecisionError, Precision, UnsupportedExecutor,
+    value_or_default,
+};
+pub(crate) use warning::push_warning;
+pub use warning::take_warning;

@@ -1,0 +1,102 @@
+//! Builds the executor of a method, with fallbacks.
+
+use ondes_kernels::Kernels;
+
+use super::method_executor::MethodExecutor;
+use super::selection::{Backend, Device, ExecutorSelection, Precision};
+use super::warning::push_warning;
+use crate::model::{Method, Model, ModelError};
+use crate::native;
+use crate::torch::{FallbackExecutor, Library, TorchExecutor};
+
+/// How to run the methods of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutorOptions {
+    /// Executor, device and precision.
+    pub selection: ExecutorSelection,
+    /// Arithmetic of the native executor.
+    pub kernels: Kernels,
+    /// Uses an available executor, with a [warning](super::take_warning), where the selected one cannot be had.
+    pub allow_fallback: bool,
+}
+
+impl ExecutorOptions {
+    /// Prepares a method for up to `streams` streams and up to `blocks` blocks a step.
+    ///
+    /// # Errors
+    /// Returns [`ModelError`] if the model has no such method or cannot be run like this.
+    pub fn prepare(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<MethodExecutor, ModelError> {
+        if self.selection.backend != Backend::Torch && model.program().is_none() {
+            return self.prepare_native(model, method, streams, blocks);
+        }
+        let error = match self.prepare_torch(model, method, streams, blocks) {
+            Err(error) if self.allow_fallback => error,
+            result => return result,
+        };
+        let fallback = match model.program() {
+            Some(_) => {
+                let any_device = Self { selection: ExecutorSelection::default(), ..*self };
+                any_device.prepare_torch(model, method, streams, blocks)
+            }
+            None => self.prepare_native(model, method, streams, blocks),
+        };
+        let Ok(fallback) = fallback else { return Err(error) };
+        let selection = ExecutorSelection { backend: Backend::Torch, ..self.selection };
+        push_warning(&format!("running on {} instead of {selection}: {error}", fallback.name()));
+        Ok(fallback)
+    }
+
+    fn prepare_torch(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<MethodExecutor, ModelError> {
+        let ExecutorSelection { device: selected, precision, .. } = self.selection;
+        let device = match selected {
+            Device::Auto if Library::get()?.gpus > 0 => Device::Cuda(0),
+            Device::Auto => Device::Cpu,
+            device => device,
+        };
+        let on = |device, precision| TorchExecutor::new(model, method, device, precision, streams, blocks);
+        if device == Device::Cpu {
+            return Ok(MethodExecutor::torch(on(device, precision)?));
+        }
+        // Built now: when the GPU fails there is no time for it. In f32, since half precision is slow on many CPUs.
+        let spare = match model.program() {
+            Some(_) => on(Device::Cpu, Precision::F32).map(MethodExecutor::torch),
+            None => self.prepare_native(model, method, streams, blocks),
+        };
+        match (on(device, precision), spare) {
+            (Ok(primary), Ok(spare)) => {
+                let sample_rate = model.header().sample_rate;
+                let executor = FallbackExecutor::new(primary, spare, method, sample_rate, streams, blocks);
+                Ok(MethodExecutor::torch(executor))
+            }
+            (Ok(primary), Err(_)) => Ok(MethodExecutor::torch(primary)),
+            // With `Device::Auto`, a failing GPU falls back to the CPU.
+            (Err(error), Ok(spare)) if selected == Device::Auto && precision == Precision::F32 => {
+                push_warning(&format!("{device} cannot be used ({error}); running on {}", spare.name()));
+                Ok(spare)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn prepare_native(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<MethodExecutor, ModelError> {
+        Ok(native::Executor::new(model, &method.name, self.kernels, streams, blocks)?.into())
+    }
+}

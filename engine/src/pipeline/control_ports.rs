@@ -1,0 +1,181 @@
+//! Values of the network inputs that controls and the host's transport feed, smoothed per hop.
+
+use std::sync::Arc;
+
+use super::controls::{INSTRUMENT_CONTROLS, Target};
+use super::playable::{ControlId, Transport};
+use crate::model::Control;
+
+/// Control of a model and the port or parameter that it sets.
+pub(super) struct ControlBinding {
+    pub id: ControlId,
+    pub control: Control,
+    /// Index into the port names given to [`ControlBinding::all`].
+    pub port: Option<usize>,
+    pub target: Option<Target>,
+}
+
+impl ControlBinding {
+    /// Binds the controls of a model to the ports with these names.
+    pub fn all(controls: &[Control], ports: &[String]) -> Arc<[Self]> {
+        let bindings = controls.iter().map(|control| Self {
+            id: ControlId::of(&control.name),
+            control: control.clone(),
+            port: ports.iter().position(|port| *port == control.name),
+            target: INSTRUMENT_CONTROLS.iter().find(|known| known.name == control.name).map(|known| known.target),
+        });
+        bindings.collect()
+    }
+}
+
+/// Value that approaches its target exponentially.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Smoothed {
+    value: f32,
+    target: f32,
+}
+
+/// Distance to the target that remains after [`REMAINING_AFTER_S`], as a factor; it is inaudible after 50 ms.
+const REMAINING: f64 = 0.75;
+const REMAINING_AFTER_S: f64 = 0.004;
+/// Distance at which the value jumps to its target.
+const ARRIVED: f32 = 1e-4;
+
+/// Returns the factor by which the distance to the target shrinks in so many seconds.
+pub(super) fn remaining_after(seconds: f64) -> f32 {
+    REMAINING.powf(seconds / REMAINING_AFTER_S) as f32
+}
+
+impl Smoothed {
+    pub fn new(value: f32) -> Self {
+        Self { value, target: value }
+    }
+
+    /// Sets the target; `at_once` also sets the value.
+    pub fn set(&mut self, target: f32, at_once: bool) {
+        self.target = target;
+        if at_once {
+            self.value = target;
+        }
+    }
+
+    pub fn value(self) -> f32 {
+        self.value
+    }
+
+    /// Shrinks the distance to the target by the factor `remaining` and returns the new value.
+    pub fn step(&mut self, remaining: f32) -> f32 {
+        let distance = self.value - self.target;
+        self.value = if distance.abs() < ARRIVED { self.target } else { self.target + remaining * distance };
+        self.value
+    }
+}
+
+/// Values of one session's control ports.
+pub(super) struct ControlPorts {
+    bindings: Arc<[ControlBinding]>,
+    values: Vec<Smoothed>,
+    /// `[port]`: values at the start and at the end of the hop.
+    spans: Vec<(f32, f32)>,
+    /// Factor by which the distance to a target shrinks per hop.
+    remaining: f32,
+    /// Last transport and its time in samples at the model's rate.
+    transport: Option<(u64, Transport)>,
+    tempo_port: Option<usize>,
+    position_port: Option<usize>,
+}
+
+impl ControlPorts {
+    /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts `hop_s` seconds.
+    pub fn new(bindings: &Arc<[ControlBinding]>, names: &[String], hop_s: f64) -> Self {
+        Self {
+            bindings: bindings.clone(),
+            values: vec![Smoothed::new(0.0); names.len()],
+            spans: vec![(0.0, 0.0); names.len()],
+            remaining: remaining_after(hop_s),
+            transport: None,
+            tempo_port: names.iter().position(|name| name == "tempo"),
+            position_port: names.iter().position(|name| name == "position"),
+        }
+    }
+
+    /// Returns all controls of the model.
+    pub fn bindings(&self) -> &[ControlBinding] {
+        &self.bindings
+    }
+
+    /// Resets all controls to their defaults and forgets the transport.
+    pub fn reset(&mut self) {
+        self.transport = None;
+        for ControlBinding { control, port, .. } in &*self.bindings {
+            if let Some(port) = *port {
+                self.values[port].set(control.default, true);
+                self.spans[port] = (control.default, control.default);
+            }
+        }
+    }
+
+    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing. Returns the control's index and the
+    /// clamped value, or `None` for an unknown control.
+    pub fn set(&mut self, id: ControlId, value: f32, at_once: bool) -> Option<(usize, f32)> {
+        let index = self.bindings.iter().position(|binding| binding.id == id)?;
+        let ControlBinding { control, port, .. } = &self.bindings[index];
+        let value = control.clamp(value);
+        if let Some(port) = *port {
+            self.values[port].set(value, at_once);
+            if at_once {
+                self.spans[port].1 = value;
+            }
+        }
+        Some((index, value))
+    }
+
+    /// Sets the transport at time `at`, in samples at the model's rate.
+    pub fn set_transport(&mut self, at: u64, transport: Transport) {
+        let is_finite = transport.tempo.is_finite() && transport.position.is_finite();
+        self.transport = is_finite.then_some((at, transport));
+        if let Some(port) = self.tempo_port.filter(|_| is_finite) {
+            let tempo = self.clamp(port, transport.tempo);
+            self.values[port].set(tempo, true);
+        }
+    }
+
+    /// Advances to the end of the hop at time `at`; `seconds` converts samples at the model's rate. Returns true if a value has
+    /// changed.
+    pub fn step(&mut self, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
+        let position = self.position_port.zip(self.transport).map(|(port, (since, transport))| {
+            let elapsed = seconds(at.saturating_sub(since));
+            let beats = if transport.playing { elapsed * f64::from(transport.tempo) / 60.0 } else { 0.0 };
+            (port, self.clamp(port, (transport.position + beats) as f32))
+        });
+        let mut changed = false;
+        for (port, (span, value)) in self.spans.iter_mut().zip(&mut self.values).enumerate() {
+            let before = span.1;
+            let step = value.step(self.remaining);
+            *span = match position.filter(|(position_port, _)| *position_port == port) {
+                // The position may jump; there are no values in between.
+                Some((_, beats)) => (beats, beats),
+                None => (before, step),
+            };
+            changed |= span.1.to_bits() != before.to_bits();
+        }
+        changed
+    }
+
+    /// Returns the value of a port at the end of the hop.
+    pub fn end(&self, port: usize) -> f32 {
+        self.spans[port].1
+    }
+
+    /// Returns the value of a port at the end of frame `frame` of `frames` in the hop, interpolated linearly.
+    pub fn at(&self, port: usize, frame: usize, frames: usize) -> f32 {
+        let (start, end) = self.spans[port];
+        start + (end - start) * ((frame + 1) as f32 / frames as f32)
+    }
+
+    /// Clamps a value to the range of the control that feeds a port.
+    fn clamp(&self, port: usize, value: f32) -> f32 {
+        let binding = self.bindings.iter().find(|binding| binding.port == Some(port));
+        binding.map_or(value, |binding| binding.control.clamp(value))
+    }
+}

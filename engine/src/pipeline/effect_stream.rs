@@ -1,0 +1,144 @@
+//! One session's own part of a model that processes audio: its input in hops, or pieces of hops, and its controls.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::batch::SessionStream;
+use super::control_ports::{ControlBinding, ControlPorts};
+use super::options::{PipelineError, PipelineOptions};
+use super::playable::{Action, CommandQueueFull, SessionStart, TimedCommand};
+use super::timeline::{ModelDelays, Timeline, pop_slice};
+
+/// Cuts a session's input into hops.
+pub(super) struct EffectStream {
+    pub timeline: Timeline,
+    pub ports: ControlPorts,
+    /// Input at the model's rate that belongs to no piece yet.
+    pending: VecDeque<f32>,
+    /// One hop of input at the model's rate.
+    pub input: Vec<f32>,
+    /// Samples of the hop that are processed next: an integer number of blocks.
+    pub piece: Range<usize>,
+    block: usize,
+    /// Skips the network.
+    pub mute: bool,
+}
+
+/// Properties of a model that its [`EffectStream`]s need.
+pub(super) struct EffectStreamConfig<'a> {
+    /// Sample rate of the model, in Hz.
+    pub sample_rate: u32,
+    /// Samples per block of the model's methods.
+    pub block: usize,
+    /// Samples between two updates of the controls: an integer number of blocks.
+    pub hop: usize,
+    /// Delay from input to output, in samples at the model's rate.
+    pub delay: usize,
+    /// Names of the ports that controls feed.
+    pub port_names: &'a [String],
+    /// All controls of the model.
+    pub bindings: &'a Arc<[ControlBinding]>,
+}
+
+impl EffectStream {
+    /// Creates one stream for each session.
+    pub fn for_sessions(
+        config: &EffectStreamConfig<'_>,
+        options: &PipelineOptions,
+    ) -> Result<Vec<Self>, PipelineError> {
+        (0..options.sessions).map(|_| Self::new(config, options)).collect()
+    }
+
+    fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
+        let EffectStreamConfig { sample_rate, block, hop, delay, port_names, bindings } = *config;
+        // The first sample of a block waits for the last one.
+        let delays = ModelDelays { lookahead: block - 1, delay };
+        let timeline = Timeline::new(options.sample_rate, sample_rate, delays, true, hop)?;
+        let mut stream = Self {
+            ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate)),
+            pending: VecDeque::with_capacity(hop + timeline.max_model_samples()),
+            timeline,
+            input: vec![0.0; hop],
+            piece: 0..0,
+            block,
+            mute: false,
+        };
+        stream.open(&SessionStart { at: 0, seed: options.seed, transpose: 0.0 });
+        Ok(stream)
+    }
+
+    /// Returns how long the output continues after the input has ended, in host samples, if the model's own output continues for
+    /// `samples` at its rate.
+    pub fn tail_samples(&self, samples: usize) -> usize {
+        self.timeline.to_host_samples(samples) + self.timeline.resampler_tail_samples()
+    }
+}
+
+impl SessionStream for EffectStream {
+    fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    fn timeline_mut(&mut self) -> &mut Timeline {
+        &mut self.timeline
+    }
+
+    fn open(&mut self, start: &SessionStart) {
+        self.timeline.open(start.at);
+        self.pending.clear();
+        self.piece = 0..0;
+        self.ports.reset();
+    }
+
+    fn handle(&mut self, command: TimedCommand) -> Result<(), CommandQueueFull> {
+        match command.action {
+            // An effect has no notes.
+            Action::Play(_) => Ok(()),
+            _ if self.timeline.is_full() => Err(CommandQueueFull(command)),
+            action => {
+                let at = self.timeline.model_time(command.at);
+                self.timeline.push(at, action);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_input(&mut self, input: &[f32], length: usize, mute: bool) {
+        self.mute = mute;
+        self.timeline.advance(length);
+        let pending = &mut self.pending;
+        self.timeline.convert_input(input, length, |samples| pending.extend(samples));
+    }
+
+    fn next_hop(&mut self) -> bool {
+        let hop = self.input.len();
+        let start = self.piece.end % hop;
+        let available = self.pending.len();
+        let length = (available - available % self.block).min(hop - start);
+        if length == 0 {
+            return false;
+        }
+        self.piece = start..start + length;
+        pop_slice(&mut self.pending, &mut self.input[self.piece.clone()]);
+        // Controls change where hops begin, even if less than a hop is available: the output must not depend on host blocks.
+        if start > 0 {
+            return true;
+        }
+        while let Some((when, action)) = self.timeline.next_due() {
+            match action {
+                Action::Play(_) => {}
+                Action::Control { id, value } => drop(self.ports.set(id, value, self.timeline.is_fresh())),
+                Action::Transport(transport) => self.ports.set_transport(when, transport),
+            }
+        }
+        self.ports.step(self.timeline.hop_start(), |samples| self.timeline.seconds(samples));
+        self.timeline.step();
+        true
+    }
+
+    fn deliver(&mut self) {
+        self.timeline.check_sound();
+        self.timeline.deliver(self.piece.len());
+    }
+}

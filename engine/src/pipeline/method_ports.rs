@@ -1,0 +1,78 @@
+//! Ports of a model's methods: audio, latents, and inputs that controls feed.
+
+use crate::model::{Header, Method, ModelError, Port, limits};
+
+/// Returns the names of the inputs that controls feed, and the one input that is left.
+///
+/// # Errors
+/// Returns [`ModelError::Header`] unless exactly one input is left, or if a control feeds several channels.
+pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<String>, &'a Port), ModelError> {
+    let is_fed = |port: &&Port| header.controls.iter().any(|control| control.name == port.name);
+    let (fed, left): (Vec<&Port>, Vec<&Port>) = method.inputs.iter().partition(is_fed);
+    let [main] = left[..] else {
+        let count = left.len();
+        return Err(header_error(method, &format!("has {count} inputs that no control feeds; exactly one is needed")));
+    };
+    if let Some(wide) = fed.iter().find(|port| port.channels != 1) {
+        let (name, channels) = (&wide.name, wide.channels);
+        return Err(header_error(method, &format!("has {channels} channels at control port {name:?}; one is allowed")));
+    }
+    Ok((fed.into_iter().map(|port| port.name.clone()).collect(), main))
+}
+
+/// Returns the names of all inputs of a method that controls alone feed.
+///
+/// # Errors
+/// Returns [`ModelError::Header`] if no control feeds one of the inputs.
+pub(super) fn control_inputs(header: &Header, method: &Method) -> Result<Vec<String>, ModelError> {
+    let is_fed = |port: &&Port| port.channels == 1 && header.controls.iter().any(|control| control.name == port.name);
+    match method.inputs.iter().find(|port| !is_fed(port)) {
+        None => Ok(method.inputs.iter().map(|port| port.name.clone()).collect()),
+        Some(port) => Err(header_error(method, &format!("has input {:?}, which no control feeds", port.name))),
+    }
+}
+
+/// Returns the first output of a method.
+///
+/// # Errors
+/// Returns [`ModelError::Header`] if the method has no output.
+pub(super) fn output(method: &Method) -> Result<&Port, ModelError> {
+    method.outputs.first().ok_or_else(|| header_error(method, "has no output"))
+}
+
+/// Checks that a port is audio, one frame per sample.
+///
+/// # Errors
+/// Returns [`ModelError::Header`] if the port has another ratio.
+pub(super) fn require_audio(method: &Method, port: &Port) -> Result<(), ModelError> {
+    if port.ratio == 1 {
+        return Ok(());
+    }
+    Err(header_error(method, &format!("has ratio {} at audio port {:?}; it must be 1", port.ratio, port.name)))
+}
+
+/// Returns true if one method's output fits another's input.
+pub(super) fn fits(output: &Port, input: &Port) -> bool {
+    (output.channels, output.ratio) == (input.channels, input.ratio)
+}
+
+/// Returns true if the model's method `prior` can be played: its latents fit `decode`, and controls feed all its inputs.
+pub(super) fn has_prior(header: &Header) -> bool {
+    let (Some(prior), Some(decode)) = (header.method("prior"), header.method("decode")) else { return false };
+    let input = inputs(header, decode).map(|(_, port)| port);
+    let fits = output(prior).ok().zip(input.ok()).is_some_and(|(output, input)| fits(output, input));
+    fits && control_inputs(header, prior).is_ok()
+}
+
+/// Returns the number of latents of a codec or a generator; 0 for other models.
+#[must_use]
+pub fn latent_count(header: &Header) -> usize {
+    let encoder = header.method("encode").or_else(|| header.method("prior"));
+    let port = encoder.and_then(|method| method.outputs.first());
+    port.map_or(0, |port| port.channels.min(limits::LATENTS))
+}
+
+/// Returns the error that a method `has` something it must not have.
+pub(super) fn header_error(method: &Method, text: &str) -> ModelError {
+    ModelError::Header(format!("method {:?} {text}", method.name))
+}

@@ -1,0 +1,174 @@
+//! Builds playable models, and a pipeline with one session for offline rendering.
+
+use super::controls::controls;
+use super::options::{PipelineError, PipelineOptions};
+use super::playable::{Action, ControlId, Playable, ProcessRequest, SessionStart, TimedCommand};
+use super::{codec, effect, instrument};
+use crate::instrument::{Event, QueueFull};
+use crate::model::{Control, Kind, Model};
+
+/// Checks that a model has what its kind needs and that the options fit it, without building anything.
+///
+/// # Errors
+/// Returns [`PipelineError`] if the model cannot be played with these options. Errors of the executor and of the sample rate come
+/// from [`build_playable`].
+pub fn validate(model: &Model, options: &PipelineOptions) -> Result<(), PipelineError> {
+    match model.header().kind {
+        Kind::Instrument => instrument::Methods::of(model, options).map(drop),
+        Kind::Effect => effect::check(model, options).map(drop),
+        Kind::Codec | Kind::Generator => Ok(codec::Methods::of(model).map(drop)?),
+    }
+}
+
+/// Makes a model playable at the host's rate, mono, for [`PipelineOptions::sessions`] sessions.
+///
+/// # Errors
+/// Returns [`PipelineError`] if the model cannot be played with these options.
+///
+/// # Panics
+/// Panics if `options.sessions` is 0.
+pub fn build_playable(model: &Model, options: &PipelineOptions) -> Result<Box<dyn Playable>, PipelineError> {
+    assert!(options.sessions > 0, "a batch needs at least one session");
+    Ok(match model.header().kind {
+        Kind::Instrument => Box::new(instrument::build(model, options)?),
+        Kind::Effect => Box::new(effect::build(model, options)?),
+        Kind::Codec | Kind::Generator => Box::new(codec::build(model, options)?),
+    })
+}
+
+/// A model made playable at the host's rate, mono, for one session, with controls addressed by name. Used for offline rendering.
+///
+/// After [`Pipeline::new`] only the errors of [`Pipeline::set_control`] allocate.
+///
+/// # Examples
+///
+/// Renders half a second of a note; the output starts [`Pipeline::latency_samples`] late.
+///
+/// ```
+/// use ondes_engine::instrument::{Event, EventKind};
+/// use ondes_engine::model::file;
+/// use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+///
+/// let model = file::read("../assets/models/plucked.ondes".as_ref())?;
+/// let mut pipeline = Pipeline::new(&model, &PipelineOptions::default())?;
+/// pipeline.set_control("room", 0.5)?;
+/// pipeline.handle(Event { at: 0, kind: EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 } })?;
+/// let mut output = vec![0.0; 24_000];
+/// pipeline.process(&[], &mut output);
+/// assert!(output[pipeline.latency_samples()..].iter().any(|sample| sample.abs() > 0.01));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Pipeline {
+    controls: Vec<Control>,
+    playable: Box<dyn Playable>,
+    start: SessionStart,
+}
+
+impl Pipeline {
+    /// Makes a model playable.
+    ///
+    /// # Errors
+    /// Returns [`PipelineError`] if the model cannot be played with these options.
+    pub fn new(model: &Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
+        let playable = build_playable(model, &PipelineOptions { sessions: 1, ..*options })?;
+        let start = SessionStart { at: 0, seed: options.seed, transpose: options.transpose };
+        Ok(Self { controls: controls(model.header()), playable, start })
+    }
+
+    /// Resets everything, as if newly built, without allocating.
+    pub fn restart(&mut self) {
+        self.playable.open(0, &self.start);
+    }
+
+    /// Returns the delay from an event or an input sample to its effect at the output, in host samples.
+    #[must_use]
+    pub fn latency_samples(&self) -> usize {
+        self.playable.latency_samples()
+    }
+
+    /// Returns how long the output continues after the last voice or the end of the input, in host samples.
+    #[must_use]
+    pub fn tail_samples(&self) -> usize {
+        self.playable.tail_samples()
+    }
+
+    /// Returns the name of the executor, such as `native avx2`.
+    #[must_use]
+    pub fn executor(&self) -> String {
+        self.playable.executor()
+    }
+
+    /// Returns the number of voices that sounded in the last hop.
+    #[must_use]
+    pub fn sounding(&self) -> usize {
+        self.playable.stats(0).voices
+    }
+
+    /// Returns the number of notes that got no voice, not even by stealing.
+    #[must_use]
+    pub fn notes_dropped(&self) -> u64 {
+        self.playable.stats(0).notes_dropped
+    }
+
+    /// Returns the number of samples that were due before the model had made them; not 0 only if the stated latency is wrong.
+    #[must_use]
+    pub fn samples_missing(&self) -> u64 {
+        self.playable.stats(0).samples_missing
+    }
+
+    /// Returns the latents that a codec decoded last, after scale, offset and hold; empty for other kinds.
+    #[must_use]
+    pub fn latents(&self) -> &[f32] {
+        self.playable.latents(0)
+    }
+
+    /// Returns the bytes of the executors' weights, states and buffers.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.playable.bytes()
+    }
+
+    /// Sets a control from the next frame on, smoothed unless nothing has been processed yet. Controls of notes affect later
+    /// notes.
+    ///
+    /// # Errors
+    /// Returns [`PipelineError`] if the control is unknown, the value is out of range, or too many changes are waiting.
+    pub fn set_control(&mut self, name: &str, value: f32) -> Result<(), PipelineError> {
+        let Some(control) = self.controls.iter().find(|control| control.name == name) else {
+            let known: Vec<&str> = self.controls.iter().map(|control| control.name.as_str()).collect();
+            return Err(PipelineError::UnknownControl { name: name.into(), known: known.join(", ") });
+        };
+        if !(control.min..=control.max).contains(&value) {
+            return Err(PipelineError::ControlRange {
+                name: name.into(),
+                value,
+                min: control.min,
+                max: control.max,
+                unit: control.unit.clone(),
+            });
+        }
+        let action = Action::Control { id: ControlId::of(name), value };
+        let at = self.playable.stats(0).now;
+        Ok(self.playable.handle(0, TimedCommand { at, action })?)
+    }
+
+    /// Queues an event at its time, in host samples since the start. Events come in the order of their times, ahead of time or
+    /// late; a late one happens as soon as possible.
+    ///
+    /// # Errors
+    /// Returns [`QueueFull`] if too many events are waiting; process some samples first.
+    pub fn handle(&mut self, event: Event) -> Result<(), QueueFull> {
+        let command = TimedCommand { at: event.at, action: Action::Play(event.kind) };
+        self.playable.handle(0, command).map_err(|_| QueueFull(event))
+    }
+
+    /// Processes a block of any length. The input has the output's length, or is empty for instruments that notes play and for
+    /// silence.
+    ///
+    /// # Panics
+    /// Panics if input and output differ in length.
+    pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        assert!(input.is_empty() || input.len() == output.len(), "input and output must be equally long");
+        self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+    }
+}

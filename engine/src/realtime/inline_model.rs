@@ -1,0 +1,125 @@
+//! A model that runs in the audio callback.
+
+use std::time::Instant;
+
+use super::guard::{Failure, duration_of, guard, guard_with_reason};
+use super::health::InstanceMetrics;
+use super::history::InputHistory;
+use crate::executor;
+use crate::pipeline::{Playable, ProcessRequest, SessionStart, TimedCommand};
+
+/// Samples that are caught up with at a time.
+const CATCH_UP_CHUNK: usize = 1024;
+
+/// Block that the host asks for.
+pub(super) struct HostBlock<'a> {
+    /// Number of its first sample.
+    pub at: u64,
+    pub input: &'a [f32],
+    /// Earlier input.
+    pub history: &'a InputHistory,
+    /// Waits for a late worker, as in an offline bounce.
+    pub non_realtime: bool,
+}
+
+/// A model that runs in the audio callback.
+pub(super) struct InlineModel {
+    pub playable: Box<dyn Playable>,
+    /// Number of the next sample to process.
+    pub position: u64,
+    pub offline: bool,
+    /// Start after a reset, except for the time.
+    start: SessionStart,
+    scratch: [Vec<f32>; 2],
+}
+
+impl InlineModel {
+    pub fn new(playable: Box<dyn Playable>, start: SessionStart, offline: bool) -> Self {
+        let scratch = || vec![0.0; CATCH_UP_CHUNK];
+        Self { playable, position: start.at, offline, start, scratch: [scratch(), scratch()] }
+    }
+
+    /// Catches up and processes a block. Returns how many samples are available, or `None` while there is more to catch up with.
+    pub fn play(
+        &mut self,
+        block: &HostBlock<'_>,
+        out: &mut [f32],
+        metrics: &InstanceMetrics,
+        sample_rate: u32,
+    ) -> Result<Option<usize>, Failure> {
+        let behind = block.at.saturating_sub(self.position);
+        // The callback has time for a model that takes a quarter of it: processing twice the block is safe.
+        let max = 2 * out.len() as u64;
+        let completes = block.non_realtime || self.offline || behind + out.len() as u64 <= max;
+        self.catch_up(if completes { behind } else { max }, block.history)?;
+        if !completes {
+            return Ok(None);
+        }
+        let start = Instant::now();
+        if self.offline {
+            // Not on the audio thread: there is time for the reason.
+            let result = guard_with_reason(|| process(&mut *self.playable, block.input, out, metrics));
+            result.map_err(|reason| {
+                metrics.set_failure(&reason);
+                Failure::Panicked
+            })?;
+            if let Some(warning) = executor::take_warning() {
+                metrics.set_warning(&warning);
+            }
+        } else {
+            guard(|| process(&mut *self.playable, block.input, out, metrics))?;
+        }
+        self.position += out.len() as u64;
+        let (elapsed, sound) = (start.elapsed(), duration_of(out.len(), sample_rate));
+        metrics.record_step(elapsed, sound);
+        if elapsed > sound && !self.offline && !block.non_realtime {
+            metrics.count_dropout();
+        }
+        Ok(Some(out.len()))
+    }
+
+    /// Processes past input silently.
+    fn catch_up(&mut self, samples: u64, history: &InputHistory) -> Result<(), Failure> {
+        let target = self.position + samples;
+        while self.position < target {
+            let count = (target - self.position).min(CATCH_UP_CHUNK as u64) as usize;
+            let [input, output] = &mut self.scratch;
+            // Input that is no longer kept counts as silence.
+            history.read(self.position, &mut input[..count]);
+            process_first_slot(&mut *self.playable, &input[..count], &mut output[..count])?;
+            self.position += count as u64;
+        }
+        Ok(())
+    }
+
+    /// Resets the model after non-finite output.
+    pub fn restart(&mut self) -> Result<(), Failure> {
+        let start = SessionStart { at: self.position, ..self.start };
+        guard(|| self.playable.open(0, &start))
+    }
+
+    /// Returns true if there was room for the command.
+    pub fn handle(&mut self, command: TimedCommand) -> Result<bool, Failure> {
+        let mut accepted = false;
+        guard(|| accepted = self.playable.handle(0, command).is_ok())?;
+        Ok(accepted)
+    }
+}
+
+/// Processes a block in the first slot.
+pub(super) fn process_first_slot(
+    playable: &mut dyn Playable,
+    input: &[f32],
+    output: &mut [f32],
+) -> Result<(), Failure> {
+    guard(|| playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))
+}
+
+/// Processes a block in the first slot and shows what the model follows and decodes.
+fn process(playable: &mut dyn Playable, input: &[f32], output: &mut [f32], metrics: &InstanceMetrics) {
+    playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+    metrics.set_input_analysis(playable.input_analysis(0));
+    if metrics.has_latents() {
+        metrics.set_latents(playable.latents(0));
+    }
+}

@@ -1,0 +1,149 @@
+//! One model in one session, wherever it runs: the audio thread's side.
+
+use std::sync::Arc;
+
+use super::dropout_fader::DropoutFader;
+use super::guard::Failure;
+use super::health::InstanceMetrics;
+use super::inline_model::{HostBlock, InlineModel};
+use super::worker_link::WorkerLink;
+use crate::pipeline::{TimedCommand, all_finite};
+
+/// Hard output limit (+24 dBFS), also for diverging models.
+pub(super) const OUTPUT_LIMIT: f32 = 16.0;
+/// Time that a model must be in time again before it is heard, as a part of a second.
+const PROBATION_PER_S: usize = 50;
+
+/// A model that plays in a session.
+pub(super) struct ModelInstance {
+    pub placement: Placement,
+    /// Number among all instances of the process, from 1.
+    pub number: u32,
+    /// Equal for instances of the same model: control changes carry over between them.
+    pub model: u64,
+    pub metrics: Arc<InstanceMetrics>,
+    /// True if the instance received the session's state when it was built.
+    pub has_session_state: bool,
+    /// Number of the next command to receive, by the session's count.
+    pub next_command: u64,
+    fader: DropoutFader,
+    sample_rate: u32,
+    /// Set once the instance was in time; from then on a late block is a dropout.
+    is_ready: bool,
+    /// Samples for which the instance must still be in time before it is heard again.
+    probation: usize,
+    pub failure: Option<Failure>,
+}
+
+/// Thread on which an instance runs.
+pub(super) enum Placement {
+    Inline(InlineModel),
+    Worker(WorkerLink),
+}
+
+/// Identity and origin of a [`ModelInstance`].
+pub(super) struct InstanceParts {
+    pub number: u32,
+    pub model: u64,
+    pub metrics: Arc<InstanceMetrics>,
+    pub has_session_state: bool,
+    pub next_command: u64,
+    pub sample_rate: u32,
+}
+
+impl ModelInstance {
+    pub fn new(placement: Placement, parts: InstanceParts) -> Self {
+        let InstanceParts { number, model, metrics, has_session_state, next_command, sample_rate } = parts;
+        let mut fader = DropoutFader::new(sample_rate);
+        fader.open();
+        Self {
+            placement,
+            number,
+            model,
+            metrics,
+            has_session_state,
+            next_command,
+            fader,
+            sample_rate,
+            is_ready: false,
+            probation: 0,
+            failure: None,
+        }
+    }
+
+    pub fn latency_samples(&self) -> usize {
+        match &self.placement {
+            Placement::Inline(inline) => inline.playable.latency_samples(),
+            Placement::Worker(link) => link.latency_samples(),
+        }
+    }
+
+    pub fn tail_samples(&self) -> usize {
+        match &self.placement {
+            Placement::Inline(inline) => inline.playable.tail_samples(),
+            Placement::Worker(link) => link.tail_samples(),
+        }
+    }
+
+    /// Passes a command on. Returns true if there was room for it.
+    pub fn handle(&mut self, command: TimedCommand) -> bool {
+        if self.failure.is_some() {
+            return true;
+        }
+        match &mut self.placement {
+            Placement::Inline(inline) => inline.handle(command).unwrap_or_else(|failure| {
+                self.failure = Some(failure);
+                true
+            }),
+            Placement::Worker(link) => link.handle(command),
+        }
+    }
+
+    /// Plays a block. Returns false while a new instance is still catching up with the present, in silence.
+    pub fn play(&mut self, block: &HostBlock<'_>, out: &mut [f32]) -> bool {
+        let available = match &mut self.placement {
+            _ if self.failure.is_some() => Err(Failure::Panicked),
+            Placement::Inline(inline) => inline.play(block, out, &self.metrics, self.sample_rate),
+            Placement::Worker(link) => link.play(block, out, &self.metrics),
+        };
+        let available = available.unwrap_or_else(|failure| {
+            self.failure = Some(failure);
+            Some(0)
+        });
+        let Some(available) = available else {
+            out.fill(0.0);
+            return self.is_ready;
+        };
+        let in_time = available == out.len();
+        if !in_time && !self.is_ready && self.failure.is_none() {
+            // Its output will begin in the middle of a sound.
+            self.fader.shut();
+            out.fill(0.0);
+            return false;
+        }
+        self.is_ready = true;
+        if !in_time && self.failure.is_none() {
+            self.metrics.count_dropout();
+        }
+        let (sound, missing) = out.split_at_mut(available);
+        let is_valid = all_finite(sound);
+        if !is_valid {
+            self.metrics.count_invalid_block();
+            if let Placement::Inline(inline) = &mut self.placement {
+                self.failure = inline.restart().err();
+            }
+        }
+        if is_valid && self.probation == 0 {
+            sound.iter_mut().for_each(|sample| *sample = sample.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT));
+            self.fader.play(sound);
+            self.fader.fill_missing(missing);
+        } else {
+            self.fader.fill_missing(out);
+        }
+        self.probation = match in_time && is_valid {
+            true => self.probation.saturating_sub(out.len()),
+            false => self.sample_rate as usize / PROBATION_PER_S,
+        };
+        true
+    }
+}

@@ -1,0 +1,133 @@
+//! The audio thread's end of a model that the worker plays.
+//!
+//! Input goes through the session's [`InputHistory`](super::history::InputHistory), which holds it by sample number; commands and
+//! output go through ring buffers. Output that is not there when it is needed is dropped when it arrives: the latency stays
+//! constant.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use ringbuf::traits::{Consumer, Observer, Producer};
+use ringbuf::{HeapCons, HeapProd};
+
+use super::guard::Failure;
+use super::health::InstanceMetrics;
+use super::inline_model::HostBlock;
+use crate::pipeline::TimedCommand;
+
+/// Interval at which a non-realtime session looks for the worker's output.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
+
+/// Positions and flags that both ends share.
+#[derive(Debug, Default)]
+pub(super) struct SharedProgress {
+    /// Sample number up to which input and commands are available.
+    pub input_end: AtomicU64,
+    /// Sample number up to which output is in the ring.
+    pub output_end: AtomicU64,
+    /// Sample number up to which the session has played, with or without output.
+    pub played_end: AtomicU64,
+    /// Set once the model was in time. Before that it warms up: it processes everything, however late.
+    pub is_warm: AtomicBool,
+    /// Set when the session leaves.
+    pub is_leaving: AtomicBool,
+    /// Set when the model's code has panicked.
+    pub has_failed: AtomicBool,
+}
+
+/// The audio thread's end.
+pub(super) struct WorkerLink {
+    pub progress: Arc<SharedProgress>,
+    pub commands: HeapProd<TimedCommand>,
+    pub output: HeapCons<f32>,
+    /// Number of the next sample in the output ring, counted by the model's input.
+    pub next: u64,
+    /// Number of the first sample that there will be output for.
+    pub start: u64,
+    /// Latency for the worker, in host samples.
+    pub delay: usize,
+    pub model_latency: usize,
+    pub tail: usize,
+    /// The worker, and the one for models that are too slow for it.
+    pub workers: [Thread; 2],
+}
+
+impl WorkerLink {
+    pub fn latency_samples(&self) -> usize {
+        self.model_latency + self.delay
+    }
+
+    pub fn tail_samples(&self) -> usize {
+        self.tail
+    }
+
+    /// Returns true if there was room for the command.
+    pub fn handle(&mut self, command: TimedCommand) -> bool {
+        self.commands.try_push(command).is_ok()
+    }
+
+    /// Hands a block to the worker and takes the output for an earlier one. Returns how many samples of `out` are available, or
+    /// `None` before there can be any.
+    pub fn play(
+        &mut self,
+        block: &HostBlock<'_>,
+        out: &mut [f32],
+        metrics: &InstanceMetrics,
+    ) -> Result<Option<usize>, Failure> {
+        let end = block.at + out.len() as u64;
+        self.progress.input_end.store(end, Ordering::Release);
+        let delay = self.delay as u64;
+        // The first output may begin within this block.
+        let lead = (self.start + delay).saturating_sub(block.at) as usize;
+        let needed = (block.at + lead as u64).saturating_sub(delay);
+        // Before the worker makes more, so that it has room.
+        self.drop_stale(needed);
+        self.wake_worker(metrics);
+        if end <= self.start + delay {
+            return Ok(None);
+        }
+        while block.non_realtime && self.progress.output_end.load(Ordering::Acquire) < end - delay {
+            if self.progress.has_failed.load(Ordering::Relaxed) {
+                return Err(Failure::Panicked);
+            }
+            if self.drop_stale(needed) {
+                self.wake_worker(metrics);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        if self.progress.has_failed.load(Ordering::Relaxed) {
+            return Err(Failure::Panicked);
+        }
+        self.drop_stale(needed);
+        out[..lead].fill(0.0);
+        let available = if self.next == needed { self.output.pop_slice(&mut out[lead..]) } else { 0 };
+        self.next += available as u64;
+        if lead + available == out.len() {
+            self.progress.is_warm.store(true, Ordering::Relaxed);
+        }
+        self.progress.played_end.store(end - delay, Ordering::Relaxed);
+        metrics.set_queued(end.saturating_sub(self.progress.output_end.load(Ordering::Relaxed)));
+        Ok(Some(lead + available))
+    }
+
+    fn wake_worker(&self, metrics: &InstanceMetrics) {
+        self.workers[usize::from(metrics.is_on_slow_worker())].unpark();
+    }
+
+    /// Drops the output before sample `needed`. Returns true if there was any.
+    fn drop_stale(&mut self, needed: u64) -> bool {
+        let stale = needed.saturating_sub(self.next).min(self.output.occupied_len() as u64);
+        self.next += self.output.skip(stale as usize) as u64;
+        stale > 0
+    }
+}
+
+impl Drop for WorkerLink {
+    /// Tells the worker, without waiting for it.
+    fn drop(&mut self) {
+        self.progress.is_leaving.store(true, Ordering::Release);
+        self.workers.iter().for_each(Thread::unpark);
+    }
+}
