@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::Kernels;
     use crate::dsp::cabinet::{Cabinet, Response};
+    use crate::dsp::level::{max_step, peak};
 
     const RATE: u32 = 48_000;
 
@@ -293,12 +294,11 @@ mod tests {
             "{} for {expected}",
             output[0][4_799]
         );
-        let step = |output: &[f32]| output.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
-        assert!(step(&output[0]) < 1e-3 && (output[0][0] - driven(0.0)).abs() < 1e-3, "{}", step(&output[0]));
+        assert!(max_step(&output[0]) < 1e-3 && (output[0][0] - driven(0.0)).abs() < 1e-3, "{}", max_step(&output[0]));
         assert_eq!(chain.tail_samples(), 0);
         chain.set(&ChainSettings::default());
         let back = through(&mut chain, &sound, 100);
-        assert!(step(&back[0]) < 1e-3);
+        assert!(max_step(&back[0]) < 1e-3);
         assert_eq!(back[0][2_000..], vec![driven(0.0); 2_800]);
         // Settings before a reset are effective at once.
         chain.set(&ChainSettings { gains_db: [6.0, 0.0], ..ChainSettings::default() });
@@ -312,7 +312,7 @@ mod tests {
             let mut chain = Chain::new(RATE, 512);
             chain.set(&ChainSettings { tone: [12.0; 3], tone_position: position, ..ChainSettings::default() });
             chain.reset();
-            through(&mut chain, &tone(5_000), 500)[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()))
+            peak(&through(&mut chain, &tone(5_000), 500)[0])
         };
         assert!(output(TonePosition::Before) <= 1.0 && output(TonePosition::After) > 2.0);
     }

@@ -38,3 +38,25 @@ pub fn amplitude_to_db_f64(amplitude: f64) -> f64 {
 pub fn peak(samples: &[f32]) -> f32 {
     samples.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
+
+/// Returns the largest step between neighbouring samples, 0 if there are fewer than two.
+///
+/// # Examples
+/// ```
+/// assert_eq!(ondes_engine::dsp::level::max_step(&[0.0, 0.5, -0.25]), 0.75);
+/// ```
+#[must_use]
+pub fn max_step(samples: &[f32]) -> f32 {
+    samples.windows(2).fold(0.0, |largest, pair| largest.max((pair[1] - pair[0]).abs()))
+}
+
+/// Returns the largest difference between samples at the same position, up to the end of the shorter slice.
+///
+/// # Examples
+/// ```
+/// assert_eq!(ondes_engine::dsp::level::max_difference(&[1.0, 2.0], &[1.0, 2.5]), 0.5);
+/// ```
+#[must_use]
+pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).fold(0.0, |largest, (a, b)| largest.max((a - b).abs()))
+}

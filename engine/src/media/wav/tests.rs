@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 use super::*;
+use crate::dsp::level::max_difference;
 use crate::media::Decoder;
 
 const KINDS: [WavBits; 3] = [WavBits::Int16, WavBits::Int24, WavBits::Float32];
@@ -104,7 +105,7 @@ fn written_samples_are_read_back() {
             assert_eq!(all, by_hound);
             for (found, expected) in all.iter().zip(&sound) {
                 assert_eq!(found.len(), expected.len());
-                let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                let worst = max_difference(found, expected);
                 assert!(worst <= tolerance, "{bits:?}, {channels} channels: {worst}");
             }
             let reader = hound::WavReader::open(&path).unwrap();
