@@ -135,6 +135,12 @@ impl Kernels {
 
     /// Computes `acc += x * gain`.
     ///
+    /// ```
+    /// let mut acc = [1.0, 2.0];
+    /// ondes_kernels::Kernels::detect().multiply_add(&mut acc, &[10.0, 20.0], 0.5);
+    /// assert_eq!(acc, [6.0, 12.0]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ.
     pub fn multiply_add(self, acc: &mut [f32], x: &[f32], gain: f32) {

@@ -77,6 +77,12 @@ impl<F: ChannelFormula> Kernel for OverChannels<'_, F> {
 impl Kernels {
     /// `x`, or `x · slope` of its channel where `x` is negative. `x` is `[frame][channel]`, `slopes` is `[channel]`.
     ///
+    /// ```
+    /// let mut x = [-1.0, -1.0, 2.0, 2.0];
+    /// ondes_kernels::Kernels::detect().prelu(&mut x, &[0.5, 0.25]);
+    /// assert_eq!(x, [-0.5, -0.25, 2.0, 2.0]);
+    /// ```
+    ///
     /// # Panics
     /// If `x.len()` is not a multiple of `slopes.len()`, or `slopes` is empty and `x` is not.
     pub fn prelu(self, x: &mut [f32], slopes: &[f32]) {
@@ -84,6 +90,12 @@ impl Kernels {
     }
 
     /// `x + sin²(α · x) / α`, and `x` where α is near 0. `x` is `[frame][channel]`, `alpha` is `[channel]`.
+    ///
+    /// ```
+    /// let mut x = [0.5];
+    /// ondes_kernels::Kernels::detect().snake(&mut x, &[2.0]);
+    /// assert!((x[0] - (0.5 + 1.0_f32.sin().powi(2) / 2.0)).abs() < 1e-6);
+    /// ```
     ///
     /// # Panics
     /// If `x.len()` is not a multiple of `alpha.len()`, or `alpha` is empty and `x` is not.

@@ -36,6 +36,12 @@ impl Kernels {
 
     /// Computes `x = x * scale + shift`, where `condition` is `[scale[C], shift[C]]` and `x` is `[C]`.
     ///
+    /// ```
+    /// let mut x = [1.0, 2.0];
+    /// ondes_kernels::Kernels::detect().film(&mut x, &[10.0, 100.0, 0.5, 0.25]);
+    /// assert_eq!(x, [10.5, 200.25]);
+    /// ```
+    ///
     /// # Panics
     /// If `condition` is not twice as long as `x`.
     pub fn film(self, x: &mut [f32], condition: &[f32]) {

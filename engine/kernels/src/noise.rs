@@ -33,6 +33,15 @@ fn mix(mut x: u32) -> u32 {
 impl Kernels {
     /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which repeats after 2³²
     /// samples.
+    ///
+    /// ```
+    /// use ondes_kernels::Kernels;
+    ///
+    /// let (mut all, mut tail) = ([0.0; 8], [0.0; 3]);
+    /// Kernels::detect().white_noise(42, 0, &mut all);
+    /// Kernels::detect().white_noise(42, 5, &mut tail);
+    /// assert_eq!(all[5..], tail);
+    /// ```
     pub fn white_noise(self, key: u64, first: u32, out: &mut [f32]) {
         self.run(WhiteNoise { key, first, out });
     }

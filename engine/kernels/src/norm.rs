@@ -72,6 +72,12 @@ impl Kernels {
     /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm` does, with the mean
     /// and the biased variance of the frame.
     ///
+    /// ```
+    /// let mut x = [1.0, 3.0];
+    /// ondes_kernels::Kernels::detect().layer_norm(&mut x, &[1.0, 1.0], &[0.0, 10.0], 0.0);
+    /// assert_eq!(x, [-1.0, 11.0]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths of `x`, `gain` and `bias` differ.
     pub fn layer_norm(self, x: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f32) {

@@ -1,6 +1,8 @@
 //! Choice of the variant at run time, for `f32` and for products in eight bits.
 
-use super::int8::{Int8Kernel, Int8Simd};
+use super::int8::Int8Kernel;
+#[cfg(target_arch = "x86_64")]
+use super::int8::Int8Simd;
 use super::scalar::Scalar;
 use super::vector::Kernel;
 #[cfg(target_arch = "x86_64")]
