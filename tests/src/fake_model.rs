@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use ondes_engine::pipeline::{
     Action, CommandQueueFull, InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand,
 };
-use ondes_engine::realtime::{BlockCommand, Driver, Health, ModelFactory, Session, SessionController, Setup, Status};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, Health, LoadError, LoadStatus, ModelFactory, Session, SessionController, Setup,
+};
 use ondes_engine::sync::{lock, recover};
 
 use crate::SAMPLE_RATE;
@@ -128,12 +130,12 @@ impl FakeModel {
 }
 
 impl ModelFactory for FakeModel {
-    fn make(&self, _sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, String> {
+    fn build(&self, _sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
         self.live.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(Player { script: self.script.clone(), positions: vec![0; sessions], live: self.live.clone() }))
     }
 
-    fn name(&self) -> Option<String> {
+    fn sharing_key(&self) -> Option<String> {
         self.name.clone()
     }
 
@@ -147,10 +149,6 @@ impl ModelFactory for FakeModel {
 
     fn worst_case_load(&self) -> Vec<Action> {
         Vec::new()
-    }
-
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        None
     }
 }
 
@@ -204,44 +202,39 @@ impl Playable for Player {
 
 /// Wraps a model and counts its playables.
 pub struct CountedModel {
-    maker: Arc<dyn ModelFactory>,
+    factory: Arc<dyn ModelFactory>,
     live: Arc<AtomicUsize>,
 }
 
 impl CountedModel {
     /// Counts the existing playables in `live`.
     #[must_use]
-    pub fn new(maker: Arc<dyn ModelFactory>, live: &Arc<AtomicUsize>) -> Self {
-        Self { maker, live: live.clone() }
+    pub fn new(factory: Arc<dyn ModelFactory>, live: &Arc<AtomicUsize>) -> Self {
+        Self { factory, live: live.clone() }
     }
 }
 
 impl ModelFactory for CountedModel {
-    fn make(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, String> {
-        let playable = self.maker.make(sample_rate, sessions)?;
+    fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        let playable = self.factory.build(sample_rate, sessions)?;
         self.live.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(CountedPlayable { playable, live: self.live.clone() }))
     }
 
-    fn name(&self) -> Option<String> {
-        self.maker.name()
+    fn sharing_key(&self) -> Option<String> {
+        self.factory.sharing_key()
     }
 
     fn uses_audio_input(&self) -> bool {
-        self.maker.uses_audio_input()
+        self.factory.uses_audio_input()
     }
 
     fn start(&self) -> SessionStart {
-        self.maker.start()
+        self.factory.start()
     }
 
     fn worst_case_load(&self) -> Vec<Action> {
-        self.maker.worst_case_load()
-    }
-
-    /// Skips the measurement, which takes long and is tested elsewhere.
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        None
+        self.factory.worst_case_load()
     }
 }
 
@@ -372,8 +365,8 @@ pub fn silence_injected_panics() {
 }
 
 /// Gives a remote a model to load.
-pub fn load(remote: &SessionController, maker: impl ModelFactory + 'static) {
-    remote.load(Box::new(move || Ok(Arc::new(maker))), &[]);
+pub fn load(remote: &SessionController, factory: impl ModelFactory + 'static) {
+    remote.load(Box::new(move || Ok(Arc::new(factory))), &[]);
 }
 
 /// Host with one non-real-time session, which plays mono blocks of one length and records the output.
@@ -395,16 +388,16 @@ impl Host {
     /// # Panics
     /// If the model cannot be played.
     #[must_use]
-    pub fn new(maker: impl ModelFactory + 'static, driver: Driver, block: usize) -> Self {
+    pub fn new(factory: impl ModelFactory + 'static, driver: Driver, block: usize) -> Self {
         let remote = SessionController::new();
         remote.set_driver(driver);
         remote.set_non_realtime(true);
-        load(&remote, maker);
-        wait_until("the model is loaded", || remote.status() != Status::Loading);
-        assert_eq!(remote.status(), Status::Ready);
+        load(&remote, factory);
+        wait_until("the model is loaded", || remote.status() != LoadStatus::Loading);
+        assert_eq!(remote.status(), LoadStatus::Ready);
         let setup = Setup { sample_rate: SAMPLE_RATE, max_block: block };
         let session = remote.activate(setup).expect("a valid setup");
-        assert_eq!(remote.status(), Status::Ready);
+        assert_eq!(remote.status(), LoadStatus::Ready);
         Self { remote, session, output: Vec::new(), input: None, block }
     }
 
@@ -455,23 +448,23 @@ impl Host {
     /// Pauses while a model loads, to give the loader time.
     pub fn pause(&self) {
         let begun = Instant::now();
-        while self.remote.status() == Status::Loading && begun.elapsed() < PAUSE {
+        while self.remote.status() == LoadStatus::Loading && begun.elapsed() < PAUSE {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
 
     /// Plays until a requested model, or the same model with another driver, has taken over.
-    pub fn take_over(&mut self) {
-        self.play_until("the model is loaded", |host| host.remote.status() != Status::Loading);
-        assert_eq!(self.remote.status(), Status::Ready);
+    pub fn play_until_swapped(&mut self) {
+        self.play_until("the model is loaded", |host| host.remote.status() != LoadStatus::Loading);
+        assert_eq!(self.remote.status(), LoadStatus::Ready);
         // It is adopted with the next block, catches up, and is faded in.
         let fade = (SAMPLE_RATE / 10) as usize;
         self.play(fade.div_ceil(self.block));
     }
 
     /// Loads a model and plays until it has taken over.
-    pub fn swap(&mut self, maker: impl ModelFactory + 'static) {
-        load(&self.remote, maker);
+    pub fn swap(&mut self, factory: impl ModelFactory + 'static) {
+        load(&self.remote, factory);
         self.play_until_swapped();
     }
 

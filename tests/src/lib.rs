@@ -10,7 +10,7 @@ pub mod torchscript;
 use std::path::PathBuf;
 
 use ondes_engine::instrument::{Event, EventKind, Performance, controller};
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -95,7 +95,7 @@ pub fn model(kind: Kind, methods: Vec<Method>, seed: u64) -> Model {
 /// If a weight is not finite.
 #[must_use]
 pub fn int8_model(model: &Model) -> Model {
-    model.compressed(Scaling::default(), |_| Precision::Computed8).expect("its weights have scales")
+    model.compressed(Scaling::default(), |_| WeightPrecision::Computed8).expect("its weights have scales")
 }
 
 /// Creates a header with the controls of instruments.

@@ -9,7 +9,7 @@ use ondes_engine::instrument::{EventKind, NoteExpression, controller};
 use ondes_engine::pipeline::{
     Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand,
 };
-use ondes_engine::realtime::{BlockCommand, Driver, ModelFactory, Session, SessionController, Status};
+use ondes_engine::realtime::{BlockCommand, Driver, LoadError, LoadStatus, ModelFactory, Session, SessionController};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -125,14 +125,14 @@ struct MarkedPlayable {
 }
 
 impl<M: ModelFactory> ModelFactory for MarkedModel<M> {
-    fn make(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, String> {
-        let playable = self.0.make(sample_rate, sessions)?;
+    fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        let playable = self.0.build(sample_rate, sessions)?;
         let mark = LATENCY_STEP * (MODEL_COUNT.fetch_add(1, Ordering::Relaxed) as usize + 1);
         Ok(Box::new(MarkedPlayable { playable, mark }))
     }
 
-    fn name(&self) -> Option<String> {
-        self.0.name()
+    fn sharing_key(&self) -> Option<String> {
+        self.0.sharing_key()
     }
 
     fn uses_audio_input(&self) -> bool {
@@ -145,10 +145,6 @@ impl<M: ModelFactory> ModelFactory for MarkedModel<M> {
 
     fn worst_case_load(&self) -> Vec<Action> {
         self.0.worst_case_load()
-    }
-
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        None
     }
 }
 
@@ -221,11 +217,11 @@ impl Playable for MisbehavingModel {
 }
 
 impl ModelFactory for MisbehavingModel {
-    fn make(&self, _sample_rate: u32, _seats: usize) -> Result<Box<dyn Playable>, String> {
+    fn build(&self, _sample_rate: u32, _seats: usize) -> Result<Box<dyn Playable>, LoadError> {
         Ok(Box::new(*self))
     }
 
-    fn name(&self) -> Option<String> {
+    fn sharing_key(&self) -> Option<String> {
         None
     }
 
@@ -239,10 +235,6 @@ impl ModelFactory for MisbehavingModel {
 
     fn worst_case_load(&self) -> Vec<Action> {
         Vec::new()
-    }
-
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        None
     }
 }
 
@@ -273,8 +265,8 @@ fn wait_for_swap(remote: &SessionController, ask: &dyn Fn()) {
     ask();
     let asked = Instant::now();
     let heard = || remote.health().map_or(0, |health| health.latency_samples / LATENCY_STEP);
-    while heard() <= before || remote.status() == Status::Loading {
-        assert!(!matches!(remote.status(), Status::Failed(_)), "{:?}", remote.status());
+    while heard() <= before || remote.status() == LoadStatus::Loading {
+        assert!(!matches!(remote.status(), LoadStatus::Failed(_)), "{:?}", remote.status());
         assert!(asked.elapsed() < PATIENCE, "{:?} does not play: {:?}", remote.status(), remote.health());
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -48,7 +48,7 @@ fn difference(model: &Model, device: Device, sessions: usize) -> Result<f64, Str
     }
     let mut largest: f64 = 0.0;
     for number in 0..STEPS {
-        // In another order each time, and not always all of them.
+        // Another order in each step, sometimes with streams left out.
         let mut streams: Vec<usize> = (0..sessions).filter(|stream| number == 0 || (stream + number) % 5 > 0).collect();
         let turn = number % streams.len().max(1);
         streams.rotate_left(turn);
@@ -56,9 +56,9 @@ fn difference(model: &Model, device: Device, sessions: usize) -> Result<f64, Str
             continue;
         }
         let given: Vec<_> = streams.iter().map(|&stream| inputs(method, 1_000 * number + stream, 1)).collect();
-        let together = step(&mut *batch, &streams, 1, &given);
+        let together = step(&mut batch, &streams, 1, &given);
         for ((&stream, given), together) in streams.iter().zip(given).zip(together) {
-            let single = step(&mut *alone[stream], &[0], 1, &[given]);
+            let single = step(&mut alone[stream], &[0], 1, &[given]);
             largest = largest.max(relative_rms(&together, &single[0]));
         }
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ondes_engine::dsp::level::peak;
+use ondes_engine::dsp::level::{max_step, peak};
 use ondes_engine::executor::Device;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::pipeline::{ControlSource, PipelineOptions};
-use ondes_engine::realtime::{Driver, PlayableModel, Status};
+use ondes_engine::realtime::{Driver, LoadStatus, PlayableModel};
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::fake_model::{Host, Wave, wait_until};
 use ondes_tests::torchscript::{Class, Value};
@@ -53,20 +53,20 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
         wait_until("the worker says so", || host.remote.warning().is_some());
         let notice = host.remote.warning().unwrap_or_default();
         report.check(&[format!("said: {notice}")], notice.contains("memory"));
-        report.check(&["the session plays on".into()], host.remote.status() == Status::Ready);
+        report.check(&["the session plays on".into()], host.remote.status() == LoadStatus::Ready);
         let late = &host.output[host.output.len() - BLOCK..];
         let loudest = peak(late);
         report.check(&[format!("what is heard then has a peak of {loudest:.2}")], loudest > 0.1);
     } else {
         let told = match host.remote.status() {
-            Status::Failed(reason) => reason,
+            LoadStatus::Failed(reason) => reason,
             status => format!("{status:?}"),
         };
         let short: String = told.chars().take(160).collect();
         report
             .check(&[format!("said: {short}")], told.starts_with("the model broke down: ") && told.contains("memory"));
     }
-    let step = host.output.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    let step = max_step(&host.output);
     report.check(&[format!("the largest step from sample to sample is {step:.4}")], step < STEEPEST);
     Ok(())
 }

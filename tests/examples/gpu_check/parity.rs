@@ -53,7 +53,7 @@ fn output(model: &Model, method: &str, there: Option<(Device, Precision)>) -> Re
     let facts = model.method(method).map_err(|fault| fault.to_string())?;
     let given: Vec<_> = STREAMS.iter().map(|&stream| inputs(facts, stream, BLOCKS)).collect();
     let mut executor = prepare(model, method, there, STREAMS.len(), BLOCKS)?;
-    // Twice: the second step begins with what the first has left.
-    step(&mut *executor, &STREAMS, BLOCKS, &given);
-    Ok(step(&mut *executor, &STREAMS, BLOCKS, &given).concat())
+    // Twice, so that the second step starts from the state after the first.
+    step(&mut executor, &STREAMS, BLOCKS, &given);
+    Ok(step(&mut executor, &STREAMS, BLOCKS, &given).concat())
 }

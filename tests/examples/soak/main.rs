@@ -15,7 +15,7 @@ use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions};
 use ondes_engine::realtime::histogram::{Histogram, Percentiles};
 use ondes_engine::realtime::{
-    BlockCommand, Driver, PlayableModel, Session, SessionController, Setup, Status, priority,
+    BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup, priority,
 };
 use ondes_tests::{bundled_models, seeded_rng};
 use rand::RngExt;
@@ -123,7 +123,7 @@ fn loaded(path: &Path, driver: Driver) -> SessionController {
         Ok(Arc::new(patch) as _)
     };
     remote.load(Box::new(load), &[]);
-    while remote.status() == Status::Loading {
+    while remote.status() == LoadStatus::Loading {
         sleep(Duration::from_millis(5));
     }
     remote
@@ -353,7 +353,7 @@ fn report_dropouts(
     println!("machine: a core stood still {} times for over 1 ms, {total:.1?} in all, worst {worst:.1?}", stalls.len());
     for ((title, remote), dropouts) in titles.iter().zip(remotes).zip(dropouts) {
         let latency = remote.health().map_or(0, |health| health.latency_samples);
-        let reach = Duration::from_secs_f64(latency as f64 / f64::from(rate));
+        let reach = Duration::from_secs_f64(latency as f64 / f64::from(sample_rate));
         let all: u64 = dropouts.iter().map(|dropouts| dropouts.count).sum();
         let excused = machine::during_stalls(dropouts, stalls, reach);
         println!("{title}: {all} dropouts, {excused} of them while a core stood still, {} otherwise", all - excused);

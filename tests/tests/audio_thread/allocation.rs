@@ -11,7 +11,7 @@ use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
-use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup, gate};
+use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup, audio_callback};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
 use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap};
 use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Op, Tensor};
 use ondes_engine::pipeline::{
-    Action, ControlId, Ensemble, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart, TimedCommand,
-    Transport,
+    Action, ControlId, Pipeline, PipelineOptions, ProcessRequest, SessionStart, TimedCommand, Transport, build_playable,
 };
 use ondes_engine::realtime::{ModelFactory, PlayableModel};
 use ondes_tests::audio_models::{
@@ -95,13 +94,13 @@ fn slots_of_a_batch_are_independent() {
                 action: Action::Control { id: ControlId::of(knob), value: 0.7 },
             };
             let alone: [Vec<f32>; 3] = std::array::from_fn(|slot| {
-                let mut one = Ensemble::new(&model, &PipelineOptions { sessions: 1, ..options }).expect("it plays");
+                let mut one = build_playable(&model, &PipelineOptions { sessions: 1, ..options }).expect("it plays");
                 one.handle(0, turn(1_000 * slot)).expect("there is room");
                 let mut heard = vec![0.0; input.len()];
                 one.process(&mut [ProcessRequest { slot: 0, input: &inputs[slot], output: &mut heard, mute: false }]);
                 heard
             });
-            let mut all = Ensemble::new(&model, &options).expect("it plays");
+            let mut all = build_playable(&model, &options).expect("it plays");
             assert_eq!(all.capacity(), 3);
             let mut heard = [(); 3].map(|()| vec![0.0; input.len()]);
             (0..3).for_each(|slot| all.handle(slot, turn(1_000 * slot)).expect("there is room"));
@@ -136,19 +135,19 @@ fn a_reopened_slot_starts_from_empty_state() {
     for (model, knob) in [(untrained_effect(1), "drive"), (untrained_codec(1), "latent3.scale")] {
         for sample_rate in [44_100, SAMPLE_RATE] {
             let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
-            let mut ensemble = Ensemble::new(&model, &options).expect("it plays");
+            let mut playable = build_playable(&model, &options).expect("it plays");
             let input = sound(9_000, sample_rate);
             let mut takes = Vec::new();
             for start in [0, 0, 12_345, 1 << 40] {
-                ensemble.open(0, &SessionStart { at: start, ..SessionStart::default() });
-                assert!(ensemble.latents(0).iter().all(|latent| *latent == 0.0));
+                playable.open(0, &SessionStart { at: start, ..SessionStart::default() });
+                assert!(playable.latents(0).iter().all(|latent| *latent == 0.0));
                 // A latent held from the start keeps its first value.
                 for (at, knob, value) in [(0, "latent1.hold", 1.0), (1_000, knob, 0.3)] {
                     let action = Action::Control { id: ControlId::of(knob), value };
-                    ensemble.handle(0, TimedCommand { at: start + at, action }).expect("there is room");
+                    playable.handle(0, TimedCommand { at: start + at, action }).expect("there is room");
                 }
                 let mut heard = vec![0.0; input.len()];
-                ensemble.process(&mut [ProcessRequest { slot: 0, input: &input, output: &mut heard, mute: false }]);
+                playable.process(&mut [ProcessRequest { slot: 0, input: &input, output: &mut heard, mute: false }]);
                 takes.push(heard);
             }
             assert!(takes.iter().all(|take| *take == takes[0]), "{knob} at {sample_rate} Hz");
@@ -187,15 +186,15 @@ fn a_control_moves_from_its_sample_on_without_a_step() {
     for block in [16, 64, 2048] {
         let methods = vec![method("forward", block, ports.clone(), nodes.clone())];
         let model = model_with(Kind::Effect, methods, &["gain"], 1);
-        let mut ensemble = Ensemble::new(&model, &PipelineOptions::default()).expect("it plays");
+        let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
         let id = ControlId::of("gain");
         // Beyond the range.
-        ensemble
+        playable
             .handle(0, TimedCommand { at: AT as u64, action: Action::Control { id, value: 9.0 } })
             .expect("there is room");
         let mut heard = vec![0.0; 40_000];
-        ensemble.process(&mut [ProcessRequest { slot: 0, input: &[1.0; 40_000], output: &mut heard, mute: false }]);
-        let path = &heard[ensemble.latency_samples()..];
+        playable.process(&mut [ProcessRequest { slot: 0, input: &[1.0; 40_000], output: &mut heard, mute: false }]);
+        let path = &heard[playable.latency_samples()..];
         // Controls are read every 64 samples, or once per longer block.
         let begins = AT.next_multiple_of(block.max(64));
         assert!(path[..begins].iter().all(|gain| *gain == 1.0), "in blocks of {block}");
@@ -227,12 +226,12 @@ fn tempo_and_position_reach_effects() {
         Control { max: 1_000.0, ..control }
     }));
     let model = Model::new(header, weights).expect("it fits");
-    let mut ensemble = Ensemble::new(&model, &PipelineOptions::default()).expect("it plays");
+    let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
     let song = Transport { tempo: 120.0, position: 8.0, playing: true };
-    ensemble.handle(0, TimedCommand { at: 6_400, action: Action::Transport(song) }).expect("there is room");
+    playable.handle(0, TimedCommand { at: 6_400, action: Action::Transport(song) }).expect("there is room");
     let mut heard = vec![0.0; 20_000];
-    ensemble.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut heard, mute: false }]);
-    let heard = &heard[ensemble.latency_samples()..];
+    playable.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut heard, mute: false }]);
+    let heard = &heard[playable.latency_samples()..];
     // An unchanged control is at 1.
     assert!(heard[..6_400].iter().all(|value| *value == 1.001));
     for (n, value) in heard.iter().enumerate().skip(6_464) {
@@ -246,8 +245,6 @@ fn effects_ignore_notes() {
     let model = Arc::new(untrained_effect(1));
     let patch = PlayableModel::new(model.clone(), PipelineOptions::default()).expect("it plays");
     assert!(patch.uses_audio_input() && patch.worst_case_load().is_empty());
-    // The latency cannot be measured with a note.
-    assert_eq!(patch.measured_latency(44_100), None);
     let input = sound(3_000, SAMPLE_RATE);
     let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
     for event in random_events(1, 3_000) {
@@ -261,7 +258,7 @@ fn effects_ignore_notes() {
 
 fn refused(kind: Kind, methods: Vec<Method>, controls: &[&str]) -> String {
     let model = model_with(kind, methods, controls, 1);
-    match Ensemble::new(&model, &PipelineOptions::default()) {
+    match build_playable(&model, &PipelineOptions::default()) {
         Ok(_) => panic!("it plays"),
         Err(error) => error.to_string(),
     }

@@ -2,10 +2,10 @@
 
 use ondes_engine::dsp::resample::resample;
 use ondes_engine::instrument::{Event, EventKind};
-use ondes_engine::model::{Activation, Kind, Method, Model, Op, Tensor};
+use ondes_engine::model::{Activation, Kind, Method, Model, Op, Tensor, file};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::method;
-use ondes_tests::{HOP, SAMPLE_RATE, header, model, node, port, random_weights, untrained_instrument};
+use ondes_tests::{HOP, SAMPLE_RATE, bundled_models, header, model, node, port, random_weights, untrained_instrument};
 
 /// Returns an instrument that plays a sine at the input's level, so that the delay shows in the envelope.
 fn envelope_follower() -> Model {
@@ -25,10 +25,9 @@ fn envelope_follower() -> Model {
 }
 
 /// Plays a little over a second, removes the latency, and converts the output to the model's rate.
-fn aligned(sample_rate: u32, source: ControlSource) -> Vec<f32> {
-    let model = if source == ControlSource::Notes { untrained_instrument(1) } else { envelope_follower() };
-    let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() })
-        .expect("it plays");
+fn aligned(model: &Model, sample_rate: u32, source: ControlSource) -> Vec<f32> {
+    let mut pipeline =
+        Pipeline::new(model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() }).expect("it plays");
     let latency = pipeline.latency_samples();
     let length = sample_rate as usize + latency;
     let mut sound = vec![0.0; length];
@@ -77,14 +76,19 @@ fn instruments_have_the_reported_latency() {
     let wave = |sound: &[f32]| -> Vec<f64> { sound.iter().copied().map(f64::from).collect() };
     // Notes give the same wave at every rate. The analysis of audio differs slightly, so that phases drift.
     type View<'a> = &'a dyn Fn(&[f32]) -> Vec<f64>;
-    let sources: [(ControlSource, View<'_>, isize); 2] =
-        [(ControlSource::Notes, &wave, 1), (ControlSource::AudioInput, &envelope, 12)];
-    for (source, view, tolerance) in sources {
-        let reference = view(&aligned(SAMPLE_RATE, source));
-        assert!(reference.iter().any(|sample| sample.abs() > 1e-3), "{source:?}: nothing sounds");
+    let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are valid"));
+    let played = bundled.chain([untrained_instrument(1)]).map(|model| (model, ControlSource::Notes));
+    for (model, source) in played.chain([(envelope_follower(), ControlSource::AudioInput)]) {
+        let name = &model.header().card.name;
+        let (view, tolerance): (View<'_>, isize) = match source {
+            ControlSource::Notes => (&wave, 1),
+            ControlSource::AudioInput => (&envelope, 12),
+        };
+        let reference = view(&aligned(&model, SAMPLE_RATE, source));
+        assert!(reference.iter().any(|sample| sample.abs() > 1e-3), "{name}: silent");
         for rate in [22_050, 32_000, 44_100, 88_200, 96_000, 192_000] {
-            let found = shift(&view(&aligned(rate, source)), &reference);
-            assert!(found.abs() <= tolerance, "{source:?} at {rate} Hz is {found} samples off");
+            let found = shift(&view(&aligned(&model, rate, source)), &reference);
+            assert!(found.abs() <= tolerance, "{name} at {rate} Hz is {found} samples off");
         }
     }
 }
@@ -145,7 +149,7 @@ fn effects_and_codecs_have_the_reported_latency() {
 
 #[test]
 fn notes_start_at_the_reported_latency() {
-    let sound = aligned(SAMPLE_RATE, ControlSource::Notes);
+    let sound = aligned(&untrained_instrument(1), SAMPLE_RATE, ControlSource::Notes);
     let onset = sound.iter().position(|sample| sample.abs() > 1e-5).expect("the note sounds");
     // The note is at 12 000. Its frame is interpolated over one hop, and it fades in over another.
     assert!((11_808..12_600).contains(&onset), "onset at {onset}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ondes_engine::model::{Control, Kind, Model, Op};
 use ondes_engine::pipeline::{
-    Action, ControlId, Ensemble, Pipeline, PipelineError, PipelineOptions, Playable, ProcessRequest, SessionStart,
-    TimedCommand, controls, latents,
+    Action, ControlId, Pipeline, PipelineError, PipelineOptions, Playable, ProcessRequest, SessionStart, TimedCommand,
+    build_playable, controls, latent_count,
 };
 use ondes_engine::realtime::{BlockCommand, Driver, PlayableModel, SessionController, Setup};
 use ondes_tests::audio_models::{
@@ -25,24 +25,24 @@ fn latent_command(at: usize, latent: usize, what: &str, value: f32) -> TimedComm
 
 /// Returns the output after the latency, and the latents after each hop.
 fn play(model: &Model, input: &[f32], commands: &[TimedCommand]) -> (Vec<f32>, Vec<Vec<f32>>) {
-    let mut ensemble = Ensemble::new(model, &PipelineOptions::default()).expect("it plays");
+    let mut playable = build_playable(model, &PipelineOptions::default()).expect("it plays");
     let (mut heard, mut seen) = (vec![0.0; input.len()], Vec::new());
-    assert_eq!(ensemble.latents(0), [0.0; LATENTS]);
+    assert_eq!(playable.latents(0), [0.0; LATENTS]);
     for command in commands {
-        ensemble.handle(0, *command).expect("there is room");
+        playable.handle(0, *command).expect("there is room");
     }
     for (input, output) in input.chunks(HOP).zip(heard.chunks_mut(HOP)) {
-        ensemble.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
-        seen.push(ensemble.latents(0).to_vec());
+        playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+        seen.push(playable.latents(0).to_vec());
     }
-    heard.drain(..ensemble.latency_samples());
+    heard.drain(..playable.latency_samples());
     (heard, seen)
 }
 
 #[test]
 fn a_codec_has_three_controls_for_each_latent() {
     let model = untrained_codec(1);
-    assert_eq!(latents(model.header()), LATENTS);
+    assert_eq!(latent_count(model.header()), LATENTS);
     let all = controls(model.header());
     let own = model.header().controls.len();
     assert_eq!(all[..own], model.header().controls);
@@ -59,7 +59,7 @@ fn a_codec_has_three_controls_for_each_latent() {
     let named: Vec<_> = all.iter().filter(|control| control.name == "latent2.scale").collect();
     assert_eq!((named.len(), named[0].min), (1, 0.0));
     for other in [untrained_effect(1), untrained_instrument(1)] {
-        assert_eq!(latents(other.header()), 0);
+        assert_eq!(latent_count(other.header()), 0);
         assert_eq!(controls(other.header()), other.header().controls);
     }
     let mut pipeline = Pipeline::new(&untrained_codec(1), &PipelineOptions::default()).expect("it plays");
@@ -97,7 +97,7 @@ fn latents_are_scaled_then_offset() {
         }
     }
     let expected = whole(&model, "decode", &[&bent]);
-    assert!(heard == expected[..output.len()]);
+    assert!(heard == expected[..heard.len()]);
     assert_eq!(seen.last().expect("it played")[..], bent[bent.len() - LATENTS..]);
     assert!(heard != play(&model, &input, &[]).0);
 }
@@ -128,7 +128,7 @@ fn a_held_latent_stays_until_it_is_released() {
     // Afterwards the output is unchanged.
     assert!(heard[FREE + SETTLED..] == free[FREE + SETTLED..]);
     // Held from the start, it is the first frame.
-    let from_the_start: Vec<TimedCommand> = hold(1.0).map(|command| TimedCommand { at: 0, ..cue }).collect();
+    let from_the_start: Vec<TimedCommand> = hold(1.0).map(|command| TimedCommand { at: 0, ..command }).collect();
     let (_, seen) = play(&model, &input, &from_the_start);
     assert!(seen.iter().all(|seen| seen[..] == encoded[..LATENTS]));
 }
@@ -224,13 +224,13 @@ fn turn(at: usize, name: &str, value: f32) -> TimedCommand {
 }
 
 /// Plays one slot with the given commands, in pieces of the given lengths.
-fn play_slot(ensemble: &mut Ensemble, slot: usize, commands: &[TimedCommand], pieces: &[usize]) -> Vec<f32> {
-    commands.iter().for_each(|command| ensemble.handle(slot, *command).expect("there is room"));
+fn play_slot(playable: &mut dyn Playable, slot: usize, commands: &[TimedCommand], pieces: &[usize]) -> Vec<f32> {
+    commands.iter().for_each(|command| playable.handle(slot, *command).expect("there is room"));
     let mut heard = vec![0.0; pieces.iter().sum()];
     let mut rest = &mut heard[..];
     for &piece in pieces {
         let (output, later) = rest.split_at_mut(piece);
-        ensemble.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
+        playable.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
         rest = later;
     }
     heard
@@ -243,9 +243,9 @@ fn a_prior_plays_at_a_tempo() {
     let frames = whole(&model, "prior", &[&[1.0; 600]]);
     let frame = |number: usize| &frames[number * LATENTS..][..LATENTS];
     let last = |tempo: f32, hops: usize| {
-        let mut ensemble = Ensemble::new(&model, &PipelineOptions::default()).expect("it plays");
-        play_slot(&mut ensemble, 0, &[turn(0, "prior.tempo", tempo)], &vec![hop; hops]);
-        ensemble.latents(0).to_vec()
+        let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
+        play_slot(&mut *playable, 0, &[turn(0, "prior.tempo", tempo)], &vec![hop; hops]);
+        playable.latents(0).to_vec()
     };
     for hops in [1, 2, 9] {
         let decoded = 6 * hops - 1;
@@ -265,10 +265,10 @@ fn a_prior_does_not_depend_on_pieces_and_other_slots() {
     let length = 40 * 6 * RATIO;
     for kind in [Kind::Generator, Kind::Codec] {
         let model = codec_with_prior(kind);
-        let ensemble = |sessions| {
-            Ensemble::new(&model, &PipelineOptions { sessions, ..PipelineOptions::default() }).expect("it plays")
+        let build = |sessions| {
+            build_playable(&model, &PipelineOptions { sessions, ..PipelineOptions::default() }).expect("it plays")
         };
-        let of_seat = |slot: usize| {
+        let commands_of = |slot: usize| {
             let tempo = [1.0, 0.3, 3.7][slot];
             let mut commands = vec![turn(0, "prior", 0.8), turn(0, "prior.tempo", tempo)];
             commands.extend([turn(5_000, "drive", 3.0), turn(7_001, "prior.tempo", 1.9), turn(9_000, "prior", 0.0)]);
@@ -276,13 +276,13 @@ fn a_prior_does_not_depend_on_pieces_and_other_slots() {
             commands
         };
         let alone: Vec<Vec<f32>> =
-            (0..3).map(|slot| play_slot(&mut ensemble(1), 0, &of_seat(slot), &[length])).collect();
+            (0..3).map(|slot| play_slot(&mut *build(1), 0, &commands_of(slot), &[length])).collect();
         assert!(alone[0] != alone[1] && alone[1] != alone[2]);
         assert!(alone.iter().all(|heard| heard.iter().all(|sample| sample.is_finite())));
         for seed in 0..3 {
-            let mut together = ensemble(3);
+            let mut together = build(3);
             for slot in [2, 0, 1] {
-                of_seat(slot).iter().for_each(|command| together.handle(slot, *command).expect("there is room"));
+                commands_of(slot).iter().for_each(|command| together.handle(slot, *command).expect("there is room"));
             }
             let mut heard = vec![vec![0.0; length]; 3];
             let mut at = 0;
@@ -299,7 +299,7 @@ fn a_prior_does_not_depend_on_pieces_and_other_slots() {
             assert!(heard == alone, "{kind:?}, {seed}");
             // A reopened slot starts from empty state.
             together.open(1, &SessionStart::default());
-            assert!(play_slot(&mut together, 1, &of_seat(1), &[length]) == alone[1], "{kind:?}, {seed}, anew");
+            assert!(play_slot(&mut *together, 1, &commands_of(1), &[length]) == alone[1], "{kind:?}, {seed}, anew");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ondes_engine::model::{Kind, Model, file};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions, Transport};
 use ondes_engine::realtime::{
-    BlockCommand, Driven, Driver, ModelFactory, PlayableModel, SessionController, Setup, Status, worker_stats,
+    BlockCommand, Driven, Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup, worker_stats,
     worker_trace,
 };
 use ondes_tests::audio_models::{LATENTS, untrained_codec, untrained_effect};
@@ -60,12 +60,12 @@ fn play(
     // Wait for the worker: this test is about samples, not timing.
     remote.set_non_realtime(true);
     remote.load(Box::new(move || Ok(patch)), &[]);
-    while remote.status() == Status::Loading {
+    while remote.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
     let setup = Setup { sample_rate: options.sample_rate, max_block: MAX_BLOCK };
     let mut session = remote.activate(setup).expect("a sound setup");
-    assert_eq!(remote.status(), Status::Ready);
+    assert_eq!(remote.status(), LoadStatus::Ready);
     let mut sound: Vec<f32> = Vec::new();
     let mut commands = commands.iter().peekable();
     for &length in blocks {
@@ -96,7 +96,7 @@ fn play(
     if let Driver::Worker { .. } = driver {
         assert!(health.inference_time.count > 0 && health.inference_time.p50 <= health.inference_time.worst);
         let worker_stats = worker_stats();
-        assert!(worker_stats.sessions + worker_stats.sessions_aside > 0, "{worker_stats:?}");
+        assert!(worker_stats.sessions + worker_stats.slow_sessions > 0, "{worker_stats:?}");
         let mut trace = Vec::new();
         worker_trace().write_chrome(&mut trace).expect("writing to memory");
         assert!(trace.starts_with(b"{\"traceEvents\":["));
@@ -156,7 +156,7 @@ fn pitch_and_loudness_of_the_input_are_reported() {
         remote.set_driver(driver);
         remote.set_non_realtime(true);
         remote.load(Box::new(move || Ok(patch)), &[]);
-        while remote.status() == Status::Loading {
+        while remote.status() == LoadStatus::Loading {
             std::thread::yield_now();
         }
         let mut session = remote.activate(Setup { sample_rate: 48_000, max_block: 480 }).expect("a sound setup");

@@ -10,7 +10,9 @@ use ondes_engine::model::{Activation, Control, Curve, Kind, Method, Model, Op, T
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart, Transport,
 };
-use ondes_engine::realtime::{BlockCommand, Driven, Driver, PlayableModel, Session, SessionController, Setup, Status};
+use ondes_engine::realtime::{
+    BlockCommand, Driven, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup,
+};
 use ondes_tests::audio_models::method;
 use ondes_tests::fake_model::{FakeModel, Gate, Host, INJECTED_PANIC, LOUDEST, Wave, load, peak, steepest, wait_until};
 use ondes_tests::{
@@ -232,7 +234,7 @@ fn non_finite_output_is_silenced() {
                     (0, blocks as u64),
                     "{driver:?}, {samples} samples of {bad}"
                 );
-                assert_eq!(host.remote.status(), Status::Ready);
+                assert_eq!(host.remote.status(), LoadStatus::Ready);
                 let first = 40 + latency / BLOCK;
                 assert_gap(&host.output, WAVE, latency, first, first + blocks + PROBATION);
                 // The model restarts each time with the same seed and transposition.
@@ -310,11 +312,13 @@ fn a_panicking_model_affects_no_other() {
             host.process(&[turn()]);
             other.play(1);
             // The session learns of it when the worker has run.
-            host.play_until("the host hears of it", |host| matches!(host.remote.status(), Status::Failed(_)));
+            host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
             let fallen = host.output.len();
             host.play(10);
             other.play(10);
-            let Status::Failed(reason) = host.remote.status() else { panic!("{driver:?}: {:?}", host.remote.status()) };
+            let LoadStatus::Failed(reason) = host.remote.status() else {
+                panic!("{driver:?}: {:?}", host.remote.status())
+            };
             // In the callback the message is not kept.
             let why = if driver == WORKER { INJECTED_PANIC } else { "panicked" };
             assert!(reason.contains(why), "{reason}");
@@ -331,9 +335,9 @@ fn a_panicking_model_affects_no_other() {
             other.play(10);
             let expected = undisturbed(OTHER, host.session.latency_samples(), host.output.len());
             assert!(host.output[fresh..] == expected[fresh..], "{driver:?}, {site:?}");
-            assert_eq!(host.remote.status(), Status::Ready);
+            assert_eq!(host.remote.status(), LoadStatus::Ready);
             assert!(other.output == undisturbed(OTHER, DELAY, other.output.len()));
-            assert_eq!((other.remote.status(), other.health().dropouts), (Status::Ready, 0));
+            assert_eq!((other.remote.status(), other.health().dropouts), (LoadStatus::Ready, 0));
         }
     }
 }
@@ -347,7 +351,7 @@ fn a_model_that_fails_to_start_is_refused() {
         host.play(40);
         let broken = Arc::new(AtomicBool::new(true));
         load(&host.remote, panicking_model(PanicSite::Open, &broken));
-        host.play_until("it is refused", |host| matches!(host.remote.status(), Status::Failed(_)));
+        host.play_until("it is refused", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
         host.play(40);
         // The previous one plays on.
         assert!(host.output == undisturbed(OTHER, latency, host.output.len()), "{driver:?}");
@@ -372,7 +376,7 @@ fn a_model_that_panics_on_restart_stays_silent() {
         });
         let mut host = Host::new(double, driver, BLOCK);
         host.play(60);
-        assert!(matches!(host.remote.status(), Status::Failed(_)), "{driver:?}: {:?}", host.remote.status());
+        assert!(matches!(host.remote.status(), LoadStatus::Failed(_)), "{driver:?}: {:?}", host.remote.status());
         assert_smooth(&host.output, WAVE);
         let silent = 40 * BLOCK + latency + BLOCK;
         assert!(host.output[silent..].iter().all(|sample| *sample == 0.0));
@@ -386,7 +390,7 @@ fn a_panicked_shared_model_is_not_given_to_new_sessions() {
     let mut host = Host::new(panicking_model(PanicSite::Sound, &broken).with_name("shared"), WORKER, BLOCK);
     host.play(10);
     broken.store(true, Ordering::Relaxed);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), Status::Failed(_)));
+    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
     broken.store(false, Ordering::Relaxed);
     // The name makes it the same model; the other wave shows that the panicked instance was replaced.
     host.swap(FakeModel::new(OTHER).with_name("shared"));
@@ -400,12 +404,12 @@ fn a_panic_while_loading_is_reported() {
     let _exclusive = exclusive();
     let mut host = Host::new(FakeModel::new(OTHER), Driver::Inline, BLOCK);
     host.remote.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), Status::Failed(_)));
+    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
     host.swap(FakeModel::new(WAVE));
     // A queue larger than any memory.
     host.remote.set_driver(Driver::Worker { latency: Some(usize::MAX / 2) });
-    host.play_until("the host hears of it", |host| host.remote.status() != Status::Loading);
-    assert!(matches!(host.remote.status(), Status::Failed(_)));
+    host.play_until("the host hears of it", |host| host.remote.status() != LoadStatus::Loading);
+    assert!(matches!(host.remote.status(), LoadStatus::Failed(_)));
     let fresh = host.output.len();
     host.play(10);
     assert!(host.output[fresh..] == undisturbed(WAVE, 0, host.output.len())[fresh..]);
@@ -424,9 +428,9 @@ impl Instrument {
         remote.set_non_realtime(true);
         let options = PipelineOptions { source, seed: 3, ..PipelineOptions::default() };
         load(&remote, PlayableModel::new(Arc::new(model), options).expect("an instrument"));
-        wait_until("the model is loaded", || remote.status() == Status::Ready);
+        wait_until("the model is loaded", || remote.status() == LoadStatus::Ready);
         let session = remote.activate(Setup { sample_rate, max_block: 512 }).expect("a sound setup");
-        assert_eq!(remote.status(), Status::Ready);
+        assert_eq!(remote.status(), LoadStatus::Ready);
         Self { remote, session }
     }
 
@@ -470,7 +474,7 @@ fn a_host_may_change_its_sample_rate_while_notes_sound() {
             player.play(&[note_on(5, 60), note_on(9, 64)], &[], 5_000);
             let setup = Setup { sample_rate, max_block: 300 };
             let old = std::mem::replace(&mut player.session, player.remote.activate(setup).expect("a sound setup"));
-            assert_eq!(player.remote.status(), Status::Ready);
+            assert_eq!(player.remote.status(), LoadStatus::Ready);
             let new = player.remote.health().expect("a model plays").latency_samples;
             assert_eq!(player.session.latency_samples(), new);
             // The old session still plays as before.
@@ -673,7 +677,7 @@ fn invalid_commands_break_nothing() {
                     player.play(&commands, &input, frames);
                 }
                 let health = player.remote.health().expect("a model plays");
-                assert_eq!(player.remote.status(), Status::Ready);
+                assert_eq!(player.remote.status(), LoadStatus::Ready);
                 assert_eq!((health.dropouts, health.commands_lost), (0, 0));
                 if source == ControlSource::Notes {
                     assert_eq!(health.invalid_blocks, 0, "{driver:?}");

@@ -1,7 +1,8 @@
 //! Real-time sessions: drivers, faults, quality and model changes.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use ondes_engine::sync::lock;
 use ondes_tests::fake_model::silence_injected_panics;
 
 mod drivers;
@@ -13,5 +14,5 @@ mod swaps;
 fn exclusive() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     silence_injected_panics();
-    EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&EXCLUSIVE)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ondes_engine::pipeline::{Action, Playable, SessionStart};
-use ondes_engine::realtime::{Driver, ModelFactory, Quality, Session, SessionController, Setup, Status};
+use ondes_engine::realtime::{Driver, LoadError, LoadStatus, ModelFactory, Quality, Session, SessionController, Setup};
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::fake_model::{FakeModel, Host, Wave, load, steepest, wait_until};
 
@@ -43,11 +43,11 @@ impl Sizes {
 }
 
 impl ModelFactory for Sizes {
-    fn make(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, String> {
-        self.fakes[self.place].make(sample_rate, sessions)
+    fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        self.fakes[self.place].build(sample_rate, sessions)
     }
 
-    fn name(&self) -> Option<String> {
+    fn sharing_key(&self) -> Option<String> {
         None
     }
 
@@ -75,10 +75,6 @@ impl ModelFactory for Sizes {
     fn work(&self) -> f64 {
         1.0 / f64::from(1 << self.place)
     }
-
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        None
-    }
 }
 
 /// Host that plays in real time.
@@ -95,7 +91,7 @@ impl RealtimeHost {
         remote.set_driver(driver);
         remote.set_quality(Quality::Auto);
         load(&remote, Sizes::new(block_us));
-        wait_until("the model is loaded", || remote.status() != Status::Loading);
+        wait_until("the model is loaded", || remote.status() != LoadStatus::Loading);
         let setup = Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK };
         let session = remote.activate(setup).expect("a sound setup");
         Self { remote, session, output: Vec::new(), begun: Instant::now() }

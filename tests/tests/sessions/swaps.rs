@@ -10,7 +10,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Kind, Model, Op};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions, TimedCommand, Transport};
 use ondes_engine::realtime::{
-    BlockCommand, Driven, Driver, ModelFactory, PlayableModel, Session, SessionController, Setup, Status,
+    BlockCommand, Driven, Driver, LoadError, LoadStatus, ModelFactory, PlayableModel, Session, SessionController, Setup,
 };
 use ondes_tests::audio_models::{EFFECT_BLOCK, untrained_codec, untrained_effect};
 use ondes_tests::fake_model::{
@@ -119,8 +119,8 @@ fn ten_swaps_a_second_for_a_minute() {
         let (mut block, mut swaps, mut most, mut step, mut early_mb) = (0, 0, 0, 0.0_f32, 0.0);
         // Ten swaps a second of audio, or fewer on a slow machine: the host plays until all are done.
         while swaps < SWAPS || block < 60 * SECOND {
-            if block.is_multiple_of(SECOND / 10) && host.remote.status() != Status::Loading && swaps < SWAPS {
-                assert_eq!(host.remote.status(), Status::Ready);
+            if block.is_multiple_of(SECOND / 10) && host.remote.status() != LoadStatus::Loading && swaps < SWAPS {
+                assert_eq!(host.remote.status(), LoadStatus::Ready);
                 swaps += 1;
                 load(&host.remote, maker(swaps));
             }
@@ -312,7 +312,7 @@ fn control_values_stay_with_the_model() {
         let (second, told) = recording_model(WAVES[1]);
         host.remote
             .load(Box::new(move || Ok(Arc::new(second))), &[(ControlId::of("c"), 5.0), (ControlId::of("b"), 7.0)]);
-        host.play_until("it is loaded", |host| host.remote.status() != Status::Loading);
+        host.play_until("it is loaded", |host| host.remote.status() != LoadStatus::Loading);
         // From now on, control changes apply to it, even before it plays.
         host.process(&[turn("d", 8.0)]);
         host.process(&[turn("b", 9.0)]);
@@ -385,7 +385,7 @@ fn a_model_built_while_the_host_is_stopped_gets_the_held_notes() {
         told.lock().expect("nobody panics here").clear();
         host.remote.set_driver(Driver::Offline);
         // No audio callback while it is built.
-        wait_until("it is made", || host.remote.status() != Status::Loading);
+        wait_until("it is made", || host.remote.status() != LoadStatus::Loading);
         host.play_until("it takes over", |host| host.health().driven == Driven::Offline);
         host.play(1);
         assert!(plays(&host, WAVES[0], 0, BLOCK));
@@ -431,16 +431,16 @@ fn a_failed_load_changes_nothing() {
     for driver in [Driver::Inline, WORKER] {
         let mut host = Host::new(FakeModel::new(WAVES[0]), driver, BLOCK);
         host.play(10);
-        host.remote.load(Box::new(|| Err("the file is a poem".into())), &[]);
-        host.play_until("it fails", |host| host.remote.status() != Status::Loading);
-        assert_eq!(host.remote.status(), Status::Failed("the file is a poem".into()));
+        host.remote.load(Box::new(|| Err("the file is a poem".to_owned().into())), &[]);
+        host.play_until("it fails", |host| host.remote.status() != LoadStatus::Loading);
+        assert_eq!(host.remote.status(), LoadStatus::Failed("the file is a poem".into()));
         host.play(20);
         let all = host.output.len() - latency(driver);
         assert!(plays(&host, WAVES[0], latency(driver), all));
         // The driver of the current model can still be changed.
         host.remote.set_driver(Driver::Offline);
         host.play_until_swapped();
-        assert_eq!((host.health().driven, host.remote.status()), (Driven::Offline, Status::Ready));
+        assert_eq!((host.health().driven, host.remote.status()), (Driven::Offline, LoadStatus::Ready));
         assert!(plays(&host, WAVES[0], 0, BLOCK));
     }
 }
@@ -456,7 +456,7 @@ fn the_last_of_several_loads_wins() {
     // The first one is slow.
     {
         let (gate, live) = (gate.clone(), live.clone());
-        let slow = move || -> Result<Arc<dyn ModelFactory>, String> {
+        let slow = move || -> Result<Arc<dyn ModelFactory>, LoadError> {
             gate.pass();
             Ok(Arc::new(FakeModel::new(WAVES[1]).with_instance_count(&live)))
         };
@@ -465,15 +465,15 @@ fn the_last_of_several_loads_wins() {
     gate.wait_for_waiter();
     for _ in 0..5 {
         let (reads, live) = (reads.clone(), live.clone());
-        let skipped = move || -> Result<Arc<dyn ModelFactory>, String> {
+        let skipped = move || -> Result<Arc<dyn ModelFactory>, LoadError> {
             reads.fetch_add(1, Ordering::Relaxed);
             Ok(Arc::new(FakeModel::new(WAVES[1]).with_instance_count(&live)))
         };
         host.remote.load(Box::new(skipped), &[]);
     }
-    host.remote.load(Box::new(|| Err("not this one either".into())), &[]);
+    host.remote.load(Box::new(|| Err("not this one either".to_owned().into())), &[]);
     load(&host.remote, FakeModel::new(WAVES[2]).with_instance_count(&live));
-    assert_eq!(host.remote.status(), Status::Loading);
+    assert_eq!(host.remote.status(), LoadStatus::Loading);
     host.play(3);
     gate.open();
     host.play_until_swapped();
@@ -487,7 +487,7 @@ fn load_slowly(host: &mut Host, while_made: bool, meanwhile: impl FnOnce(&mut Ho
     let gate = Arc::new(Gate::default());
     gate.close();
     let at_the_gate = gate.clone();
-    let loads = move || -> Result<Arc<dyn ModelFactory>, String> {
+    let loads = move || -> Result<Arc<dyn ModelFactory>, LoadError> {
         if !while_made {
             at_the_gate.pass();
             return Ok(Arc::new(FakeModel::new(WAVES[1])));
@@ -521,15 +521,15 @@ fn a_failed_load_keeps_a_pending_driver_change() {
     gate.close();
     let mut host = Host::new(FakeModel::new(WAVES[0]), Driver::Inline, BLOCK);
     let at_the_gate = gate.clone();
-    let fails = move || -> Result<Arc<dyn ModelFactory>, String> {
+    let fails = move || -> Result<Arc<dyn ModelFactory>, LoadError> {
         at_the_gate.pass();
-        Err("no such file".into())
+        Err("no such file".to_owned().into())
     };
     host.remote.load(Box::new(fails), &[]);
     host.play_until("it is being loaded", |_| gate.has_waiter());
     host.remote.set_driver(WORKER);
     gate.open();
-    host.play_until("it fails", |host| host.remote.status() == Status::Failed("no such file".into()));
+    host.play_until("it fails", |host| host.remote.status() == LoadStatus::Failed("no such file".into()));
     host.play_until("the other way takes over", |host| host.health().driven == Driven::Worker);
     host.play(2);
     assert!(plays(&host, WAVES[0], BLOCK, BLOCK));
@@ -553,7 +553,7 @@ fn reactivating_keeps_a_pending_load() {
                 host.output.clear();
             });
             assert!(plays(&host, WAVES[1], 0, BLOCK), "made: {while_made}, first: {first}");
-            assert_eq!(host.remote.status(), Status::Ready);
+            assert_eq!(host.remote.status(), LoadStatus::Ready);
         }
     }
 }
@@ -563,16 +563,16 @@ fn a_model_survives_reactivation() {
     let _exclusive = exclusive();
     let (first, told) = recording_model(WAVES[0]);
     let remote = SessionController::new();
-    assert_eq!((remote.status(), remote.health()), (Status::Empty, None));
+    assert_eq!((remote.status(), remote.health()), (LoadStatus::Empty, None));
     assert!(remote.activate(Setup { sample_rate: 7_999, max_block: 64 }).is_err());
     assert!(remote.activate(Setup { sample_rate: 48_000, max_block: 0 }).is_err());
     remote.load(Box::new(move || Ok(Arc::new(first))), &[(ControlId::of("a"), 4.0)]);
-    wait_until("it is loaded", || remote.status() == Status::Ready);
+    wait_until("it is loaded", || remote.status() == LoadStatus::Ready);
     assert_eq!(remote.health(), None, "nobody plays yet");
     for (sample_rate, max_block) in [(48_000, 512), (44_100, 64), (192_000, 100_000)] {
         told.lock().expect("nobody panics here").clear();
         let mut session = remote.activate(Setup { sample_rate, max_block }).expect("a sound setup");
-        assert_eq!(remote.status(), Status::Ready);
+        assert_eq!(remote.status(), LoadStatus::Ready);
         assert_eq!(last_values(&told), sorted(&[("a", 4.0)]));
         let mut sound = vec![f32::NAN; 20_000];
         session.process(&[], &[], &mut [&mut sound]);
@@ -608,7 +608,7 @@ fn latency_changes_when_the_new_model_has_taken_over() {
         host.play(50);
         assert_eq!(host.session.latency_samples(), old);
         load(&host.remote, FakeModel::new(WAVES[1]).with_latency(LATE[1]));
-        host.play_until("it is loaded", |host| host.remote.status() == Status::Ready);
+        host.play_until("it is loaded", |host| host.remote.status() == LoadStatus::Ready);
         let mut blocks = 0;
         while host.session.latency_samples() == old {
             assert_eq!(host.health().latency_samples, old);
@@ -637,7 +637,7 @@ fn dropping_a_session_during_a_swap_leaks_nothing() {
                 let mut host = Host::new(FakeModel::new(WAVES[0]).with_instance_count(&live), driver, BLOCK);
                 host.play(10);
                 load(&host.remote, FakeModel::new(WAVES[1]).with_instance_count(&live));
-                host.play_until("it is loaded", |host| host.remote.status() == Status::Ready);
+                host.play_until("it is loaded", |host| host.remote.status() == LoadStatus::Ready);
                 host.play(blocks);
                 let Host { remote, session, .. } = host;
                 drop(session);
@@ -664,7 +664,7 @@ fn random_operation(
         }
         3 => load(remote, CountedModel::new(instrument.clone(), live)),
         4 => {
-            remote.load(Box::new(|| Err("no such file".into())), &[(ControlId::of("a"), 1.0)]);
+            remote.load(Box::new(|| Err("no such file".to_owned().into())), &[(ControlId::of("a"), 1.0)]);
         }
         5 => match random.random_range(0..3) {
             0 => {
@@ -747,14 +747,14 @@ fn concurrent_controllers_never_deadlock() {
             })
             .collect();
         meddlers.into_iter().for_each(|meddler| meddler.join().expect("nobody panics"));
-        wait_until("all is loaded", || remote.status() != Status::Loading);
+        wait_until("all is loaded", || remote.status() != LoadStatus::Loading);
         over.store(true, Ordering::Relaxed);
         audio.join().expect("the audio thread does not panic");
         // Everything still works.
         remote.set_driver(WORKER);
         remote.set_non_realtime(true);
         load(&remote, FakeModel::new(WAVES[2]).with_instance_count(&live));
-        wait_until("all is loaded", || remote.status() == Status::Ready);
+        wait_until("all is loaded", || remote.status() == LoadStatus::Ready);
         let session = remote.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a sound setup");
         let mut host = Host::new(FakeModel::new(WAVES[0]), Driver::Inline, BLOCK);
         (host.session, host.remote) = (session, remote);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{self, Backend, Device, Precision};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
-use ondes_engine::realtime::{Driver, PlayableModel, Status};
+use ondes_engine::realtime::{Driver, PlayableModel, LoadStatus};
 use ondes_engine::torch::Library;
 use ondes_engine::torch::interface::VERSION;
 use ondes_tests::SAMPLE_RATE;
@@ -196,13 +196,13 @@ fn host(device: Device) -> Host {
 fn child_a_session_goes_on() {
     let mut host = host(Device::Cuda(0));
     host.play(5);
-    assert_eq!((host.remote.warning(), host.remote.status()), (None, Status::Ready));
+    assert_eq!((host.remote.warning(), host.remote.status()), (None, LoadStatus::Ready));
     host.play_until("it is said", |host| host.remote.warning().is_some());
     let notice = host.remote.warning().expect("it is said");
     assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); native"), "{notice}");
     let begun = host.output.len();
     host.play(20);
-    assert_eq!(host.remote.status(), Status::Ready);
+    assert_eq!(host.remote.status(), LoadStatus::Ready);
     assert!(host.output[begun..].iter().any(|sample| sample.abs() > 0.01), "it plays on");
 }
 
@@ -210,7 +210,7 @@ fn child_a_session_goes_on() {
 #[ignore = "needs the library that its parent makes"]
 fn child_the_reason_is_told() {
     let mut host = host(Device::Cpu);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), Status::Failed(_)));
-    let Status::Failed(reason) = host.remote.status() else { unreachable!("it was just seen") };
+    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
+    let LoadStatus::Failed(reason) = host.remote.status() else { unreachable!("it was just seen") };
     assert!(reason.starts_with("the model broke down: CUDA error: out of memory; it stays silent"), "{reason}");
 }
