@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use ondes_engine::chain::{Calibration, ChainSettings, OutputLevel, TonePosition};
-use ondes_engine::dsp::tone::MAX_GAIN_DB;
+use ondes_engine::chain::{Calibration, ChainSettings};
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::ControlSource;
+use ondes_processor::choice;
+use ondes_processor::parameter::{BLOCK_DC, GATE, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
 
+use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
-use crate::argument_parsers::{SIZE, TRANSPOSE, number_in, parse_seconds};
+use crate::argument_parsers::{TRANSPOSE, number_in, parse_seconds};
 use crate::executor_arguments::ExecutorArguments;
 use crate::rack::session_file;
 
@@ -19,43 +21,42 @@ const EXAMPLES: &str = "\
 Examples:
   Play a MIDI file:
     ondes render bowed.ondes --midi song.mid --out song.wav
-  Only one track of it, an octave down, with less room, ready for a CD:
+  Play one track of it, an octave down, with less room, for a CD:
     ondes render plucked.ondes --midi song.mid --track Bass --transpose -12 \\
       --control room=0.3 --sample-rate 44100 --bits 16
-  Re-play a recording; the result lies exactly under the recording:
+  Let an instrument follow a recording; the result is aligned with it:
     ondes render wind.ondes --input singing.flac --out whistle.wav
-  Send a recording through an effect, driven harder, or through a codec with its second latent turned over:
+  Send a recording through an effect with more drive, or through a codec with its second latent inverted:
     ondes render amp.ondes --input guitar.wav --control drive=2 --out amp.wav
     ondes render voice.ondes --input speech.wav --control latent2.scale=-1
-  A capture of an amplifier with what belongs around it:
+  Add a gate, tone controls and a cabinet to the capture of an amplifier:
     ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
-  One that is driven by an interface which clips at 12.2 dBu, in a smaller size, as loud as all captures:
+  Drive a capture from an interface that clips at 12.2 dBu, in a smaller size, at a common loudness:
     ondes render amp.nam --input guitar.wav --interface-dbu 12.2 --size 0.5 --output-level normalized
-  Straight to the ears, and the figures to a file:
-    ondes render bowed.ondes --midi song.mid --json --out - 2>figures.json | aplay
-  A folder of recordings, as loud as a podcast; the same again goes on where it was stopped:
+  Listen at once, and write the results to a file:
+    ondes render bowed.ondes --midi song.mid --json --out - 2>results.json | aplay
+  Render a folder of recordings, as loud as a podcast; repeat the command to continue after an interruption:
     ondes render wind.ondes --input takes --out whistles --normalize -16
-  Several files and folders, two at a time, one JSON object per file:
+  Render several files and folders, two at a time, with one JSON object per file:
     ondes render bowed.ondes --midi songs extra/*.mid --out rendered --jobs 2 --json
-  The third of eight parts of a batch, in a cluster's job array:
+  Render the third of eight parts of a batch, in a cluster's job array:
     ondes render wind.ondes --input takes --out whistles --shard 3/8
-  A TorchScript model for nn~, which runs on libtorch, on its CPU half:
+  Run a TorchScript model for nn~ on libtorch, on the CPU:
     ondes render rave.ts --input speech.wav --control latent1.offset=2 --device cpu
-  A session with all its tracks, each of them in a file of its own besides:
+  Render a session, and each of its tracks to a file of its own:
     ondes render stage.ondes-session --midi song.mid --out song.wav --stems
 
-The sound is mono. It is as long as the notes sound, or as long as the recording, and as the room or what
-rings on then takes to fade. Latency is compensated.
+The output of a model is mono. It lasts as long as the notes or the recording, plus the time that reverb and
+release take to fade out. Latency is compensated.
 
-With a folder, several files, --jobs, --shard or --force it is a batch: --out is a folder, in which folders
-are mirrored and every file becomes NAME.wav. What is there already and newer than its source and the model
-is skipped. Files that fail are listed at the end.
+A folder, several files, --jobs, --shard or --force make it a batch: --out is a folder, subfolders are mirrored
+and every file becomes NAME.wav. Outputs that are newer than their source and the model are skipped. Files that
+fail are listed at the end.
 
-A session is what ondes and ondes play save and play: its tracks with their models, knobs, faders and recordings, through
-the master with its limiter, in stereo, as they are heard live. --midi plays the tracks that are played by notes, each by
-its MIDI channels, and --input stands for the sound card. The tracks are aligned. --jobs are threads here, and change
-nothing about the sound; --block changes when controllers that turn knobs are looked at. The tracks of --stems, NAME-TRACK.wav,
-add up to the mix before its limiter.";
+A session is saved by the app. It is rendered as it is heard live, in stereo: tracks with their models, parameters,
+faders and recordings, and the master with its limiter. --midi plays on all tracks that play notes, by their MIDI
+channels; --input takes the place of the audio device. All tracks are aligned. --jobs does not change the sound;
+--block changes when mapped MIDI controllers are applied. The stems add up to the mix before its limiter.";
 
 /// Renders MIDI files or recordings through a model, or a session, to WAV files
 #[derive(Args)]
@@ -93,16 +94,13 @@ pub struct RenderArguments {
     /// Set a control of the model, such as room=0.5; `ondes info MODEL` lists the controls
     #[arg(long = "control", value_name = "NAME=VALUE", value_parser = parse_control)]
     pub controls: Vec<(String, f32)>,
-    /// Oversampling of an effect's network: 1, 2 or 4. Less aliasing, for that many times the computation
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_oversampling)]
-    pub oversampling: u8,
-    /// Size of a model with smaller variants, 0 to 1; 1 is the whole model. `ondes info MODEL` lists the variants
-    #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = number_in(SIZE))]
-    pub size: f32,
+    /// Parameters of the plugin and the app.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
     /// Executor of the network.
     #[command(flatten)]
     pub executor_arguments: ExecutorArguments,
-    /// Signal chain around the model.
+    /// Cabinet and interface of a capture.
     #[command(flatten)]
     pub chain: ChainArguments,
     /// Transpose all notes, -24 to 24 semitones
@@ -147,28 +145,10 @@ pub struct RenderArguments {
     pub json: bool,
 }
 
-/// Signal chain around the model: gate, tone, cabinet, levels.
+/// Parts of the signal chain that are no parameters.
 #[derive(Args)]
-#[command(next_help_heading = "Gate, tone, cabinet, levels")]
+#[command(next_help_heading = "Cabinet and interface")]
 pub struct ChainArguments {
-    /// Threshold of the noise gate before the model, a peak of -90 to -20 dB [default: no gate]
-    #[arg(long, value_name = "DB", allow_negative_numbers = true, conflicts_with = "midi", value_parser = number_in(-90.0..=-20.0))]
-    pub gate: Option<f32>,
-    /// Bass, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
-    pub bass: f32,
-    /// Middle, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
-    pub middle: f32,
-    /// Treble, -12 to 12 dB
-    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_negative_numbers = true, value_parser = number_in(-MAX_GAIN_DB..=MAX_GAIN_DB))]
-    pub treble: f32,
-    /// Position of bass, middle and treble: before the model (only with --input) or after it
-    #[arg(long, value_enum, default_value_t = TonePlacement::After)]
-    pub tone: TonePlacement,
-    /// Remove the DC offset of the model's output
-    #[arg(long)]
-    pub block_dc: bool,
     /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged
     #[arg(long, value_name = "FILE")]
     pub cabinet: Option<PathBuf>,
@@ -176,69 +156,46 @@ pub struct ChainArguments {
     /// calibrated input at its true level
     #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = number_in(-60.0..=60.0))]
     pub interface_dbu: Option<f32>,
-    /// Output level of the model, from the levels on its card; --normalize measures the output instead
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = OutputLevelArgument::Raw)]
-    pub output_level: OutputLevelArgument,
 }
 
-/// Output level of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OutputLevelArgument {
-    /// As the model produces it
-    Raw,
-    /// The loudness on the card, brought to -18 dB
-    #[value(alias = "normalised")]
-    Normalized,
-    /// The same voltage at the interface's output as at the gear's; needs --interface-dbu
-    Calibrated,
-}
-
-/// Position of the tone controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TonePlacement {
-    /// Before the model
-    Before,
-    /// After the model
-    After,
-}
-
-impl ChainArguments {
-    /// Returns whether any option differs from its default.
-    pub fn is_given(&self) -> bool {
-        self.cabinet.is_some()
-            || self.settings() != ChainSettings::default()
+impl RenderArguments {
+    /// Returns whether any option of the signal chain differs from its default.
+    pub fn has_chain(&self) -> bool {
+        self.chain.cabinet.is_some()
+            || self.chain_settings() != ChainSettings::default()
             || self.calibration() != Calibration::default()
     }
 
     /// Returns the calibration of levels.
     pub fn calibration(&self) -> Calibration {
-        let output = match self.output_level {
-            OutputLevelArgument::Raw => OutputLevel::Raw,
-            OutputLevelArgument::Normalized => OutputLevel::Normalised,
-            OutputLevelArgument::Calibrated => OutputLevel::Calibrated,
-        };
-        Calibration { interface_dbu: self.interface_dbu, output }
+        let output = choice::output_level(self.parameters.value(OUTPUT_LEVEL));
+        Calibration { interface_dbu: self.chain.interface_dbu, output }
     }
 
     /// Returns the settings of the chain, without the gains that depend on the model.
-    pub fn settings(&self) -> ChainSettings {
+    pub fn chain_settings(&self) -> ChainSettings {
         ChainSettings {
-            gate_db: self.gate,
-            tone: [self.bass, self.middle, self.treble],
-            tone_position: match self.tone {
-                TonePlacement::Before => TonePosition::Before,
-                TonePlacement::After => TonePosition::After,
-            },
-            block_dc: self.block_dc,
+            gate_db: self.parameters.given(GATE),
+            tone: TONE_GAINS.map(|gain| self.parameters.value(gain)),
+            tone_position: choice::tone_position(self.parameters.value(TONE)),
+            block_dc: self.parameters.value(BLOCK_DC) > 0.5,
             ..ChainSettings::default()
         }
     }
-}
 
-impl RenderArguments {
+    /// Returns the oversampling factor of an effect's network: 1, 2 or 4.
+    pub fn oversampling(&self) -> usize {
+        choice::oversampling(self.parameters.value(OVERSAMPLING))
+    }
+
+    /// Returns the size of a model with smaller variants, 0 … 1.
+    pub fn size(&self) -> f32 {
+        self.parameters.value(SIZE)
+    }
+
     /// Returns whether a session is to be rendered, by the extension.
     pub fn is_session(&self) -> bool {
-        self.model.extension().is_some_and(|ending| ending == saved::ENDING)
+        self.model.extension().is_some_and(|ending| ending == session_file::EXTENSION)
     }
 
     /// Checks that exactly one source is given for a model.
@@ -248,18 +205,18 @@ impl RenderArguments {
     /// Returns an error without a source, with two, or with options that are for sessions only.
     pub fn check_model(&self) -> anyhow::Result<()> {
         let name = self.model.display();
-        ensure!(!self.stems, "--stems is for a session, NAME.{}; {name} is a model", saved::ENDING);
+        ensure!(!self.stems, "--stems needs a session, NAME.{}; {name} is a model", session_file::EXTENSION);
         let is_driven = !(self.midi.is_empty() && self.input.is_empty());
         if is_driven && self.seconds.is_some() {
             bail!(
-                "--seconds is for a session, NAME.{}, or for a model that plays on its own, without --midi and --input",
-                saved::ENDING
+                "--seconds needs a session, NAME.{}, or a model that generates without --midi and --input",
+                session_file::EXTENSION
             );
         }
-        ensure!(is_driven || self.seconds.is_some(), "{name}: needs --midi or --input to be played");
+        ensure!(is_driven || self.seconds.is_some(), "{name}: needs --midi or --input");
         ensure!(
             self.midi.is_empty() || self.input.is_empty(),
-            "{name}: is played by --midi or by --input, not by both"
+            "{name}: takes --midi or --input, not both"
         );
         Ok(())
     }
@@ -332,11 +289,4 @@ fn parse_control(text: &str) -> Result<(String, f32), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let value: f32 = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
     Ok((name.trim().to_owned(), value))
-}
-
-fn parse_oversampling(text: &str) -> Result<u8, String> {
-    match text.parse() {
-        Ok(factor @ (1 | 2 | 4)) => Ok(factor),
-        _ => Err("expected 1, 2 or 4".into()),
-    }
 }

@@ -11,6 +11,7 @@ mod loudness;
 mod midi_score;
 mod model_renderer;
 mod output_target;
+mod parameter_arguments;
 mod pipeline_render;
 mod recording_reader;
 mod report;

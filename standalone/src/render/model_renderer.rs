@@ -82,9 +82,9 @@ impl<'a> ModelRenderer<'a> {
             ),
             RenderSource::RecordingReader(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
         };
-        let untold = arguments.chain.calibration().missing_levels(self.levels());
+        let untold = arguments.calibration().missing_levels(self.levels());
         warnings
-            .extend(untold.map(|reason| format!("{}: a level stays as it is: {reason}", arguments.model.display())));
+            .extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
         warnings.iter().for_each(|warning| progress.warn(warning));
         let already_shown = warnings.len();
 
@@ -118,11 +118,11 @@ impl<'a> ModelRenderer<'a> {
             let loudness = &written.loudness;
             match notes_dropped {
                 0 => {}
-                dropped => warnings.push(format!("{out}: {dropped} notes found no voice; --voices gives more")),
+                dropped => warnings.push(format!("{out}: {dropped} notes had no free voice; raise --voices")),
             }
             match samples_missing {
                 0 => {}
-                missing => warnings.push(format!("{out}: {missing} samples are silent by a mistake in this program")),
+                missing => warnings.push(format!("{out}: {missing} samples are missing; please report this bug")),
             }
             warnings[already_shown..].iter().for_each(|warning| progress.warn(warning));
 
@@ -163,18 +163,18 @@ impl<'a> ModelRenderer<'a> {
 
     /// Builds the signal chain around the model with its settings.
     fn chain(&self, sample_rate: u32) -> anyhow::Result<Chain> {
-        let arguments = &self.arguments.chain;
+        let arguments = self.arguments;
         let calibration = arguments.calibration();
-        let settings = ChainSettings { gains_db: calibration.gains_db(self.levels()), ..arguments.settings() };
+        let settings = ChainSettings { gains_db: calibration.gains_db(self.levels()), ..arguments.chain_settings() };
         if settings.tone_position == TonePosition::Before && self.arguments.source() == ControlSource::Notes {
-            bail!("--tone before changes what comes in, and with --midi nothing does");
+            bail!("--tone before filters the input and needs --input");
         }
         if calibration.output == OutputLevel::Calibrated && calibration.interface_dbu.is_none() {
             bail!("--output-level calibrated needs --interface-dbu");
         }
         let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
         chain.set(&settings);
-        if let Some(path) = &arguments.cabinet {
+        if let Some(path) = &arguments.chain.cabinet {
             let response = ImpulseFile::read(path)?.response.to_mono();
             let cabinet = Cabinet::new(&response, sample_rate, Kernels::detect());
             let cabinet = cabinet.map_err(|error| anyhow!("{}: {error}", display_name(path)))?;
@@ -190,17 +190,17 @@ impl<'a> ModelRenderer<'a> {
         let kind = model.header().kind;
         if kind != Kind::Instrument && arguments.source() == ControlSource::Notes {
             let (file, kind) = (arguments.model.display(), kind.name());
-            bail!("{file}: the model is of kind {kind}; only instruments play notes, give it a sound with --input");
+            bail!("{file}: only instruments play notes, this model is of kind {kind}; give it --input");
         }
         if arguments.generated_seconds().is_some() && model.header().method("prior").is_none() {
-            bail!("{}: needs --midi or --input; only models with a prior play on their own", arguments.model.display());
+            bail!("{}: needs --midi or --input; only models with a prior generate without them", arguments.model.display());
         }
-        if kind != Kind::Effect && arguments.oversampling > 1 {
+        if kind != Kind::Effect && arguments.oversampling() > 1 {
             let (file, kind) = (arguments.model.display(), kind.name());
-            bail!("{file}: the model is of kind {kind}; only effects are oversampled");
+            bail!("{file}: only effects can be oversampled, this model is of kind {kind}");
         }
-        if arguments.size < 1.0 && model.header().variants.is_empty() {
-            bail!("{}: the model has only one size", arguments.model.display());
+        if arguments.size() < 1.0 && model.header().variants.is_empty() {
+            bail!("{}: the model has no smaller variants; leave out --size", arguments.model.display());
         }
         let executor = arguments.executor_arguments.selection_for(model);
         let executor = executor.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
@@ -210,8 +210,8 @@ impl<'a> ModelRenderer<'a> {
             voices: arguments.voices.map(usize::from),
             transpose: arguments.transpose,
             seed: arguments.seed,
-            oversampling: arguments.oversampling.into(),
-            size: arguments.size,
+            oversampling: arguments.oversampling(),
+            size: arguments.size(),
             executor,
             ..Default::default()
         };

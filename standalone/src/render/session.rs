@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail, ensure};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Setup, Status};
+use ondes_engine::realtime::{Setup, LoadStatus};
 use ondes_processor::parameter_source::ParameterSource;
 use serde::Serialize;
 
@@ -247,14 +247,14 @@ fn add_track_warnings(arguments: &RenderArguments, mixer: &Mixer, warnings: &mut
     let name = arguments.model.display();
     for (slot, track) in mixer.tracks() {
         let number = slot + 1;
-        if let Some(health) = track.instance.remote.health().filter(|health| health.invalid_blocks > 0) {
+        if let Some(health) = track.instance.session.health().filter(|health| health.invalid_blocks > 0) {
             warnings.push(format!("{name}: track {number}: {} blocks with invalid samples", health.invalid_blocks));
         }
-        let warning = track.instance.remote.warning();
+        let warning = track.instance.session.warning();
         if let Some(warning) = warning.filter(|warning| !warnings.iter().any(|shown| shown.ends_with(warning))) {
             warnings.push(format!("{name}: track {number}: {warning}"));
         }
-        if let Status::Failed(reason) = track.instance.remote.status() {
+        if let LoadStatus::Failed(reason) = track.instance.session.status() {
             bail!("{name}: track {number}: {reason}");
         }
     }
@@ -270,9 +270,9 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         device,
         precision,
         ("--control", !arguments.controls.is_empty()),
-        ("--oversampling", arguments.oversampling != 1),
-        ("--size", arguments.size < 1.0),
-        ("gate, tone, cabinet or levels", arguments.chain.is_given()),
+        ("--oversampling", arguments.oversampling() != 1),
+        ("--size", arguments.size() < 1.0),
+        ("gate, tone, cabinet or levels", arguments.has_chain()),
         ("--transpose", arguments.transpose != 0.0),
         ("--voices", arguments.voices.is_some()),
         ("--seed", arguments.seed != 0),
@@ -284,13 +284,13 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     }
     let of_batches = [("--shard", arguments.shard.is_some()), ("--force", arguments.force)];
     if let Some((option, _)) = of_batches.iter().find(|(_, given_options)| *given_options) {
-        bail!("{option} is for many files; {name} is one session");
+        bail!("{option} is for a batch; {name} is a session");
     }
     let many = !arguments.more.is_empty() || arguments.midi.len() > 1 || arguments.input.len() > 1;
-    ensure!(!many, "{name}: a session is rendered with one file for --midi and one for --input");
+    ensure!(!many, "{name}: a session takes at most one file for --midi and one for --input");
     ensure!(
         !(arguments.stems && arguments.normalize.is_some()),
-        "--stems and --normalize do not go together: the sum of the tracks would not be the mix"
+        "--stems cannot be combined with --normalize: the stems would not add up to the mix"
     );
     Ok(())
 }
@@ -336,7 +336,7 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
     let mut warnings = Vec::new();
     let (mut notes, mut channels) = (false, false);
     for (slot, track) in mixer.tracks() {
-        let by_notes = track.parameters.source() == ControlSource::Notes && !track.instance.hears_input();
+        let by_notes = track.parameters.control_source() == ControlSource::Notes && !track.instance.uses_audio_input();
         let title = terminal::sanitize(&track.title()).into_owned();
         let mut warn = |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));
         notes |= by_notes;
@@ -426,11 +426,11 @@ impl<'a> SessionRender<'a> {
             let start = self.position;
             let until = if start < length { target.min(length) } else { target };
             let frames = (until - start).min(CHUNK as u64) as usize;
-            let input = |channel: usize| {
-                if start < length { &input[channel][start as usize..][..frames] } else { &silence[..frames] }
+            let block = |channel: &Vec<f32>| {
+                if start < length { &channel[start as usize..][..frames] } else { &silence[..frames] }
             };
-            let input: Vec<&[f32]> = (0..input.len()).map(input).collect();
-            self.play(frames, &input, end)?;
+            let block: Vec<&[f32]> = input.iter().map(block).collect();
+            self.play(frames, &block, end)?;
         }
         self.input = input;
         Ok(())
