@@ -75,6 +75,21 @@ impl Cabinet {
 }
 
 /// Slot for a cabinet in a signal chain; initially empty.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::Kernels;
+/// use ondes_engine::dsp::cabinet::{Cabinet, CabinetSlot, Response};
+///
+/// let response = Response::new(vec![vec![1.0, 0.5, 0.25]], 48_000)?;
+/// let cabinet = Cabinet::new(&response, 48_000, Kernels::detect())?;
+/// let mut slot = CabinetSlot::new(48_000, 64);
+/// assert!(slot.is_ready() && slot.replace(Box::new(cabinet)).is_ok());
+/// let (mut left, mut right) = ([0.1; 64], [0.0; 64]);
+/// slot.process(&mut left, &mut right);
+/// assert_eq!(left, right);
+/// # Ok::<(), ondes_engine::dsp::cabinet::ResponseError>(())
+/// ```
 pub struct CabinetSlot {
     current: Box<Cabinet>,
     /// Next cabinet and the number of samples it has faded in.

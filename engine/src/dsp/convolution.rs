@@ -22,6 +22,17 @@ const SPAN: usize = 8;
 const LONG_SPAN: usize = SPAN * SPAN;
 
 /// Convolves one channel with an impulse response, block by block. Clones share the response.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::Kernels;
+/// use ondes_engine::dsp::convolution::Convolver;
+///
+/// let mut convolver = Convolver::new(&[1.0, 0.5], 4, Kernels::detect());
+/// let mut output = [0.0; 4];
+/// convolver.process(&[1.0, 0.0, 0.0, 0.0], &mut output);
+/// assert!((output[0] - 1.0).abs() < 1e-6 && (output[1] - 0.5).abs() < 1e-6);
+/// ```
 #[derive(Clone)]
 pub struct Convolver {
     partition: usize,

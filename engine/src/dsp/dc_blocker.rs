@@ -10,6 +10,17 @@ const CORNER_HZ: f64 = 5.0;
 const FADE_S: f64 = 0.020;
 
 /// First-order high-pass; passes samples unchanged while it is off.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::dc_blocker::DcBlocker;
+///
+/// let mut blocker = DcBlocker::new(48_000);
+/// blocker.set(true);
+/// let mut offset = vec![0.5; 48_000];
+/// blocker.process(&mut offset);
+/// assert!(offset[47_999].abs() < 1e-6);
+/// ```
 pub struct DcBlocker {
     /// Coefficient of the running mean.
     share: f64,

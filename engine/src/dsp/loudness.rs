@@ -24,6 +24,18 @@ pub const FLOOR_DB: f32 = -100.0;
 ///
 /// Frame `i` is the mean square of the weighted sound over a Hann window of 21 ms centred on sample `i * hop`, in dB;
 /// before the first sample there is silence. A 1 kHz sine of amplitude 1 has -3.01 dB. Levels are at least -100 dB.
+///
+/// # Examples
+/// ```
+/// use std::f32::consts::TAU;
+///
+/// use ondes_engine::dsp::loudness::Loudness;
+///
+/// let sine: Vec<f32> = (0..48_000).map(|n| (TAU * 1_000.0 * n as f32 / 48_000.0).sin()).collect();
+/// let mut levels = Vec::new();
+/// Loudness::new(48_000.0, 480).push(&sine, |level_db| levels.push(level_db));
+/// assert!((levels[50] + 3.01).abs() < 0.05);
+/// ```
 pub struct Loudness {
     hop: usize,
     latency: usize,

@@ -15,6 +15,17 @@ const RELEASE_S: f64 = 0.100;
 /// loudest.
 ///
 /// Samples pass unchanged while the gate is open or has no threshold.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::noise_gate::NoiseGate;
+///
+/// let mut gate = NoiseGate::new(48_000);
+/// gate.set(Some(-50.0));
+/// let mut hum = vec![0.001; 48_000];
+/// gate.process(&mut [&mut hum]);
+/// assert_eq!(hum[47_999], 0.0);
+/// ```
 pub struct NoiseGate {
     /// Amplitudes that open the gate and keep it open; `None` while it is off.
     thresholds: Option<[f32; 2]>,

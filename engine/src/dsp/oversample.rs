@@ -16,6 +16,19 @@ const SIDES: [usize; 2] = [20, 6];
 const BETA: f64 = 0.1102 * (100.0 - 8.7);
 
 /// Converts one channel to 2 or 4 times its rate and back. Only [`Oversampler::new`] allocates.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::Kernels;
+/// use ondes_engine::dsp::oversample::Oversampler;
+///
+/// let mut oversampler = Oversampler::new(2, 64, Kernels::detect());
+/// let (mut block, mut high) = ([0.5; 64], [0.0; 128]);
+/// oversampler.up(&block, &mut high);
+/// high.iter_mut().for_each(|sample| *sample = (3.0 * *sample).tanh());
+/// oversampler.down(&high, &mut block);
+/// assert_eq!(oversampler.latency_samples(), 39);
+/// ```
 pub struct Oversampler {
     /// Stages, from the lowest rate up.
     stages: Vec<HalfBandStage>,

@@ -67,6 +67,18 @@ struct Peak {
 ///
 /// Frame `i` is centred on sample `i * hop` of the input; before the first sample there is silence. Works from 55 Hz to
 /// 2 kHz at sample rates from 16 kHz.
+///
+/// # Examples
+/// ```
+/// use std::f32::consts::TAU;
+///
+/// use ondes_engine::dsp::pitch::PitchTracker;
+///
+/// let sine: Vec<f32> = (0..24_000).map(|n| (TAU * 220.0 * n as f32 / 48_000.0).sin()).collect();
+/// let mut frames = Vec::new();
+/// PitchTracker::new(48_000.0, 480).push(&sine, |frame| frames.push(frame));
+/// assert!(frames[20].voiced && (frames[20].semitones - 57.0).abs() < 0.01);
+/// ```
 pub struct PitchTracker {
     sample_rate: f64,
     hop: usize,

@@ -21,6 +21,16 @@ const SETTLE_S: f64 = 0.100;
 /// filter coefficients".
 ///
 /// Samples pass unchanged while all bands are at 0 dB.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::tone::Tone;
+///
+/// let mut tone = Tone::new(48_000);
+/// tone.set([6.0, 0.0, -3.0]);
+/// let mut block = [0.1; 64];
+/// tone.process(&mut block);
+/// ```
 #[derive(Clone)]
 pub struct Tone {
     bands: [Band; 3],

@@ -101,6 +101,18 @@ impl MidiSelection {
 }
 
 /// Content of a Standard MIDI File of format 0 or 1.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::instrument::{MidiFile, MidiSelection};
+///
+/// // One track with a quarter note at 96 ticks per quarter.
+/// let bytes = b"MThd\0\0\0\x06\0\0\0\x01\0\x60MTrk\0\0\0\x0c\0\x90\x3c\x64\x60\x80\x3c\0\0\xff\x2f\0";
+/// let file = MidiFile::parse(bytes)?;
+/// assert_eq!((file.notes(MidiSelection::All), file.duration_s), (1, 0.5));
+/// assert_eq!(file.events_at(48_000.0, MidiSelection::All).last().map(|event| event.at), Some(24_000));
+/// # Ok::<(), ondes_engine::instrument::MidiError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MidiFile {
     /// All events in order of time; simultaneous ones in the order of the file. Every note and pedal is released at the

@@ -10,6 +10,18 @@ const MAX_NOTES: usize = 256;
 ///
 /// Records the events of [`Voices`](super::Voices) and forgets those that no longer matter, such as released notes and
 /// reset wheels. Of more than 256 notes it forgets the oldest. Only the constructor and [`Self::events`] allocate.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::instrument::{Event, EventKind, PerformanceState};
+///
+/// let mut state = PerformanceState::new();
+/// let note_on = Event { at: 10, kind: EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 } };
+/// state.record(&note_on);
+/// assert_eq!(state.events(), [note_on]);
+/// state.record(&Event { at: 20, kind: EventKind::NoteOff { channel: 0, key: 60, velocity: 0.5 } });
+/// assert!(state.events().is_empty());
+/// ```
 #[derive(Clone, Debug)]
 pub struct PerformanceState {
     /// Held notes in order of time, followed by unused ones.

@@ -49,6 +49,16 @@ impl WavBits {
 ///
 /// The file is written under a hidden name in the folder of the target, and renamed by [`finish`](Self::finish); it is
 /// removed if the writer is dropped or fails before. NaN is written as 0.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::media::{WavBits, WavWriter};
+///
+/// let mut writer = WavWriter::to_writer(std::io::sink(), "stream", 48_000, 2, WavBits::Int16, Some(3))?;
+/// writer.write(&[[0.0, 0.25, 0.5], [0.5, 0.25, 0.0]])?;
+/// writer.finish()?;
+/// # Ok::<(), ondes_engine::media::MediaError>(())
+/// ```
 pub struct WavWriter {
     name: String,
     /// `None` after a failure and at the end.

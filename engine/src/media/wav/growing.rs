@@ -17,6 +17,18 @@ const CHANNELS: std::ops::RangeInclusive<u64> = 1..=64;
 ///
 /// Beyond 4 GiB the file becomes RF64 (EBU Tech 3306); the header reserves space for that. Integers of 16 and 24 bits
 /// are dithered. Nothing is buffered between blocks, so blocks should be at least a tenth of a second long.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::media::{GrowingWav, WavBits};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("take.wav");
+/// let mut take = GrowingWav::create(&path, 48_000, 2, WavBits::Int24)?;
+/// take.append(&[0.0, 0.1, 0.2, 0.3])?;
+/// assert_eq!(take.frames(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct GrowingWav {
     name: String,
     file: File,
