@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{self, Backend, Device, Precision};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
-use ondes_engine::realtime::{Driver, PlayableModel, LoadStatus};
+use ondes_engine::realtime::{Driver, LoadStatus, PlayableModel};
 use ondes_engine::torch::Library;
 use ondes_engine::torch::interface::VERSION;
 use ondes_tests::SAMPLE_RATE;
