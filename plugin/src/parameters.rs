@@ -19,8 +19,8 @@ use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::player_parameters::PlayerParameters;
 use ondes_processor::product::Product;
 
-/// Key of the saved state's field that holds everything but the parameters.
-const STATE_KEY: &str = "ondes";
+/// Key of the saved state's field that holds the instance's state, which is everything but the parameters.
+pub(crate) const STATE_KEY: &str = "ondes";
 
 /// Parameters that hosts list first. All others follow in the table's order, so that a new row is appended.
 const FIRST_IN_HOST: [ParameterId; 12] =

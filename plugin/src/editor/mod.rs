@@ -1,8 +1,8 @@
 //! The plugin's window: the view model of one instance, embedded in the host's window.
 //!
 //! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and controls it by a [`handle`].
-//! The [`window`] connects baseview and egui: it translates [`input_events`], draws the [`app`] with a [`gl_painter`], and
-//! repaints on request of the [`redraw`] flag.
+//! `window` connects baseview and egui: it translates `input_events`, draws the `app` with a `gl_painter`, and repaints on
+//! request of the [`redraw`] flag.
 
 mod app;
 mod clipboard;

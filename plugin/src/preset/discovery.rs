@@ -180,10 +180,10 @@ unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Optio
     if !unsafe { begin(receiver, name.as_ptr(), key) } {
         return false;
     }
-    let text = |say: Option<unsafe extern "C" fn(*const Receiver, *const c_char)>, text: &str| {
-        if let Some(say) = say.filter(|_| !text.is_empty()) {
+    let send = |function: Option<unsafe extern "C" fn(*const Receiver, *const c_char)>, text: &str| {
+        if let Some(function) = function.filter(|_| !text.is_empty()) {
             // SAFETY: as above.
-            unsafe { say(receiver, c_string(text).as_ptr()) };
+            unsafe { function(receiver, c_string(text).as_ptr()) };
         }
     };
     if let Some(add) = receiver.add_plugin_id {
@@ -192,9 +192,9 @@ unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Optio
         // SAFETY: as above.
         unsafe { add(receiver, &raw const id.0) };
     }
-    text(receiver.add_creator, &author);
-    text(receiver.set_description, &comment);
-    tags.iter().for_each(|tag| text(receiver.add_feature, tag));
+    send(receiver.add_creator, &author);
+    send(receiver.set_description, &comment);
+    tags.iter().for_each(|tag| send(receiver.add_feature, tag));
     if let (PresetLocation::File(path), Some(set)) = (origin, receiver.set_timestamps) {
         // SAFETY: as above.
         unsafe { set(receiver, CLAP_TIMESTAMP_UNKNOWN, modified_s(path)) };
@@ -244,16 +244,17 @@ mod tests {
     }
 
     // SAFETY: these functions are only called by the code above, with the host structures below.
-    unsafe extern "C" fn filetype(indexer: *const Indexer, what: *const clap_preset_discovery_filetype) -> bool {
+    unsafe extern "C" fn filetype(indexer: *const Indexer, declared: *const clap_preset_discovery_filetype) -> bool {
         // SAFETY: as above.
-        unsafe { log((*indexer).indexer_data, format!("type {}", text((*what).file_extension))) };
+        unsafe { log((*indexer).indexer_data, format!("type {}", text((*declared).file_extension))) };
         true
     }
-    unsafe extern "C" fn location(indexer: *const Indexer, what: *const clap_preset_discovery_location) -> bool {
+    unsafe extern "C" fn location(indexer: *const Indexer, declared: *const clap_preset_discovery_location) -> bool {
         // SAFETY: as above.
         unsafe {
-            let what = &*what;
-            log((*indexer).indexer_data, format!("place {} {} {}", what.kind, what.flags, text(what.location)));
+            let declared = &*declared;
+            let location = text(declared.location);
+            log((*indexer).indexer_data, format!("location {} {} {location}", declared.kind, declared.flags));
         }
         true
     }
@@ -266,21 +267,21 @@ mod tests {
         // SAFETY: as above.
         unsafe { log((*receiver).receiver_data, format!("for {} {}", text((*id).abi), text((*id).id))) };
     }
-    unsafe extern "C" fn creator(receiver: *const Receiver, what: *const c_char) {
+    unsafe extern "C" fn creator(receiver: *const Receiver, name: *const c_char) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("by {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("by {}", text(name))) };
     }
-    unsafe extern "C" fn feature(receiver: *const Receiver, what: *const c_char) {
+    unsafe extern "C" fn feature(receiver: *const Receiver, name: *const c_char) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("tag {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("tag {}", text(name))) };
     }
     unsafe extern "C" fn times(receiver: *const Receiver, created: u64, modified: u64) {
         // SAFETY: as above.
         unsafe { log((*receiver).receiver_data, format!("times {created} {}", modified > 1_000_000_000)) };
     }
-    unsafe extern "C" fn error(receiver: *const Receiver, os_error: i32, what: *const c_char) {
+    unsafe extern "C" fn error(receiver: *const Receiver, os_error: i32, message: *const c_char) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("error {os_error} {}", text(what))) };
+        unsafe { log((*receiver).receiver_data, format!("error {os_error} {}", text(message))) };
     }
 
     fn indexer(call_log: &CallLog) -> Indexer {
@@ -332,7 +333,7 @@ mod tests {
                 assert!(functions.create.unwrap()(discovery, ptr::null(), id).is_null());
                 let provider = functions.create.unwrap()(discovery, &raw const indexer, id);
                 assert!((*provider).init.unwrap()(provider));
-                assert_eq!(call_log.take()[..2], ["type ondes-preset", "place 1 1 -"]);
+                assert_eq!(call_log.take()[..2], ["type ondes-preset", "location 1 1 -"]);
                 let kind = CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
                 assert!((*provider).get_metadata.unwrap()(provider, kind, ptr::null(), &raw const receiver));
                 assert!(!(*provider).get_metadata.unwrap()(provider, 9, ptr::null(), &raw const receiver));
@@ -357,8 +358,8 @@ mod tests {
         let folders = [folder.path().to_owned(), folder.path().join("none")];
         // SAFETY: the indexer is valid.
         assert!(unsafe { declare(&indexer, &folders) });
-        let place = format!("place 0 2 {}", folder.path().display());
-        assert_eq!(call_log.take(), ["type ondes-preset", "place 1 1 -", &place]);
+        let user_folder = format!("location 0 2 {}", folder.path().display());
+        assert_eq!(call_log.take(), ["type ondes-preset", "location 1 1 -", &user_folder]);
         let preset = Preset { name: "Mine".into(), ..FACTORY[0].preset().unwrap() };
         let path = store::save(folder.path(), &preset, false).unwrap();
         let broken = folder.path().join("broken.ondes-preset");

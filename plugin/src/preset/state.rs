@@ -6,11 +6,10 @@ use ondes_processor::parameter_values::{ParameterValue, sound_parameters};
 use ondes_processor::preset::Preset;
 use ondes_processor::state::InstanceState;
 
+use crate::parameters::STATE_KEY;
+
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
-
-/// Name of the field that holds the [`InstanceState`].
-const FIELD: &str = "ondes";
 
 /// Clamps parameter values to their ranges, which the framework does not do. Unknown ids and values of another type stay;
 /// the framework ignores them.
@@ -25,7 +24,7 @@ pub fn clamp_values(state: &mut PluginState) {
     }
 }
 
-/// Returns a saved state with a preset's sound. Everything that is not parameter of the sound stays: bypass, driver, control
+/// Returns a saved state with a preset's sound. Everything that is not part of the sound stays: bypass, driver, control
 /// source, executor, MIDI bindings, compare slots and window settings.
 ///
 /// # Errors
@@ -45,14 +44,16 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
         };
         state.params.insert(parameter.id.into(), value);
     }
-    let saved: InstanceState =
-        state.fields.get(FIELD).map_or_else(|| Ok(InstanceState::default()), |saved| serde_json::from_str(saved))?;
+    let saved: InstanceState = state
+        .fields
+        .get(STATE_KEY)
+        .map_or_else(|| Ok(InstanceState::default()), |saved| serde_json::from_str(saved))?;
     let selection = (*preset.sound.selection).clone();
     // A project with embedded models keeps embedding them.
     let embed = saved.embed || selection.embed;
     let InstanceState { window, compare, midi_controllers, pad, executor, .. } = saved;
     let saved = InstanceState { window, compare, midi_controllers, pad, executor, embed, ..selection };
-    state.fields.insert(FIELD.into(), serde_json::to_string(&saved)?);
+    state.fields.insert(STATE_KEY.into(), serde_json::to_string(&saved)?);
     let json = serde_json::to_vec(&state)?;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
     bytes.extend(json);
@@ -101,7 +102,7 @@ mod tests {
             .unwrap();
         let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
-        let before = PluginState { version: "x".into(), params, fields: [(FIELD.to_owned(), field)].into() };
+        let before = PluginState { version: "x".into(), params, fields: [(STATE_KEY.to_owned(), field)].into() };
         let json = serde_json::to_vec(&before).unwrap();
         let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
 
@@ -113,7 +114,7 @@ mod tests {
         assert!(matches!(after.params["mix"], ParamValue::F32(1.0)), "a value that the preset lacks is at its default");
         assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
         assert_eq!(after.params.len(), sound_parameters().count() + 1);
-        let saved: InstanceState = serde_json::from_str(&after.fields[FIELD]).unwrap();
+        let saved: InstanceState = serde_json::from_str(&after.fields[STATE_KEY]).unwrap();
         assert_eq!((saved.window, saved.executor, saved.embed), (window, executor, true));
         assert_eq!(saved.model.name, "Plucked");
         assert!(with_preset(b"short", &preset).is_err() && with_preset(&[0; 20], &preset).is_err());

@@ -396,3 +396,8 @@ pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value))
 pub fn energy(sound: &[f32]) -> f64 {
     sound.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / sound.len().max(1) as f64
 }
+
+/// Returns a sine of about 328 Hz at 48 kHz.
+pub fn sine(frames: usize, amplitude: f32) -> Vec<f32> {
+    (0..frames).map(|n| amplitude * (n as f32 * 0.043).sin()).collect()
+}

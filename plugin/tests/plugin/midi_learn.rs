@@ -1,6 +1,6 @@
 //! MIDI learn in a CLAP host.
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 
 const FRAMES: usize = 9600;
 
@@ -24,13 +24,9 @@ fn midi(number: u8, value: u8) -> HostEvent {
     HostEvent::Midi([0xB3, number, value])
 }
 
-fn sine(frames: usize) -> Vec<f32> {
-    (0..frames).map(|n| 0.3 * (n as f32 * 0.043).sin()).collect()
-}
-
 #[test]
 fn a_controller_acts_at_its_sample_as_automation_does() {
-    let input = sine(FRAMES);
+    let input = sine(FRAMES, 0.3);
     for (id, parameter, name) in [
         (EFFECT, "output_gain", "Output gain"),
         (INSTRUMENT, "output_gain", "Output gain"),
@@ -135,7 +131,7 @@ fn learnt_controllers_still_reach_the_instrument() {
 
 #[test]
 fn an_effect_ignores_notes() {
-    let input = sine(FRAMES);
+    let input = sine(FRAMES, 0.3);
     let plain = bound(EFFECT, &[]).play(FRAMES, 512, &[], Some(&input));
     let notes: Vec<(usize, HostEvent)> = (0..4000)
         .map(|n| {
@@ -156,7 +152,7 @@ fn an_effect_ignores_notes() {
 fn more_events_than_fit_end_at_the_last_value() {
     let mut host = bound(EFFECT, &[("output_gain", 20), ("mix", 20)]);
     let events: Vec<(u32, HostEvent)> = (0..2000).map(|n| (n / 4, midi(20, (n % 127) as u8))).collect();
-    host.block(512, &events, Some(&sine(512)));
+    host.block(512, &events, Some(&sine(512, 0.3)));
     let last = f64::from(1999 % 127) / 127.0;
     assert!((host.value("Output gain") - last).abs() < 1e-6 && (host.value("Mix") - last).abs() < 1e-6);
     assert_eq!(host.parameter_events.len(), 1024);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ondes_engine::dsp::level::max_step;
 use ondes_engine::model::file;
 use serde_json::json;
 
@@ -55,7 +56,7 @@ fn switching_the_size_needs_no_restart_and_does_not_click() {
             assert!(blocks < 20_000, "size {size} is not audible after 20 s");
         }
     }
-    let step = sound.windows(2).fold(0.0_f32, |most, pair| most.max((pair[1] - pair[0]).abs()));
+    let step = max_step(&sound);
     // Steepest step of a 20 ms cross-fade, plus rounding.
     assert!(step < INPUT * std::f32::consts::FRAC_PI_2 / 960.0 + 1e-6, "a step of {step}");
     assert!(!host.restart_requested());

@@ -4,7 +4,7 @@ use clack_host::process::ProcessStatus;
 use ondes_engine::dsp::level::peak;
 use ondes_processor::library::BUNDLED;
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 480;
@@ -35,10 +35,6 @@ fn release(host: &mut Host, ms: f64) -> HostEvent {
 /// Returns a duration in samples after which a silent instance sleeps.
 fn samples_until_sleep(host: &mut Host) -> usize {
     host.tail() + 2 * BLOCK
-}
-
-fn sine(frames: usize) -> Vec<f32> {
-    (0..frames).map(|n| 0.5 * (n as f32 * 0.043).sin()).collect()
 }
 
 #[test]
@@ -137,7 +133,7 @@ fn an_effect_ends_with_the_tail() {
             let mut host = open(EFFECT, model);
             // The release applies to notes only and does not extend the tail.
             let long = release(&mut host, 20_000.0);
-            let input = sine(RATE);
+            let input = sine(RATE, 0.5);
             let sound =
                 host.play(RATE, BLOCK, &[(0, long), (0, HostEvent::SetParameter("Macro 2", room))], Some(&input));
             assert!(energy(&sound[RATE / 2..]) > 1e-6, "{model}");
@@ -196,7 +192,7 @@ fn a_silent_instrument_sleeps_and_wakes_on_events() {
 #[test]
 fn a_silent_effect_sleeps_and_wakes_on_input() {
     let mut host = open(EFFECT, 0);
-    let input = sine(RATE);
+    let input = sine(RATE, 0.5);
     host.play(RATE, BLOCK, &[], Some(&input));
     assert_eq!(host.status, Some(ProcessStatus::Continue));
     let tail = host.tail();

@@ -8,7 +8,7 @@ use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
 use vst3::{Class, ComPtr, ComWrapper, Interface};
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, state_content};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, state_content};
 use crate::vst3_module::{Application, classes, factory};
 
 /// Event list of one block.
@@ -320,7 +320,7 @@ fn vst3_audio_and_states_equal_the_clap() {
     let ids: Vec<String> =
         classes.iter().map(|(_, id)| id.iter().map(|byte| format!("{byte:02X}")).collect()).collect();
     assert_eq!(ids, ["D2832EC03E945937819AFEB1EEE27629", "1E84D1BD68105DC8AC482C228F2986D7"]);
-    let input: Vec<f32> = (0..24_000).map(|n| 0.3 * (n as f32 * 0.043).sin()).collect();
+    let input = sine(24_000, 0.3);
     for ((_, class), id) in classes.iter().zip([INSTRUMENT, EFFECT]) {
         // The first round loads a state saved by the CLAP, the second one saved by the VST3.
         let mut saved = json(&Host::new(id).save());

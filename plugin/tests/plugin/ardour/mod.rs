@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
+use ondes_engine::dsp::level::max_difference;
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_processor::library::BUNDLED;
 use ondes_processor::parameter_values::ParameterValue;
@@ -144,7 +145,7 @@ fn a_bounce_of_the_effect_equals_the_render() {
         let mut late = vec![0.0; offset];
         late.extend(&sound);
         let render = rendered(&late);
-        render[offset..].iter().zip(&left).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+        max_difference(&render[offset..], &left)
     };
     let errors: Vec<f32> = (0..HOP).map(error).collect();
     let (offset, least) = errors.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).unwrap();
