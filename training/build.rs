@@ -1,4 +1,4 @@
-//! Lets the trainer find libtorch at run time.
+//! Sets the run-time search path of libtorch.
 
 fn main() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");

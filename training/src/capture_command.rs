@@ -1,4 +1,4 @@
-//! The commands around captures: a signal to play, circuits to play it through, the training, and its measure.
+//! Commands for captures: `capture-signal`, `circuit`, `capture` and `evaluate`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use ondes_engine::media::{WavBits, WavWriter, read_mono};
 use ondes_engine::model::{Gear, Levels, Model, file};
 use ondes_training::capture::architecture::{Architecture, names};
 use ondes_training::capture::measure::{Comparison, compare, loudness_db};
-use ondes_training::capture::network::Network;
+use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
-use ondes_training::capture::trainer::{Length, Options, Trainer};
+use ondes_training::capture::trainer::{CaptureOptions, CaptureTrainer, Length};
 use ondes_training::capture::{nam, signal};
 use ondes_training::variants;
 
 use crate::number;
 
-/// What is trained when nobody says.
-const USUAL_SIZE: &str = "standard";
+/// Network if neither `--size` nor `--from` is given.
+const DEFAULT_SIZE: &str = "standard";
 
 /// Options of `capture-signal`.
 #[derive(Args)]
-pub struct Signal {
+pub struct SignalArguments {
     /// WAV file to write: 48 kHz, mono, 24 bits.
     #[arg(long)]
     out: PathBuf,
@@ -34,131 +34,136 @@ pub struct Signal {
 
 /// Options of `circuit`.
 #[derive(Args)]
-pub struct Circuit {
-    /// Which circuit.
+pub struct CircuitArguments {
+    /// Circuit.
     #[arg(value_parser = PossibleValuesParser::new(circuits::names()))]
     name: String,
-    /// What to play into it, any format; several channels are brought to one.
+    /// Audio file to process; several channels are mixed to mono.
     #[arg(long = "in", value_name = "DRY")]
     input: PathBuf,
-    /// WAV file to write what comes out of it to, at the same rate, 32-bit float.
+    /// WAV file to write: the same sample rate, mono, 32-bit float.
     #[arg(long, value_name = "WET")]
     out: PathBuf,
 }
 
 /// Options of `capture`.
 #[derive(Args)]
-pub struct Capture {
-    /// What was played into the device; `capture-signal` makes a good one.
+pub struct CaptureArguments {
+    /// Signal that was played into the device; `capture-signal` generates one.
     #[arg(long)]
     dry: PathBuf,
-    /// What was recorded at its output.
+    /// Recording at the device's output.
     #[arg(long)]
     wet: PathBuf,
-    /// The network: standard, lite, feather, nano, a2-full, a2-lite, or lstm-UNITS; by default the base's, or else standard.
+    /// Network: standard, lite, feather, nano, a2-full, a2-lite or lstm-UNITS [default: that of `--from`, or standard].
     #[arg(long)]
     size: Option<String>,
-    /// Model file to write; by default the recording's name beside it.
+    /// Model file to write [default: WET with the ending .ondes].
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Writes a `.nam` file too.
+    /// Also writes a `.nam` file.
     #[arg(long, value_name = "FILE")]
     nam: Option<PathBuf>,
-    /// Goes on with this capture, ours or another program's, of any shape; with `--size` it must have that one.
+    /// Starts from this capture, of ours or another program, of any shape; with `--size` it must have that size.
     #[arg(long, value_name = "BASE")]
     from: Option<PathBuf>,
-    /// Rounds through the recording.
+    /// Passes through the recording.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     epochs: u64,
-    /// Trains for about so long instead, as many rounds as fit.
-    #[arg(long, conflicts_with = "epochs", value_parser = number::positive)]
+    /// Trains for about this time instead of a number of epochs.
+    #[arg(long, conflicts_with = "epochs", value_parser = value_parser::positive)]
     minutes: Option<f64>,
-    /// Goes on from the last checkpoint of the same pair and options.
+    /// Resumes from the last checkpoint of the same pair and options.
     #[arg(long)]
     resume: bool,
-    /// Turns the recording over.
+    /// Inverts the polarity of the recording.
     #[arg(long)]
     flip: bool,
-    /// Trains whatever is wrong with the pair.
+    /// Ignores findings that would stop training.
     #[arg(long)]
     force: bool,
-    /// Sample rate of the capture, Hz; files at other rates are converted.
-    #[arg(long, default_value_t = signal::RATE, value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
-    rate: u32,
+    /// Sample rate of the capture, Hz; files at other rates are resampled.
+    #[arg(
+        long,
+        alias = "rate",
+        default_value_t = signal::RATE,
+        value_parser = clap::value_parser!(u32).range(8_000..=192_000)
+    )]
+    sample_rate: u32,
     /// Highest learning rate.
-    #[arg(long, value_parser = number::positive)]
+    #[arg(long, value_parser = value_parser::positive)]
     learning_rate: Option<f64>,
-    /// Windows per step, or streams side by side of a recurrent network.
+    /// Windows per step, or parallel streams of a recurrent network.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: Option<u16>,
-    /// Samples of a window.
+    /// Samples per window.
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     window: Option<u32>,
-    /// Share of a spectral distance of the pre-emphasised sounds in the loss.
-    #[arg(long, default_value_t = 0.0, value_parser = number::not_negative)]
+    /// Weight of the spectral distance of the pre-emphasised sounds in the loss.
+    #[arg(long, default_value_t = 0.0, value_parser = value_parser::non_negative)]
     spectral: f64,
-    /// Another seed, other initial weights.
+    /// Seed of initial weights and windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Threads of libtorch; 0 for as many as there are cores.
+    /// Threads of libtorch; 0 for one per core.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=256))]
     threads: i32,
-    /// `cpu`, `cuda`, or whichever is there.
+    /// Device; auto selects CUDA if available.
     #[arg(long, default_value = "auto", value_parser = ["auto", "cpu", "cuda"])]
     device: String,
     #[command(flatten)]
-    card: CardOptions,
+    card: CardArguments,
 }
 
-/// What the card is to say.
+/// Content of the model's card.
 #[derive(Args)]
 #[command(next_help_heading = "Card")]
-struct CardOptions {
-    /// Name to show; by default the recording's.
+struct CardArguments {
+    /// Name [default: that of the recording].
     #[arg(long)]
     name: Option<String>,
-    /// One or two sentences.
+    /// Description, one or two sentences.
     #[arg(long, default_value = "")]
     description: String,
-    /// Who made it.
+    /// Author of the capture.
     #[arg(long, default_value = "")]
     author: String,
-    /// SPDX expression.
+    /// Licence, an SPDX expression.
     #[arg(long, default_value = "")]
     licence: String,
-    /// Who builds the device.
+    /// Manufacturer of the device.
     #[arg(long, default_value = "")]
     make: String,
-    /// What they call it.
+    /// Model of the device.
     #[arg(long, default_value = "")]
     model: String,
-    /// What sort of thing it is: amp, pedal, preamp …
+    /// Kind of device: amp, pedal, preamp …
     #[arg(long = "type", default_value = "")]
     kind: String,
-    /// How it sounds: clean, overdrive, fuzz, hi_gain …
+    /// Character of the sound: clean, overdrive, fuzz, hi_gain …
     #[arg(long, default_value = "")]
     tone: String,
-    /// Level at the device's input of a 1 kHz sine that peaks at full scale in the dry file, dBu.
+    /// Level at the device's input of a 1 kHz sine with full-scale peaks in the dry file, dBu.
     #[arg(long, allow_negative_numbers = true)]
     input_dbu: Option<f64>,
-    /// Level at the device's output of a 1 kHz sine that peaks at full scale in the recording, dBu.
+    /// Level at the device's output of a 1 kHz sine with full-scale peaks in the recording, dBu.
     #[arg(long, allow_negative_numbers = true)]
     output_dbu: Option<f64>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    number::within(text, |seconds| signal::SECONDS.contains(&seconds), "a signal is 30 to 1200 seconds long")
+    value_parser::in_range(text, |seconds| signal::SECONDS.contains(&seconds), "must be 30 to 1200 seconds")
 }
 
 /// Writes the signal to play through a device.
-pub fn make_signal(options: &Signal) -> anyhow::Result<()> {
+pub fn make_signal(options: &SignalArguments) -> anyhow::Result<()> {
     write_wav(&options.out, &signal::signal(options.seconds), signal::RATE, WavBits::Int24)?;
     println!("{}: {} s at {} Hz, 24 bits, mono", options.out.display(), options.seconds, signal::RATE);
     Ok(())
 }
 
-/// Plays a file through a circuit.
-pub fn play_circuit(options: &Circuit) -> anyhow::Result<()> {
+/// Processes a file with a circuit.
+pub fn play_circuit(options: &CircuitArguments) -> anyhow::Result<()> {
     let circuit = circuits::circuit(&options.name)?;
     let (dry, rate) = read_mono(&options.input)?;
     let wet = circuit.play(&dry, f64::from(rate)).with_context(|| options.name.clone())?;
@@ -168,26 +173,26 @@ pub fn play_circuit(options: &Circuit) -> anyhow::Result<()> {
 }
 
 /// Trains a capture and writes it.
-pub fn capture(options: &Capture) -> anyhow::Result<()> {
+pub fn capture(options: &CaptureArguments) -> anyhow::Result<()> {
     let out = options.out.clone().unwrap_or_else(|| options.wet.with_extension("ondes"));
     for path in [Some(&out), options.nam.as_ref()].into_iter().flatten() {
-        make_folder(path)?;
+        create_parent(path)?;
     }
     let base = options.from.as_ref().map(|path| file::read(path)).transpose()?;
     let size = options.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
     let (network, base) = match (size, base) {
-        (None, Some(base)) => (Network::Given(Box::new(variants::alone(&base)?)), None),
-        (size, base) => (Architecture::named(size.as_deref().unwrap_or(USUAL_SIZE))?.into(), base),
+        (None, Some(base)) => (NetworkSource::Given(Box::new(variants::without_variants(&base)?)), None),
+        (size, base) => (Architecture::named(size.as_deref().unwrap_or(DEFAULT_SIZE))?.into(), base),
     };
-    let foreign = matches!(network, Network::Given(_)) && options.nam.is_some();
-    ensure!(!foreign, "--nam writes the usual sizes, and the base has a shape of its own");
-    let mut pair = Pair::read(&options.dry, &options.wet, options.rate)?;
+    let unnamed = matches!(network, NetworkSource::Given(_)) && options.nam.is_some();
+    ensure!(!unnamed, "--nam needs one of the named sizes; the model of --from has another shape");
+    let mut pair = Pair::read(&options.dry, &options.wet, options.sample_rate)?;
     pair.report(options.force)?;
     if options.flip {
         pair.flip();
     }
     let checkpoint = out.with_extension("checkpoint");
-    let mut training = Options::usual(network.clone(), checkpoint.clone());
+    let mut training = CaptureOptions::new(network.clone(), checkpoint.clone());
     training.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
     training.seed = options.seed;
     training.spectral = options.spectral;
@@ -196,12 +201,12 @@ pub fn capture(options: &Capture) -> anyhow::Result<()> {
     training.learning_rate = options.learning_rate.unwrap_or(training.learning_rate);
     training.batch = options.batch.map_or(training.batch, usize::from);
     training.window = options.window.map_or(training.window, |window| window as usize);
-    let mut trainer = Trainer::new(training, &pair, base.as_ref())?;
+    let mut trainer = CaptureTrainer::new(training, &pair, base.as_ref())?;
     if options.resume {
         trainer.resume()?;
     }
     trainer.run()?;
-    let model = described(&trainer.model()?, &options.card, &options.wet)?;
+    let model = with_card(&trainer.model()?, &options.card, &options.wet)?;
     let comparison = compare(&model, &pair)?;
     print_comparison(&comparison);
     let mut header = model.header().clone();
@@ -209,7 +214,7 @@ pub fn capture(options: &Capture) -> anyhow::Result<()> {
     let model = Model::new(header, model.weights().clone())?;
     file::write(&model, &out)?;
     println!("{}: written", out.display());
-    if let (Some(path), Network::New(architecture)) = (&options.nam, &network) {
+    if let (Some(path), NetworkSource::New(architecture)) = (&options.nam, &network) {
         nam::write(path, architecture, &model)?;
         println!("{}: written", path.display());
     }
@@ -228,7 +233,7 @@ pub fn evaluate(model: &Model, dry: &Path, wet: &Path, json: bool) -> anyhow::Re
     Ok(())
 }
 
-/// The sizes, for the help of the command.
+/// Lists the sizes, for the help of the command.
 pub fn sizes() -> String {
     format!("Sizes: {}, or lstm- with another number of units up to 128.", names().join(", "))
 }
@@ -244,8 +249,8 @@ fn print_comparison(comparison: &Comparison) {
     }
 }
 
-/// The model with what is known of the device in its card.
-fn described(model: &Model, options: &CardOptions, wet: &Path) -> anyhow::Result<Model> {
+/// Fills in the model's card.
+fn with_card(model: &Model, options: &CardArguments, wet: &Path) -> anyhow::Result<Model> {
     let mut header = model.header().clone();
     let card = &mut header.card;
     let stem = || wet.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -268,17 +273,17 @@ fn described(model: &Model, options: &CardOptions, wet: &Path) -> anyhow::Result
     Ok(Model::new(header, model.weights().clone())?)
 }
 
-fn make_folder(path: &Path) -> anyhow::Result<()> {
+fn create_parent(path: &Path) -> anyhow::Result<()> {
     match path.parent() {
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))
+            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))
         }
         None => Ok(()),
     }
 }
 
 fn write_wav(path: &Path, sound: &[f32], rate: u32, bits: WavBits) -> anyhow::Result<()> {
-    make_folder(path)?;
+    create_parent(path)?;
     let mut file = WavWriter::create(path, rate, 1, bits)?;
     file.write(&[sound])?;
     Ok(file.finish()?)

@@ -1,4 +1,4 @@
-//! Checkpoints: all that a killed run needs to go on exactly where it was.
+//! Checkpoints: the complete state of a training run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,44 +12,44 @@ use tch::{Device, Tensor};
 
 use crate::optimiser::AdamW;
 
-/// Key of the progress in the metadata.
+/// Metadata key of the progress.
 const PROGRESS_KEY: &str = "progress";
 
-/// Where a run stands.
+/// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The next step; of a capture, the next epoch.
+    /// Next step; next epoch for captures.
     pub step: u64,
-    /// How many there will be.
+    /// Number of steps or epochs.
     #[serde(default)]
     pub steps: u64,
-    /// The lowest validation loss, and the step at which it was measured.
+    /// Lowest validation loss and the step at which it was measured.
     pub best: Option<(f64, u64)>,
-    /// What the weights of the run depend on ([`crate::config::Config::identity`]).
+    /// Everything that the weights depend on ([`crate::config::Config::identity`]).
     pub identity: String,
 }
 
-/// The state of a run.
-pub struct State {
-    /// Where it stands.
+/// State of a run.
+pub struct TrainingState {
+    /// Progress.
     pub progress: Progress,
-    /// The weights as they are.
+    /// Current weights.
     pub weights: TorchWeights,
-    /// The weights with the lowest validation loss.
+    /// Weights with the lowest validation loss.
     pub best: TorchWeights,
-    /// The optimiser's moments.
+    /// Optimiser with its moments.
     pub optimiser: AdamW,
 }
 
-/// Names of the parts of a state.
-const PARTS: [&str; 4] = ["weights", "best", "first", "second"];
+/// Sections of a checkpoint.
+const SECTIONS: [&str; 4] = ["weights", "best", "first", "second"];
 
-impl State {
-    fn part(&self, part: &str) -> BTreeMap<&str, &Tensor> {
+impl TrainingState {
+    fn tensors(&self, section: &str) -> BTreeMap<&str, &Tensor> {
         let moments = |pick: fn(&(Tensor, Tensor)) -> &Tensor| {
             self.optimiser.moments.iter().map(|(name, moments)| (name.as_str(), pick(moments))).collect()
         };
-        match part {
+        match section {
             "weights" => self.weights.0.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect(),
             "best" => self.best.0.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect(),
             "first" => moments(|(first, _)| first),
@@ -57,16 +57,16 @@ impl State {
         }
     }
 
-    /// Writes the state; a checkpoint of that name is replaced only by a whole one.
+    /// Writes a checkpoint; an existing one is replaced atomically.
     ///
     /// # Errors
-    /// One line with the file and the reason.
+    /// Returns an error if the file cannot be written.
     pub fn save(&self, path: &Path) -> anyhow::Result<()> {
         let mut values = Vec::new();
-        for part in PARTS {
-            for (name, tensor) in self.part(part) {
-                let plain = ondes_torch::weights::to_plain(tensor)?;
-                values.push((format!("{part}/{name}"), plain.shape().to_vec(), plain.floats().into_owned()));
+        for section in SECTIONS {
+            for (name, tensor) in self.tensors(section) {
+                let stored = ondes_torch::weights::to_plain(tensor)?;
+                values.push((format!("{section}/{name}"), stored.shape().to_vec(), stored.floats().into_owned()));
             }
         }
         let views = values.iter().map(|(name, shape, floats)| {
@@ -74,16 +74,16 @@ impl State {
             (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("a checked tensor"))
         });
         let texts = HashMap::from([(PROGRESS_KEY.to_owned(), serde_json::to_string(&self.progress)?)]);
-        let part = path.with_extension("part");
-        let written = safetensors::serialize_to_file(views, Some(texts), &part).map_err(anyhow::Error::from);
-        let written = written.and_then(|()| Ok(std::fs::rename(&part, path)?));
+        let temporary = path.with_extension("part");
+        let written = safetensors::serialize_to_file(views, Some(texts), &temporary).map_err(anyhow::Error::from);
+        let written = written.and_then(|()| Ok(std::fs::rename(&temporary, path)?));
         written.with_context(|| format!("{}: cannot be written", path.display()))
     }
 
-    /// Puts a saved state in the place of this one.
+    /// Replaces this state by a saved one.
     ///
     /// # Errors
-    /// When the file is missing or damaged, or belongs to another configuration.
+    /// Returns an error if the file is missing or damaged, or belongs to another configuration.
     pub fn load(&mut self, path: &Path, device: Device) -> anyhow::Result<()> {
         let name = path.display();
         let bytes = std::fs::read(path).with_context(|| format!("{name}: no checkpoint to resume from"))?;
@@ -93,19 +93,19 @@ impl State {
         let progress: Progress =
             serde_json::from_str(progress.map_or("", String::as_str)).with_context(|| format!("{name}: damaged"))?;
         if progress.identity != self.progress.identity {
-            bail!("{name}: was made with another configuration; without --resume the run starts anew");
+            bail!("{name}: belongs to another configuration; omit --resume to start a new run");
         }
-        let read = |part: &str, like: &BTreeMap<&str, &Tensor>| -> anyhow::Result<BTreeMap<String, Tensor>> {
+        let read = |section: &str, like: &BTreeMap<&str, &Tensor>| -> anyhow::Result<BTreeMap<String, Tensor>> {
             let tensor = |name: &str, like: &Tensor| {
-                let view = tensors.tensor(&format!("{part}/{name}"))?;
+                let view = tensors.tensor(&format!("{section}/{name}"))?;
                 let values: Vec<f32> = bytemuck::allocation::pod_collect_to_vec(view.data());
                 anyhow::Ok(Tensor::from_slice(&values).view(like.size().as_slice()).to_device(device))
             };
             like.iter().map(|(&name, like)| Ok((name.to_owned(), tensor(name, like)?))).collect()
         };
         let [weights, best, first, mut second] = {
-            let parts = PARTS.map(|part| read(part, &self.part(part)));
-            let [weights, best, first, second] = parts;
+            let sections = SECTIONS.map(|section| read(section, &self.tensors(section)));
+            let [weights, best, first, second] = sections;
             [weights?, best?, first?, second?]
         };
         self.weights = TorchWeights(weights);

@@ -1,4 +1,4 @@
-//! `ondes-train compare`: models side by side.
+//! `ondes-train compare`: compares models.
 
 use std::path::PathBuf;
 
@@ -6,29 +6,30 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::ProgressBar;
 use ondes_engine::model::file;
-use ondes_training::compare::{Row, candidates, chart, compare};
+use ondes_training::compare::candidate::candidates;
+use ondes_training::compare::{ComparisonRow, chart, compare};
 
 use crate::number;
-use crate::sound_options::{Sound, usual_cache};
+use crate::sound_options::{SoundOptions, default_cache};
 
 /// Options of `compare`.
 #[derive(Args)]
-pub struct Compare {
-    /// The models: all instruments, or all captures. Sizes that a file holds are compared, too.
+pub struct CompareArguments {
+    /// Models: all instruments, or all captures. Their variants are compared, too.
     #[arg(required = true)]
     models: Vec<PathBuf>,
     #[command(flatten)]
-    sound: Sound,
-    /// Frames of a block, separated by commas; the first is that of the chart.
+    sound: SoundOptions,
+    /// Block sizes, frames, separated by commas; the chart uses the first.
     #[arg(long, default_values_t = [64, 512, 2_048], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=8_192))]
     blocks: Vec<u32>,
-    /// Seconds of sound that each model plays for each length of a block; the fastest quarter of a second counts.
-    #[arg(long, default_value_t = 10.0, value_parser = number::positive)]
+    /// Sound that each model plays at each block size, seconds; the fastest quarter of a second counts.
+    #[arg(long, default_value_t = 10.0, value_parser = value_parser::positive)]
     seconds: f64,
-    /// PNG file to draw quality against cost into.
+    /// PNG file for a chart of quality against cost.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Folder in which what was heard is kept; by default one of the system's temporary folders.
+    /// Folder for analysed audio [default: a temporary folder].
     #[arg(long)]
     cache: Option<PathBuf>,
     /// Prints one JSON array.
@@ -36,22 +37,22 @@ pub struct Compare {
     json: bool,
 }
 
-/// Compares, prints a table and draws a chart.
-pub fn run(options: &Compare) -> anyhow::Result<()> {
-    let cache = options.cache.clone().unwrap_or_else(usual_cache);
+/// Compares models, prints a table and draws a chart.
+pub fn run(options: &CompareArguments) -> anyhow::Result<()> {
+    let cache = options.cache.clone().unwrap_or_else(default_cache);
     let held_out = options.sound.held_out(&cache)?;
     let mut all = Vec::new();
     for path in &options.models {
         let model = file::read(path)?;
         all.extend(candidates(path, &model).with_context(|| path.display().to_string())?);
     }
-    // Shown on a terminal only, and gone in the end.
+    // Visible on terminals only.
     let progress = ProgressBar::new_spinner();
-    let tell = |what: &str| {
-        progress.set_message(format!("measuring {what}"));
+    let report = |name: &str| {
+        progress.set_message(format!("measuring {name}"));
         progress.tick();
     };
-    let rows = compare(&all, &held_out, &options.blocks, options.seconds, tell)?;
+    let rows = compare(&all, &held_out, &options.blocks, options.seconds, report)?;
     progress.finish_and_clear();
     if let Some(path) = &options.chart {
         chart::draw(&rows).write(path)?;
@@ -64,8 +65,8 @@ pub fn run(options: &Compare) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The rows for a person; a star stands by those that nothing beats.
-fn table(rows: &[Row]) -> String {
+/// Formats the rows as a table; a star marks the Pareto front.
+fn table(rows: &[ComparisonRow]) -> String {
     let mut head =
         vec!["".to_owned(), "size".into(), "packed".into(), "weights".into(), "zeros".into(), "memory".into()];
     let speeds = rows.first().map_or(&[][..], |row| &row.speeds);

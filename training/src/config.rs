@@ -1,4 +1,4 @@
-//! What `ondes-train fit` reads: one TOML file for one instrument.
+//! Configuration of `ondes-train fit`: one TOML file per instrument.
 
 use std::path::{Path, PathBuf};
 
@@ -6,63 +6,63 @@ use anyhow::{Context, ensure};
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
-/// A whole configuration. Paths are relative to the configuration's folder.
+/// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The instrument's name.
+    /// Name of the instrument.
     pub name: String,
-    /// One or two sentences for the card.
+    /// Description for the card, one or two sentences.
     #[serde(default)]
     pub description: String,
-    /// Who makes it, for the card.
+    /// Author, for the card.
     #[serde(default)]
     pub author: String,
-    /// SPDX expression, for the card.
+    /// Licence for the card, an SPDX expression.
     #[serde(default)]
     pub licence: String,
-    /// Folder of audio to learn from.
+    /// Folder of training audio.
     pub data: PathBuf,
-    /// Folder of audio that is only measured; without one the validation part of `data` is measured.
+    /// Folder of audio to measure quality on; without one, the validation files are used.
     #[serde(default)]
     pub held_out: Option<PathBuf>,
-    /// The model file to write.
+    /// Model file to write.
     pub out: PathBuf,
-    /// Folder for features and checkpoints.
+    /// Folder for analysed audio and checkpoints.
     pub work: PathBuf,
     /// Seed of initial weights, crops and noise.
     #[serde(default)]
     pub seed: u64,
-    /// Size of the network.
+    /// Sizes of the network.
     #[serde(default)]
     pub network: NetworkConfig,
     /// Length and pace of training.
     #[serde(default)]
     pub training: TrainingConfig,
-    /// How notes become pitch and loudness.
+    /// Mapping of notes to pitch and loudness.
     #[serde(default)]
     pub performance: Performance,
 }
 
-/// Size of an instrument's network.
+/// Sizes of an instrument's network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkConfig {
-    /// Hz.
+    /// Sample rate, Hz.
     pub sample_rate: u32,
     /// Samples per control frame.
     pub hop: usize,
-    /// Partials of the oscillator.
+    /// Harmonics of the oscillator.
     pub harmonics: usize,
     /// Bands of the noise filter.
     pub noise_bands: usize,
-    /// Units of each of the layers that read pitch and loudness.
+    /// Units of each layer that reads pitch or loudness.
     pub input_units: usize,
     /// Units of the recurrent layer.
     pub recurrent_units: usize,
     /// Units of the layer after it.
     pub output_units: usize,
-    /// Length of the learnt room, seconds.
+    /// Length of the room's impulse response, seconds.
     pub room_seconds: f64,
 }
 
@@ -93,19 +93,19 @@ pub struct TrainingConfig {
     pub clip_seconds: f64,
     /// Highest learning rate.
     pub learning_rate: f64,
-    /// Steps from zero to the highest rate; a cosine leads from there to a hundredth of it.
+    /// Steps from zero to the highest learning rate; it then decays along a cosine to a hundredth.
     pub warmup_steps: u64,
     /// Decoupled weight decay of matrices.
     pub weight_decay: f64,
-    /// Longest gradient, Euclidean norm over all weights.
+    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped.
     pub gradient_norm: f64,
-    /// Share of the files kept for validation.
+    /// Share of the files used for validation.
     pub validation_share: f64,
     /// Steps between validations.
     pub validate_every: u64,
     /// Steps between checkpoints.
     pub checkpoint_every: u64,
-    /// Threads of libtorch; 0 for as many as there are cores.
+    /// Threads of libtorch; 0 for one per core.
     pub threads: i32,
     /// `cpu`, `cuda` or `auto`.
     pub device: String,
@@ -134,7 +134,8 @@ impl Config {
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
-    /// One line with the file and the reason: missing, not TOML, an unknown key, a number out of range.
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
+    /// range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
@@ -170,10 +171,10 @@ impl Config {
         Ok(())
     }
 
-    /// What the weights depend on, as TOML: a run goes on from a checkpoint only where this is the same.
+    /// Returns everything that the weights depend on, as TOML; a checkpoint can be resumed only if it is equal.
     ///
     /// # Errors
-    /// When it cannot be written as TOML.
+    /// Returns an error if it cannot be written as TOML.
     pub fn identity(&self) -> anyhow::Result<String> {
         #[derive(Serialize)]
         struct Identity<'a> {
@@ -186,7 +187,7 @@ impl Config {
         Ok(toml::to_string(&Identity { seed: *seed, data, network, training })?)
     }
 
-    /// Frames of a crop.
+    /// Returns the number of frames of a crop.
     #[must_use]
     pub fn clip_frames(&self) -> usize {
         (self.training.clip_seconds * f64::from(self.network.sample_rate) / self.network.hop as f64).ceil() as usize

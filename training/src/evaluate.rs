@@ -1,7 +1,8 @@
-//! Held-out quality: the instrument replays recordings that training never heard, and so does a trivial baseline.
+//! Quality of an instrument on held-out recordings, compared with a trivial baseline.
 //!
-//! Both are given the pitch and loudness of each recording. The baseline is a sawtooth of that pitch, brought to the mean
-//! spectrum of the recordings and to their loudness at each frame: the best that no learning can do.
+//! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
+//! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
+//! without learning.
 
 pub mod sawtooth;
 
@@ -16,20 +17,20 @@ use tch::{Device, Tensor};
 use crate::dataset::{FeatureRate, Features};
 use crate::loss::SpectralDistance;
 
-/// The name of the first measure in cards.
+/// Name of the first measure on cards.
 pub const SPECTRAL_DISTANCE: &str = "multi-scale spectral distance";
 
-/// Frames quieter than this are silence, whose pitch and loudness nobody hears, dB.
+/// Loudness below which pitch and loudness are not compared, dB.
 const AUDIBLE_DB: f32 = -60.0;
-/// What a pitch may be off without being heard as out of tune, cents.
+/// Largest inaudible pitch error, cents.
 const IN_TUNE_CENTS: f32 = 10.0;
 
-/// How well one way of replaying does.
+/// Quality of one resynthesis.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Figures {
+pub struct Scores {
     /// Multi-scale spectral distance, mean over files weighted by length.
     pub spectral_distance: f64,
-    /// Share of voiced frames within 10 cents, percent; a frame that is replayed without pitch is not within.
+    /// Share of voiced frames within 10 cents, percent; frames that lose their pitch do not count as within.
     pub pitch_within_10_cents_percent: f64,
     /// Median pitch error of voiced frames, cents.
     pub pitch_median_cents: f64,
@@ -37,45 +38,45 @@ pub struct Figures {
     pub loudness_error_db: f64,
 }
 
-/// The instrument beside the baseline.
+/// Quality of an instrument and of the baseline.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Evaluation {
-    /// Sound that was replayed, seconds.
+    /// Length of the recordings, seconds.
     pub seconds: f64,
-    /// The instrument.
-    pub model: Figures,
-    /// The sawtooth.
-    pub baseline: Figures,
+    /// Scores of the instrument.
+    pub model: Scores,
+    /// Scores of the sawtooth.
+    pub baseline: Scores,
 }
 
 impl Evaluation {
-    /// The figures as a card shows them.
+    /// Returns the scores as measures for the card.
     #[must_use]
     pub fn measures(&self) -> Vec<Measure> {
-        let measure = |name: &str, unit: &str, figure: fn(&Figures) -> f64| Measure {
+        let measure = |name: &str, unit: &str, figure: fn(&Scores) -> f64| Measure {
             name: name.into(),
             unit: unit.into(),
             value: round(figure(&self.model)),
             baseline: Some(round(figure(&self.baseline))),
         };
         vec![
-            measure(SPECTRAL_DISTANCE, "", |figures| figures.spectral_distance),
-            measure("voiced frames within 10 cents", "%", |figures| figures.pitch_within_10_cents_percent),
-            measure("median pitch error", "cents", |figures| figures.pitch_median_cents),
-            measure("mean loudness error", "dB", |figures| figures.loudness_error_db),
+            measure(SPECTRAL_DISTANCE, "", |scores| scores.spectral_distance),
+            measure("voiced frames within 10 cents", "%", |scores| scores.pitch_within_10_cents_percent),
+            measure("median pitch error", "cents", |scores| scores.pitch_median_cents),
+            measure("mean loudness error", "dB", |scores| scores.loudness_error_db),
         ]
     }
 }
 
-/// Four digits after the point: more is noise.
+/// Rounds to four decimals; further digits are noise.
 fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-/// How often a model's methods want to be stepped, and at what rate it heard its sound.
+/// Returns the sample rate and hop that recordings must be analysed at for a model.
 ///
 /// # Errors
-/// When the model is no instrument.
+/// Returns an error if the model is no instrument.
 pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
     let Some(synth) = model.header().method("synth") else {
         bail!("only instruments can be evaluated; this model has no method \"synth\"");
@@ -83,26 +84,26 @@ pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
     Ok(FeatureRate { sample_rate: model.header().sample_rate, hop: synth.block })
 }
 
-/// Replays files that were heard at the [`feature_rate`] of the model.
+/// Evaluates a model on files analysed at its [`feature_rate`].
 ///
 /// # Errors
-/// When the model is no instrument.
+/// Returns an error if the model is no instrument.
 pub fn evaluate(model: &Model, files: &[Features]) -> anyhow::Result<Evaluation> {
-    let baseline = sawtooth::Baseline::new(files, feature_rate(model)?);
+    let baseline = sawtooth::SawtoothBaseline::new(files, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
-    let (mut ours, mut theirs) = (Tally::default(), Tally::default());
+    let (mut model_sums, mut baseline_sums) = (ScoreSums::default(), ScoreSums::default());
     for file in files {
-        ours.add(file, &replay(model, file)?, &distance);
-        theirs.add(file, &baseline.replay(file), &distance);
+        model_sums.add(file, &replay(model, file)?, &distance);
+        baseline_sums.add(file, &baseline.replay(file), &distance);
     }
     let seconds = files.iter().map(Features::seconds).sum();
-    Ok(Evaluation { seconds, model: ours.figures(), baseline: theirs.figures() })
+    Ok(Evaluation { seconds, model: model_sums.scores(), baseline: baseline_sums.scores() })
 }
 
-/// What the instrument plays, given the pitch and loudness of a file; aligned with it and as long.
+/// Resynthesises a file from its pitch and loudness; the result is aligned with it and has its length.
 ///
 /// # Errors
-/// When the model has not the methods of an instrument.
+/// Returns an error if the model lacks a method of an instrument.
 pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
     let kernels = Kernels::detect();
     let mut synth = Executor::new(model, "synth", kernels, 1, 1)?;
@@ -123,7 +124,7 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
         room.run();
         sound.extend(synth.output(0).iter().zip(room.output(0)).map(|(dry, wet)| dry + wet));
     }
-    // The sound of a frame leads up to the instant that the frame describes.
+    // The sound of a frame ends at the instant that the frame describes.
     sound.drain(..file.rate.hop.min(sound.len()));
     sound.resize(file.audio().len(), 0.0);
     Ok(sound)
@@ -131,7 +132,7 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
 
 /// Sums over files.
 #[derive(Default)]
-struct Tally {
+struct ScoreSums {
     samples: f64,
     distance: f64,
     cents: Vec<f32>,
@@ -140,15 +141,15 @@ struct Tally {
     audible: usize,
 }
 
-impl Tally {
+impl ScoreSums {
     fn add(&mut self, file: &Features, sound: &[f32], distance: &SpectralDistance) {
         let row = |samples: &[f32]| Tensor::from_slice(samples).view([1, -1]);
         let between = tch::no_grad(|| distance.between(&row(sound), &row(file.audio())).double_value(&[]));
         self.samples += sound.len() as f64;
         self.distance += between * sound.len() as f64;
         let frames = analyse(sound, f64::from(file.rate.sample_rate), file.rate.hop);
-        let heard = file.pitch().iter().zip(file.loudness()).zip(file.voiced());
-        for (frame, ((&pitch, &loudness), &voiced)) in frames.iter().zip(heard) {
+        let targets = file.pitch().iter().zip(file.loudness()).zip(file.voiced());
+        for (frame, ((&pitch, &loudness), &voiced)) in frames.iter().zip(targets) {
             if loudness < AUDIBLE_DB {
                 continue;
             }
@@ -161,10 +162,10 @@ impl Tally {
         }
     }
 
-    fn figures(mut self) -> Figures {
+    fn scores(mut self) -> Scores {
         self.cents.sort_by(f32::total_cmp);
         let in_tune = self.cents.partition_point(|&cents| cents <= IN_TUNE_CENTS);
-        Figures {
+        Scores {
             spectral_distance: self.distance / self.samples.max(1.0),
             pitch_within_10_cents_percent: 100.0 * in_tune as f64 / self.voiced.max(1) as f64,
             pitch_median_cents: self.cents.get(self.cents.len() / 2).map_or(0.0, |&cents| f64::from(cents)),
@@ -173,7 +174,7 @@ impl Tally {
     }
 }
 
-/// Pitch error, cents, up to an octave; a whole one where no pitch is heard.
+/// Returns the pitch error, cents, limited to an octave; an octave if no pitch is found.
 fn cents_between(frame: &AnalysisFrame, pitch: f32) -> f32 {
     const OCTAVE: f32 = 1200.0;
     if frame.pitch.voiced { (100.0 * (frame.pitch.semitones - pitch).abs()).min(OCTAVE) } else { OCTAVE }

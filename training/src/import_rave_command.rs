@@ -8,7 +8,7 @@ use ondes_engine::model::import::rave;
 
 /// Options of `import-rave`.
 #[derive(Args)]
-pub struct ImportRave {
+pub struct ImportRaveArguments {
     /// TorchScript export of RAVE v1, v2, v3 or BRAVE.
     export: PathBuf,
     /// Model file to write.
@@ -20,7 +20,7 @@ pub struct ImportRave {
 }
 
 /// Converts an export and prints a summary.
-pub fn run(options: &ImportRave) -> anyhow::Result<()> {
+pub fn run(options: &ImportRaveArguments) -> anyhow::Result<()> {
     let import = rave::import(&options.export, options.name.as_deref())?;
     import.notes.iter().for_each(|note| eprintln!("ondes-train: {}: {note}", options.export.display()));
     file::write(&import.model, &options.out)?;

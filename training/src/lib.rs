@@ -1,9 +1,12 @@
-//! From recordings to an instrument: [`ondes_corpus`] makes recordings of physical models, [`dataset`] hears a folder of audio,
-//! [`network`] is what learns, [`trainer`] teaches it by [`loss`] and [`optimiser`], [`checkpoint`] survives a kill, and
-//! [`evaluate`] measures what was learnt on sound that training never heard. From an amplifier or a pedal to an effect:
-//! [`capture`], with [circuits](ondes_corpus::circuits) of our own to try it on. From a model to a smaller
-//! one: [`quantise`], [`prune`] and [`distill`], which [`tune`] what they make; [`compare`] holds models side by side, and
-//! [`variants`] puts several sizes into one file.
+//! Training of Ondes models.
+//!
+//! - Instruments: [`ondes_corpus`] generates recordings, [`dataset`] analyses a folder of audio, [`network`] builds the
+//!   graph, [`trainer`] trains it with [`loss`] and [`optimiser`], [`checkpoint`] makes runs resumable, and
+//!   [`evaluate`] measures quality on held-out recordings.
+//! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
+//! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
+//!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
+//!   and [`variants`] puts several sizes into one file.
 
 #![deny(unsafe_code)]
 
@@ -14,11 +17,14 @@ pub mod config;
 pub mod dataset;
 pub mod distill;
 pub mod evaluate;
+pub mod fake_quantization;
+pub mod feature_matching;
+pub mod fine_tune;
+pub mod instrument_teacher;
 pub mod loss;
 pub mod network;
 pub mod optimiser;
 pub mod prune;
-pub mod quantise;
+pub mod quantize;
 pub mod trainer;
-pub mod tune;
 pub mod variants;

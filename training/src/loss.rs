@@ -1,47 +1,47 @@
-//! Multi-scale spectral distance (Engel et al., ICLR 2020): what the ear compares, at several resolutions.
+//! Multi-scale spectral distance (Engel et al., ICLR 2020): compares spectra at several resolutions.
 
 use tch::{Device, Kind, Tensor};
 
-/// Lengths of the Fourier transforms, samples; each hops by a quarter of its length. The paper's go from 2048 to 64 at 16 kHz,
-/// 128 to 4 ms. Windows shorter than a low note's period see where in its period the wave stands, which nobody hears and no
-/// oscillator bank can know, so that here they end at 11 ms.
+/// Lengths of the Fourier transforms, samples; the hop is a quarter of the length. The paper uses 2048 to 64 at 16 kHz,
+/// 128 to 4 ms. Windows shorter than the period of a low note resolve phases, which are inaudible and which an
+/// oscillator bank cannot match, so these end at 11 ms.
 const SCALES: [i64; 4] = [4096, 2048, 1024, 512];
-/// What is quieter than this counts as equally silent: −80 dB of a full-scale spectral line.
+/// Magnitude below which spectra count as silent: −80 dB of a full-scale spectral line.
 const FLOOR: f64 = 1e-4;
 
-/// Windows for all scales on one device.
+/// Multi-scale spectral distance on one device.
 pub struct SpectralDistance {
     windows: Vec<Tensor>,
 }
 
 impl SpectralDistance {
-    /// Makes the windows.
+    /// Prepares the windows.
     #[must_use]
     pub fn new(device: Device) -> Self {
         let windows = SCALES.iter().map(|&length| {
             let window = Tensor::hann_window(length, (Kind::Float, device));
-            // So that a full-scale sine has magnitude one at every scale.
+            // A full-scale sine has magnitude 1 at every scale.
             let sum = window.sum(Kind::Float);
             window * 2.0 / sum
         });
         Self { windows: windows.collect() }
     }
 
-    /// Magnitudes of `[batch, samples]` at each scale, `[batch, bin, frame]`.
+    /// Returns the magnitudes of `[batch, samples]` at each scale, `[batch, bin, frame]`.
     #[must_use]
     pub fn spectra(&self, audio: &Tensor) -> Vec<Tensor> {
         let scales = SCALES.iter().zip(&self.windows);
         scales
             .map(|(&length, window)| {
                 let spectrum = audio.stft(length, length / 4, length, Some(window), false, true, true, false);
-                // A zero has no direction; the floor keeps its gradient finite.
+                // The floor keeps the gradient at zero finite.
                 (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14)
                     .sqrt()
             })
             .collect()
     }
 
-    /// The distance, a scalar: over scales, the mean of `|a − b| / mean b + |ln a − ln b|`.
+    /// Returns the distance, a scalar: the mean over scales of `|a − b| / mean b + |ln a − ln b|`.
     pub fn between(&self, sound: &Tensor, target: &Tensor) -> Tensor {
         let targets = tch::no_grad(|| self.spectra(target));
         let terms = self.spectra(sound).into_iter().zip(&targets).map(|(sound, target)| {

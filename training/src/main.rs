@@ -1,14 +1,14 @@
-//! `ondes-train`: makes what Ondes plays.
+//! `ondes-train`: trains, compresses and compares models.
 
 mod capture_command;
 mod compare_command;
 mod distill_command;
 mod import_rave_command;
-mod number;
+mod output_options;
 mod prune_command;
-mod quantise_command;
-mod smaller;
+mod quantize_command;
 mod sound_options;
+mod value_parser;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,12 +18,12 @@ use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
-use ondes_training::dataset::hear;
+use ondes_training::dataset::load_features;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
-use ondes_training::trainer::Trainer;
-use sound_options::{Sound, usual_cache};
+use ondes_training::trainer::InstrumentTrainer;
+use sound_options::{SoundOptions, default_cache};
 
-/// Trains neural instruments from sound, and captures of amplifiers and pedals.
+/// Trains instruments and captures, compresses and compares models.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -33,60 +33,60 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Makes a training corpus with a physical model.
+    /// Generates a training corpus with a physical model of an instrument.
     Corpus {
-        /// Which instrument to model.
+        /// Instrument.
         #[arg(value_parser = clap::builder::PossibleValuesParser::new(ondes_corpus::names()))]
         name: String,
         /// Folder to write to.
         #[arg(long)]
         out: PathBuf,
-        /// Length of the whole corpus, minutes.
+        /// Length of the corpus, minutes.
         #[arg(long, default_value_t = 12.0)]
         minutes: f64,
-        /// Another seed, another corpus; the same seed, the same corpus.
+        /// Seed; equal seeds give equal corpora.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
     /// Trains an instrument from a folder of audio.
     Fit {
-        /// What to train, from what, and how long; `training/recipes` has examples.
+        /// TOML file with data, network and training; examples are in `training/recipes`.
         config: PathBuf,
-        /// Goes on from the last checkpoint of this configuration.
+        /// Resumes from the last checkpoint of this configuration.
         #[arg(long)]
         resume: bool,
     },
-    /// Makes the signal to play through a device that is to be captured.
-    CaptureSignal(capture_command::Signal),
-    /// Plays a file through one of our own circuits, as a device to capture.
-    Circuit(capture_command::Circuit),
-    /// Trains a capture of an amplifier or a pedal from what was played into it and what came out.
+    /// Generates the signal to play through a device before a capture.
+    CaptureSignal(capture_command::SignalArguments),
+    /// Processes a file with a simulated circuit, as a device to capture.
+    Circuit(capture_command::CircuitArguments),
+    /// Trains a capture of an amplifier or a pedal from a signal and its recording.
     #[command(after_help = capture_command::sizes())]
-    Capture(Box<capture_command::Capture>),
-    /// Writes a trained model in fewer bits, as far as that is not heard.
-    Quantize(Box<quantise_command::Quantise>),
+    Capture(Box<capture_command::CaptureArguments>),
+    /// Compresses a trained model to 8 or 16 bits within a bound on the audible loss.
+    Quantize(Box<quantize_command::QuantizeArguments>),
     /// Converts a RAVE export; `ondes import` does the same without libtorch.
     #[command(hide = true)]
-    ImportRave(import_rave_command::ImportRave),
-    /// Measures an instrument or a capture on sound that it was not trained on.
+    ImportRave(import_rave_command::ImportRaveArguments),
+    /// Measures the quality of an instrument or a capture on held-out sound.
     Evaluate {
-        /// The instrument or capture.
+        /// Instrument or capture.
         model: PathBuf,
         #[command(flatten)]
-        sound: Sound,
-        /// Folder in which what was heard is kept; by default one of the system's temporary folders.
+        sound: SoundOptions,
+        /// Folder for analysed audio [default: a temporary folder].
         #[arg(long)]
         cache: Option<PathBuf>,
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Holds models side by side: size, memory, time on this machine, and quality on sound that they were not trained on.
-    Compare(compare_command::Compare),
-    /// Makes a model smaller by leaving out what does least, with training after each round.
-    Prune(Box<prune_command::Prune>),
-    /// Trains a small student of a large teacher.
-    Distill(Box<distill_command::Distill>),
+    /// Compares models: size, memory, speed on this machine, and quality on held-out sound.
+    Compare(compare_command::CompareArguments),
+    /// Removes the least important channels or weights of a model in rounds, with training after each.
+    Prune(Box<prune_command::PruneArguments>),
+    /// Trains a small student of a large model.
+    Distill(Box<distill_command::DistillArguments>),
 }
 
 fn main() -> ExitCode {
@@ -100,8 +100,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Keeps memory that was freed: a step frees and takes hundreds of megabytes, and handing these back to the system each time
-/// costs as much as the arithmetic.
+/// Tells the allocator to keep freed memory: returning hundreds of megabytes per step to the system costs as much as
+/// the arithmetic.
 fn keep_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: called before any thread is started; both parameters are documented in mallopt(3).
@@ -119,7 +119,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
         Command::Capture(options) => capture_command::capture(&options),
-        Command::Quantize(options) => quantise_command::quantise(&options),
+        Command::Quantize(options) => quantize_command::run(&options),
         Command::ImportRave(options) => import_rave_command::run(&options),
         Command::Compare(options) => compare_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
@@ -129,9 +129,9 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
             }
-            let data = sound.data.context("either --data or --dry and --wet is needed")?;
-            let cache = cache.unwrap_or_else(usual_cache);
-            let evaluation = evaluate(&model, &hear(&data, &cache, feature_rate(&model)?)?)?;
+            let data = sound.data.context("use --data for instruments, or --dry and --wet for captures")?;
+            let cache = cache.unwrap_or_else(default_cache);
+            let evaluation = evaluate(&model, &load_features(&data, &cache, feature_rate(&model)?)?)?;
             if json {
                 println!("{}", serde_json::to_string(&evaluation)?);
             } else {
@@ -144,7 +144,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Result<()> {
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:32} {pos}/{len} phrases {elapsed}")?);
-    let options = ondes_corpus::Options { name, minutes, seed };
+    let options = ondes_corpus::CorpusOptions { name, minutes, seed };
     let summary = ondes_corpus::generate(&options, out, |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -156,14 +156,16 @@ fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Res
 
 fn fit(path: &Path, resume: bool) -> anyhow::Result<()> {
     let config = Config::read(path)?;
-    let mut trainer = Trainer::new(config.clone())?;
+    let mut trainer = InstrumentTrainer::new(config.clone())?;
     if resume {
         trainer.resume()?;
     }
     trainer.run()?;
     let model = trainer.model()?;
     let evaluation = match &config.held_out {
-        Some(folder) => evaluate(&model, &hear(folder, &config.work.join("features"), feature_rate(&model)?)?)?,
+        Some(folder) => {
+            evaluate(&model, &load_features(folder, &config.work.join("features"), feature_rate(&model)?)?)?
+        }
         None => evaluate(&model, trainer.validation_files())?,
     };
     print_evaluation(&evaluation);
@@ -171,7 +173,7 @@ fn fit(path: &Path, resume: bool) -> anyhow::Result<()> {
     header.card.quality = evaluation.measures();
     let model = Model::new(header, model.weights().clone())?;
     if let Some(folder) = config.out.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
     file::write(&model, &config.out)?;
     println!("{}: written", config.out.display());

@@ -1,10 +1,11 @@
-//! The network of an instrument, as a graph: pitch and loudness to a recurrent decoder to harmonics, noise and a room.
+//! Graph of an instrument: a recurrent decoder from pitch and loudness to harmonics, noise and a room.
 //!
-//! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller decoder at a higher rate.
+//! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller decoder at a higher
+//! rate.
 
 use ondes_engine::instrument::Performance;
 use ondes_engine::model::{
-    Activation, Control, Curve, FORMAT, ModelError, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+    Activation, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor, Weights,
 };
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -12,26 +13,27 @@ use rand::{Rng, RngExt, SeedableRng};
 
 use crate::config::{Config, NetworkConfig};
 
-/// Where tone and noise start, before their sigmoid: noise quiet, so that harmonics are learnt first.
+/// Initial bias of tone and noise before their sigmoid: noise starts quiet, so that harmonics are learnt first.
 const TONE_BIAS: f32 = -1.0;
 const NOISE_BIAS: f32 = -3.0;
-/// From loudness to level: far below zero [`Activation::ExpSigmoid`] is `2 e^(x ln 10)`, so that a twentieth of the loudness in dB makes
-/// `2 · 10^(dB / 20)`; the offset keeps x below −3, where that holds within 5 %, and the gain makes up for it.
+/// Scale and offset from loudness (dB) to the input of [`Activation::ExpSigmoid`], which is about `2 e^(x ln 10)` for
+/// negative x: a twentieth of the loudness gives `2 · 10^(dB / 20)`. The offset keeps x below −3, where that holds
+/// within 5 %; [`LEVEL_GAIN`] compensates for it.
 const LEVEL_SCALE: f32 = 0.05;
 const LEVEL_OFFSET: f32 = -3.0;
-/// Ten times the level that the loudness would be of a tone at 1 kHz: low tones must be that much stronger to be as loud.
+/// Ten times the amplitude of a 1 kHz tone of that loudness, since low tones need a larger amplitude to be as loud.
 const LEVEL_GAIN: f32 = 5_000.0;
-/// Angles of the waves in which pitch is heard, radians per two octaves, the slowest and the fastest: resonances of a body are
-/// about a semitone wide, and a network that is given pitch as one number is slow to learn anything so narrow (Tancik et al.,
-/// "Fourier features let networks learn high frequency functions in low dimensional domains", NeurIPS 2020).
+/// Slowest and fastest angular frequency of the pitch features, radians per two octaves. Body resonances are about a
+/// semitone wide, and a network learns such detail only slowly from pitch as a single number (Tancik et al., "Fourier
+/// features let networks learn high frequency functions in low dimensional domains", NeurIPS 2020).
 const PITCH_ANGLES: (f32, f32) = (1.0, 40.0);
 /// Magnitude of the first taps of the untrained room.
 const ROOM_START: f32 = 1e-3;
 
-/// An untrained instrument.
+/// Creates an untrained instrument.
 ///
 /// # Errors
-/// When the sizes of the configuration do not make a model.
+/// Returns [`ModelError`] if the sizes of the configuration make no valid model.
 pub fn untrained(config: &Config) -> Result<Model, ModelError> {
     let methods = vec![synth(&config.network), room(&config.network)];
     let weights = initial_weights(&methods, &config.network, config.seed)?;
@@ -54,15 +56,15 @@ pub fn untrained(config: &Config) -> Result<Model, ModelError> {
     Model::new(header, weights)
 }
 
-/// `synth`: one voice, from control frames to dry sound.
+/// Builds `synth`: one voice, from control frames to dry sound.
 fn synth(network: &NetworkConfig) -> Method {
     let mut nodes = Nodes::default();
     let units = network.input_units;
-    // Two octaves and 25 dB to one unit, around the middle of what is played.
+    // Two octaves and 25 dB are one unit, around the middle of the playing range.
     nodes.add("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -64.0 / 24.0 });
     nodes.add("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 45.0 / 25.0 });
     nodes.add("pitch_angles", &["pitch_scaled"], Op::Linear { outputs: units });
-    // What a snake adds to its input is the square of its sine.
+    // Snake of `x` minus `x` is the squared sine.
     nodes.add("pitch_snakes", &["pitch_angles"], Op::Snake);
     nodes.add("pitch_negated", &["pitch_angles"], Op::Affine { scale: -1.0, offset: 0.0 });
     nodes.add("pitch_waves", &["pitch_snakes", "pitch_negated"], Op::Add);
@@ -79,7 +81,7 @@ fn synth(network: &NetworkConfig) -> Method {
     nodes.add("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 });
     nodes.add("distribution", &["shaped"], Op::Split { start: 1, channels: harmonics });
     nodes.add("magnitudes", &["shaped"], Op::Split { start: 1 + harmonics, channels: bands });
-    // The level follows the loudness by itself: what is left to learn is what each pitch and timbre adds to it.
+    // The level follows the loudness, so that only its dependence on pitch and timbre is learnt.
     nodes.add("level_scaled", &["loudness"], Op::Affine { scale: LEVEL_SCALE, offset: LEVEL_OFFSET });
     nodes.add("level_curve", &["level_scaled"], Op::Activation(Activation::ExpSigmoid));
     nodes.add("level", &["level_curve"], Op::Affine { scale: LEVEL_GAIN, offset: -1e-7 * LEVEL_GAIN });
@@ -100,7 +102,7 @@ fn synth(network: &NetworkConfig) -> Method {
     }
 }
 
-/// `room`: the sum of all voices to what the room adds to it.
+/// Builds `room`: from the sum of all voices to its reverberation.
 fn room(network: &NetworkConfig) -> Method {
     let taps = ((network.room_seconds * f64::from(network.sample_rate)) as usize).max(1);
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
@@ -114,7 +116,7 @@ fn room(network: &NetworkConfig) -> Method {
     }
 }
 
-/// Nodes in the making.
+/// Nodes of a method under construction.
 #[derive(Default)]
 struct Nodes(Vec<Node>);
 
@@ -124,7 +126,7 @@ impl Nodes {
         self.0.push(Node { name: name.to_owned(), inputs, op });
     }
 
-    /// Linear, normalised, leaky: the dense layer of DDSP. Gives the name of its value.
+    /// Adds the dense layer of DDSP: linear, layer norm, leaky ReLU. Returns the name of its output.
     fn dense(&mut self, name: &str, inputs: &[&str], outputs: usize) -> String {
         let concatenated = format!("{name}_inputs");
         let input = match inputs {
@@ -142,7 +144,7 @@ impl Nodes {
     }
 }
 
-/// The knobs: those of every instrument, and those that feed ports of this network.
+/// Returns the controls of every instrument, and the noise control of this network.
 fn controls(performance: &Performance) -> Vec<Control> {
     let noise = Control {
         name: "noise".into(),
@@ -156,7 +158,7 @@ fn controls(performance: &Performance) -> Vec<Control> {
     std::iter::once(noise).chain(INSTRUMENT_CONTROLS.iter().map(|control| control.control(performance))).collect()
 }
 
-/// Weights as PyTorch starts its layers: uniform within `1 / √inputs`.
+/// Draws initial weights as PyTorch does: uniform within `1 / √inputs`.
 fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Result<Weights, ModelError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut weights = Weights::default();
@@ -180,9 +182,9 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
                 };
                 if node.name == "pitch_angles" {
                     let (slow, fast) = PITCH_ANGLES;
-                    let angle = |place: usize| slow * (fast / slow).powf(place as f32 / count as f32);
-                    data.iter_mut().enumerate().for_each(|(place, value)| match spec.name {
-                        "weight" => *value = angle(place),
+                    let angle = |index: usize| slow * (fast / slow).powf(index as f32 / count as f32);
+                    data.iter_mut().enumerate().for_each(|(index, value)| match spec.name {
+                        "weight" => *value = angle(index),
                         _ => *value = random.random_range(0.0..std::f32::consts::PI),
                     });
                 }
@@ -197,7 +199,7 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
     Ok(weights)
 }
 
-/// Faint decaying noise, without a direct sound.
+/// Draws faint decaying noise without a direct sound.
 fn untrained_room(taps: usize, random: &mut impl Rng) -> Vec<f32> {
     let decay = |tap: usize| ROOM_START * (-6.0 * tap as f32 / taps as f32).exp();
     let mut impulse: Vec<f32> = (0..taps).map(|tap| decay(tap) * random.random_range(-1.0..1.0)).collect();

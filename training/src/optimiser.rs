@@ -1,6 +1,6 @@
-//! AdamW with warm-up and a cosine, and clipping of gradients.
+//! AdamW with warm-up, cosine decay and gradient clipping.
 //!
-//! Our own since its whole state must be saved: a run that is killed goes on exactly where it was.
+//! libtorch's optimiser does not expose its state, which checkpoints must hold.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use tch::{Kind, Tensor};
 
 use crate::config::TrainingConfig;
 
-/// Decay rates of the two moments and the summand of the denominator (Loshchilov & Hutter, ICLR 2019).
+/// Decay rates of the moments, and the term in the denominator (Loshchilov & Hutter, ICLR 2019).
 const BETAS: (f64, f64) = (0.9, 0.99);
 const EPSILON: f64 = 1e-8;
-/// The learning rate of an impulse response, as a share of that of the other weights. Every tap moves by about the rate in
-/// each step, whatever its gradient, and ten thousand taps that tremble are a room full of noise.
+/// Learning rate of impulse responses, relative to that of other weights. AdamW moves every tap by about the learning
+/// rate in each step, whatever its gradient; over ten thousand taps that is audible noise.
 const IMPULSE_SHARE: f64 = 0.05;
-/// The last learning rate, as a share of the highest.
+/// Final learning rate, relative to the highest.
 const LAST_SHARE: f64 = 0.01;
 
-/// Moments of all weights.
+/// AdamW optimiser.
 pub struct AdamW {
-    /// `(first, second)` moment by the weight's name.
+    /// First and second moment by weight name.
     pub moments: BTreeMap<String, (Tensor, Tensor)>,
     config: TrainingConfig,
-    /// Ones and zeros by the weight's name: what is zero stays zero.
+    /// Ones and zeros by weight name; weights at zeros stay zero.
     masks: BTreeMap<String, Tensor>,
 }
 
 impl AdamW {
-    /// Starts with moments of zero.
+    /// Creates an optimiser with moments of zero.
     #[must_use]
     pub fn new(weights: &TorchWeights, config: &TrainingConfig) -> Self {
         let zeros = |weight: &Tensor| tch::no_grad(|| (weight.zeros_like(), weight.zeros_like()));
@@ -36,19 +36,19 @@ impl AdamW {
         Self { moments, config: config.clone(), masks: BTreeMap::new() }
     }
 
-    /// Changes length and pace, and keeps the moments.
+    /// Changes the configuration and keeps the moments.
     pub fn set_config(&mut self, config: &TrainingConfig) {
         self.config = config.clone();
     }
 
-    /// From now on matrices stay zero where they are zero now.
+    /// Keeps weights of matrices that are zero now at zero.
     pub fn keep_zeros(&mut self, weights: &TorchWeights) {
         let mask = |weight: &Tensor| tch::no_grad(|| weight.not_equal(0.0).to_kind(Kind::Float));
         let matrices = weights.0.iter().filter(|(_, weight)| weight.dim() > 1);
         self.masks = matrices.map(|(name, weight)| (name.clone(), mask(weight))).collect();
     }
 
-    /// Learning rate of a step, counted from 0.
+    /// Returns the learning rate of a step, counted from 0.
     #[must_use]
     pub fn learning_rate(&self, step: u64) -> f64 {
         let TrainingConfig { steps, warmup_steps, learning_rate, .. } = self.config;
@@ -60,8 +60,8 @@ impl AdamW {
         learning_rate * (LAST_SHARE + (1.0 - LAST_SHARE) * cosine)
     }
 
-    /// Clips the gradients, moves the weights and clears the gradients. Gives the norm before clipping; a step whose gradient
-    /// is not finite changes nothing.
+    /// Clips the gradients, updates the weights and clears the gradients; returns the gradient norm before clipping. A
+    /// non-finite gradient changes nothing.
     pub fn step(&mut self, weights: &mut TorchWeights, step: u64) -> f64 {
         tch::no_grad(|| {
             let gradients = weights.0.values().map(Tensor::grad).filter(Tensor::defined);
@@ -81,7 +81,7 @@ impl AdamW {
         let power = i32::try_from(step + 1).unwrap_or(i32::MAX);
         let correction = (1.0 - BETAS.0.powi(power), 1.0 - BETAS.1.powi(power));
         for (name, weight) in &mut weights.0 {
-            // Of what is not trained, or not heard.
+            // Not trained, or not used in this step.
             if !weight.grad().defined() {
                 continue;
             }

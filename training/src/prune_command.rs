@@ -1,76 +1,80 @@
-//! `ondes-train prune`: a smaller model by leaving out.
+//! `ondes-train prune`: removes channels or weights of a model.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
 use ondes_engine::model::{Model, file};
-use ondes_training::prune::sparse::zeros;
-use ondes_training::prune::{Options, Schedule, prune};
+use ondes_training::prune::sparse::zero_share;
+use ondes_training::prune::{PruneOptions, Schedule, prune};
 use ondes_training::variants;
 
 use crate::number;
-use crate::smaller::{Keeping, finish};
-use crate::sound_options::{Learning, Sound};
+use crate::smaller::{OutputOptions, finish};
+use crate::sound_options::{FineTuneOptions, SoundOptions};
 
 /// Options of `prune`.
 #[derive(Args)]
-pub struct Prune {
-    /// The instrument or capture.
+pub struct PruneArguments {
+    /// Instrument or capture.
     model: PathBuf,
-    /// Share that goes, above 0 and below 1: of the weights of each matrix, or of the channels of each layer.
-    #[arg(long, value_parser = number::ratio)]
+    /// Ratio to remove, above 0 and below 1: of each matrix's weights, or of each layer's channels.
+    #[arg(long, value_parser = value_parser::ratio)]
     ratio: f64,
-    /// Takes whole channels, which makes the model faster; single weights make it smaller only when it is packed.
+    /// Removes whole channels, which makes the model faster. Single weights only make the file compress better.
     #[arg(long)]
     structured: bool,
-    /// How the share grows from round to round: all at `once`, `linear`, or `cubic`, much at first and then less.
+    /// Growth of the ratio from round to round: all at `once`, `linear`, or `cubic` with large steps first.
     #[arg(long, default_value = "cubic", value_parser = Schedule::NAMES)]
     schedule: String,
-    /// Rounds of pruning, with training after each of them.
+    /// Rounds of pruning, with training after each.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=100))]
     rounds: u8,
-    /// How much what goes on inside of the whole model counts while what is left learns, as in `distill`; 0 for not at all.
-    #[arg(long, default_value_t = 0.0, value_parser = number::not_negative)]
+    /// Weight of the feature-matching loss against the original model, as in `distill`; 0 for none.
+    #[arg(long, default_value_t = 0.0, value_parser = value_parser::non_negative)]
     features: f64,
     #[command(flatten)]
-    sound: Sound,
+    sound: SoundOptions,
     #[command(flatten)]
-    keeping: Keeping,
+    output: OutputOptions,
     #[command(flatten)]
-    learning: Learning,
+    training: FineTuneOptions,
 }
 
-/// Prunes, measures and writes.
-pub fn run(options: &Prune) -> anyhow::Result<()> {
+/// Prunes a model, measures it and writes it.
+pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
     let named = || options.model.display().to_string();
     let model = file::read(&options.model)?;
     let pair = options.sound.pair(&model)?;
-    options.keeping.check(&model)?;
-    let out = options.keeping.out();
-    let course = options.learning.course(&model, &options.sound, pair.as_ref(), out, false).with_context(named)?;
-    let whole = variants::alone(&model).with_context(named)?;
+    options.output.check(&model)?;
+    let out = options.output.out();
+    let job = options.training.job(&model, &options.sound, pair.as_ref(), out, false).with_context(named)?;
+    let base = variants::without_variants(&model).with_context(named)?;
     let schedule = Schedule::named(&options.schedule).context("an unknown schedule")?;
-    let pruning = Options {
+    let prune_options = PruneOptions {
         ratio: options.ratio,
         structured: options.structured,
         schedule,
         rounds: usize::from(options.rounds),
         features: options.features,
     };
-    let pruned = prune(&whole, &pruning, &course, |ratio, left| told(&whole, ratio, left)).with_context(named)?;
+    let pruned =
+        prune(&base, &prune_options, &job, |ratio, pruned| print_progress(&base, ratio, pruned)).with_context(named)?;
     if !options.structured {
-        println!("{:.0} % of the weights are zero: the file packs better; it plays no faster", 100.0 * zeros(&pruned));
+        println!(
+            "{:.0} % of the weights are zero: the file compresses better, but the model is no faster",
+            100.0 * zero_share(&pruned)
+        );
     }
     let suffix = format!("pruned {:.0} %", 100.0 * options.ratio);
-    finish(&pruned, &model, &suffix, &options.keeping, &course)
+    finish(&pruned, &model, &suffix, &options.output, &job)
 }
 
-fn told(whole: &Model, ratio: f64, left: &Model) {
+fn print_progress(base: &Model, ratio: f64, pruned: &Model) {
     println!(
-        "{:.0} % pruned: {} of {} weights are left",
+        "{:.0} % pruned: {} of {} weights remain",
         100.0 * ratio,
-        ((1.0 - zeros(left)) * left.parameters() as f64).round(),
-        whole.parameters()
+        ((1.0 - zero_share(pruned)) * pruned.parameters() as f64).round(),
+        base.parameters()
     );
 }

@@ -1,4 +1,4 @@
-//! The training run: crops in, weights moved, the best kept.
+//! Training of instruments.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,51 +9,51 @@ use ondes_engine::model::{Model, Training, Weights};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use crate::checkpoint::{Progress, State};
+use crate::checkpoint::{Progress, TrainingState};
 use crate::config::Config;
-use crate::dataset::{Batch, Dataset, Features, Part};
-use crate::distill::Lesson;
+use crate::dataset::{CropBatch, Dataset, Features, Subset};
+use crate::fake_quantization::QuantizationGrids;
+use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::SpectralDistance;
 use crate::network;
 use crate::optimiser::AdamW;
-use crate::quantise::aware::Grids;
 
-/// Share of a crop that only warms up: memory and room start from silence, while the recording was sounding already.
-const LEAD: f64 = 0.15;
-/// Batches of one validation.
+/// Share of a crop that only warms up: recurrent state and room start from silence, unlike the recording.
+const WARM_UP_SHARE: f64 = 0.15;
+/// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
 
-/// An instrument in training.
-pub struct Trainer {
+/// Training run of an instrument.
+pub struct InstrumentTrainer {
     config: Config,
     dataset: Dataset,
     device: Device,
-    /// With the weights that training began with.
+    /// Model at the start of the run.
     initial: Model,
     synth: TorchGraph,
     room: TorchGraph,
     distance: SpectralDistance,
-    lesson: Option<Lesson>,
-    grids: Option<Grids>,
-    state: State,
+    teacher: Option<InstrumentTeacher>,
+    grids: Option<QuantizationGrids>,
+    state: TrainingState,
 }
 
-impl Trainer {
-    /// Hears the data and makes an untrained instrument.
+impl InstrumentTrainer {
+    /// Analyses the data and makes an untrained instrument.
     ///
     /// # Errors
-    /// When the configuration, the data or the device cannot be used.
+    /// Returns an error if the configuration, the data or the device cannot be used.
     pub fn new(config: Config) -> anyhow::Result<Self> {
         let untrained = network::untrained(&config)?;
-        Self::of(untrained, config)
+        Self::from_model(untrained, config)
     }
 
-    /// Hears the data and goes on with an instrument that there is; of the configuration's network only the rate and the hop
-    /// matter, and must be its own.
+    /// Analyses the data and starts from a model. Of the configuration's network, only sample rate and hop are used,
+    /// and must equal the model's.
     ///
     /// # Errors
-    /// As [`Trainer::new`].
-    pub fn of(initial: Model, config: Config) -> anyhow::Result<Self> {
+    /// As [`InstrumentTrainer::new`].
+    pub fn from_model(initial: Model, config: Config) -> anyhow::Result<Self> {
         let device = device(&config.training.device)?;
         if config.training.threads > 0 {
             tch::set_num_threads(config.training.threads);
@@ -62,7 +62,7 @@ impl Trainer {
         let header = initial.header();
         let graph = |name: &str| {
             let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
-            graph.map(|graph| graph.with_rest(&header.controls))
+            graph.map(|graph| graph.with_defaults(&header.controls))
         };
         let (synth, room) = (graph("synth")?, graph("room")?);
         let weights = TorchWeights::new(initial.weights(), device);
@@ -77,55 +77,55 @@ impl Trainer {
             initial,
             synth,
             room,
-            lesson: None,
+            teacher: None,
             grids: None,
-            state: State { progress, weights, best, optimiser },
+            state: TrainingState { progress, weights, best, optimiser },
         })
     }
 
-    /// The files that decided which weights are kept; the training files where none were set aside.
+    /// Returns the validation files; the training files if the validation share is 0.
     #[must_use]
     pub fn validation_files(&self) -> &[Features] {
-        self.dataset.files(Part::Validation)
+        self.dataset.files(Subset::Validation)
     }
 
-    /// The data that it learns from.
+    /// Returns the training data.
     #[must_use]
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
 
-    /// What is zero in a matrix now stays zero.
+    /// Keeps weights of matrices that are zero now at zero.
     pub fn keep_zeros(&mut self) {
         self.state.optimiser.keep_zeros(&self.state.weights);
     }
 
-    /// Weights are played on those grids from now on, and end there.
-    pub fn round_to(&mut self, grids: Grids) {
+    /// Rounds the weights to these grids in every step, and in the result.
+    pub fn round_to(&mut self, grids: QuantizationGrids) {
         self.grids = Some(grids);
     }
 
-    /// Weights as they are played.
-    fn played(&self, weights: &TorchWeights) -> TorchWeights {
+    /// Returns the weights that the network computes with.
+    fn effective_weights(&self, weights: &TorchWeights) -> TorchWeights {
         self.grids.as_ref().map_or_else(|| weights.shallow_clone(), |grids| grids.rounded(weights))
     }
 
-    /// Learns from a teacher, too.
+    /// Adds a teacher.
     ///
     /// # Errors
-    /// When the network does not show what is compared.
-    pub fn follow(&mut self, lesson: Lesson) -> anyhow::Result<()> {
-        if let Some(guide) = &lesson.guide {
+    /// Returns an error if the network lacks a layer that the teacher's features need.
+    pub fn follow(&mut self, teacher: InstrumentTeacher) -> anyhow::Result<()> {
+        if let Some(features) = &teacher.features {
             let header = self.initial.header();
-            let showing = guide.showing(self.initial.method("synth")?);
-            self.synth = TorchGraph::new(&showing, header.sample_rate)?.with_rest(&header.controls);
-            for (name, matrix) in guide.matrices(self.config.seed, self.device) {
+            let showing = features.with_feature_outputs(self.initial.method("synth")?);
+            self.synth = TorchGraph::new(&showing, header.sample_rate)?.with_defaults(&header.controls);
+            for (name, matrix) in features.projections(self.config.seed, self.device) {
                 self.state.best.0.insert(name.clone(), matrix.copy());
                 self.state.weights.0.insert(name, matrix);
             }
             self.state.optimiser = AdamW::new(&self.state.weights, &self.config.training);
         }
-        self.lesson = Some(lesson);
+        self.teacher = Some(teacher);
         Ok(())
     }
 
@@ -133,24 +133,24 @@ impl Trainer {
         self.config.work.join("checkpoint.safetensors")
     }
 
-    /// Goes on from the last checkpoint.
+    /// Resumes from the last checkpoint.
     ///
     /// # Errors
-    /// When there is none or it belongs to another configuration.
+    /// Returns an error if there is none or it belongs to another configuration.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         self.state.load(&self.checkpoint(), self.device)?;
         eprintln!("resumed at step {}", self.state.progress.step);
         Ok(())
     }
 
-    /// Trains to the last step; checkpoints on the way.
+    /// Trains to the last step and writes checkpoints.
     ///
     /// # Errors
-    /// When a checkpoint cannot be written.
+    /// Returns an error if a checkpoint cannot be written.
     pub fn run(&mut self) -> anyhow::Result<()> {
         let training = self.config.training.clone();
         let work = &self.config.work;
-        std::fs::create_dir_all(work).with_context(|| format!("{}: cannot be made", work.display()))?;
+        std::fs::create_dir_all(work).with_context(|| format!("{}: cannot create the folder", work.display()))?;
         eprintln!(
             "{}: {:.0} s of sound, {} weights, {} steps on {:?}",
             self.config.name,
@@ -167,13 +167,13 @@ impl Trainer {
         let mut average: Option<f64> = None;
         while self.state.progress.step < training.steps {
             let step = self.state.progress.step;
-            let batch = self.dataset.batch(Part::Training, step, training.batch, self.device);
-            let loss = match &self.lesson {
-                None => self.loss(&self.played(&self.state.weights), &batch, step),
-                Some(_) => self.lesson_loss(batch, step),
+            let batch = self.dataset.batch(Subset::Training, step, training.batch, self.device);
+            let loss = match &self.teacher {
+                None => self.loss(&self.effective_weights(&self.state.weights), &batch, step),
+                Some(_) => self.teacher_loss(batch, step),
             };
             loss.backward();
-            let State { optimiser, weights, .. } = &mut self.state;
+            let TrainingState { optimiser, weights, .. } = &mut self.state;
             let gradient = optimiser.step(weights, step);
             let loss = loss.double_value(&[]);
             let mean = average.map_or(loss, |average| 0.98 * average + 0.02 * loss);
@@ -184,17 +184,17 @@ impl Trainer {
             let done = self.state.progress.step == training.steps;
             if done || (step + 1).is_multiple_of(training.validate_every) {
                 let validation = self.validate();
-                let kept = self.state.progress.best.is_none_or(|(best, _)| validation < best);
-                if kept {
+                let is_best = self.state.progress.best.is_none_or(|(best, _)| validation < best);
+                if is_best {
                     self.state.progress.best = Some((validation, step + 1));
-                    self.state.best = copy(&self.state.weights);
+                    self.state.best = detached_copy(&self.state.weights);
                 }
                 let pace = started.0.elapsed().as_secs_f64() / (step + 1 - started.1) as f64;
                 bar.suspend(|| {
                     eprintln!(
                         "step {:>6}  loss {mean:.4}  validation {validation:.4}{}  {pace:.3} s/step  {:.0} s left",
                         step + 1,
-                        if kept { " (best)" } else { "" },
+                        if is_best { " (best)" } else { "" },
                         pace * (training.steps - step - 1) as f64
                     );
                 });
@@ -207,51 +207,51 @@ impl Trainer {
         Ok(())
     }
 
-    /// The distance between what the instrument plays and what was heard, from the same pitch and loudness.
-    fn loss(&self, weights: &TorchWeights, batch: &Batch, noise_seed: u64) -> Tensor {
+    /// Returns the spectral distance of the instrument's output from a batch's audio.
+    fn loss(&self, weights: &TorchWeights, batch: &CropBatch, noise_seed: u64) -> Tensor {
         let dry = self.synth.run(weights, &batch.controls(), noise_seed).remove(0);
         self.distance_to(weights, &dry, &batch.audio, noise_seed)
     }
 
-    /// The distance between what is played, once it is in the room, and a sound.
-    fn distance_to(&self, weights: &TorchWeights, dry: &Tensor, sound: &Tensor, noise_seed: u64) -> Tensor {
+    /// Returns the spectral distance of a dry sound, with the room added, from a target.
+    fn distance_to(&self, weights: &TorchWeights, dry: &Tensor, target: &Tensor, noise_seed: u64) -> Tensor {
         let wet = dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
-        let samples = sound.size()[1];
-        let lead = (LEAD * samples as f64) as i64;
-        let heard = |sound: &Tensor| sound.narrow(1, lead, samples - lead);
-        self.distance.between(&heard(&wet.squeeze_dim(1)), &heard(sound))
+        let samples = target.size()[1];
+        let warm_up = (WARM_UP_SHARE * samples as f64) as i64;
+        let after_warm_up = |sound: &Tensor| sound.narrow(1, warm_up, samples - warm_up);
+        self.distance.between(&after_warm_up(&wet.squeeze_dim(1)), &after_warm_up(target))
     }
 
-    /// The same with a teacher, who makes every other batch: what it plays to controls that no recording has.
-    fn lesson_loss(&mut self, batch: Batch, step: u64) -> Tensor {
-        let mut lesson = self.lesson.take().expect("there is a teacher");
-        let batch = if step % 2 == 1 { lesson.own_batch(batch, step) } else { batch };
+    /// Returns the loss with a teacher: every other batch is augmented and rendered by the teacher.
+    fn teacher_loss(&mut self, batch: CropBatch, step: u64) -> Tensor {
+        let mut teacher = self.teacher.take().expect("there is a teacher");
+        let batch = if step % 2 == 1 { teacher.augmented_batch(batch, step) } else { batch };
         let controls = batch.controls();
-        let weights = self.played(&self.state.weights);
-        let mut shown = self.synth.run(&weights, &controls, step);
-        let dry = shown.remove(0);
+        let weights = self.effective_weights(&self.state.weights);
+        let mut outputs = self.synth.run(&weights, &controls, step);
+        let dry = outputs.remove(0);
         let mut loss = self.distance_to(&weights, &dry, &batch.audio, step);
-        if let Some(guide) = &mut lesson.guide {
-            guide.forget();
-            loss += guide.loss(&weights, &controls, &shown);
+        if let Some(features) = &mut teacher.features {
+            features.reset();
+            loss += features.loss(&weights, &controls, &outputs);
         }
-        self.lesson = Some(lesson);
+        self.teacher = Some(teacher);
         loss
     }
 
-    /// Mean distance over the same crops of the validation part each time.
+    /// Returns the mean loss over fixed crops of the validation files.
     fn validate(&self) -> f64 {
         let _no_gradients = tch::no_grad_guard();
-        let batch = |step| self.dataset.batch(Part::Validation, step, self.config.training.batch, self.device);
-        let weights = self.played(&self.state.weights);
+        let batch = |step| self.dataset.batch(Subset::Validation, step, self.config.training.batch, self.device);
+        let weights = self.effective_weights(&self.state.weights);
         let losses = (0..VALIDATION_BATCHES).map(|step| self.loss(&weights, &batch(step), step).double_value(&[]));
         losses.sum::<f64>() / VALIDATION_BATCHES as f64
     }
 
-    /// The best instrument so far, with its provenance in the card.
+    /// Returns the best instrument so far, with the run's data on its card.
     ///
     /// # Errors
-    /// When its weights are not finite.
+    /// Returns an error if its weights are not finite.
     pub fn model(&self) -> anyhow::Result<Model> {
         let (validation_loss, steps) = self.state.progress.best.unwrap_or((f64::MAX, self.state.progress.step));
         let mut header = self.initial.header().clone();
@@ -264,32 +264,32 @@ impl Trainer {
             seed: self.config.seed,
             validation_loss,
         });
-        Ok(Model::new(header, own_weights(&self.initial, &self.played(&self.state.best))?)?)
+        Ok(Model::new(header, model_weights(&self.initial, &self.effective_weights(&self.state.best))?)?)
     }
 }
 
-/// The weights of a model among those that were trained with it.
-pub(crate) fn own_weights(model: &Model, trained: &TorchWeights) -> anyhow::Result<Weights> {
+/// Selects the weights of a model from the trained ones.
+pub(crate) fn model_weights(model: &Model, trained: &TorchWeights) -> anyhow::Result<Weights> {
     let mut weights = Weights::default();
     for (name, _) in model.weights().iter() {
-        let tensor = trained.0.get(name).with_context(|| format!("there is no weight {name:?}"))?;
+        let tensor = trained.0.get(name).with_context(|| format!("the model has no weight {name:?}"))?;
         weights.insert(name, ondes_torch::weights::to_plain(tensor)?);
     }
     Ok(weights)
 }
 
-/// A copy that no gradient reaches.
-pub(crate) fn copy(weights: &TorchWeights) -> TorchWeights {
+/// Copies weights without their gradients.
+pub(crate) fn detached_copy(weights: &TorchWeights) -> TorchWeights {
     TorchWeights(weights.0.iter().map(|(name, weight)| (name.clone(), weight.detach().copy())).collect())
 }
 
-/// `cpu`, `cuda`, or `auto` for CUDA where there is one.
+/// Parses a device: `cpu`, `cuda`, or `auto` for CUDA if available.
 pub(crate) fn device(name: &str) -> anyhow::Result<Device> {
     match name {
         "cpu" => Ok(Device::Cpu),
         "auto" => Ok(Device::cuda_if_available()),
         "cuda" if tch::Cuda::is_available() => Ok(Device::Cuda(0)),
-        "cuda" => anyhow::bail!("training.device is \"cuda\", but libtorch finds no GPU here"),
-        other => anyhow::bail!("training.device is {other:?}; it must be auto, cpu or cuda"),
+        "cuda" => anyhow::bail!("the device is \"cuda\", but libtorch finds no GPU; use \"auto\" or \"cpu\""),
+        other => anyhow::bail!("unknown device {other:?}; available: auto, cpu, cuda"),
     }
 }

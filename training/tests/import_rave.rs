@@ -14,7 +14,7 @@ use ondes_tests::{random_splits, seeded_rng};
 use rand::RngExt;
 use tch::{CModule, Device, Kind, Tensor};
 
-/// A folder with an export in it; gives the folder, the file, and by how much `encode` and `decode` are late.
+/// Writes an export; returns its folder, its path, and the latencies of `encode` and `decode`.
 fn exported(recipe: &Recipe) -> (tempfile::TempDir, PathBuf, [usize; 2]) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.ts");
@@ -23,7 +23,7 @@ fn exported(recipe: &Recipe) -> (tempfile::TempDir, PathBuf, [usize; 2]) {
     (folder, path, late)
 }
 
-/// The same model, whose noise comes in by ports: what libtorch draws can be given to it.
+/// Replaces the noise sources of a model by input ports, so that libtorch's noise can be fed in.
 fn with_noise_ports(model: &Model) -> Model {
     let mut header = model.header().clone();
     for method in &mut header.methods {
@@ -40,36 +40,36 @@ fn with_noise_ports(model: &Model) -> Model {
     Model::new(header, model.weights().clone()).expect("it still fits")
 }
 
-/// `[1, channels, frames]` as `[frame][channel]`.
+/// Converts `[1, channels, frames]` to `[frame][channel]`.
 fn frames(tensor: &Tensor) -> Vec<f32> {
     let flat = tensor.transpose(1, 2).contiguous().view(-1);
     Vec::<f32>::try_from(&flat).expect("a flat tensor")
 }
 
-/// What a method natively makes of its inputs, `[frame][channel]` each, in steps of so many blocks.
+/// Runs a method with the native executor in steps of so many blocks; inputs are `[frame][channel]`.
 fn native(model: &Model, method: &str, inputs: &[Vec<f32>], steps: &[usize]) -> Vec<f32> {
-    let plan = model.method(method).expect("it is there").clone();
+    let layout = model.method(method).expect("a method").clone();
     let most = steps.iter().copied().max().unwrap_or(1);
-    let mut executor = Executor::new(model, method, Kernels::detect(), 1, most).expect("it is not too long");
-    let mut made = Vec::new();
-    let mut done = 0;
+    let mut executor = Executor::new(model, method, Kernels::detect(), 1, most).expect("a runnable method");
+    let mut output = Vec::new();
+    let mut position = 0;
     for &blocks in steps {
         executor.begin(&[0], blocks);
-        for (index, (values, port)) in inputs.iter().zip(&plan.inputs).enumerate() {
-            let block = plan.block / port.ratio * port.channels;
-            executor.input(index).copy_from_slice(&values[done * block..][..blocks * block]);
+        for (index, (values, port)) in inputs.iter().zip(&layout.inputs).enumerate() {
+            let block = layout.block / port.ratio * port.channels;
+            executor.input(index).copy_from_slice(&values[position * block..][..blocks * block]);
         }
         executor.run();
-        made.extend_from_slice(executor.output(0));
-        done += blocks;
+        output.extend_from_slice(executor.output(0));
+        position += blocks;
     }
-    made
+    output
 }
 
-/// libtorch draws noise for all threads from one source: who wants to know what it draws has it alone.
+/// Serialises the use of libtorch's random generator, which all threads share.
 static NOISE: Mutex<()> = Mutex::new(());
 
-/// What libtorch makes of an input after a seed, and the noise that it draws meanwhile.
+/// Runs a method with libtorch after seeding it; returns the output and the noise that was drawn.
 fn reference(
     libtorch: &CModule,
     (model, noisy): (&Model, &Model),
@@ -83,45 +83,45 @@ fn reference(
     (theirs, drawn(model, noisy, method, blocks, SEED))
 }
 
-/// What libtorch draws for the noise of a method after a seed, for the ports that are noise, in their order.
+/// Draws the noise of a method as libtorch does after a seed, in the order of the noise ports.
 fn drawn(model: &Model, noisy: &Model, method: &str, blocks: usize, seed: i64) -> Vec<Vec<f32>> {
-    let plan = noisy.method(method).expect("it is there");
-    let nodes = &model.method(method).expect("it is there").nodes;
+    let layout = noisy.method(method).expect("a method");
+    let nodes = &model.method(method).expect("a method").nodes;
     tch::manual_seed(seed);
     let options = (Kind::Float, Device::Cpu);
     let draw = |port: &Port| {
-        let node = nodes.iter().find(|node| node.name == port.name).expect("it was a node");
-        let count = (blocks * plan.block / port.ratio) as i64;
+        let node = nodes.iter().find(|node| node.name == port.name).expect("a noise node");
+        let count = (blocks * layout.block / port.ratio) as i64;
         match node.op {
             Op::Noise { distribution: Distribution::Normal, .. } => {
                 frames(&Tensor::randn([1, port.channels as i64, count], options))
             }
-            // Frame by frame, as it is used.
+            // Drawn frame by frame.
             _ => {
                 let values = Tensor::rand([1, count, port.channels as i64], options) * 2.0 - 1.0;
                 Vec::<f32>::try_from(&values.contiguous().view(-1)).expect("a flat tensor")
             }
         }
     };
-    plan.inputs[1..].iter().map(draw).collect()
+    layout.inputs[1..].iter().map(draw).collect()
 }
 
-/// The largest difference, as a part of the largest value of the reference.
+/// Returns the largest difference relative to the peak of the reference.
 fn difference(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
     let peak = peak(theirs);
     assert!(peak > 1e-3, "the reference is silent");
-    let apart = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());
-    apart.fold(0.0, |most, apart| if apart.is_nan() { f32::INFINITY } else { apart.max(most) }) / peak
+    let errors = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());
+    errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { error.max(most) }) / peak
 }
 
-/// All methods of a streaming export, by libtorch and by us, who also cut it into steps.
+/// Compares all methods of a streaming export with libtorch, in one step and in random steps.
 fn check(label: &str, recipe: &Recipe, blocks: usize) {
     let (_folder, path, late) = exported(recipe);
     let imported = import(&path, Some("Test")).expect("an export is understood");
     let model = &imported.model;
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
-    let lates = ["encode", "decode"].map(|method| model.method(method).expect("it is there").latency_samples());
+    let lates = ["encode", "decode"].map(|method| model.method(method).expect("a method").latency_samples());
     assert_eq!(lates, late, "{label}: the delay of centred filters");
     let found = &imported.configuration;
     assert_eq!(
@@ -134,19 +134,19 @@ fn check(label: &str, recipe: &Recipe, blocks: usize) {
     let _no_gradients = tch::no_grad_guard();
     let mut random = seeded_rng(3);
     for (method, channels, ratio) in [("encode", 1, 1), ("decode", recipe.seen, recipe.ratio()), ("forward", 1, 1)] {
-        // A module that has heard nothing yet.
+        // A module in its initial state.
         let libtorch = CModule::load(&path).expect("libtorch reads it");
-        let plan = model.method(method).expect("it is there");
-        let count = blocks * plan.block / ratio;
+        let layout = model.method(method).expect("a method");
+        let count = blocks * layout.block / ratio;
         let input: Vec<f32> = (0..count * channels).map(|_| random.random_range(-1.0..1.0)).collect();
         let tensor = Tensor::from_slice(&input).view([1, count as i64, channels as i64]).transpose(1, 2).contiguous();
-        // In one step, so that noise is drawn in one piece.
+        // In one step, so that noise is drawn in one call.
         let (theirs, noise) = reference(&libtorch, (model, &noisy), (method, blocks), &tensor);
         let inputs: Vec<Vec<f32>> = [input].into_iter().chain(noise).collect();
         let ours = native(&noisy, method, &inputs, &[blocks]);
-        let apart = difference(&ours, &theirs);
-        println!("{label}, {method}: {apart:e}");
-        assert!(apart <= 1e-4, "{label}, {method}: {apart:e}");
+        let error = difference(&ours, &theirs);
+        println!("{label}, {method}: {error:e}");
+        assert!(error <= 1e-4, "{label}, {method}: {error:e}");
         let splits = random_splits(5, blocks, 3);
         assert_eq!(native(&noisy, method, &inputs, &splits), ours, "{label}, {method} in steps {splits:?}");
     }
@@ -178,8 +178,8 @@ fn streaming_exports_equal_libtorch() {
     }
 }
 
-/// An export that is not streamed sees all of its input at once; ours is later by what it states, and else the same where neither
-/// sees an end.
+/// Offline exports see all of their input at once. The import is late by its stated latency and equal away from both
+/// ends.
 #[test]
 fn offline_exports_equal_libtorch_after_their_latency() {
     for (label, recipe, blocks, margin) in [
@@ -195,26 +195,26 @@ fn offline_exports_equal_libtorch_after_their_latency() {
         let ratio = recipe.ratio();
         for (method, channels, per_frame, late) in [("encode", 1, 1, late[0]), ("decode", recipe.seen, ratio, late[1])]
         {
-            assert_eq!(model.method(method).expect("it is there").latency_samples(), late, "{label}, {method}");
-            let plan = noisy.method(method).expect("it is there");
-            let count = blocks * plan.block / per_frame;
+            assert_eq!(model.method(method).expect("a method").latency_samples(), late, "{label}, {method}");
+            let layout = noisy.method(method).expect("a method");
+            let count = blocks * layout.block / per_frame;
             let input: Vec<f32> = (0..count * channels).map(|_| random.random_range(-1.0..1.0)).collect();
             let tensor =
                 Tensor::from_slice(&input).view([1, count as i64, channels as i64]).transpose(1, 2).contiguous();
             let (theirs, mut noise) = reference(&libtorch, (&model, &noisy), (method, blocks), &tensor);
-            let out = &plan.outputs[0];
+            let out = &layout.outputs[0];
             let shift = late / out.ratio * out.channels;
             if method == "encode" {
-                // Noise is added where the latents are late.
+                // Noise is added after the latency of the latents.
                 noise[0].rotate_right(late / ratio * recipe.latents);
             }
             let inputs: Vec<Vec<f32>> = [input].into_iter().chain(noise).collect();
             let ours = native(&noisy, method, &inputs, &vec![1; blocks]);
-            let edge = margin * plan.block / out.ratio * out.channels;
+            let edge = margin * layout.block / out.ratio * out.channels;
             let end = theirs.len() - edge;
-            let apart = difference(&ours[edge + shift..end + shift], &theirs[edge..end]);
-            println!("{label} offline, {method}: {apart:e}");
-            assert!(apart <= 1e-4, "{label} offline, {method}: {apart:e}");
+            let error = difference(&ours[edge + shift..end + shift], &theirs[edge..end]);
+            println!("{label} offline, {method}: {error:e}");
+            assert!(error <= 1e-4, "{label} offline, {method}: {error:e}");
         }
     }
 }

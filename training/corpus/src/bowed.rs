@@ -10,6 +10,7 @@
 //! within Schelleng's limits ("The bowed string and the player", JASA 53(1), 1973) at every level. Relative force and
 //! bow position make loud notes bright.
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::{Rng, RngExt};
 
 use super::body::{Body, BodyDesign, mode};
@@ -214,7 +215,7 @@ impl BowedString {
         self.nut_delay.towards(period - loss_delay - to_bridge, 2 * BLOCK);
         let damped = 10f64.powf(-3.0 * period / RATE_HZ / DAMPED_T60_S);
         self.nut_gain.towards(damped + (NUT_GAIN - damped) * point.gate.sqrt(), 2 * BLOCK);
-        let speed = point.gate * 10f64.powf(SPEED_RANGE_DB * (dynamic - 1.0) / 20.0);
+        let speed = point.gate * db_to_amplitude_f64(SPEED_RANGE_DB * (dynamic - 1.0));
         self.speed.towards(speed, 2 * BLOCK);
         let limit = speed / (position * (STATIC_FRICTION - DYNAMIC_FRICTION));
         self.force.towards(blend(FORCE) * (1.0 + ACCENT_FORCE * point.accent) * limit, 2 * BLOCK);
@@ -252,7 +253,8 @@ impl BowedString {
         let behind = bow - arriving;
         let direction = behind.signum();
         let scale = FRICTION_SPEED * bow.abs().max(1e-12);
-        // Slipping at speed d: d + force (dynamic + (static - dynamic) scale / (scale + d)) = |behind|, the larger root.
+        // Slipping at speed d: d + force (dynamic + (static - dynamic) scale / (scale + d)) = |behind|, the larger
+        // root.
         let free = behind.abs() - force * DYNAMIC_FRICTION;
         let grip = force * (STATIC_FRICTION - DYNAMIC_FRICTION);
         let half = 0.5 * (free - scale);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, ensure};
+use ondes_engine::dsp::level::{amplitude_to_db_f64, db_to_amplitude_f64, peak};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,8 +19,8 @@ const VERSION: u32 = 3;
 /// Peak of the loudest file, dB below full scale.
 const PEAK_DB: f64 = -3.0;
 
-/// Files recorded at once, before the length of the corpus is checked. Independent of the number of threads, so that the corpus
-/// is too.
+/// Files recorded at once, before the length of the corpus is checked. Independent of the number of threads, so that
+/// the corpus is too.
 const BATCH: usize = 8;
 
 /// Full scale of a 24-bit sample.
@@ -69,10 +70,9 @@ pub fn generate(
     let recorder = Recorder::new(&options.name, options.seed)?;
     std::fs::create_dir_all(out).with_context(|| format!("{}: cannot create the folder", out.display()))?;
     let recordings = record(&recorder, minutes, progress);
-    let samples = recordings.iter().flat_map(|recording| &recording.samples);
-    let peak = samples.fold(0.0f32, |peak, x| peak.max(x.abs()));
+    let peak = recordings.iter().map(|recording| peak(&recording.samples)).fold(0.0, f32::max);
     ensure!(peak.is_finite() && peak > 0.0, "the model of {:?} diverged: its peak is {peak}", options.name);
-    let gain = 10f64.powf(PEAK_DB / 20.0) / f64::from(peak);
+    let gain = db_to_amplitude_f64(PEAK_DB) / f64::from(peak);
     recordings.par_iter().enumerate().try_for_each(|(index, recording)| {
         write_wav(&out.join(file_name(&options.name, index)), &recording.samples, gain)
     })?;
@@ -80,7 +80,7 @@ pub fn generate(
         files: recordings.len(),
         notes: recordings.iter().map(|recording| recording.score.notes.len()).sum(),
         seconds: seconds(&recordings),
-        gain_db: 20.0 * gain.log10(),
+        gain_db: amplitude_to_db_f64(gain),
     };
     let path = out.join("corpus.json");
     std::fs::write(&path, serde_json::to_string_pretty(&describe(options, &summary, &recordings))?)

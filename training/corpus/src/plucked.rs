@@ -8,6 +8,7 @@
 
 use std::f64::consts::PI;
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::{Rng, RngExt};
 
 use super::body::{Body, BodyDesign, mode};
@@ -146,7 +147,7 @@ fn finger_pulse(strength: f64, hz: f64, position: f64, rng: &mut dyn Rng) -> Vec
     let width_s = (PULSE_S[0] * (PULSE_S[1] / PULSE_S[0]).powf(strength)).min(0.45 / hz);
     let width = (width_s * RATE_HZ).max(4.0);
     let delay = position * RATE_HZ / hz;
-    let level = 10f64.powf(RANGE_DB * (strength - 1.0) / 20.0);
+    let level = db_to_amplitude_f64(RANGE_DB * (strength - 1.0));
     // A constant area keeps the level of the low harmonics.
     let scale = level * RATE_HZ / (1_000.0 * width);
     let mut roughness = OnePole::new(2_500.0, RATE_HZ);

@@ -1,6 +1,7 @@
 //! Instruments in their room.
 
 use anyhow::bail;
+use ondes_engine::random::{GOLDEN_GAMMA, mix64};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::bowed::Bowed;
@@ -68,12 +69,10 @@ impl Recorder {
     }
 }
 
-/// Derives the seed of a recording from that of the corpus by a step of SplitMix64, so that neighbours are uncorrelated.
+/// Derives the seed of a recording from that of the corpus by a step of SplitMix64, so that neighbours are
+/// uncorrelated.
 fn recording_seed(seed: u64, index: usize) -> u64 {
-    let mut z = seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mix64(seed.wrapping_add((index as u64 + 1).wrapping_mul(GOLDEN_GAMMA)))
 }
 
 /// Fades the end over 50 ms, followed by 50 ms of zeros.

@@ -1,5 +1,6 @@
 //! Room of the recordings: a fixed impulse response, short enough to be learnt.
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::{Rng, RngExt};
 
 use super::filter::OnePole;
@@ -68,7 +69,7 @@ impl Room {
             segments[part].pulses.push((samples(at_s), (0.22 * sign * decay * fade) as f32));
         }
         let energy: f32 = segments.iter().flat_map(|s| &s.pulses).map(|(_, gain)| gain * gain).sum();
-        let scale = (10f64.powf(WET_DB / 20.0) / f64::from(energy).sqrt()) as f32;
+        let scale = (db_to_amplitude_f64(WET_DB) / f64::from(energy).sqrt()) as f32;
         for (_, gain) in segments.iter_mut().flat_map(|segment| &mut segment.pulses) {
             *gain *= scale;
         }

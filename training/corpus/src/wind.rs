@@ -6,6 +6,7 @@
 //! ends in a lossy, inverting reflection, as in Smith, "Efficient simulation of the reed-bore and bow-string
 //! mechanisms" (ICMC 1986); what is not reflected is radiated. A pressure of 1 shuts the reed.
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::{Rng, RngExt};
 
 use super::body::{Body, BodyDesign, mode};
@@ -124,7 +125,7 @@ impl Instrument for Wind {
             let point = curves.at(block as f64 / CONTROL_RATE_HZ);
             let dynamic = point.dynamic.clamp(0.0, 1.0);
             tube.control(&point, &self.tuning);
-            expression.towards(10f64.powf(EXPRESSION_DB * (dynamic - 1.0) / 20.0), BLOCK);
+            expression.towards(db_to_amplitude_f64(EXPRESSION_DB * (dynamic - 1.0)), BLOCK);
             // Breath follows the gate, and grows less with the dynamic than the tone does.
             breath.towards(point.gate * BREATH[0] * (BREATH[1] / BREATH[0]).powf(dynamic), BLOCK);
             let corner_hz = BRIGHTNESS_HZ[0] * (BRIGHTNESS_HZ[1] / BRIGHTNESS_HZ[0]).powf(dynamic);

@@ -1,7 +1,7 @@
-//! The networks that captures are made with, in the sizes that players know.
+//! Networks of captures, in the sizes that other players know.
 //!
-//! A network is written down as the `.nam` format describes it, and the engine's importer makes the graph of it: what is trained
-//! here and what another player's file becomes are one and the same.
+//! A network is defined by its `.nam` configuration, which the engine's importer turns into a graph. A model trained
+//! here and an imported file of another player are therefore identical.
 
 use anyhow::Context;
 use ondes_engine::model::{Model, Op, Tensor, Weights, import};
@@ -9,74 +9,72 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::nam;
-
-/// What the sum of all layers is scaled by in the classic sizes; it brings random weights to the level of sound.
+/// Output gain of the classic sizes, which brings random weights to the level of sound.
 const HEAD_SCALE: f32 = 0.02;
-/// Dilations of the classic arrays.
+/// Dilations of the classic layer arrays.
 const STANDARD: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 const SHORT: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const LONG: [usize; 13] = [128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// Dilations and kernels of the newer sizes.
+/// Dilations and head kernel of the A2 sizes.
 const A2_DILATIONS: [usize; 7] = [1, 3, 7, 17, 41, 101, 239];
 const A2_HEAD_KERNEL: usize = 16;
 
-/// A network to be trained.
+/// Network of a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Architecture {
-    /// Arrays of dilated convolutions with skip connections (van den Oord et al., "WaveNet: A generative model for raw audio",
-    /// 2016; for amplifiers Wright, Damskägg, Juvela & Välimäki, "Real-time guitar amplifier emulation with deep learning",
-    /// Applied Sciences 10(3), 2020).
+    /// Arrays of dilated convolutions with skip connections (van den Oord et al., "WaveNet: A generative model for raw
+    /// audio", 2016; for amplifiers Wright, Damskägg, Juvela & Välimäki, "Real-time guitar amplifier emulation with
+    /// deep learning", Applied Sciences 10(3), 2020).
     WaveNet {
-        /// One after another; the head of one seeds the sum of the next.
+        /// Layer arrays in series; the head of one is the initial sum of the next.
         arrays: Vec<LayerArray>,
     },
-    /// One recurrent layer and a linear one.
+    /// Recurrent layer followed by a linear layer.
     Lstm {
-        /// Units.
+        /// Number of units.
         hidden: usize,
     },
 }
 
-/// Layers of one width.
+/// Layers of equal width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerArray {
-    /// Channels that come in.
+    /// Input channels.
     pub inputs: usize,
     /// Channels of each layer.
     pub channels: usize,
-    /// Channels that go out by the head.
+    /// Output channels of the head.
     pub heads: usize,
-    /// Taps of the head, and whether it has a bias.
+    /// Kernel size of the head, and whether it has a bias.
     pub head: (usize, bool),
-    /// Taps and dilation of each layer.
+    /// Kernel size and dilation of each layer.
     pub layers: Vec<(usize, usize)>,
-    /// The activation, as the format writes it.
+    /// Activation in the notation of the format.
     pub activation: Value,
 }
 
-/// A tensor of the network, in the order of the format.
+/// Trained tensor, in the order of the format.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slot {
+pub struct WeightSlot {
     /// Name in the graph, `NODE.PARAMETER`.
     pub name: String,
     /// Number of values.
     pub count: usize,
-    /// Values that are summed for one output: initial weights are smaller the more there are.
+    /// Number of inputs that are summed per output; sets the range of initial weights.
     pub fan_in: usize,
 }
 
-/// The sizes that can be asked for by name; `lstm-UNITS` goes from 1 to 128.
+/// Returns the sizes that [`Architecture::named`] knows; `lstm-UNITS` also takes other numbers from 1 to 128.
 #[must_use]
 pub fn names() -> &'static [&'static str] {
     &["standard", "lite", "feather", "nano", "a2-full", "a2-lite", "lstm-16", "lstm-24", "lstm-40"]
 }
 
 impl Architecture {
-    /// The network of that name.
+    /// Returns the network of that name.
     ///
     /// # Errors
-    /// When there is none.
+    /// Returns an error that lists the names if there is none.
     pub fn named(name: &str) -> anyhow::Result<Self> {
         let classic = |first: (usize, &[usize]), second: (usize, &[usize])| {
             let array = |inputs, (channels, dilations): (usize, &[usize]), heads, bias| LayerArray {
@@ -100,13 +98,13 @@ impl Architecture {
                 let hidden = name.strip_prefix("lstm-").and_then(|units| units.parse().ok());
                 let hidden = hidden.filter(|hidden| (1..=128).contains(hidden));
                 let hidden =
-                    hidden.with_context(|| format!("there is no size `{name}`; there are {}", names().join(", ")))?;
+                    hidden.with_context(|| format!("unknown size {name:?}; available: {}", names().join(", ")))?;
                 Self::Lstm { hidden }
             }
         })
     }
 
-    /// The name of the size that a model has, if it is one that [`Architecture::named`] knows.
+    /// Returns the name of a model's size; `None` if [`Architecture::named`] knows no such network.
     #[must_use]
     pub fn of(model: &Model) -> Option<String> {
         let same = |name: &String| {
@@ -123,13 +121,13 @@ impl Architecture {
         }
     }
 
-    /// Whether it remembers by a state rather than by what it can see.
+    /// Tells whether the network is recurrent.
     #[must_use]
     pub fn is_recurrent(&self) -> bool {
         matches!(self, Self::Lstm { .. })
     }
 
-    /// The name of the architecture and the version of the format that brought it.
+    /// Returns the name of the architecture in the format, and the format version that introduced it.
     #[must_use]
     pub fn family(&self) -> (&'static str, &'static str) {
         match self {
@@ -139,7 +137,7 @@ impl Architecture {
         }
     }
 
-    /// The network as the format describes it.
+    /// Returns the network's configuration in the notation of the format.
     #[must_use]
     pub fn config(&self) -> Value {
         match self {
@@ -152,30 +150,30 @@ impl Architecture {
         }
     }
 
-    /// All that is trained. Every other weight of the graph stays zero: the format has no place for it.
+    /// Returns all trained tensors. Other weights of the graph stay zero, since the format does not store them.
     #[must_use]
-    pub fn slots(&self) -> Vec<Slot> {
-        let slot = |name: String, count: usize, fan_in: usize| Slot { name, count, fan_in };
+    pub fn slots(&self) -> Vec<WeightSlot> {
+        let slot = |name: String, count: usize, fan_in: usize| WeightSlot { name, count, fan_in };
         let mut slots = Vec::new();
         match self {
             Self::WaveNet { arrays } => {
                 for (index, array) in arrays.iter().enumerate() {
                     let (inputs, channels) = (array.inputs, array.channels);
                     slots.push(slot(format!("array{index}.rechannel.weight"), channels * inputs, inputs));
-                    for (place, &(kernel, _)) in array.layers.iter().enumerate() {
-                        let name = |node: &str| format!("array{index}.layer{place}.{node}");
-                        let seen = channels * kernel;
-                        slots.push(slot(name("conv.weight"), channels * seen, seen));
-                        slots.push(slot(name("conv.bias"), channels, seen));
+                    for (layer, &(kernel, _)) in array.layers.iter().enumerate() {
+                        let name = |node: &str| format!("array{index}.layer{layer}.{node}");
+                        let fan_in = channels * kernel;
+                        slots.push(slot(name("conv.weight"), channels * fan_in, fan_in));
+                        slots.push(slot(name("conv.bias"), channels, fan_in));
                         slots.push(slot(name("mixin.weight"), channels, 1));
                         slots.push(slot(name("out.weight"), channels * channels, channels));
                         slots.push(slot(name("out.bias"), channels, channels));
                     }
                     let (kernel, bias) = array.head;
-                    let seen = channels * kernel;
-                    slots.push(slot(format!("array{index}.head.weight"), array.heads * seen, seen));
+                    let fan_in = channels * kernel;
+                    slots.push(slot(format!("array{index}.head.weight"), array.heads * fan_in, fan_in));
                     if bias {
-                        slots.push(slot(format!("array{index}.head.bias"), array.heads, seen));
+                        slots.push(slot(format!("array{index}.head.bias"), array.heads, fan_in));
                     }
                 }
             }
@@ -191,16 +189,60 @@ impl Architecture {
         slots
     }
 
-    /// The number that ends the list of weights of a WaveNet.
+    /// Returns the last value in the weight list of a WaveNet.
     #[must_use]
     pub fn head_scale(&self) -> Option<f32> {
         (!self.is_recurrent()).then_some(HEAD_SCALE)
     }
 
-    /// The network with weights as PyTorch starts its layers, at that rate in Hz.
+    /// Returns the content of a `.nam` file. Weights that the architecture does not name are left out.
+    #[must_use]
+    pub fn nam_file(&self, weights: &Weights, sample_rate: u32, metadata: &Value) -> Value {
+        let (name, version) = self.family();
+        // As doubles, floats survive the way through JSON exactly.
+        let weights: Vec<f64> = self.weight_list(weights).into_iter().map(f64::from).collect();
+        json!({
+            "version": version,
+            "architecture": name,
+            "config": self.config(),
+            "metadata": metadata,
+            "sample_rate": sample_rate,
+            "weights": weights,
+        })
+    }
+
+    /// Returns all weights in the order of the format.
+    fn weight_list(&self, weights: &Weights) -> Vec<f32> {
+        let values = |name: &str| {
+            let found = weights.iter().find(|(other, _)| *other == name);
+            found.map_or_else(Vec::new, |(_, tensor)| tensor.floats().into_owned())
+        };
+        match self {
+            Self::WaveNet { .. } => {
+                let mut list: Vec<f32> = self.slots().iter().flat_map(|slot| values(&slot.name)).collect();
+                list.extend(self.head_scale());
+                list
+            }
+            Self::Lstm { hidden } => {
+                // Each row holds the input weight, then the state weights; the initial states, zeros, follow the bias.
+                let [from_input, from_state] = ["layer0.weight_ih", "layer0.weight_hh"].map(values);
+                let mut list = Vec::new();
+                for (input, state) in from_input.iter().zip(from_state.chunks_exact(*hidden)) {
+                    list.push(*input);
+                    list.extend(state);
+                }
+                list.extend(values("layer0.bias_ih"));
+                list.extend(std::iter::repeat_n(0.0, 2 * hidden));
+                list.extend(["head.weight", "head.bias"].into_iter().flat_map(values));
+                list
+            }
+        }
+    }
+
+    /// Creates an untrained model at a sample rate in Hz, with initial weights as in PyTorch.
     ///
     /// # Errors
-    /// When the importer refuses it.
+    /// Returns an error if the importer rejects the network.
     pub fn untrained(&self, seed: u64, sample_rate: u32) -> anyhow::Result<Model> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut weights = Weights::default();
@@ -209,7 +251,7 @@ impl Architecture {
             let data: Vec<f32> = (0..slot.count).map(|_| random.random_range(-bound..bound)).collect();
             weights.insert(slot.name, Tensor::new(&[slot.count], data));
         }
-        let file = nam::describe(self, &weights, sample_rate, &Value::Null);
+        let file = self.nam_file(&weights, sample_rate, &Value::Null);
         Ok(import::parse(file.to_string().as_bytes())?.model)
     }
 }

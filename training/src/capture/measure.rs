@@ -1,32 +1,34 @@
-//! How well a capture does, as played by the engine.
+//! Quality of a capture, as played by the engine.
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::resample::resample;
-use ondes_engine::model::{ModelError, Measure, Model};
+use ondes_engine::model::{Measure, Model, ModelError};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
 use serde::Serialize;
 
 use super::align::overlapping;
+use super::level::rms_db;
 use super::pair::Pair;
 use super::signal::{RATE, standard};
 use super::windows::Split;
 
-/// The name of the measure in cards.
+/// Name of the measure on cards.
 pub const ESR: &str = "error-to-signal ratio";
 
-/// Samples per step.
+/// Samples per call of the executor.
 const STEP: usize = 256;
 
-/// What a capture makes of a sound, from its rest.
+/// Renders a sound through a capture, from its initial state.
 ///
 /// # Errors
-/// When the model is no effect of one channel that can be stepped by single samples.
+/// Returns an error if the model is no effect with one input and one output channel at its sample rate.
 pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
     let method = model.method("forward")?;
-    let one = |ports: &[ondes_engine::model::Port]| ports.len() == 1 && ports[0].channels == 1 && ports[0].ratio == 1;
-    if !(one(&method.inputs) && one(&method.outputs)) {
-        return Err(ModelError::Header("not a capture of one channel: it has other ports".into()));
+    let is_mono =
+        |ports: &[ondes_engine::model::Port]| ports.len() == 1 && ports[0].channels == 1 && ports[0].ratio == 1;
+    if !(is_mono(&method.inputs) && is_mono(&method.outputs)) {
+        return Err(ModelError::Header("not a capture with one input and one output channel".into()));
     }
     let block = method.block;
     let mut executor = Executor::new(model, "forward", Kernels::detect(), 1, STEP.div_ceil(block))?;
@@ -43,7 +45,7 @@ pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
     Ok(wet)
 }
 
-/// The error-to-signal ratio, Σ(y − ŷ)² / Σy²; 0 is perfect, 1 is as bad as silence.
+/// Returns the error-to-signal ratio, Σ(y − ŷ)² / Σy²; 0 is perfect, 1 equals silence.
 #[must_use]
 pub fn esr(target: &[f32], sound: &[f32]) -> f64 {
     let square = |x: f64| x * x;
@@ -51,37 +53,36 @@ pub fn esr(target: &[f32], sound: &[f32]) -> f64 {
     error / target.iter().map(|y| square(f64::from(*y))).sum::<f64>().max(1e-20)
 }
 
-/// How a capture does on a pair.
+/// Quality of a capture on a pair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Length of the part that is held out of training.
+    /// Length of the held-out part, seconds.
     pub held_out_seconds: f64,
-    /// On that part.
+    /// Error on the held-out part.
     pub held_out: Measure,
-    /// Length of the pair.
+    /// Length of the pair, seconds.
     pub seconds: f64,
-    /// On all of it.
+    /// Error on the whole pair.
     pub all: Measure,
 }
 
-/// Samples by which a delay that was found without blips may be wrong.
-const UNSURE: i64 = 8;
+/// Uncertainty of a delay that was measured without clicks, samples.
+const DELAY_UNCERTAINTY: i64 = 8;
 
-/// Plays a pair's signal and holds the result against the recording; the baseline is the signal itself. Where no blips tell how
-/// late the recording is, it is taken to be as late, within [`UNSURE`] samples, as fits the model best: how late a recorder was is
-/// no part of the sound.
+/// Measures a capture on a pair; the baseline is the dry signal itself. Without clicks, the delay within
+/// [`DELAY_UNCERTAINTY`] that gives the least error is used, since the recorder's delay is not part of the sound.
 ///
 /// # Errors
 /// As [`play`].
 pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, ModelError> {
     let round = |value: f64| (value * 1e6).round() / 1e6;
     let sound = play(model, &pair.dry)?;
-    let unsure = if pair.alignment.blips { 0 } else { UNSURE };
+    let reach = if pair.alignment.from_clicks { 0 } else { DELAY_UNCERTAINTY };
     let error = |delay: i64| {
         let (sound, wet) = overlapping(&sound, &pair.wet, delay);
         esr(wet, sound)
     };
-    let delay = (-unsure..=unsure).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
+    let delay = (-reach..=reach).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
     let (sound, wet) = overlapping(&sound, &pair.wet, delay);
     let dry = &pair.dry[..pair.dry.len().min(wet.len())];
     let measure = |from: usize| Measure {
@@ -100,18 +101,11 @@ pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, ModelError> {
     })
 }
 
-/// How loud a capture is: the level of what it makes of [`standard`], dB RMS of full scale.
+/// Returns the loudness of a capture: the output level for [`standard`], dB RMS of full scale.
 ///
 /// # Errors
-/// As [`play`], or when the signal cannot be brought to the capture's rate.
+/// As [`play`]; also if the signal cannot be resampled.
 pub fn loudness_db(model: &Model) -> anyhow::Result<f64> {
     let sound = resample(&standard(), RATE, model.header().sample_rate)?;
     Ok((1e3 * rms_db(&play(model, &sound)?)).round() / 1e3)
-}
-
-/// Root mean square, dB of full scale; −200 for silence.
-#[must_use]
-pub fn rms_db(sound: &[f32]) -> f64 {
-    let square: f64 = sound.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / sound.len().max(1) as f64;
-    10.0 * square.max(1e-20).log10()
 }

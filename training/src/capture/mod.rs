@@ -1,16 +1,17 @@
-//! Captures of amplifiers and pedals: a network learns what a device makes of a signal, from the signal and a recording of it.
+//! Captures of amplifiers and pedals: networks trained on a signal and a recording of the device playing it.
 //!
-//! In reading order: [`signal`] is what to play through the device; [`pair`] reads it and the recording, [`check`] tells what is
-//! wrong with them, [`align`] brings them together; [`architecture`] is what learns, in the sizes that are usual, [`network`]
-//! that or what there is already; [`trainer`] teaches it, with the data cut by [`windows`]; [`measure`] tells how well it did,
-//! and [`nam`] writes it for other players.
+//! In reading order: [`signal`] generates the signal to play; [`pair`] reads signal and recording, which [`check`]
+//! checks and [`align`] aligns; [`architecture`] defines the usual networks, and [`network_source`] selects one of
+//! these or an existing model; [`trainer`] trains it on [`windows`] of the pair; [`measure`] measures quality, and
+//! [`nam`] exports to other players.
 
 pub mod align;
 pub mod architecture;
 pub mod check;
+pub mod level;
 pub mod measure;
 pub mod nam;
-pub mod network;
+pub mod network_source;
 pub mod pair;
 pub mod signal;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A signal and what a device made of it, brought together.
+//! Training pair of a capture: a signal and its recording through the device, aligned.
 
 use std::path::Path;
 
@@ -9,36 +9,36 @@ use ondes_engine::media::{display_name, read_mono};
 use super::align::{Alignment, align};
 use super::check::{self, Finding, Severity};
 
-/// Two sounds of one length and rate, of which the second follows the first.
+/// Signal and recording, of equal length and sample rate.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// What was played.
+    /// Signal that was played.
     pub dry: Vec<f32>,
-    /// What was recorded.
+    /// Recording.
     pub wet: Vec<f32>,
-    /// Hz.
+    /// Sample rate, Hz.
     pub rate: u32,
-    /// The recording's name.
+    /// Name of the recording.
     pub name: String,
-    /// Of both sounds.
+    /// BLAKE3 hash of both sounds and the rate.
     pub hash: String,
-    /// How they were brought together.
+    /// Delay, polarity and drift before alignment.
     pub alignment: Alignment,
-    /// What was noticed.
+    /// Results of the checks.
     pub findings: Vec<Finding>,
 }
 
 impl Pair {
-    /// Reads two files, at any rates, checks them and brings them together.
+    /// Reads, checks and aligns two files of any sample rates.
     ///
     /// # Errors
-    /// When a file cannot be decoded.
+    /// Returns an error if a file cannot be decoded.
     pub fn read(dry: &Path, wet: &Path, rate: u32) -> anyhow::Result<Self> {
         let mut findings = Vec::new();
         let mut read = |path: &Path, side: &str| -> anyhow::Result<(Vec<f32>, u32)> {
             let (sound, own) = read_mono(path)?;
             if own != rate {
-                findings.push(Finding::note(format!("{side} is at {own} Hz and was brought to {rate} Hz")));
+                findings.push(Finding::note(format!("{side} was resampled from {own} Hz to {rate} Hz")));
             }
             let resampled = resample(&sound, own, rate).with_context(|| display_name(path))?;
             Ok((resampled, own))
@@ -47,7 +47,7 @@ impl Pair {
         let (wet_sound, wet_rate) = read(wet, "the recording")?;
         if dry_rate != wet_rate {
             findings.push(Finding::note(format!(
-                "the two have different rates, {dry_rate} and {wet_rate} Hz: make sure that both are what they say"
+                "the files have different sample rates, {dry_rate} and {wet_rate} Hz: make sure that both are correct"
             )));
         }
         let mut pair = Self::new(dry_sound, wet_sound, rate, display_name(wet));
@@ -56,10 +56,10 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Checks two sounds of one rate and brings them together.
+    /// Checks and aligns two sounds of equal sample rate.
     #[must_use]
     pub fn new(dry: Vec<f32>, wet: Vec<f32>, rate: u32, name: String) -> Self {
-        let mut findings = check::alone(&dry, &wet, rate);
+        let mut findings = check::check_sounds(&dry, &wet, rate);
         let stopped = findings.iter().any(|finding| finding.severity == Severity::Stop);
         let alignment = if stopped { Alignment::default() } else { align(&dry, &wet, f64::from(rate)) };
         let (skip_dry, skip_wet) = match alignment.delay_samples {
@@ -73,27 +73,27 @@ impl Pair {
         dry.truncate(common);
         wet.truncate(common);
         if !stopped {
-            findings.extend(check::together(&dry, &wet, rate, &alignment, lengths));
+            findings.extend(check::check_alignment(&dry, &wet, rate, &alignment, lengths));
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(bytemuck::cast_slice(&dry)).update(bytemuck::cast_slice(&wet)).update(&rate.to_le_bytes());
         Self { dry, wet, rate, name, hash: hasher.finalize().to_hex().to_string(), alignment, findings }
     }
 
-    /// Turns the recording over.
+    /// Inverts the polarity of the recording.
     pub fn flip(&mut self) {
         self.wet.iter_mut().for_each(|x| *x = -*x);
         self.hash += ", turned over";
     }
 
-    /// Tells what was noticed; with `force`, what should stop the training is only told.
+    /// Prints the findings. With `force`, those that stop training are printed as warnings.
     ///
     /// # Errors
-    /// The first thing that should.
+    /// Returns the first finding that stops training.
     pub fn report(&self, force: bool) -> anyhow::Result<()> {
         for finding in &self.findings {
             match finding.severity {
-                Severity::Stop if !force => bail!("{} (--force trains all the same)", finding.message),
+                Severity::Stop if !force => bail!("{} (--force ignores this)", finding.message),
                 Severity::Stop => eprintln!("warning: {}", finding.message),
                 Severity::Note => println!("{}", finding.message),
             }
@@ -101,7 +101,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Length, seconds.
+    /// Returns the length, seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.dry.len() as f64 / f64::from(self.rate)

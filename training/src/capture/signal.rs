@@ -1,9 +1,8 @@
-//! The signal to play through a device: all that a capture must have heard, in about three minutes.
+//! Signal to play through a device, about three minutes long.
 //!
-//! In order: two blips in silence, from which the delay and the noise floor are read; sweeps and bursts of noise, for what only
-//! shows at the edges of the spectrum; plucked strings at many levels, single and in chords; and a part to judge by, which is
-//! played like music and never trained on. The strings are those of [`ondes_corpus::plucked`], without a room: what comes out
-//! of a guitar's cable has none. The same length gives the same samples.
+//! In order: two clicks in silence, which give delay and noise floor; sweeps and noise bursts, which cover the edges of
+//! the spectrum; plucked strings at many levels, single notes and chords; and a musical part that is held out of
+//! training. The strings are those of [`ondes_corpus::plucked`], without a room. Equal lengths give equal samples.
 
 use std::f64::consts::TAU;
 
@@ -17,28 +16,28 @@ use ondes_corpus::filter::OnePole;
 use ondes_corpus::performance::{Note, Score, ease};
 use ondes_corpus::plucked::Plucked;
 
-/// Rate, Hz.
+/// Sample rate, Hz.
 pub const RATE: u32 = 48_000;
-/// Shortest and longest signal, seconds.
+/// Range of the length, seconds.
 pub const SECONDS: std::ops::RangeInclusive<f64> = 30.0..=1_200.0;
-/// Peak of a blip, and its length, samples.
-pub const BLIP_LEVEL: f32 = 0.9;
-const BLIP_SAMPLES: usize = 4;
-/// Where the blips are, seconds, and where the silence around them ends.
-const BLIPS_S: [f64; 2] = [0.5, 1.0];
+/// Peak of a click, and its length, samples.
+pub const CLICK_LEVEL: f32 = 0.9;
+const CLICK_SAMPLES: usize = 4;
+/// Positions of the clicks and end of the silence around them, seconds.
+const CLICKS_S: [f64; 2] = [0.5, 1.0];
 const SILENCE_S: f64 = 2.0;
-/// Highest peak of all that is played: a converter may not clip.
+/// Highest peak after the clicks, below the clipping level of converters.
 const PEAK: f64 = 0.97;
-/// What is left of the signal after the blips: sweeps, noise, single notes, chords; the rest is the part to judge by.
+/// Shares of the time after the clicks: sweeps, noise, single notes, chords. The rest is the held-out part.
 const SHARES: [f64; 4] = [0.07, 0.06, 0.37, 0.36];
-/// Levels of sweeps and noise, dB below full scale.
+/// Levels of sweeps and noise, dB of full scale.
 const SWEEP_LEVELS_DB: [f64; 4] = [-40.0, -24.0, -10.0, -0.5];
 const NOISE_LEVELS_DB: [f64; 6] = [-50.0, -36.0, -24.0, -14.0, -7.0, -1.0];
-/// Levels of passages, dB: each of them comes as often as the others.
+/// Levels of passages, dB; all are equally frequent.
 const PASSAGE_LEVELS_DB: [f64; 8] = [-1.0, -20.0, -7.0, -30.0, -3.0, -13.0, -40.0, -5.0];
 /// Length of a passage, seconds.
 const PASSAGE_S: f64 = 6.0;
-/// Open strings of a guitar, MIDI, and shapes that are held on them: frets by string, −1 for a string left out.
+/// Open strings of a guitar, MIDI notes, and chord shapes as frets by string; −1 for a muted string.
 const STRINGS: [f64; 6] = [40.0, 45.0, 50.0, 55.0, 59.0, 64.0];
 const SHAPES: [[i32; 6]; 8] = [
     [0, 2, 2, 1, 0, 0],
@@ -51,35 +50,35 @@ const SHAPES: [[i32; 6]; 8] = [
     [-1, 0, 2, 2, 1, 0],
 ];
 
-/// Samples at which the blips begin, at that rate.
+/// Returns the first samples of the clicks at a sample rate.
 #[must_use]
-pub fn blips(rate_hz: f64) -> [usize; 2] {
-    BLIPS_S.map(|seconds| (seconds * rate_hz).round() as usize)
+pub fn click_positions(rate_hz: f64) -> [usize; 2] {
+    CLICKS_S.map(|seconds| (seconds * rate_hz).round() as usize)
 }
 
-/// Whether a sound begins like this signal: two blips in silence.
+/// Tells whether a sound starts with the clicks, with silence around them.
 #[must_use]
-pub fn has_blips(sound: &[f32], rate_hz: f64) -> bool {
+pub fn starts_with_clicks(sound: &[f32], rate_hz: f64) -> bool {
     let Some(beginning) = sound.get(..((SILENCE_S - 0.1) * rate_hz) as usize) else { return false };
-    // A converted rate rings a little around a blip.
+    // Resampling spreads a click over neighbouring samples.
     let near = (0.005 * rate_hz) as usize;
-    let places = blips(rate_hz);
-    let loud = places
-        .iter()
-        .all(|&place| beginning[place.saturating_sub(near)..place + near].iter().any(|x| x.abs() > 0.5 * BLIP_LEVEL));
+    let positions = click_positions(rate_hz);
+    let has_clicks = positions.iter().all(|&position| {
+        beginning[position.saturating_sub(near)..position + near].iter().any(|x| x.abs() > 0.5 * CLICK_LEVEL)
+    });
     let mut elsewhere =
-        beginning.iter().enumerate().filter(|(at, _)| places.iter().all(|place| place.abs_diff(*at) > near));
-    loud && elsewhere.all(|(_, x)| x.abs() < 1e-3)
+        beginning.iter().enumerate().filter(|(at, _)| positions.iter().all(|position| position.abs_diff(*at) > near));
+    has_clicks && elsewhere.all(|(_, x)| x.abs() < 1e-3)
 }
 
-/// A signal of that many seconds.
+/// Generates a signal of that many seconds.
 #[must_use]
 pub fn signal(seconds: f64) -> Vec<f32> {
     let samples = |seconds: f64| (seconds * f64::from(RATE)).round() as usize;
     let total = samples(seconds);
     let mut signal = vec![0.0_f32; samples(SILENCE_S)];
-    for place in blips(f64::from(RATE)) {
-        signal[place..place + BLIP_SAMPLES].fill(BLIP_LEVEL);
+    for position in click_positions(f64::from(RATE)) {
+        signal[position..position + CLICK_SAMPLES].fill(CLICK_LEVEL);
     }
     let rest = seconds - SILENCE_S;
     let [sweeps_s, noise_s, notes_s, chords_s] = SHARES.map(|share| share * rest);
@@ -93,11 +92,11 @@ pub fn signal(seconds: f64) -> Vec<f32> {
     signal
 }
 
-/// What a capture's loudness is measured with: some seconds of playing, 18 dB RMS below full scale.
+/// Generates the signal that the loudness of a capture is measured with: four seconds of playing at −18 dB RMS.
 #[must_use]
 pub fn standard() -> Vec<f32> {
     let mut playing = passages(4.0, 4, &[-1.0], music);
-    let gain = db_to_amplitude_f64(-18.0 - super::measure::rms_db(&playing)) as f32;
+    let gain = db_to_amplitude_f64(-18.0 - super::level::rms_db(&playing)) as f32;
     playing.iter_mut().for_each(|x| *x *= gain);
     playing
 }
@@ -106,7 +105,7 @@ fn gain(level_db: f64) -> f64 {
     db_to_amplitude_f64(level_db)
 }
 
-/// Exponential sweeps from 20 Hz to 20 kHz, one at each level, with a fade at both ends.
+/// Generates exponential sweeps from 20 Hz to 20 kHz, one per level, with fades.
 fn sweeps(seconds: f64) -> Vec<f32> {
     let samples = (seconds / SWEEP_LEVELS_DB.len() as f64 * f64::from(RATE)) as usize;
     let octaves = 1_000.0_f64.ln();
@@ -122,37 +121,37 @@ fn sweeps(seconds: f64) -> Vec<f32> {
     SWEEP_LEVELS_DB.into_iter().flat_map(sweep).collect()
 }
 
-/// Bursts of noise, white and dull in turn, one of each at each level, with rests between.
+/// Generates noise bursts, white and low-passed in turn, one of each per level, with rests between.
 fn bursts(seconds: f64) -> Vec<f32> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0x0b15_7001);
     let samples = (seconds / (2 * NOISE_LEVELS_DB.len()) as f64 * f64::from(RATE)) as usize;
     let mut sound = Vec::new();
     for level_db in NOISE_LEVELS_DB {
         for corner_hz in [16_000.0, 900.0] {
-            // Twice, since guitars have nothing at the upper end either.
-            let mut dull = [OnePole::new(corner_hz, f64::from(RATE)); 2];
+            // Two poles, since guitars have little treble.
+            let mut low_pass = [OnePole::new(corner_hz, f64::from(RATE)); 2];
             let burst: Vec<f64> = (0..samples)
                 .map(|n| {
                     let share = n as f64 / samples as f64;
                     let white = random.random_range(-1.0..1.0);
                     let sounding = if share < 0.75 { ease((share * 50.0).min(1.0)) } else { 0.0 };
-                    sounding * dull.iter_mut().fold(white, |x, filter| filter.low(x))
+                    sounding * low_pass.iter_mut().fold(white, |x, filter| filter.low(x))
                 })
                 .collect();
-            sound.extend(levelled(&burst, level_db));
+            sound.extend(with_peak(&burst, level_db));
         }
     }
     sound
 }
 
-/// Brings a passage's peak to a level.
-fn levelled(passage: &[f64], level_db: f64) -> Vec<f32> {
+/// Scales a passage to a peak level, dB.
+fn with_peak(passage: &[f64], level_db: f64) -> Vec<f32> {
     let peak = passage.iter().fold(1e-12_f64, |peak, x| peak.max(x.abs()));
     let scale = gain(level_db) * PEAK / peak;
     passage.iter().map(|x| (scale * x) as f32).collect()
 }
 
-/// Passages, one after another, each at the next of the levels.
+/// Renders passages in series, cycling through the levels.
 fn passages(
     seconds: f64,
     seed: u64,
@@ -163,19 +162,19 @@ fn passages(
     let length_s = seconds / count as f64;
     let passage = |index: usize| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64((seed << 32) + index as u64);
-        levelled(&play(length_s, &mut random), levels_db[index % levels_db.len()])
+        with_peak(&play(length_s, &mut random), levels_db[index % levels_db.len()])
     };
     (0..count).into_par_iter().map(passage).collect::<Vec<_>>().concat()
 }
 
-/// A string that plays those notes, by onset.
+/// Renders notes on one string, in the order of their starts.
 fn string(mut notes: Vec<Note>, length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     notes.sort_by(|a, b| a.onset_s.total_cmp(&b.onset_s));
     let sound = Plucked.render(&Score { duration_s: length_s, notes }, random);
     sound.into_iter().map(f64::from).collect()
 }
 
-/// Notes one after another, short and long, all over the neck, from softest to strongest.
+/// Plays single notes of random length, pitch and strength.
 fn single_notes(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let mut notes = Vec::new();
     let mut at_s = 0.05;
@@ -193,7 +192,7 @@ fn single_notes(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     string(notes, length_s, random)
 }
 
-/// Strums of one shape up and down the neck: each string on its own, from low to high or back.
+/// Strums chord shapes: each string by itself, from low to high or back.
 fn strums(onsets: &[(f64, f64, f64)], length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let mut strings: [Vec<Note>; 6] = Default::default();
     for &(onset_s, release_s, strength) in onsets {
@@ -201,11 +200,11 @@ fn strums(onsets: &[(f64, f64, f64)], length_s: f64, random: &mut Xoshiro256Plus
         let barre = random.random_range(0..8);
         let spread_s = random.random_range(0.004..0.03);
         let down = random.random_bool(0.7);
-        for (place, fret) in shape.into_iter().enumerate().filter(|(_, fret)| *fret >= 0) {
-            let order = if down { place } else { 5 - place };
-            let midi = STRINGS[place] + f64::from(fret + barre);
+        for (index, fret) in shape.into_iter().enumerate().filter(|(_, fret)| *fret >= 0) {
+            let order = if down { index } else { 5 - index };
+            let midi = STRINGS[index] + f64::from(fret + barre);
             let strength = (strength * random.random_range(0.85..1.15_f64)).clamp(0.05, 1.0);
-            strings[place].push(Note::plain(onset_s + order as f64 * spread_s, release_s, midi, strength));
+            strings[index].push(Note::plain(onset_s + order as f64 * spread_s, release_s, midi, strength));
         }
     }
     let mut sum = Vec::new();
@@ -230,7 +229,7 @@ fn chords(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     strums(&onsets, length_s, random)
 }
 
-/// A riff: chords on the beat, a line between them.
+/// Plays a riff: chords on the beat and a line between them.
 fn music(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let beat_s = 60.0 / random.random_range(84.0..132.0);
     let beats = (length_s / beat_s) as usize;

@@ -1,4 +1,4 @@
-//! Pairs that are late, upside down or spoilt, and networks that players know.
+//! Delayed, inverted and damaged pairs, and networks of other players.
 
 use ondes_engine::dsp::level::peak;
 use ondes_engine::model::import;
@@ -9,21 +9,20 @@ use super::align::align;
 use super::architecture::{Architecture, names};
 use super::check::Severity;
 use super::measure::{compare, loudness_db, play};
-use super::nam;
 use super::pair::Pair;
 use super::signal::{self, signal};
-use super::trainer::{Length, Options, Trainer};
+use super::trainer::{CaptureOptions, CaptureTrainer, Length};
 use ondes_corpus::circuits::circuit;
 
 const RATE: u32 = 48_000;
 
-/// A short signal with blips, made once.
+/// Returns a short signal with clicks, generated once.
 fn dry() -> &'static [f32] {
     static SIGNAL: std::sync::OnceLock<Vec<f32>> = std::sync::OnceLock::new();
     SIGNAL.get_or_init(|| signal(30.0))
 }
 
-/// What a device makes of it that colours and bends: a low-pass and a curve.
+/// Simulates a device: a low-pass and a nonlinear curve.
 fn device(dry: &[f32]) -> Vec<f32> {
     let mut state = 0.0;
     dry.iter()
@@ -48,33 +47,33 @@ fn notes(pair: &Pair) -> String {
 }
 
 #[test]
-fn a_late_recording_is_found_by_its_blips_and_without_them() {
+fn delays_are_measured_with_and_without_clicks() {
     let wet = device(dry());
     for samples in [0, 7, 480, 12_345] {
         let found = align(dry(), &late(&wet, samples), 48_000.0);
-        assert!(found.blips && found.delay_samples.abs_diff(samples as i64) <= 1, "{samples}: {found:?}");
+        assert!(found.from_clicks && found.delay_samples.abs_diff(samples as i64) <= 1, "{samples}: {found:?}");
         assert!(!found.inverted && found.drift_samples.abs() < 1.0, "{found:?}");
-        // Without its beginning there are no blips left.
+        // Without its beginning, the signal has no clicks.
         let cut = 2 * RATE as usize;
         let found = align(&dry()[cut..], &late(&wet[cut..], samples), 48_000.0);
-        assert!(!found.blips && found.delay_samples.abs_diff(samples as i64) <= 3, "{samples}: {found:?}");
+        assert!(!found.from_clicks && found.delay_samples.abs_diff(samples as i64) <= 3, "{samples}: {found:?}");
     }
     let ahead = align(&dry()[96_000..], &wet[96_000 + 300..], 48_000.0);
     assert!(ahead.delay_samples.abs_diff(-300) <= 3, "{ahead:?}");
 }
 
 #[test]
-fn a_recording_upside_down_is_told() {
+fn inverted_recordings_are_noted() {
     let wet: Vec<f32> = device(dry()).iter().map(|x| -x).collect();
     let pair = Pair::new(dry().to_vec(), late(&wet, 100), RATE, "wet".into());
-    assert!(pair.alignment.inverted && notes(&pair).contains("upside down"), "{:?}", pair.alignment);
+    assert!(pair.alignment.inverted && notes(&pair).contains("inverted polarity"), "{:?}", pair.alignment);
     assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
     assert_eq!(pair.dry.len(), pair.wet.len());
 }
 
 #[test]
-fn clocks_that_drift_apart_stop_the_training() {
-    // 50 ppm: a sample in every 20,000 is left out.
+fn clock_drift_stops_training() {
+    // 50 ppm: every 20,000th sample is left out.
     let mut wet = device(dry());
     let mut count = 0;
     wet.retain(|_| {
@@ -87,7 +86,7 @@ fn clocks_that_drift_apart_stop_the_training() {
 }
 
 #[test]
-fn what_spoils_a_pair_is_told_plainly() {
+fn damaged_pairs_stop_training() {
     let wet = device(dry());
     let stopped = |wet: Vec<f32>, message: &str| {
         let pair = Pair::new(dry().to_vec(), wet, RATE, "wet".into());
@@ -106,10 +105,10 @@ fn what_spoils_a_pair_is_told_plainly() {
         let end = holed[loud + 301..].iter().position(|x| x.abs() > 0.05).expect("it sounds") + loud + 301;
         holed[loud + 1..end].fill(0.0);
     }
-    stopped(holed, "2 holes");
+    stopped(holed, "2 dropouts");
     let mut random = Lcg::new(1);
     let unrelated = (0..wet.len()).map(|_| random.next_u32() as f32 / u32::MAX as f32 - 0.5);
-    stopped(unrelated.collect(), "nothing to do with");
+    stopped(unrelated.collect(), "is unrelated to");
 }
 
 #[test]
@@ -117,27 +116,23 @@ fn noise_and_short_pairs_are_noted() {
     let mut random = Lcg::new(1);
     let noisy = device(dry()).into_iter().map(|x| x + 0.02 * (random.next_u32() as f32 / u32::MAX as f32 - 0.5));
     let pair = Pair::new(dry().to_vec(), noisy.collect(), RATE, "wet".into());
-    assert!(
-        notes(&pair).contains("that is noisy") && notes(&pair).contains("little to learn from"),
-        "{}",
-        notes(&pair)
-    );
+    assert!(notes(&pair).contains("is noisy") && notes(&pair).contains("is a short pair"), "{}", notes(&pair));
     assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
 }
 
 #[test]
-fn the_signal_is_what_it_says() {
+fn signals_have_clicks_levels_and_length() {
     let signal = dry();
     assert_eq!(signal.len(), 30 * RATE as usize);
-    assert!(signal::has_blips(signal, 48_000.0) && !signal::has_blips(&signal[1_000..], 48_000.0));
+    assert!(signal::starts_with_clicks(signal, 48_000.0) && !signal::starts_with_clicks(&signal[1_000..], 48_000.0));
     assert!((0.8..0.98).contains(&peak(signal)), "{}", peak(signal));
-    // Soft and loud all the way after the blips, also in the part to judge by.
+    // Audible throughout after the clicks, including the held-out part.
     assert!(signal[96_000..].chunks(4 * RATE as usize).all(|part| peak(part) > 5e-3));
     assert_eq!(super::signal::signal(30.0), signal, "the same each time");
 }
 
 #[test]
-fn sizes_have_the_weights_that_players_expect() {
+fn sizes_have_the_weights_of_other_players() {
     let count = |name: &str| {
         let architecture = Architecture::named(name).expect("a size");
         let trained: usize = architecture.slots().iter().map(|slot| slot.count).sum();
@@ -167,11 +162,11 @@ fn sizes_have_the_weights_that_players_expect() {
 }
 
 #[test]
-fn a_nam_file_loads_again_and_sounds_the_same_to_the_bit() {
+fn nam_files_load_with_equal_weights_and_sound() {
     for name in names() {
         let architecture = Architecture::named(name).expect("a size");
         let model = architecture.untrained(3, 44_100).expect("a model");
-        let file = nam::describe(&architecture, model.weights(), 44_100, &Value::Null).to_string();
+        let file = architecture.nam_file(model.weights(), 44_100, &Value::Null).to_string();
         let again = import::parse(file.as_bytes()).expect("it loads").model;
         assert_eq!(again.weights(), model.weights(), "{name}");
         let sound = &dry()[400_000..420_000];
@@ -180,23 +175,30 @@ fn a_nam_file_loads_again_and_sounds_the_same_to_the_bit() {
     }
 }
 
-/// Four seconds of playing and what the overdrive makes of them.
+/// Returns four seconds of playing and its recording through the overdrive.
 fn overdriven() -> Pair {
     let dry = signal::standard();
     let wet = circuit("overdrive").and_then(|circuit| circuit.play(&dry, f64::from(RATE))).expect("it can be solved");
     Pair::new(dry, wet, RATE, "overdrive".into())
 }
 
-/// The layers of `nano` that see the nearest past, so that windows can be short and steps many.
+/// Returns `nano` without its long dilations, so that windows are short and steps many.
 fn short_nano() -> Architecture {
     let Ok(Architecture::WaveNet { mut arrays }) = Architecture::named("nano") else { panic!("a WaveNet") };
     arrays.iter_mut().for_each(|array| array.layers.retain(|layer| layer.1 <= 64));
     Architecture::WaveNet { arrays }
 }
 
-fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> Options {
-    let usual = Options::usual(architecture, folder.join("checkpoint"));
-    Options { length: Length::Epochs(epochs), batch: 8, window: 1_024, learning_rate: 1e-2, threads: 1, ..usual }
+fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> CaptureOptions {
+    let default = CaptureOptions::new(architecture, folder.join("checkpoint"));
+    CaptureOptions {
+        length: Length::Epochs(epochs),
+        batch: 8,
+        window: 1_024,
+        learning_rate: 1e-2,
+        threads: 1,
+        ..default
+    }
 }
 
 #[test]
@@ -204,7 +206,8 @@ fn a_small_network_learns_the_overdrive_from_four_seconds() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = overdriven();
     assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
-    let mut trainer = Trainer::new(quick(short_nano(), 20, folder.path()), &pair, None).expect("it can be trained");
+    let mut trainer =
+        CaptureTrainer::new(quick(short_nano(), 20, folder.path()), &pair, None).expect("it can be trained");
     trainer.run().expect("it trains");
     let model = trainer.model().expect("finite weights");
     let found = compare(&model, &pair).expect("a capture");
@@ -214,14 +217,14 @@ fn a_small_network_learns_the_overdrive_from_four_seconds() {
     let training = model.header().card.training.as_ref().expect("its provenance");
     assert!(training.steps > 0 && training.validation_loss < 0.1 && training.corpus_seconds > 2.0, "{training:?}");
 
-    // From its weights on, one more round does no worse; another shape is refused.
-    let options = Options { learning_rate: 1e-3, ..quick(short_nano(), 1, folder.path()) };
-    let mut further = Trainer::new(options, &pair, Some(&model)).expect("the same shape");
+    // Further training from its weights does no harm; another shape is refused.
+    let options = CaptureOptions { learning_rate: 1e-3, ..quick(short_nano(), 1, folder.path()) };
+    let mut further = CaptureTrainer::new(options, &pair, Some(&model)).expect("the same shape");
     further.run().expect("it trains");
     let further = compare(&further.model().expect("finite weights"), &pair).expect("a capture");
     assert!(further.all.value < 1.5 * found.all.value, "{further:?} after {found:?}");
     let other = Architecture::named("feather").expect("a size");
-    let other = Trainer::new(quick(other, 1, folder.path()), &pair, Some(&model));
+    let other = CaptureTrainer::new(quick(other, 1, folder.path()), &pair, Some(&model));
     assert!(other.err().is_some_and(|error| error.to_string().contains("another shape")));
 }
 
@@ -230,26 +233,26 @@ fn a_recurrent_network_learns_by_streams() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = overdriven();
     let lstm = Architecture::named("lstm-8").expect("a size");
-    let options = Options { window: 512, batch: 16, ..quick(lstm, 20, folder.path()) };
-    let mut trainer = Trainer::new(options, &pair, None).expect("it can be trained");
+    let options = CaptureOptions { window: 512, batch: 16, ..quick(lstm, 20, folder.path()) };
+    let mut trainer = CaptureTrainer::new(options, &pair, None).expect("it can be trained");
     trainer.run().expect("it trains");
     let found = compare(&trainer.model().expect("finite weights"), &pair).expect("a capture");
     assert!(found.all.value < 0.25 && found.held_out.value < 0.25, "{found:?}");
 }
 
 #[test]
-fn what_was_stopped_belongs_to_one_pair_and_its_options() {
+fn checkpoints_belong_to_one_pair_and_its_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut pair = overdriven();
     let options = quick(short_nano(), 1, folder.path());
-    let refused = |options: &Options, pair: &Pair| {
-        let mut trainer = Trainer::new(options.clone(), pair, None).expect("it can be trained");
+    let refused = |options: &CaptureOptions, pair: &Pair| {
+        let mut trainer = CaptureTrainer::new(options.clone(), pair, None).expect("it can be trained");
         trainer.resume().err().map(|error| error.to_string())
     };
     assert!(refused(&options, &pair).is_some_and(|error| error.contains("no checkpoint")));
-    Trainer::new(options.clone(), &pair, None).and_then(|mut trainer| trainer.run()).expect("it trains");
+    CaptureTrainer::new(options.clone(), &pair, None).and_then(|mut trainer| trainer.run()).expect("it trains");
     assert_eq!(refused(&options, &pair), None);
-    let other = Options { seed: 1, ..options.clone() };
+    let other = CaptureOptions { seed: 1, ..options.clone() };
     assert!(refused(&other, &pair).is_some_and(|error| error.contains("another configuration")));
     pair.flip();
     assert!(refused(&options, &pair).is_some_and(|error| error.contains("another configuration")));

@@ -1,44 +1,45 @@
-//! The pair, cut for training: what is learnt from, what decides, what only measures; and the windows of one epoch.
+//! Split of a pair into training, validation and held-out parts, and windows of the training part.
 
+use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use tch::{Device, Tensor};
 
-/// Longest held-out part, seconds: enough to judge by, and the rest is worth more to learn from.
+/// Longest held-out part, seconds; more would be worth more for training.
 const HELD_OUT_S: f64 = 16.0;
-/// The most of a pair that is held out.
+/// Largest held-out share of a pair.
 const HELD_OUT_SHARE: f64 = 0.1;
 
-/// A pair split by time: training, then validation, then what is held out, at its end.
+/// Split of a pair by time: training, then validation, then the held-out part.
 pub struct Split {
     /// First sample of the validation part.
     pub validation: usize,
     /// First sample of the held-out part.
     pub held_out: usize,
-    /// Samples of the pair.
+    /// Length of the pair, samples.
     pub end: usize,
 }
 
 impl Split {
-    /// For a pair of that many samples.
+    /// Splits a pair of that many samples.
     #[must_use]
     pub fn new(samples: usize, rate_hz: f64) -> Self {
-        let held = (HELD_OUT_SHARE * samples as f64).min(HELD_OUT_S * rate_hz) as usize;
-        let held_out = samples - held;
-        Self { validation: held_out - held / 2, held_out, end: samples }
+        let held_out_samples = (HELD_OUT_SHARE * samples as f64).min(HELD_OUT_S * rate_hz) as usize;
+        let held_out = samples - held_out_samples;
+        Self { validation: held_out - held_out_samples / 2, held_out, end: samples }
     }
 }
 
-/// A batch: `[batch, 1, lead + samples]` of the input, `[batch, samples]` of what it became.
-pub struct Batch {
-    /// What goes in.
+/// Batch of windows: input `[batch, 1, lead + samples]` and target `[batch, samples]`.
+pub struct WindowBatch {
+    /// Input.
     pub dry: Tensor,
-    /// What comes out at the end of it.
+    /// Target for the end of the input.
     pub wet: Tensor,
 }
 
-/// Windows of the training part in an order of their own for each epoch.
+/// Windows of the training part, in a different order in each epoch.
 pub struct Windows {
     dry: Vec<f32>,
     wet: Vec<f32>,
@@ -49,50 +50,50 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Of a training part: windows of `length` samples, `batch` at a time, each after `lead` samples that only warm up.
+    /// Cuts a training part into windows of `length` samples, `batch` at a time, each after `lead` samples of warm-up.
     #[must_use]
     pub fn new(dry: &[f32], wet: &[f32], lead: usize, length: usize, batch: usize, seed: u64) -> Self {
-        // Before the beginning there is silence.
+        // Silence before the start.
         let dry = [vec![0.0; lead], dry.to_vec()].concat();
         let length = length.min(wet.len() / 2).max(1);
         Self { dry, wet: wet.to_vec(), lead, length, batch, seed }
     }
 
-    /// Windows of an epoch; the offset of the first one leaves out less than one of them.
+    /// Returns the number of windows per epoch; the random offset of the first leaves out less than one.
     fn count(&self) -> usize {
         (self.wet.len() - self.length) / self.length
     }
 
-    /// Batches of an epoch.
+    /// Returns the number of batches per epoch.
     #[must_use]
     pub fn batches(&self) -> u64 {
         self.count().div_ceil(self.batch).max(1) as u64
     }
 
-    /// Where the windows of an epoch begin, in its order.
+    /// Returns the start of each window of an epoch, in random order.
     #[must_use]
     pub fn starts(&self, epoch: u64) -> Vec<usize> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
         let offset = random.random_range(0..self.length);
         let mut starts: Vec<usize> = (0..self.count().max(1)).map(|window| offset + window * self.length).collect();
         starts.shuffle(&mut random);
         starts
     }
 
-    /// The batch of windows that begin there.
+    /// Returns the batch of windows with these starts.
     #[must_use]
-    pub fn cut(&self, starts: &[usize], device: Device) -> Batch {
+    pub fn cut(&self, starts: &[usize], device: Device) -> WindowBatch {
         let gather = |sound: &[f32], length: usize| -> Vec<f32> {
             starts.iter().flat_map(|&start| &sound[start..start + length]).copied().collect()
         };
         let rows = starts.len() as i64;
         let dry = Tensor::from_slice(&gather(&self.dry, self.lead + self.length)).view([rows, 1, -1]);
         let wet = Tensor::from_slice(&gather(&self.wet, self.length)).view([rows, -1]);
-        Batch { dry: dry.to_device(device), wet: wet.to_device(device) }
+        WindowBatch { dry: dry.to_device(device), wet: wet.to_device(device) }
     }
 
-    /// The batches of an epoch.
-    pub fn epoch(&self, epoch: u64, device: Device) -> impl Iterator<Item = Batch> + '_ {
+    /// Returns the batches of an epoch.
+    pub fn epoch(&self, epoch: u64, device: Device) -> impl Iterator<Item = WindowBatch> + '_ {
         let starts = self.starts(epoch);
         let batch = self.batch;
         (0..starts.len().div_ceil(batch)).map(move |index| {
@@ -101,10 +102,10 @@ impl Windows {
         })
     }
 
-    /// For what remembers by a state: the training part as `batch` streams side by side, cut along time. Each epoch's streams
-    /// begin elsewhere; a stream that comes to the end goes on at the beginning.
-    pub fn streams(&self, epoch: u64, device: Device) -> impl Iterator<Item = Batch> + '_ {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    /// Returns the training part as `batch` parallel streams, cut along time, for recurrent networks. Streams start at
+    /// a random offset in each epoch and wrap around at the end.
+    pub fn streams(&self, epoch: u64, device: Device) -> impl Iterator<Item = WindowBatch> + '_ {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
         let offset = random.random_range(0..self.wet.len());
         let apart = self.wet.len() / self.batch;
         let dry = &self.dry[self.lead..];
@@ -116,14 +117,14 @@ impl Windows {
                 (0..self.batch).flat_map(|stream| (0..self.length).map(move |at| sample(stream, at))).collect()
             };
             let rows = self.batch as i64;
-            Batch {
+            WindowBatch {
                 dry: Tensor::from_slice(&gather(dry)).view([rows, 1, -1]).to_device(device),
                 wet: Tensor::from_slice(&gather(&self.wet)).view([rows, -1]).to_device(device),
             }
         })
     }
 
-    /// Batches of an epoch of streams.
+    /// Returns the number of batches per epoch of streams.
     #[must_use]
     pub fn chunks(&self) -> u64 {
         (self.wet.len() / self.batch / self.length).max(1) as u64

@@ -1,8 +1,8 @@
-//! Quality against cost, as a picture: each model a point, those that nothing beats joined by a line.
+//! Chart of quality against cost: a point for each model, and a line through the Pareto front.
 
 use ondes_canvas::{Align, Canvas, Colour};
 
-use super::Row;
+use super::ComparisonRow;
 
 const WIDTH: usize = 1200;
 const HEIGHT: usize = 800;
@@ -16,18 +16,18 @@ const GRID: Colour = [222, 219, 212];
 const INK: Colour = [44, 42, 50];
 const FAINT: Colour = [120, 116, 126];
 const FRONT: Colour = [196, 78, 40];
-const BEATEN: Colour = [96, 118, 148];
-/// Room beside the outermost points, as a factor: both axes are logarithmic.
+const DOMINATED: Colour = [96, 118, 148];
+/// Margin around the outermost points, as a factor, since both axes are logarithmic.
 const MARGIN: f64 = 1.25;
-/// What an axis can show.
+/// Least value on an axis.
 const LEAST: f64 = 1e-9;
 
-/// An axis whose equal steps are equal factors.
+/// Logarithmic axis.
 struct Axis {
-    /// Logarithms of its ends.
+    /// Natural logarithms of its ends.
     low: f64,
     high: f64,
-    /// Pixels of its ends.
+    /// Positions of its ends, pixels.
     pixels: (f32, f32),
 }
 
@@ -42,35 +42,35 @@ impl Axis {
     }
 
     fn pixel(&self, value: f64) -> f32 {
-        let way = (value.max(LEAST).ln() - self.low) / (self.high - self.low);
-        self.pixels.0 + way as f32 * (self.pixels.1 - self.pixels.0)
+        let fraction = (value.max(LEAST).ln() - self.low) / (self.high - self.low);
+        self.pixels.0 + fraction as f32 * (self.pixels.1 - self.pixels.0)
     }
 
-    /// One, two and five of each power of ten that it shows; where these are too few, all single digits.
+    /// Returns ticks at 1, 2 and 5 times powers of ten; at more digits if these are fewer than three.
     fn ticks(&self) -> Vec<f64> {
-        let among = |digits: &[f64]| -> Vec<f64> {
+        let multiples = |digits: &[f64]| -> Vec<f64> {
             let powers =
                 (self.low / std::f64::consts::LN_10).floor() as i32..=(self.high / std::f64::consts::LN_10) as i32;
             let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));
             all.filter(|tick| (self.low..=self.high).contains(&tick.ln())).collect()
         };
-        let few = among(&[1.0, 2.0, 5.0]);
-        if few.len() >= 3 { few } else { among(&[1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]) }
+        let few = multiples(&[1.0, 2.0, 5.0]);
+        if few.len() >= 3 { few } else { multiples(&[1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]) }
     }
 }
 
-/// A number with as many digits as it needs.
+/// Formats a number with as many digits as it needs.
 fn label(value: f64) -> String {
     let digits = (1 - value.log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The chart of what was compared, by the time at the first block and the first measure.
+/// Draws the chart, with the time at the first block size and the first measure of quality.
 #[must_use]
-pub fn draw(rows: &[Row]) -> Canvas {
+pub fn draw(rows: &[ComparisonRow]) -> Canvas {
     let mut canvas = Canvas::new(WIDTH, HEIGHT, BACKGROUND);
-    let points: Vec<(f64, f64)> = rows.iter().map(Row::point).collect();
+    let points: Vec<(f64, f64)> = rows.iter().map(ComparisonRow::point).collect();
     let x = Axis::new(points.iter().map(|point| point.0), (LEFT, RIGHT));
     let y = Axis::new(points.iter().map(|point| point.1), (BOTTOM, TOP));
     for tick in x.ticks() {
@@ -86,7 +86,7 @@ pub fn draw(rows: &[Row]) -> Canvas {
     let block = rows.first().and_then(|row| row.speeds.first()).map_or(0, |speed| speed.block);
     let measure = rows.first().and_then(|row| row.quality.first()).map_or("", |measure| measure.name.as_str());
     canvas.text("Quality against cost", [LEFT, 44.0], 28.0, Align::Left, INK);
-    canvas.text(&format!("{measure}; the lower, the better"), [LEFT, 72.0], 18.0, Align::Left, FAINT);
+    canvas.text(&format!("{measure}, lower is better"), [LEFT, 72.0], 18.0, Align::Left, FAINT);
     let below = format!("nanoseconds per sample, blocks of {block}");
     canvas.text(&below, [f32::midpoint(LEFT, RIGHT), BOTTOM + 62.0], 18.0, Align::Centre, FAINT);
     let mut front: Vec<[f32; 2]> = rows
@@ -99,9 +99,9 @@ pub fn draw(rows: &[Row]) -> Canvas {
     front.windows(2).for_each(|pair| canvas.line([pair[0], pair[1]], 2.0, FRONT));
     for (row, (cost, error)) in rows.iter().zip(points) {
         let [at_x, at_y] = [x.pixel(cost), y.pixel(error)];
-        let colour = if row.on_front { FRONT } else { BEATEN };
+        let colour = if row.on_front { FRONT } else { DOMINATED };
         canvas.disc([at_x, at_y], 6.0, colour);
-        // On the side where there is room.
+        // Labels near the right edge go to the left of their point.
         let (align, beside) = if at_x > RIGHT - 220.0 { (Align::Right, -12.0) } else { (Align::Left, 12.0) };
         canvas.text(&row.name, [at_x + beside, at_y - 8.0], 18.0, align, INK);
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_shows_all_values_and_some_numbers() {
+    fn an_axis_contains_all_values_and_has_ticks() {
         for values in [vec![53.0, 341.0], vec![0.0006, 0.0045], vec![7.0], vec![0.0], vec![]] {
             let axis = Axis::new(values.iter().copied(), (100.0, 200.0));
             assert!(values.iter().all(|&value| (100.0..=200.0).contains(&axis.pixel(value))), "{values:?}");

@@ -1,13 +1,13 @@
-//! Models side by side: what each costs on this machine and how well it does, and which of them no other beats in both.
+//! Comparison of models by cost and quality, and their Pareto front.
 //!
-//! [`cost`] measures size, memory and time; quality is that of [`crate::evaluate`] and [`crate::capture::measure`]; [`chart`]
-//! draws it.
+//! [`cost`] measures size, memory and time; quality comes from [`crate::evaluate`] or [`crate::capture::measure`];
+//! [`chart`] draws both.
 
+pub mod candidate;
 pub mod chart;
 pub mod cost;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use ondes_engine::model::{Kind, Measure, Model};
@@ -15,49 +15,39 @@ use serde::Serialize;
 
 use crate::capture::measure::compare as compare_capture;
 use crate::capture::pair::Pair;
-use crate::dataset::hear;
+use crate::dataset::load_features;
 use crate::evaluate::{evaluate, feature_rate};
-use crate::variants;
+use candidate::Candidate;
 use cost::{Cost, Speed};
 
-/// What quality is measured on, none of which a model may have been trained on.
+/// Sound to measure quality on, which no model was trained on.
 pub enum HeldOut<'a> {
-    /// A folder of recordings, for instruments, and the folder in which what was heard of them is kept.
+    /// Folder of recordings for instruments, and folder for their cached analyses.
     Recordings(&'a Path, &'a Path),
-    /// What was played into a device and what came out, for captures.
+    /// Input and output of a device, for captures.
     Pair(&'a Path, &'a Path),
 }
 
-/// A model, or one of its sizes, that is to be compared.
-pub struct Candidate {
-    /// How it is shown.
-    pub name: String,
-    /// Where it was read from.
-    pub path: std::path::PathBuf,
-    /// What plays.
-    pub model: Arc<Model>,
-}
-
-/// What was found out about one.
+/// Result of one candidate.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// How it is shown.
+pub struct ComparisonRow {
+    /// Name in tables and charts.
     pub name: String,
-    /// The file.
+    /// Path of the file.
     pub path: String,
     /// Size and memory.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Time, by the length of a block.
+    /// Speed at each block size.
     pub speeds: Vec<Speed>,
-    /// The first is what models are compared by: the less, the better.
+    /// Measures of quality; lower is better. The first is used for the Pareto front.
     pub quality: Vec<Measure>,
-    /// No other is both faster and better.
+    /// No other model is better in one of speed and quality and at least as good in the other.
     pub on_front: bool,
 }
 
-impl Row {
-    /// Nanoseconds per sample at the first block, and the first measure of quality.
+impl ComparisonRow {
+    /// Returns nanoseconds per sample at the first block size, and the first measure of quality.
     #[must_use]
     pub fn point(&self) -> (f64, f64) {
         let cost = self.speeds.first().map_or(f64::INFINITY, |speed| speed.ns_per_sample);
@@ -65,85 +55,70 @@ impl Row {
     }
 }
 
-/// The candidates of a file: the model and each smaller size that it holds.
+/// Measures all candidates. Timed runs of all candidates alternate, so that disturbances affect all alike.
 ///
 /// # Errors
-/// When a size makes no model of its own.
-pub fn candidates(path: &Path, model: &Model) -> anyhow::Result<Vec<Candidate>> {
-    let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let mut all = Vec::new();
-    for variant in &model.header().variants {
-        let name = format!("{stem} ({})", variant.name);
-        all.push(Candidate { name, path: path.to_owned(), model: Arc::new(variants::take_out(model, variant)?) });
-    }
-    all.push(Candidate { name: stem, path: path.to_owned(), model: Arc::new(model.clone()) });
-    Ok(all)
-}
-
-/// Measures them all; the times in turns, so that what else the machine does meets all alike.
-///
-/// # Errors
-/// One line with the file: it cannot be played, or not be measured on what is held out.
+/// Returns an error with the file of a model that cannot be played or measured.
 pub fn compare(
     candidates: &[Candidate],
     held_out: &HeldOut<'_>,
     blocks: &[u32],
     seconds: f64,
-    tell: impl Fn(&str),
-) -> anyhow::Result<Vec<Row>> {
+    progress: impl Fn(&str),
+) -> anyhow::Result<Vec<ComparisonRow>> {
     let named = |candidate: &Candidate| candidate.path.display().to_string();
     let mut rows = Vec::new();
     for candidate in candidates {
-        tell(&candidate.name);
+        progress(&candidate.name);
         let quality = quality(&candidate.model, held_out).with_context(|| named(candidate))?;
-        let cost = Cost::of(&candidate.model, &candidate.path).with_context(|| named(candidate))?;
+        let cost = Cost::measure(&candidate.model, &candidate.path).with_context(|| named(candidate))?;
         let (name, path) = (candidate.name.clone(), named(candidate));
-        rows.push(Row { name, path, cost, speeds: Vec::new(), quality, on_front: false });
+        rows.push(ComparisonRow { name, path, cost, speeds: Vec::new(), quality, on_front: false });
     }
-    tell("time");
+    progress("time");
     for (row, speeds) in rows.iter_mut().zip(cost::speeds(candidates, blocks, seconds)?) {
         row.speeds = speeds;
     }
-    let front = front(&rows.iter().map(Row::point).collect::<Vec<_>>());
+    let front = pareto_front(&rows.iter().map(ComparisonRow::point).collect::<Vec<_>>());
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
     Ok(rows)
 }
 
-/// What a model is measured by, the most telling first.
+/// Measures the quality of a model, the most important measure first.
 ///
 /// # Errors
-/// When it cannot be measured on that.
+/// Returns an error if there is no measure for the kind of model on that sound.
 pub fn quality(model: &Model, held_out: &HeldOut<'_>) -> anyhow::Result<Vec<Measure>> {
     match (model.header().kind, held_out) {
         (Kind::Instrument, HeldOut::Recordings(folder, cache)) => {
-            Ok(evaluate(model, &hear(folder, cache, feature_rate(model)?)?)?.measures())
+            Ok(evaluate(model, &load_features(folder, cache, feature_rate(model)?)?)?.measures())
         }
         (Kind::Effect, HeldOut::Pair(dry, wet)) => {
             let pair = Pair::read(dry, wet, model.header().sample_rate)?;
-            let found = compare_capture(model, &pair)?;
-            Ok(vec![found.held_out])
+            Ok(vec![compare_capture(model, &pair)?.held_out])
         }
-        (Kind::Instrument, _) => bail!("is an instrument, which is measured on a folder of recordings (--data)"),
-        (Kind::Effect, _) => bail!("is a capture, which is measured on a pair (--dry and --wet)"),
-        (kind, _) => bail!("is of kind {}, for which there is no measure", kind.name()),
+        (Kind::Instrument, _) => bail!("an instrument is measured on a folder of recordings; use --data"),
+        (Kind::Effect, _) => bail!("a capture is measured on a pair; use --dry and --wet"),
+        (kind, _) => bail!("a model of the kind {:?} has no measure of quality", kind.name()),
     }
 }
 
-/// For each point of cost and error, whether no other is at least as good in both and better in one.
+/// Tells for each point of cost and error whether it is on the Pareto front: no other point is at least as good in both
+/// and better in one.
 #[must_use]
-pub fn front(points: &[(f64, f64)]) -> Vec<bool> {
-    let beats = |a: &(f64, f64), b: &(f64, f64)| a.0 <= b.0 && a.1 <= b.1 && a != b;
-    points.iter().map(|point| !points.iter().any(|other| beats(other, point))).collect()
+pub fn pareto_front(points: &[(f64, f64)]) -> Vec<bool> {
+    let dominates = |a: &(f64, f64), b: &(f64, f64)| a.0 <= b.0 && a.1 <= b.1 && a != b;
+    points.iter().map(|point| !points.iter().any(|other| dominates(other, point))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::front;
+    use super::pareto_front;
 
     #[test]
-    fn the_front_is_what_nothing_beats() {
+    fn the_front_holds_undominated_points() {
         let points = [(1.0, 9.0), (2.0, 5.0), (3.0, 5.0), (4.0, 6.0), (5.0, 1.0), (5.0, 1.0), (9.0, 2.0)];
-        assert_eq!(front(&points), [true, true, false, false, true, true, false]);
-        assert!(front(&[]).is_empty());
+        assert_eq!(pareto_front(&points), [true, true, false, false, true, true, false]);
+        assert!(pareto_front(&[]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Sound, pitch and loudness of one file, heard once and memory-mapped from then on.
+//! Sound, pitch and loudness of a file, analysed once and memory-mapped afterwards.
 
 use std::path::Path;
 
@@ -10,47 +10,49 @@ use ondes_engine::media::read_mono;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-/// Changes whenever what is heard in the same file changes.
+/// Version of the analysis; changes whenever its result for the same file changes.
 const VERSION: u32 = 2;
 
-/// At what rate sound is kept and how often it is described.
+/// Sample rate and frame rate of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureRate {
-    /// Hz.
+    /// Sample rate, Hz.
     pub sample_rate: u32,
     /// Samples per frame.
     pub hop: usize,
 }
 
-/// One file, heard. Frame `i` describes sample `i · hop`.
+/// Analysed file. Frame `i` describes sample `i · hop`.
 pub struct Features {
     map: Mmap,
     frames: usize,
-    /// The rates at which it was heard.
+    /// Rates of the analysis.
     pub rate: FeatureRate,
-    /// Where each value begins in the map, bytes: audio, pitch, loudness, voicing.
+    /// Offsets of the values in the map, bytes: audio, pitch, loudness, voicing.
     offsets: [usize; 4],
 }
 
 impl Features {
-    /// Maps what was heard in a file of this content before, or hears it now and keeps it in the folder `cache`.
+    /// Opens the cached analysis of a file with this content, or analyses it and stores the result in the folder
+    /// `cache`.
     ///
     /// # Errors
-    /// One line with the file and the reason.
+    /// Returns an error if the file cannot be read or the result cannot be written.
     pub fn open(path: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Self> {
         let content = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&content).update(format!("{VERSION} {} {}", rate.sample_rate, rate.hop).as_bytes());
-        let kept = cache.join(format!("{}.safetensors", hasher.finalize().to_hex()));
-        if !kept.exists() {
-            hear(path, &kept, rate)?;
+        let cached = cache.join(format!("{}.safetensors", hasher.finalize().to_hex()));
+        if !cached.exists() {
+            analyse_file(path, &cached, rate)?;
         }
-        Self::map(&kept, rate).with_context(|| format!("{}: delete it to hear the file again", kept.display()))
+        Self::map(&cached, rate)
+            .with_context(|| format!("{}: delete this file to repeat the analysis", cached.display()))
     }
 
     fn map(path: &Path, rate: FeatureRate) -> anyhow::Result<Self> {
         let file = std::fs::File::open(path)?;
-        // SAFETY: the file was written whole under another name and then renamed, and nothing of ours ever changes it; every bit
+        // SAFETY: the file was written under another name and then renamed, and is never changed afterwards; every bit
         // pattern is a valid float.
         #[expect(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
@@ -65,7 +67,7 @@ impl Features {
         }
         let frames = lengths[1];
         if lengths != [frames * rate.hop, frames, frames, frames] {
-            bail!("its parts do not fit together");
+            bail!("the lengths of its values do not match");
         }
         Ok(Self { map, frames, rate, offsets })
     }
@@ -75,45 +77,45 @@ impl Features {
         bytemuck::cast_slice(bytes)
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Length in seconds.
+    /// Returns the length, seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         (self.frames * self.rate.hop) as f64 / f64::from(self.rate.sample_rate)
     }
 
-    /// `frames · hop` samples.
+    /// Returns the sound, `frames · hop` samples.
     #[must_use]
     pub fn audio(&self) -> &[f32] {
         self.values(0, self.frames * self.rate.hop)
     }
 
-    /// Semitones, 69 = 440 Hz; between voiced frames the last one is held.
+    /// Returns the pitch, semitones (69 = 440 Hz); unvoiced frames hold the last value.
     #[must_use]
     pub fn pitch(&self) -> &[f32] {
         self.values(1, self.frames)
     }
 
-    /// A-weighted level, dB.
+    /// Returns the A-weighted level, dB.
     #[must_use]
     pub fn loudness(&self) -> &[f32] {
         self.values(2, self.frames)
     }
 
-    /// 1 where the frame has a pitch, else 0.
+    /// Returns 1 for frames with a pitch, else 0.
     #[must_use]
     pub fn voiced(&self) -> &[f32] {
         self.values(3, self.frames)
     }
 }
 
-/// Decodes, resamples and analyses a file and keeps the result.
-fn hear(path: &Path, kept: &Path, rate: FeatureRate) -> anyhow::Result<()> {
+/// Decodes, resamples and analyses a file and writes the result.
+fn analyse_file(path: &Path, cached: &Path, rate: FeatureRate) -> anyhow::Result<()> {
     let (sound, file_rate) = read_mono(path)?;
     let mut audio = resample(&sound, file_rate, rate.sample_rate)?;
     audio.resize(audio.len().next_multiple_of(rate.hop), 0.0);
@@ -126,9 +128,10 @@ fn hear(path: &Path, kept: &Path, rate: FeatureRate) -> anyhow::Result<()> {
         let view = TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values));
         (name, view.expect("a flat tensor of its own length"))
     });
-    // Two files of one content may be heard at once: each writes its own part, and the second rename replaces equal by equal.
-    let part = kept.with_extension(format!("{:?}.part", std::thread::current().id()));
-    let written = safetensors::serialize_to_file(views, None, &part).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| Ok(std::fs::rename(&part, kept)?));
-    written.with_context(|| format!("{}: cannot be written", kept.display()))
+    // Two files of equal content may be analysed at once: each writes its own temporary file, and the second rename has
+    // no effect.
+    let temporary = cached.with_extension(format!("{:?}.part", std::thread::current().id()));
+    let written = safetensors::serialize_to_file(views, None, &temporary).map_err(anyhow::Error::from);
+    let written = written.and_then(|()| Ok(std::fs::rename(&temporary, cached)?));
+    written.with_context(|| format!("{}: cannot be written", cached.display()))
 }

@@ -1,4 +1,4 @@
-//! Sound to learn from: [`features`] hears a file once and keeps what it heard, [`Dataset`] deals out crops of it.
+//! Training data: [`features`] analyses files, [`Dataset`] draws random crops from them.
 
 pub mod features;
 
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
+use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
@@ -14,16 +15,16 @@ use tch::{Device, Tensor};
 use crate::config::Config;
 pub use features::{FeatureRate, Features};
 
-/// What the files of a folder are split into.
+/// Part of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// What the weights are fitted to.
+pub enum Subset {
+    /// Files that the weights are fitted to.
     Training,
-    /// What decides which weights are kept.
+    /// Files that select the best weights.
     Validation,
 }
 
-/// The files of one folder, heard and split.
+/// Analysed files of a folder.
 pub struct Dataset {
     training: Vec<Features>,
     validation: Vec<Features>,
@@ -31,93 +32,93 @@ pub struct Dataset {
     seed: u64,
 }
 
-/// Crops: conditions and the sound that belongs to them.
-pub struct Batch {
-    /// `[batch, 1, frames]`, semitones.
+/// Batch of crops: controls and the sound that belongs to them.
+pub struct CropBatch {
+    /// Pitch `[batch, 1, frames]`, semitones.
     pub pitch: Tensor,
-    /// `[batch, 1, frames]`, dB.
+    /// Loudness `[batch, 1, frames]`, dB.
     pub loudness: Tensor,
-    /// `[batch, frames · hop]`; the sound of frame `i` ends at the instant that frame `i` describes.
+    /// Sound `[batch, frames · hop]`; that of frame `i` ends at the instant that frame `i` describes.
     pub audio: Tensor,
 }
 
-impl Batch {
-    /// What the ports of a `synth` are fed: pitch, loudness and as much noise as was learnt.
+impl CropBatch {
+    /// Returns the inputs of `synth`: pitch, loudness and a noise level of 1.
     pub fn controls(&self) -> [Tensor; 3] {
         [self.pitch.shallow_clone(), self.loudness.shallow_clone(), self.pitch.ones_like()]
     }
 }
 
 impl Dataset {
-    /// Hears all audio files below the configured folder, or finds them heard already.
+    /// Analyses all audio files below the configured folder, or opens the cached analyses.
     ///
     /// # Errors
-    /// When there is no audio, or no file is as long as a crop.
+    /// Returns an error if there is no audio, or no file is longer than a crop.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let rate = FeatureRate { sample_rate: config.network.sample_rate, hop: config.network.hop };
-        let files = hear(&config.data, &config.work.join("features"), rate)?;
+        let files = load_features(&config.data, &config.work.join("features"), rate)?;
         let frames = config.clip_frames();
         let (long, short): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.frames() > frames);
         if long.is_empty() {
             bail!("{}: no file is longer than a crop of {} s", config.data.display(), config.training.clip_seconds);
         }
         if !short.is_empty() {
-            eprintln!("{} files are shorter than a crop and left out", short.len());
+            eprintln!("{} files are shorter than a crop and are left out", short.len());
         }
-        let kept = ((long.len() as f64 * config.training.validation_share).round() as usize).clamp(0, long.len() - 1);
-        // Spread over the folder, so that the validation part has something of everything.
-        let every = long.len().checked_div(kept).unwrap_or(usize::MAX);
+        let validation_files =
+            ((long.len() as f64 * config.training.validation_share).round() as usize).clamp(0, long.len() - 1);
+        // Every n-th file, so that the validation files represent the whole folder.
+        let every = long.len().checked_div(validation_files).unwrap_or(usize::MAX);
         let (mut training, mut validation) = (Vec::new(), Vec::new());
         for (index, file) in long.into_iter().enumerate() {
-            let held = (index + 1).is_multiple_of(every) && validation.len() < kept;
-            if held { validation.push(file) } else { training.push(file) }
+            let is_validation = (index + 1).is_multiple_of(every) && validation.len() < validation_files;
+            if is_validation { validation.push(file) } else { training.push(file) }
         }
         Ok(Self { training, validation, frames, seed: config.seed })
     }
 
-    /// Length of the training part, seconds.
+    /// Returns the length of the training files, seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.training.iter().map(Features::seconds).sum()
     }
 
-    /// The files of a part; those of the training part where none were set aside for validation.
+    /// Returns the files of a subset; the training files if there are no validation files.
     #[must_use]
-    pub fn files(&self, part: Part) -> &[Features] {
+    pub fn files(&self, part: Subset) -> &[Features] {
         match part {
-            Part::Validation if !self.validation.is_empty() => &self.validation,
+            Subset::Validation if !self.validation.is_empty() => &self.validation,
             _ => &self.training,
         }
     }
 
-    /// The crops of one step: the same for the same step, whatever was dealt before.
+    /// Returns the crops of a step, which depend on the seed and the step only.
     #[must_use]
-    pub fn batch(&self, part: Part, step: u64, size: usize, device: Device) -> Batch {
+    pub fn batch(&self, part: Subset, step: u64, size: usize, device: Device) -> CropBatch {
         let files = self.files(part);
-        let mut random =
-            Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part as u64);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ part as u64);
         let total: usize = files.iter().map(|file| file.frames() - self.frames).sum();
         let (mut pitch, mut loudness, mut audio) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..size {
-            let mut place = random.random_range(0..total);
+            let mut position = random.random_range(0..total);
             let file = files.iter().find(|file| {
-                let places = file.frames() - self.frames;
-                let here = place < places;
-                if !here {
-                    place -= places;
+                let positions = file.frames() - self.frames;
+                let found = position < positions;
+                if !found {
+                    position -= positions;
                 }
-                here
+                found
             });
-            let file = file.expect("the place is within the files");
-            // The first frame's sound comes before it, so a crop never starts at frame 0.
-            let first = place + 1;
+            let file = file.expect("the position is within the files");
+            // The sound of a frame precedes it, so a crop never starts at frame 0.
+            let first = position + 1;
             pitch.extend_from_slice(&file.pitch()[first..][..self.frames]);
             loudness.extend_from_slice(&file.loudness()[first..][..self.frames]);
             audio.extend_from_slice(&file.audio()[(first - 1) * file.rate.hop..][..self.frames * file.rate.hop]);
         }
         let size = size as i64;
         let control = |values: &[f32]| Tensor::from_slice(values).view([size, 1, -1]).to_device(device);
-        Batch {
+        CropBatch {
             pitch: control(&pitch),
             loudness: control(&loudness),
             audio: Tensor::from_slice(&audio).view([size, -1]).to_device(device),
@@ -125,10 +126,10 @@ impl Dataset {
     }
 }
 
-/// Audio files below a folder, in the order of their names.
+/// Lists the audio files below a folder, sorted by path.
 ///
 /// # Errors
-/// When the folder cannot be read or holds no audio.
+/// Returns an error if the folder cannot be read or holds no audio.
 pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     const ENDINGS: [&str; 11] = ["wav", "wave", "flac", "mp3", "ogg", "oga", "aif", "aiff", "m4a", "mp4", "caf"];
     let mut found = Vec::new();
@@ -151,15 +152,15 @@ pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Hears all audio files below a folder, on all cores, or finds them heard already.
+/// Analyses all audio files below a folder on all cores, or opens the cached analyses.
 ///
 /// # Errors
-/// The first file that cannot be decoded or kept.
-pub fn hear(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Vec<Features>> {
+/// Returns the error of the first file that cannot be decoded or stored.
+pub fn load_features(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Vec<Features>> {
     let paths = audio_files(folder)?;
-    std::fs::create_dir_all(cache).with_context(|| format!("{}: cannot be made", cache.display()))?;
-    let progress = ProgressBar::new(paths.len() as u64).with_message("hearing");
-    let heard = paths
+    std::fs::create_dir_all(cache).with_context(|| format!("{}: cannot create the folder", cache.display()))?;
+    let progress = ProgressBar::new(paths.len() as u64).with_message("analysing");
+    let files = paths
         .par_iter()
         .map(|path| {
             let features = Features::open(path, cache, rate);
@@ -168,5 +169,5 @@ pub fn hear(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Ve
         })
         .collect();
     progress.finish_and_clear();
-    heard
+    files
 }

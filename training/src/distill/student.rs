@@ -1,4 +1,4 @@
-//! Who learns from a teacher.
+//! Students for distillation.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::capture::architecture::Architecture;
 use crate::config::{Config, NetworkConfig, TrainingConfig};
 use crate::network;
 
-/// What is read of a student's configuration: a recipe of `fit` will do.
+/// Part of a `fit` recipe that a student needs.
 #[derive(Deserialize)]
 struct Recipe {
     #[serde(default)]
     network: NetworkConfig,
 }
 
-/// The student of a teacher: a model file that goes on from its own weights; a size by name, for a capture; or a TOML file whose
-/// table `network` says how wide an instrument is.
+/// Makes the student of a teacher from a description: a model file, which keeps its weights; for a capture, the name of
+/// an [`Architecture`]; for an instrument, a TOML file whose table `network` gives its sizes.
 ///
 /// # Errors
-/// When there is no such file or size, or it could not take the teacher's place.
+/// Returns an error if there is no such file or size, or its kind or sample rate differs from the teacher's.
 pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let header = teacher.header();
     let path = Path::new(description);
@@ -35,15 +35,15 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
             _ => bail!("only instruments and captures can be distilled"),
         }
     };
-    let (own, theirs) = (student.header(), header);
+    let student_header = student.header();
     ensure!(
-        own.kind == theirs.kind && own.sample_rate == theirs.sample_rate,
-        "{description}: cannot take the teacher's place: it is of another kind or rate"
+        student_header.kind == header.kind && student_header.sample_rate == header.sample_rate,
+        "{description}: its kind or sample rate differs from the teacher's"
     );
-    let mut header = own.clone();
-    header.card = theirs.card.clone();
-    header.card.quality.clear();
-    Ok(Model::new(header, student.weights().clone())?)
+    let mut student_header = student_header.clone();
+    student_header.card = header.card.clone();
+    student_header.card.quality.clear();
+    Ok(Model::new(student_header, student.weights().clone())?)
 }
 
 fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
@@ -68,15 +68,15 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     config.check().with_context(|| name.to_string())?;
     let student = network::untrained(&config)?;
     let mut header = student.header().clone();
-    // Other knobs would be other parameters of the player.
+    // Other controls would be other parameters in the player.
     header.controls.clone_from(&teacher.header().controls);
     inherit(&Model::new(header, student.weights().clone())?, teacher)
 }
 
-/// The student with those of its teacher's weights that fit: the room, the level of each partial.
+/// Copies the teacher's weights of equal name and shape to the student: the room and the level curves.
 ///
 /// # Errors
-/// When the student is no model, which it was before.
+/// Returns an error if the result is invalid, which cannot happen for a valid student.
 pub fn inherit(student: &Model, teacher: &Model) -> anyhow::Result<Model> {
     let mut weights = Weights::default();
     for (name, own) in student.weights().iter() {

@@ -1,4 +1,4 @@
-//! The baseline: a sawtooth with the right pitch and loudness and the mean spectrum of the recordings.
+//! Baseline: a sawtooth with the pitch, loudness and mean spectrum of the recordings.
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::analyse;
@@ -10,29 +10,29 @@ use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::dataset::{FeatureRate, Features};
 
-/// Length of the transform in which mean spectra are compared, and of the filter that equals them, samples.
+/// Length of the Fourier transforms of the mean spectra and of the filter, samples.
 const FFT: usize = 2048;
-/// Most partials of the sawtooth.
+/// Most harmonics of the sawtooth.
 const PARTIALS: usize = 400;
-/// Loudest and softest correction of the level of one frame, dB.
+/// Limits of the gain of a frame, dB.
 const LEVEL_LIMITS_DB: (f32, f32) = (-100.0, 60.0);
 
-/// The sawtooth player of one folder.
-pub struct Baseline {
+/// Baseline for a set of recordings.
+pub struct SawtoothBaseline {
     rate: FeatureRate,
-    /// Brings the sawtooth's mean spectrum to that of the recordings; linear phase, centred on `FFT / 2`.
+    /// Filter from the sawtooth's mean spectrum to the recordings'; linear phase, centred at `FFT / 2`.
     filter: Vec<f32>,
 }
 
-impl Baseline {
-    /// Compares the mean spectra of the recordings and of the bare sawtooth.
+impl SawtoothBaseline {
+    /// Computes the filter from the mean spectra of the recordings and of the sawtooth.
     #[must_use]
     pub fn new(files: &[Features], rate: FeatureRate) -> Self {
         let mut recordings = MeanSpectrum::new();
         let mut sawtooths = MeanSpectrum::new();
         for file in files {
             recordings.add(file.audio());
-            sawtooths.add(&level(&bare(file), file));
+            sawtooths.add(&match_loudness(&sawtooth(file), file));
         }
         let gains: Vec<f32> =
             recordings.power.iter().zip(&sawtooths.power).map(|(a, b)| (a / (b + 1e-12)).sqrt() as f32).collect();
@@ -47,10 +47,10 @@ impl Baseline {
         Self { rate, filter: filter.collect() }
     }
 
-    /// The sawtooth with the pitch and loudness of a file, aligned with it and as long.
+    /// Renders the sawtooth with the pitch and loudness of a file, aligned with it and of its length.
     #[must_use]
     pub fn replay(&self, file: &Features) -> Vec<f32> {
-        let mut sound = level(&bare(file), file);
+        let mut sound = match_loudness(&sawtooth(file), file);
         sound.extend(vec![0.0; FFT]);
         sound.resize(sound.len().next_multiple_of(self.rate.hop), 0.0);
         let mut convolver = Convolver::new(&self.filter, self.rate.hop, Kernels::detect());
@@ -59,12 +59,12 @@ impl Baseline {
         blocks.for_each(|(x, y)| convolver.process(x, y));
         filtered.drain(..FFT / 2);
         filtered.truncate(file.audio().len());
-        level(&filtered, file)
+        match_loudness(&filtered, file)
     }
 }
 
-/// A band-limited sawtooth that follows the pitch of a file.
-fn bare(file: &Features) -> Vec<f32> {
+/// Renders a band-limited sawtooth with the pitch of a file.
+fn sawtooth(file: &Features) -> Vec<f32> {
     let (hop, sample_rate) = (file.rate.hop, f64::from(file.rate.sample_rate));
     let step = |pitch: f32| 440.0 * ((f64::from(pitch) - 69.0) / 12.0).exp2() / sample_rate;
     let amplitudes = |step: f64| -> Vec<f32> {
@@ -82,26 +82,26 @@ fn bare(file: &Features) -> Vec<f32> {
     sound
 }
 
-/// Brings each frame of a sound to the loudness of a file, with straight lines between frames.
-fn level(sound: &[f32], file: &Features) -> Vec<f32> {
+/// Scales each frame of a sound to the loudness of a file, with linear interpolation between frames.
+fn match_loudness(sound: &[f32], file: &Features) -> Vec<f32> {
     let hop = file.rate.hop;
     let frames = analyse(sound, f64::from(file.rate.sample_rate), hop);
-    let wanted = file.loudness().iter().zip(&frames);
-    let gains: Vec<f32> = wanted
-        .map(|(&wanted, frame)| {
-            let change = (wanted - frame.loudness).clamp(LEVEL_LIMITS_DB.0, LEVEL_LIMITS_DB.1);
+    let targets = file.loudness().iter().zip(&frames);
+    let gains: Vec<f32> = targets
+        .map(|(&target, frame)| {
+            let change = (target - frame.loudness).clamp(LEVEL_LIMITS_DB.0, LEVEL_LIMITS_DB.1);
             db_to_amplitude(change)
         })
         .collect();
     let gain = |sample: usize| {
-        let (frame, part) = (sample / hop, (sample % hop) as f32 / hop as f32);
+        let (frame, fraction) = (sample / hop, (sample % hop) as f32 / hop as f32);
         let (here, next) = (gains[frame], gains[(frame + 1).min(gains.len() - 1)]);
-        here + part * (next - here)
+        here + fraction * (next - here)
     };
     sound.iter().enumerate().map(|(sample, value)| value * gain(sample)).collect()
 }
 
-/// Mean power at each bin over all sound that is added.
+/// Mean power spectrum.
 struct MeanSpectrum {
     transform: std::sync::Arc<dyn RealToComplex<f32>>,
     /// `[bin]`
@@ -113,7 +113,8 @@ impl MeanSpectrum {
         Self { transform: RealFftPlanner::new().plan_fft_forward(FFT), power: vec![0.0; FFT / 2 + 1] }
     }
 
-    /// Only ratios of two such spectra over sound of one length are used, so the sum serves as the mean.
+    /// Adds a sound. Only ratios of spectra over equal lengths are used, so the sum is not divided by the number of
+    /// frames.
     fn add(&mut self, sound: &[f32]) {
         let mut bins = self.transform.make_output_vec();
         for frame in sound.windows(FFT).step_by(FFT / 2) {

@@ -1,82 +1,84 @@
-//! What the channels of a model do while it plays: their means and how far they move around them.
+//! Statistics of a model's channels while it plays.
 
 use std::collections::BTreeMap;
 
-use ondes_engine::model::{ModelError, Model, Port};
+use ondes_engine::model::{Model, ModelError, Port};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
 use super::readers::read_nodes;
 
-/// Of one channel, over time.
+/// Mean and variance of a channel over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     /// Mean.
     pub mean: f64,
-    /// Mean square distance from the mean.
+    /// Variance.
     pub variance: f64,
 }
 
-/// Moments of all values that are read by weights.
+/// Moments of all values that weight matrices read.
 pub struct Activity {
-    watched: Vec<Watched>,
+    observed: Vec<ObservedMethod>,
     weights: TorchWeights,
-    /// By method and value: `[channel]`.
+    /// `[channel]` by method and value.
     moments: BTreeMap<(usize, usize), Vec<Moments>>,
 }
 
-/// A method that shows what is read in it.
-struct Watched {
+/// Method whose outputs are the observed values.
+struct ObservedMethod {
     graph: TorchGraph,
-    /// For each thing shown, its value and how many sums there are yet: `[channel]` of values and of squares, and frames.
-    values: Vec<(usize, Sums)>,
+    /// Observed values with their sums.
+    values: Vec<(usize, MomentSums)>,
 }
 
+/// Sums over all frames, `[channel]`, and the number of frames.
 #[derive(Default)]
-struct Sums {
+struct MomentSums {
     values: Vec<f64>,
     squares: Vec<f64>,
     frames: f64,
 }
 
 impl Activity {
-    /// Gets ready to watch a model; what is watched starts from its first frame, without the warm-up of its methods.
+    /// Prepares to observe a model from its first frame, without the warm-up of its methods.
     ///
     /// # Errors
-    /// [`ModelError`] where a method does not fit.
+    /// Returns [`ModelError`] if a method is invalid.
     pub fn new(model: &Model, device: Device) -> Result<Self, ModelError> {
         let header = model.header();
-        let watched = header.methods.iter().map(|method| {
+        let observed = header.methods.iter().map(|method| {
             let shapes = method.infer()?;
             let nodes = read_nodes(method, &shapes);
-            let mut showing = method.clone();
-            showing.warm_up = 0;
-            showing.outputs = nodes
+            let mut with_outputs = method.clone();
+            with_outputs.warm_up = 0;
+            with_outputs.outputs = nodes
                 .iter()
                 .map(|&node| {
                     let shape = shapes.values[method.inputs.len() + node];
                     Port { name: method.nodes[node].name.clone(), channels: shape.channels, ratio: shape.ratio }
                 })
                 .collect();
-            let graph = TorchGraph::new(&showing, header.sample_rate)?;
-            let values = nodes.iter().map(|node| (method.inputs.len() + node, Sums::default())).collect();
-            Ok(Watched { graph, values })
+            let graph = TorchGraph::new(&with_outputs, header.sample_rate)?;
+            let values = nodes.iter().map(|node| (method.inputs.len() + node, MomentSums::default())).collect();
+            Ok(ObservedMethod { graph, values })
         });
         Ok(Self {
-            watched: watched.collect::<Result<_, ModelError>>()?,
+            observed: observed.collect::<Result<_, ModelError>>()?,
             weights: TorchWeights::new(model.weights(), device),
             moments: BTreeMap::new(),
         })
     }
 
-    /// Lets a method play; `inputs` are its ports', `[batch, channels, frames]`, of which the first `lead` share only warms up.
-    pub fn hear(&mut self, method: usize, inputs: &[Tensor], lead: f64) {
-        let Watched { graph, values } = &mut self.watched[method];
-        let shown = tch::no_grad(|| graph.run(&self.weights, inputs, 0));
-        for ((value, sums), shown) in values.iter_mut().zip(shown) {
-            let frames = shown.size()[2];
-            let skipped = (lead * frames as f64) as i64;
-            let heard = shown.narrow(2, skipped, frames - skipped).to_kind(Kind::Double);
+    /// Runs a method on its ports, `[batch, channels, frames]`, and adds its values to the moments; the share `warm_up`
+    /// of the frames is left out.
+    pub fn observe(&mut self, method: usize, inputs: &[Tensor], warm_up: f64) {
+        let ObservedMethod { graph, values } = &mut self.observed[method];
+        let outputs = tch::no_grad(|| graph.run(&self.weights, inputs, 0));
+        for ((value, sums), output) in values.iter_mut().zip(outputs) {
+            let frames = output.size()[2];
+            let skipped = (warm_up * frames as f64) as i64;
+            let settled = output.narrow(2, skipped, frames - skipped).to_kind(Kind::Double);
             let sum = |of: Tensor| -> Vec<f64> {
                 let sums = of.sum_dim_intlist([0_i64, 2].as_slice(), false, Kind::Double);
                 Vec::try_from(sums.to_device(Device::Cpu)).expect("one number for each channel")
@@ -85,9 +87,9 @@ impl Activity {
                 sums.resize(new.len(), 0.0);
                 sums.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
             };
-            add(&mut sums.values, sum(heard.shallow_clone()));
-            add(&mut sums.squares, sum(heard.square()));
-            sums.frames += (heard.size()[0] * heard.size()[2]) as f64;
+            add(&mut sums.values, sum(settled.shallow_clone()));
+            add(&mut sums.squares, sum(settled.square()));
+            sums.frames += (settled.size()[0] * settled.size()[2]) as f64;
             let channels = sums.values.iter().zip(&sums.squares);
             let moments = channels.map(|(value, square)| {
                 let mean = value / sums.frames;
@@ -97,7 +99,7 @@ impl Activity {
         }
     }
 
-    /// `[channel]` of a value; none of what was not heard, or is read by no weights.
+    /// Returns the moments of a value, `[channel]`; `None` if it was not observed.
     #[must_use]
     pub fn of(&self, method: usize, value: usize) -> Option<&[Moments]> {
         self.moments.get(&(method, value)).map(Vec::as_slice)

@@ -1,46 +1,46 @@
-//! Which channels hang together: what must go when one of them goes.
+//! Dependencies between channels: which must be removed together.
 //!
-//! A channel of a value is often not a layer's own. A residual connection adds it to others, a normalisation passes it on, a
-//! gate pairs it with another half, a recurrent layer reads it again. [`Channels`] joins all of these into *classes*; a class
-//! goes as a whole or stays. Classes that touch the same values are a *family*: within it, one may go instead of another.
+//! Residual connections add channels of several layers, normalisations pass them on, gates pair them, recurrent layers
+//! read their own output. [`ChannelClasses`] joins such channels into *classes* that are kept or removed as a whole.
+//! Classes with channels in the same values form a *family*, of which any may be removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use ondes_engine::model::{ModelError, Header, Node, Op, graph::Shapes};
+use ondes_engine::model::{Header, ModelError, Node, Op, graph::Shapes};
 
-/// The channels of a node that has weights, as those see them; methods that share the weights share these.
+/// Input or output channels of a node with weights, by its name; methods may share nodes by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Side {
+enum WeightSide {
     Input(String),
     Output(String),
 }
 
-/// Classes of which one may go instead of another.
+/// Interchangeable classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Methods and values that each class has channels of, as often as it has; a narrower model has the same.
+    /// Method and value of each channel of a class, sorted. Identifies the family in narrower models.
     pub values: Vec<(usize, usize)>,
-    /// The channels that stand for the classes.
+    /// Representative channels of the classes.
     pub classes: Vec<usize>,
 }
 
-/// All channels of a model, joined into classes.
-pub struct Channels {
-    /// The channel that stands for the class, or one nearer to it.
+/// All channels of a model, joined into classes (union–find).
+pub struct ChannelClasses {
+    /// Parent of each channel; the root represents the class.
     parents: Vec<usize>,
-    /// By the channel that stands for a class: it must stay.
+    /// By root: the class must be kept.
     pinned: Vec<bool>,
-    /// `[method][value]`: where the channels of a value begin, and how many there are.
+    /// `[method][value]`: channels of a value.
     values: Vec<Vec<Range<usize>>>,
-    sides: HashMap<Side, Range<usize>>,
+    sides: HashMap<WeightSide, Range<usize>>,
 }
 
-impl Channels {
-    /// Follows all methods of a model.
+impl ChannelClasses {
+    /// Joins the channels of all methods of a model.
     ///
     /// # Errors
-    /// [`ModelError`] where a method does not fit.
+    /// Returns [`ModelError`] if a method is invalid.
     pub fn of(header: &Header) -> Result<Self, ModelError> {
         let mut channels = Self { parents: Vec::new(), pinned: Vec::new(), values: Vec::new(), sides: HashMap::new() };
         for method in &header.methods {
@@ -63,13 +63,13 @@ impl Channels {
         first..first + count
     }
 
-    /// How many channels there are.
+    /// Returns the number of channels.
     #[must_use]
     pub(super) fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// The channel that stands for the class of a channel.
+    /// Returns the channel that represents the class of a channel.
     #[must_use]
     pub fn class(&self, mut channel: usize) -> usize {
         while self.parents[channel] != channel {
@@ -78,7 +78,7 @@ impl Channels {
         channel
     }
 
-    /// Whether the class must stay.
+    /// Tells whether a class must be kept.
     #[must_use]
     pub fn is_pinned(&self, class: usize) -> bool {
         self.pinned[class]
@@ -103,9 +103,9 @@ impl Channels {
         }
     }
 
-    fn side(&mut self, side: Side, like: &Range<usize>) {
+    fn side(&mut self, side: WeightSide, like: &Range<usize>) {
         match self.sides.get(&side).cloned() {
-            Some(there) => self.join_all(there, like.clone()),
+            Some(known) => self.join_all(known, like.clone()),
             None => {
                 self.sides.insert(side, like.clone());
             }
@@ -123,7 +123,7 @@ impl Channels {
         match node.op {
             Op::Linear { .. } | Op::ConvTranspose1d { .. } | Op::Gru { .. } | Op::Lstm { .. } => {}
             Op::Conv1d { groups: 1, .. } => {}
-            // A group goes as a whole, with all that it reads.
+            // A group and everything it reads is removed as a whole.
             Op::Conv1d { groups, .. } => {
                 for group in 0..groups {
                     let part = |all: &Range<usize>| {
@@ -162,7 +162,7 @@ impl Channels {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // The place of a partial or of a band says at what frequency it sounds, that of a phase when.
+            // The index of a harmonic or band determines its frequency, that of a phase its time.
             Op::Harmonic
             | Op::FilteredNoise
             | Op::ShapedNoise { .. }
@@ -172,7 +172,7 @@ impl Channels {
             | Op::Convolve { .. } => {
                 inputs.iter().chain([&out]).for_each(|channels| self.pin(channels.clone()));
             }
-            // Channel `c` of the output is made of channel `c` of the input.
+            // Channel `c` of the output depends on channel `c` of the input only.
             Op::Activation(_)
             | Op::Prelu { .. }
             | Op::Snake
@@ -182,31 +182,31 @@ impl Channels {
             | Op::Latency { .. } => self.join_all(out.clone(), x.clone()),
         }
         if !node.op.weights(&[]).is_empty() {
-            self.side(Side::Input(node.name.clone()), &x);
-            self.side(Side::Output(node.name.clone()), &out);
+            self.side(WeightSide::Input(node.name.clone()), &x);
+            self.side(WeightSide::Output(node.name.clone()), &out);
         }
     }
 
-    /// The channels of a value of a method.
+    /// Returns the channels of a value of a method.
     #[must_use]
     pub fn value(&self, method: usize, value: usize) -> Range<usize> {
         self.values[method][value].clone()
     }
 
-    /// The families of all that may go. The one class of a family that has no other is not among them: it must stay.
+    /// Returns the families of removable classes. A class without another of its family must be kept and is left out.
     #[must_use]
     pub fn families(&self) -> Vec<Family> {
-        // The values that a class touches, each as often as it does.
-        let mut touched: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+        // Method and value of each channel of a class.
+        let mut by_class: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
         for (method, values) in self.values.iter().enumerate() {
             for (value, channels) in values.iter().enumerate() {
                 for channel in channels.clone() {
-                    touched.entry(self.class(channel)).or_default().push((method, value));
+                    by_class.entry(self.class(channel)).or_default().push((method, value));
                 }
             }
         }
         let mut families: BTreeMap<Vec<(usize, usize)>, Vec<usize>> = BTreeMap::new();
-        for (class, values) in touched {
+        for (class, values) in by_class {
             if !self.is_pinned(class) {
                 families.entry(values).or_default().push(class);
             }

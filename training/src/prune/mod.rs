@@ -1,13 +1,14 @@
-//! Smaller by leaving out: what does least goes, and what stays learns to do without.
+//! Pruning: removes the least important channels or weights and trains the rest.
 //!
-//! *Structured* pruning takes whole channels, so that layers get narrower and the model faster: [`channels`] tells which hang
-//! together, [`activity`] what they do while the model plays, `readers` what they are worth to those who read them, and
-//! [`narrow`](narrow()) cuts them out. Unstructured pruning ([`sparse`]) makes single weights zero, which costs less quality,
-//! and nothing is faster for it. Either is done in rounds, with training after each ([`crate::tune`]): a [`Schedule`] says how
-//! much has gone after which.
+//! *Structured* pruning removes whole channels, so that the model becomes faster: [`channels`] finds those that must be
+//! removed together, [`activity`] records their statistics while the model plays, `importance` rates them by the
+//! matrices that read them (`readers`), and [`narrow`](narrow()) removes them. Unstructured pruning ([`sparse`]) sets
+//! single weights to zero, which costs less quality but is no faster. Both work in rounds with training after each
+//! ([`crate::fine_tune`]); a [`Schedule`] gives the ratio of each round.
 
 pub mod activity;
 pub mod channels;
+mod importance;
 mod narrow;
 mod readers;
 pub mod sparse;
@@ -20,106 +21,115 @@ use anyhow::ensure;
 use ondes_engine::model::Model;
 
 pub use activity::Activity;
-pub use channels::Channels;
+pub use channels::ChannelClasses;
 pub use narrow::narrow;
-pub use sparse::sparsen;
+pub use sparse::prune_weights;
 
-use crate::tune::{Course, Manner};
+use crate::fine_tune::{FineTuneJob, FineTuneMode};
 
-/// How what has gone grows from round to round.
+/// Growth of the pruned ratio from round to round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// All at once.
+    /// Everything in one round.
     Once,
-    /// The same again in each round.
+    /// Equal steps.
     Linear,
-    /// Much at first, while there is much to spare, then less and less (Zhu & Gupta, "To prune, or not to prune", 2017).
+    /// Large steps first (Zhu & Gupta, "To prune, or not to prune", 2017).
     Cubic,
 }
 
 impl Schedule {
-    /// The names that [`Schedule::named`] knows.
+    /// Names for [`Schedule::named`].
     pub const NAMES: [&'static str; 3] = ["once", "linear", "cubic"];
 
-    /// The schedule of that name.
+    /// Returns the schedule of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Once, Self::Linear, Self::Cubic];
-        Self::NAMES.iter().position(|known| *known == name).map(|place| all[place])
+        Self::NAMES.iter().position(|known| *known == name).map(|index| all[index])
     }
 
-    /// The share that has gone after each of so many rounds; `ratio` after the last.
+    /// Returns the ratio after each round; the last is `ratio`.
     #[must_use]
     pub fn ratios(self, ratio: f64, rounds: usize) -> Vec<f64> {
-        let part = |round: usize| round as f64 / rounds as f64;
+        let progress = |round: usize| round as f64 / rounds as f64;
         match self {
             Self::Once => vec![ratio],
-            Self::Linear => (1..=rounds).map(|round| ratio * part(round)).collect(),
-            Self::Cubic => (1..=rounds).map(|round| ratio * (1.0 - (1.0 - part(round)).powi(3))).collect(),
+            Self::Linear => (1..=rounds).map(|round| ratio * progress(round)).collect(),
+            Self::Cubic => (1..=rounds).map(|round| ratio * (1.0 - (1.0 - progress(round)).powi(3))).collect(),
         }
     }
 }
 
-/// How to prune.
+/// Options of [`prune`].
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Share that goes, above 0 and below 1: of the channels of each layer, or of the weights of each matrix.
+pub struct PruneOptions {
+    /// Ratio to remove, above 0 and below 1: of each layer's channels, or of each matrix's weights.
     pub ratio: f64,
-    /// Whole channels.
+    /// Removes whole channels.
     pub structured: bool,
-    /// How fast.
+    /// Growth of the ratio.
     pub schedule: Schedule,
-    /// In how many rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// How much what goes on inside of the whole model counts while what is left learns; 0 for not at all.
+    /// Weight of the feature-matching loss against the original model; 0 for none.
     pub features: f64,
 }
 
-/// Prunes a model round by round, each time with some training; `tell` hears what is left before each.
+/// Prunes a model in rounds, with training after each; `progress` is called with the ratio and the pruned model before
+/// training.
 ///
 /// # Errors
-/// When the data cannot be used, training goes astray, or nothing can go.
+/// Returns an error if the data cannot be used, training diverges, or nothing can be removed.
 pub fn prune(
     model: &Model,
-    options: &Options,
-    course: &Course<'_>,
-    mut tell: impl FnMut(f64, &Model),
+    options: &PruneOptions,
+    job: &FineTuneJob<'_>,
+    mut progress: impl FnMut(f64, &Model),
 ) -> anyhow::Result<Model> {
     let mut pruned = model.clone();
     for ratio in options.schedule.ratios(options.ratio, options.rounds) {
         pruned = if options.structured {
-            thin(&pruned, model, ratio, &course.watch(&pruned)?)?
+            prune_channels(&pruned, model, ratio, &observe(&pruned, job)?)?
         } else {
-            sparsen(&pruned, ratio)?
+            prune_weights(&pruned, ratio)?
         };
-        tell(ratio, &pruned);
+        progress(ratio, &pruned);
         let teacher = (options.features > 0.0).then_some((model, options.features));
-        pruned = course.tune(&pruned, Manner { keep_zeros: !options.structured, teacher, ..Manner::default() })?;
+        pruned =
+            job.run(&pruned, FineTuneMode { keep_zeros: !options.structured, teacher, ..FineTuneMode::default() })?;
     }
     Ok(pruned)
 }
 
-/// Takes channels out of a model until of each family so many have gone as a share of those that it had in `whole`.
+/// Removes channels until the ratio of each family that is missing, compared with the model `original`, is `ratio`.
 ///
 /// # Errors
-/// When there is nothing that can go.
-pub fn thin(model: &Model, whole: &Model, ratio: f64, activity: &Activity) -> anyhow::Result<Model> {
-    let before: BTreeMap<_, _> = Channels::of(whole.header())?
+/// Returns an error if no channel can be removed.
+pub fn prune_channels(model: &Model, original: &Model, ratio: f64, activity: &Activity) -> anyhow::Result<Model> {
+    let before: BTreeMap<_, _> = ChannelClasses::of(original.header())?
         .families()
         .into_iter()
         .map(|family| (family.values, family.classes.len()))
         .collect();
-    ensure!(!before.is_empty(), "the model has no channels that could go: all belong to its inputs and outputs");
-    let channels = Channels::of(model.header())?;
-    let worth = readers::worth(model, &channels, activity);
-    let mut gone = BTreeSet::new();
+    ensure!(!before.is_empty(), "the model has no removable channels: all belong to its inputs and outputs");
+    let channels = ChannelClasses::of(model.header())?;
+    let importance = importance::importance(model, &channels, activity);
+    let mut removed = BTreeSet::new();
     for family in channels.families() {
         let all = before.get(&family.values).copied().unwrap_or(family.classes.len());
-        let stay = (((1.0 - ratio) * all as f64).round() as usize).clamp(1, family.classes.len());
+        let keep = (((1.0 - ratio) * all as f64).round() as usize).clamp(1, family.classes.len());
         let mut classes = family.classes;
-        classes.sort_by(|a, b| worth[*b].total_cmp(&worth[*a]));
-        gone.extend(classes.into_iter().skip(stay));
+        classes.sort_by(|a, b| importance[*b].total_cmp(&importance[*a]));
+        removed.extend(classes.into_iter().skip(keep));
     }
-    let weights = readers::make_up(model, &channels, activity, &gone);
-    Ok(narrow(&Model::new(model.header().clone(), weights)?, &channels, &gone)?)
+    let weights = importance::compensate_biases(model, &channels, activity, &removed);
+    Ok(narrow(&Model::new(model.header().clone(), weights)?, &channels, &removed)?)
+}
+
+/// Records the activity of a model's channels while it plays the training sound of a job.
+fn observe(model: &Model, job: &FineTuneJob<'_>) -> anyhow::Result<Activity> {
+    let mut activity = Activity::new(model, job.device()?)?;
+    job.play_training_sound(model, |method, inputs, warm_up| activity.observe(method, inputs, warm_up))?;
+    Ok(activity)
 }

@@ -1,4 +1,4 @@
-//! Narrow models of every op: they are valid, and play what the wide ones play where nothing was lost.
+//! Pruned models of every op are valid, and sound the same if only constant channels were removed.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tch::Device;
 
-use super::{Activity, Channels, Schedule, narrow, sparsen, thin};
+use super::{Activity, ChannelClasses, Schedule, narrow, prune_channels, prune_weights};
 use crate::capture::architecture::{Architecture, names};
 
 fn port(name: &str, channels: usize) -> Port {
     Port { name: name.into(), channels, ratio: 1 }
 }
 
-/// An effect of those nodes with random weights; the last node is its output.
+/// Makes an effect with random weights; the last node is its output.
 fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
     let nodes: Vec<Node> = nodes
         .iter()
@@ -35,7 +35,7 @@ fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
         outputs: Vec::new(),
         nodes,
     };
-    let shapes = method.infer().expect("it fits");
+    let shapes = method.infer().expect("a valid model");
     method.outputs.push(port(&output, shapes.values.last().expect("a value").channels));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut weights = Weights::default();
@@ -58,8 +58,8 @@ fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
     Model::new(header, weights).expect("a valid model")
 }
 
-/// Something of every op that passes channels on, joins, pairs or splits them.
-fn menagerie() -> Model {
+/// Makes a model with every op that passes on, joins, pairs or splits channels.
+fn all_ops() -> Model {
     let conv = |outputs, kernel, dilation, groups| Op::Conv1d { outputs, kernel, stride: 1, dilation, groups };
     effect(
         &[
@@ -99,23 +99,24 @@ fn play(model: &Model, sound: &[f32]) -> Vec<f32> {
     executor.output(0).to_vec()
 }
 
-fn watched(model: &Model) -> Activity {
-    let mut activity = Activity::new(model, Device::Cpu).expect("it fits");
-    activity.hear(0, &[tch::Tensor::from_slice(&sound(4_000)).view([1, 1, -1])], 0.1);
+fn observed(model: &Model) -> Activity {
+    let mut activity = Activity::new(model, Device::Cpu).expect("a valid model");
+    activity.observe(0, &[tch::Tensor::from_slice(&sound(4_000)).view([1, 1, -1])], 0.1);
     activity
 }
 
 #[test]
-fn channels_hang_together_as_the_graph_says() {
-    let model = menagerie();
-    let channels = Channels::of(model.header()).expect("it fits");
+fn classes_follow_the_graph() {
+    let model = all_ops();
+    let channels = ChannelClasses::of(model.header()).expect("a valid model");
     let method = &model.header().methods[0];
     let value = |name: &str| {
         let node = method.nodes.iter().position(|node| node.name == name).expect("a node");
         channels.value(0, method.inputs.len() + node)
     };
     let class = |name: &str, channel: usize| channels.class(value(name).start + channel);
-    // A group of the grouped convolution: two channels in, four out, which a gate pairs with those of another group.
+    // A group of the grouped convolution has two input and four output channels; the gate pairs these with another
+    // group's.
     assert_eq!(class("bent", 0), class("grouped", 3));
     assert_eq!(class("grouped", 1), class("grouped", 9));
     assert_eq!(class("gated", 5), class("slopes", 5));
@@ -126,14 +127,14 @@ fn channels_hang_together_as_the_graph_says() {
     assert_ne!(class("up", 0), class("up", 1));
     let pinned = |name: &str| value(name).all(|channel| channels.is_pinned(channels.class(channel)));
     assert!(pinned("out") && pinned("level") && !pinned("gru"));
-    // What an input is joined with stays.
+    // Channels joined with an input are pinned.
     assert!(channels.is_pinned(class("both", 12)));
 }
 
 #[test]
 fn every_op_can_be_narrowed() {
-    let whole = menagerie();
-    let activity = watched(&whole);
+    let original = all_ops();
+    let activity = observed(&original);
     let units = |model: &Model| {
         let units = model.header().methods[0].nodes.iter().find_map(|node| match node.op {
             Op::Gru { hidden, .. } => Some(hidden),
@@ -141,26 +142,26 @@ fn every_op_can_be_narrowed() {
         });
         units.expect("a recurrent layer")
     };
-    let mut weights = whole.parameters();
+    let mut weights = original.parameters();
     for (ratio, left) in [(0.2, 5), (0.4, 4), (0.6, 3), (0.8, 2), (0.99, 2)] {
-        let thinner = thin(&whole, &whole, ratio, &activity).expect("a valid model");
+        let thinner = prune_channels(&original, &original, ratio, &activity).expect("a valid model");
         assert!(thinner.parameters() <= weights, "{ratio}: {} of {weights}", thinner.parameters());
         weights = thinner.parameters();
         assert_eq!(units(&thinner), left, "{ratio}");
         let played = play(&thinner, &sound(500));
         assert!(played.iter().all(|sample| sample.is_finite()), "{ratio}");
     }
-    assert!(weights * 2 < whole.parameters(), "{weights} of {}", whole.parameters());
-    // In two rounds as in one: shares are of the whole's channels.
-    let half = thin(&whole, &whole, 0.3, &activity).expect("a valid model");
-    let again = thin(&half, &whole, 0.6, &watched(&half)).expect("a valid model");
-    let at_once = thin(&whole, &whole, 0.6, &activity).expect("a valid model");
+    assert!(weights * 2 < original.parameters(), "{weights} of {}", original.parameters());
+    // Two rounds give the sizes of one: ratios refer to the original's channels.
+    let half = prune_channels(&original, &original, 0.3, &activity).expect("a valid model");
+    let again = prune_channels(&half, &original, 0.6, &observed(&half)).expect("a valid model");
+    let at_once = prune_channels(&original, &original, 0.6, &activity).expect("a valid model");
     assert_eq!(again.header().methods, at_once.header().methods);
 }
 
-/// Of a layer some channels never move; without them the same comes out, since biases say what they said.
+/// Constant channels are removed first, and the output stays the same, since biases replace them.
 #[test]
-fn what_never_moves_goes_first_and_is_made_up_for() {
+fn constant_channels_are_removed_first_and_compensated() {
     for seed in 0..4 {
         let recurrent = if seed % 2 == 0 {
             Op::Gru { hidden: 12, initial_state: false }
@@ -178,7 +179,7 @@ fn what_never_moves_goes_first_and_is_made_up_for() {
             ],
             seed,
         );
-        // Half of each layer hears nothing, and says something all the same.
+        // Half of each layer ignores its input and is constant.
         let mut weights = model.weights().clone();
         for (name, rows) in [("wide.weight", 10), ("decoded.weight", 8)] {
             let (_, tensor) = weights.iter().find(|(other, _)| *other == name).expect("a weight");
@@ -188,23 +189,23 @@ fn what_never_moves_goes_first_and_is_made_up_for() {
             weights.insert(name, Tensor::new(&shape, values));
         }
         let model = Model::new(model.header().clone(), weights).expect("a valid model");
-        let channels = Channels::of(model.header()).expect("it fits");
-        let activity = watched(&model);
-        let worth = super::readers::worth(&model, &channels, &activity);
-        let mut gone = BTreeSet::new();
+        let channels = ChannelClasses::of(model.header()).expect("a valid model");
+        let activity = observed(&model);
+        let importance = super::importance::importance(&model, &channels, &activity);
+        let mut removed = BTreeSet::new();
         for family in channels.families() {
-            let still: Vec<usize> = family.classes.iter().copied().filter(|&class| worth[class] < 1e-12).collect();
+            let still: Vec<usize> = family.classes.iter().copied().filter(|&class| importance[class] < 1e-12).collect();
             assert!([0, family.classes.len() / 2].contains(&still.len()), "{still:?}");
-            gone.extend(still);
+            removed.extend(still);
         }
-        assert_eq!(gone.len(), 9, "five of ten and four of eight");
-        let made_up = super::readers::make_up(&model, &channels, &activity, &gone);
+        assert_eq!(removed.len(), 9, "five of ten and four of eight");
+        let made_up = super::importance::compensate_biases(&model, &channels, &activity, &removed);
         let made_up = Model::new(model.header().clone(), made_up).expect("a valid model");
-        let narrow = narrow(&made_up, &channels, &gone).expect("a valid model");
+        let narrow = narrow(&made_up, &channels, &removed).expect("a valid model");
         assert!(narrow.parameters() < model.parameters());
         let sound = sound(2_000);
         let (wide, narrow) = (play(&model, &sound), play(&narrow, &sound));
-        // A convolution begins with silence, where the channel that is gone said nothing yet.
+        // Convolutions start from silence, where a removed channel was zero rather than its constant.
         let pairs = wide.iter().zip(&narrow).skip(1_000);
         let most = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(most < 2e-6, "seed {seed}: {most}");
@@ -212,14 +213,14 @@ fn what_never_moves_goes_first_and_is_made_up_for() {
 }
 
 #[test]
-fn captures_of_all_sizes_get_narrower() {
+fn captures_of_all_sizes_become_narrower() {
     for name in names() {
-        let whole = Architecture::named(name).and_then(|size| size.untrained(1, 48_000)).expect("a model");
-        let mut activity = Activity::new(&whole, Device::Cpu).expect("it fits");
-        activity.hear(0, &[tch::Tensor::from_slice(&sound(8_000)).view([1, 1, -1])], 0.5);
-        let half = thin(&whole, &whole, 0.5, &activity).expect("a valid model");
+        let original = Architecture::named(name).and_then(|size| size.untrained(1, 48_000)).expect("a model");
+        let mut activity = Activity::new(&original, Device::Cpu).expect("a valid model");
+        activity.observe(0, &[tch::Tensor::from_slice(&sound(8_000)).view([1, 1, -1])], 0.5);
+        let half = prune_channels(&original, &original, 0.5, &activity).expect("a valid model");
         let cost = |model: &Model| model.method("forward").expect("a method").multiply_adds_per_second(48_000);
-        assert!(cost(&half) < 0.5 * cost(&whole), "{name}: {} of {}", cost(&half), cost(&whole));
+        assert!(cost(&half) < 0.5 * cost(&original), "{name}: {} of {}", cost(&half), cost(&original));
         if let Some(units) = name.strip_prefix("lstm-") {
             let units: usize = units.parse().expect("a number");
             assert_eq!(Architecture::of(&half), Some(format!("lstm-{}", units / 2)));
@@ -228,27 +229,27 @@ fn captures_of_all_sizes_get_narrower() {
 }
 
 #[test]
-fn single_weights_go_from_the_smallest_on() {
-    let whole = menagerie();
-    let sparse = sparsen(&whole, 0.75).expect("it has matrices");
-    assert_eq!(whole.header(), sparse.header());
-    for ((name, before), (_, after)) in whole.weights().iter().zip(sparse.weights().iter()) {
+fn the_smallest_weights_become_zero() {
+    let original = all_ops();
+    let sparse = prune_weights(&original, 0.75).expect("it has matrices");
+    assert_eq!(original.header(), sparse.header());
+    for ((name, before), (_, after)) in original.weights().iter().zip(sparse.weights().iter()) {
         if before.shape().len() < 2 {
             assert_eq!(before, after, "{name}");
             continue;
         }
         let (before, after) = (before.floats(), after.floats());
         let zeros = after.iter().filter(|value| **value == 0.0).count();
-        let wanted = (0.75 * before.len() as f64).round() as usize;
-        assert_eq!(zeros, wanted.min(before.len() - 1), "{name}");
+        let expected = (0.75 * before.len() as f64).round() as usize;
+        assert_eq!(zeros, expected.min(before.len() - 1), "{name}");
         let kept = after.iter().filter(|value| **value != 0.0).fold(f32::MAX, |least, x| least.min(x.abs()));
-        let gone = before.iter().zip(&*after).filter(|(_, after)| **after == 0.0);
-        assert!(gone.fold(0.0_f32, |most, (before, _)| most.max(before.abs())) <= kept, "{name}");
+        let removed = before.iter().zip(&*after).filter(|(_, after)| **after == 0.0);
+        assert!(removed.fold(0.0_f32, |most, (before, _)| most.max(before.abs())) <= kept, "{name}");
     }
 }
 
 #[test]
-fn a_schedule_ends_where_it_should() {
+fn schedules_grow_to_the_ratio() {
     for name in Schedule::NAMES {
         let schedule = Schedule::named(name).expect("it is known");
         let ratios = schedule.ratios(0.6, 4);

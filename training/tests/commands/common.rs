@@ -1,26 +1,26 @@
-//! What runs the trainer as its user does.
+//! Helpers that run `ondes-train`.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The program.
+/// Returns the command.
 pub fn train() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ondes-train"))
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(arguments: &[&str]) -> Output {
     train().args(arguments).output().expect("the program starts")
 }
 
-/// Runs it, which must go well; gives what it printed.
+/// Runs the command, which must succeed; returns its standard output.
 pub fn succeed(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A small configuration in `folder`; `name` names its model and its work folder.
+/// Writes a small configuration to `folder`; `name` is the name of its model and work folder.
 pub fn write_config(folder: &Path, name: &str) -> String {
     let path = folder.join(format!("{name}.toml"));
     let text = format!(
@@ -51,13 +51,13 @@ pub fn write_config(folder: &Path, name: &str) -> String {
     path.display().to_string()
 }
 
-/// Some seconds of a plucked string, in `corpus`.
+/// Generates a few seconds of a plucked string in `corpus`.
 pub fn make_corpus(folder: &Path) {
     let out = folder.join("corpus").display().to_string();
     succeed(&["corpus", "plucked", "--out", &out, "--minutes", "0.8", "--seed", "3"]);
 }
 
-/// Four seconds of playing and what a circuit makes of it, late by some samples; gives both paths.
+/// Writes four seconds of playing and a delayed recording through a circuit; returns both paths.
 pub fn make_pair(folder: &Path) -> (String, String) {
     let path = |name: &str| folder.join(name).display().to_string();
     let (signal, dry, wet) = (path("signal.wav"), path("dry.wav"), path("wet.wav"));
@@ -77,7 +77,7 @@ pub fn make_pair(folder: &Path) -> (String, String) {
     (dry, wet)
 }
 
-/// Runs it with each of these mistakes, which must be told in one line that has a word in it, with exit code 2.
+/// Checks that each command fails with exit code 2 and one line that contains a word.
 pub fn refuse(mistakes: &[(Vec<&str>, &str)]) {
     for (arguments, named) in mistakes {
         let output = run(arguments);

@@ -4,5 +4,4 @@ mod common;
 mod documentation;
 mod prune_and_distill;
 mod quantize;
-mod output_options;
 mod training;

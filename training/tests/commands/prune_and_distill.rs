@@ -1,4 +1,4 @@
-//! Models that are made smaller and held side by side, as their user does it.
+//! Pruning, distillation and comparison from the command line.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use serde_json::Value;
 
 fn read(folder: &Path, name: &str) -> Model {
-    file::read(&folder.join(name)).expect("a whole model")
+    file::read(&folder.join(name)).expect("a model")
 }
 
-/// Units of the first recurrent layer of a method.
+/// Returns the units of the first recurrent layer of a method.
 fn units(model: &Model, method: &str) -> usize {
     let nodes = &model.method(method).expect("a method").nodes;
     let units = nodes.iter().find_map(|node| match node.op {
@@ -27,41 +27,42 @@ fn rows(json: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_capture_is_pruned_distilled_kept_and_compared() {
+fn a_capture_is_pruned_distilled_and_compared() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let (dry, wet) = make_pair(folder);
     let path = |name: &str| folder.join(name).display().to_string();
     let pair = ["--dry", &dry, "--wet", &wet];
     let learning = ["--epochs", "1", "--threads", "1"];
-    let whole = path("whole.ondes");
-    let capture = ["capture", "--size", "lstm-8", "--out", &whole, "--name", "Green"];
+    let original = path("original.ondes");
+    let capture = ["capture", "--size", "lstm-8", "--out", &original, "--name", "Green"];
     succeed(&[&capture[..], &pair, &learning].concat());
 
     let half = path("half.ondes");
     let prune = |out: &str, further: &[&str]| {
-        let arguments = ["prune", &whole, "--ratio", "0.5", "--rounds", "2", "--out", out];
+        let arguments = ["prune", &original, "--ratio", "0.5", "--rounds", "2", "--out", out];
         succeed(&[&arguments[..], &pair, &learning, further].concat())
     };
-    let told = prune(&half, &["--structured", "--schedule", "linear"]);
-    assert!(told.contains("25 % pruned") && told.contains("50 % pruned"), "{told}");
-    assert!(told.contains("error-to-signal ratio"), "{told}");
+    let text = prune(&half, &["--structured", "--schedule", "linear"]);
+    assert!(text.contains("25 % pruned") && text.contains("50 % pruned"), "{text}");
+    assert!(text.contains("error-to-signal ratio"), "{text}");
     let narrow = read(folder, "half.ondes");
     assert_eq!(units(&narrow, "forward"), 4);
     assert_eq!(narrow.header().card.name, "Green, pruned 50 %");
     assert_eq!(narrow.header().card.quality.len(), 1);
 
-    let told = prune(&path("sparse.ondes"), &[]);
-    assert!(told.contains("plays no faster"), "{told}");
+    let text = prune(&path("sparse.ondes"), &[]);
+    assert!(text.contains("is no faster"), "{text}");
     let sparse = read(folder, "sparse.ondes");
-    assert_eq!(sparse.header().methods, read(folder, "whole.ondes").header().methods);
+    assert_eq!(sparse.header().methods, read(folder, "original.ondes").header().methods);
     let (_, matrix) = sparse.weights().iter().find(|(name, _)| *name == "layer0.weight_hh").expect("a matrix");
     let zeros = matrix.floats().iter().filter(|weight| **weight == 0.0).count();
     assert_eq!(2 * zeros, matrix.floats().len(), "training left zeros alone, and nothing else is zero");
 
-    // A student, kept beside its teacher: players find it by its size.
+    // A student as a variant of its teacher.
     let both = path("both.ondes");
-    let distil = ["distill", &whole, "--student", "lstm-3", "--own-seconds", "0", "--out", &both, "--keep-in", "light"];
+    let distil =
+        ["distill", &original, "--student", "lstm-3", "--own-seconds", "0", "--out", &both, "--add-variant", "light"];
     succeed(&[&distil[..], &pair, &learning].concat());
     let sizes = read(folder, "both.ondes");
     let variant = sizes.header().variant(0.2).expect("a smaller size");
@@ -70,7 +71,7 @@ fn a_capture_is_pruned_distilled_kept_and_compared() {
         let options = PipelineOptions { size, ..PipelineOptions::default() };
         Pipeline::new(&sizes, &options).expect("it can be played");
     }
-    // A second one finds its place by what it costs.
+    // Variants are ordered by cost.
     let all = path("all.ondes");
     let distil = ["distill", &both, "--student", &half, "--own-seconds", "0", "--out", &all, "--keep-in", "balanced"];
     succeed(&[&distil[..], &pair, &learning].concat());
@@ -92,7 +93,7 @@ fn a_capture_is_pruned_distilled_kept_and_compared() {
         assert!(row["speeds"][0]["ns_per_sample"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
         assert!(row["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{row}");
     }
-    // Both are played by the very same weights as by themselves.
+    // The variants equal the models that they were made of.
     assert_eq!(compared[0]["weights"], narrow.parameters());
     let evaluated: Value =
         serde_json::from_str(&succeed(&[&["evaluate", &half, "--json"], &pair[..]].concat())).expect("JSON");
@@ -102,17 +103,17 @@ fn a_capture_is_pruned_distilled_kept_and_compared() {
     let out = path("out.ondes");
     refuse(&[
         (vec!["prune", &missing, "--ratio", "0.5", "--out", &out, "--dry", &dry, "--wet", &wet], "missing.ondes"),
-        (vec!["prune", &whole, "--ratio", "0.5", "--out", &out], "--dry"),
-        (vec!["distill", &whole, "--student", "huge", "--out", &out, "--dry", &dry, "--wet", &wet], "huge"),
-        (vec!["compare", &whole, "--data", &path("none")], "whole.ondes"),
-        (vec!["compare", &whole, &missing, "--dry", &dry, "--wet", &wet], "missing.ondes"),
-        (vec!["compare", &whole], "--data"),
+        (vec!["prune", &original, "--ratio", "0.5", "--out", &out], "--dry"),
+        (vec!["distill", &original, "--student", "huge", "--out", &out, "--dry", &dry, "--wet", &wet], "huge"),
+        (vec!["compare", &original, "--data", &path("none")], "original.ondes"),
+        (vec!["compare", &original, &missing, "--dry", &dry, "--wet", &wet], "missing.ondes"),
+        (vec!["compare", &original], "--data"),
     ]);
     for arguments in [
-        vec!["prune", &whole, "--ratio", "1", "--out", &out],
-        vec!["prune", &whole, "--ratio", "nan", "--out", &out],
-        vec!["prune", &whole, "--ratio", "0.5", "--out", &out, "--rounds", "0"],
-        vec!["compare", &whole, "--dry", &dry, "--wet", &wet, "--blocks", "0"],
+        vec!["prune", &original, "--ratio", "1", "--out", &out],
+        vec!["prune", &original, "--ratio", "nan", "--out", &out],
+        vec!["prune", &original, "--ratio", "0.5", "--out", &out, "--rounds", "0"],
+        vec!["compare", &original, "--dry", &dry, "--wet", &wet, "--blocks", "0"],
     ] {
         assert_eq!(run(&arguments).status.code(), Some(2), "{arguments:?}");
     }
@@ -125,17 +126,17 @@ fn an_instrument_is_pruned_distilled_and_compared() {
     let folder = folder.path();
     make_corpus(folder);
     let path = |name: &str| folder.join(name).display().to_string();
-    let config = write_config(folder, "whole");
+    let config = write_config(folder, "original");
     succeed(&["fit", &config]);
-    let (whole, half, student) = (path("whole.ondes"), path("half.ondes"), path("student.ondes"));
-    let work = path("whole");
+    let (original, half, student) = (path("original.ondes"), path("half.ondes"), path("student.ondes"));
+    let work = path("original");
     let sound = ["--data", &path("corpus"), "--work", &work];
     let learning = ["--steps", "4", "--batch", "2", "--clip-seconds", "0.25", "--threads", "1"];
-    let prune = ["prune", &whole, "--ratio", "0.5", "--structured", "--schedule", "once", "--out", &half];
+    let prune = ["prune", &original, "--ratio", "0.5", "--structured", "--schedule", "once", "--out", &half];
     succeed(&[&prune[..], &["--keep-in", "light"], &sound, &learning].concat());
     let both = read(folder, "half.ondes");
     assert_eq!([units(&both, "synth"), units(&both, "synth.light")], [12, 6]);
-    assert_eq!(both.header().performance, read(folder, "whole.ondes").header().performance);
+    assert_eq!(both.header().performance, read(folder, "original.ondes").header().performance);
     let sound_at = |size| {
         let mut pipeline =
             Pipeline::new(&both, &PipelineOptions { size, ..PipelineOptions::default() }).expect("it plays");
@@ -152,16 +153,16 @@ fn an_instrument_is_pruned_distilled_and_compared() {
     let network = "[network]\nharmonics = 12\nnoise_bands = 9\ninput_units = 4\nrecurrent_units = 5\noutput_units = 4\nroom_seconds = 0.01\n";
     std::fs::write(&recipe, network).expect("it can be written");
     let recipe = recipe.display().to_string();
-    let distil = ["distill", &whole, "--student", &recipe, "--out", &student, "--name", "Small"];
+    let distil = ["distill", &original, "--student", &recipe, "--out", &student, "--name", "Small"];
     succeed(&[&distil[..], &sound, &learning].concat());
     let small = read(folder, "student.ondes");
     assert_eq!((units(&small, "synth"), small.header().card.name.as_str()), (5, "Small"));
     assert!(small.weights().iter().all(|(name, _)| !name.contains("distill")));
 
     let cache = path("cache");
-    let compare = ["compare", &whole, &half, &student, "--data", &path("corpus"), "--cache", &cache];
+    let compare = ["compare", &original, &half, &student, "--data", &path("corpus"), "--cache", &cache];
     let compared = rows(&succeed(&[&compare[..], &["--blocks", "64", "--seconds", "0.5", "--json"]].concat()));
-    assert_eq!(compared.len(), 4, "the whole, the lighter size and the whole beside it, and the student");
+    assert_eq!(compared.len(), 4, "the original, the lighter size and the original beside it, and the student");
     for row in &compared {
         assert_eq!(row["quality"][0]["name"], "multi-scale spectral distance");
         assert!(row["quality"][0]["value"].as_f64().is_some_and(|distance| distance > 0.0), "{row}");
@@ -172,8 +173,8 @@ fn an_instrument_is_pruned_distilled_and_compared() {
 
     let (dry, out) = (path("corpus/missing.wav"), path("out.ondes"));
     refuse(&[
-        (vec!["compare", &whole, "--dry", &dry, "--wet", &dry], "whole.ondes"),
-        (vec!["prune", &whole, "--ratio", "0.5", "--out", &out], "--data"),
-        (vec!["distill", &whole, "--student", &path("none.toml"), "--out", &out], "none.toml"),
+        (vec!["compare", &original, "--dry", &dry, "--wet", &dry], "original.ondes"),
+        (vec!["prune", &original, "--ratio", "0.5", "--out", &out], "--data"),
+        (vec!["distill", &original, "--student", &path("none.toml"), "--out", &out], "none.toml"),
     ]);
 }

@@ -1,4 +1,4 @@
-//! Compression as its user runs it: what comes out is smaller, within its bound, and says so.
+//! Compression from the command line.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::common::{make_pair, run, succeed};
 use ondes_engine::model::{Tensor, file};
 use ondes_training::variants;
 
-/// Where a bundled model lies.
+/// Returns the path of a bundled model.
 fn bundled(name: &str) -> String {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
     Path::new(&package).join(format!("../assets/models/{name}.ondes")).display().to_string()
@@ -31,11 +31,12 @@ fn models_are_compressed_within_a_bound() {
         rows.map(|row| (text(row, "layer"), text(row, "stored"), text(row, "computed"))).collect()
     };
 
-    // Of the instrument the whole alone; the capture is taken with the smaller size that its file holds.
-    let whole = variants::without_variants(&file::read(Path::new(&bundled("bowed"))).expect("a model")).expect("an instrument");
+    // The instrument without its variants; the capture with its variant.
+    let whole =
+        variants::without_variants(&file::read(Path::new(&bundled("bowed"))).expect("a model")).expect("an instrument");
     file::write(&whole, Path::new(&path("whole.ondes"))).expect("it is written");
 
-    // An instrument: nearly all of it is weights, and its matrices are multiplied in bytes.
+    // Most of an instrument is weights, and its matrices are multiplied in int8.
     let report = quantize("bowed", "bowed.ondes", &[]);
     assert!(ratio(&report) <= 0.27, "{report}");
     assert!(report["loss"].as_f64().is_some_and(|loss| loss <= 0.05), "{report}");
@@ -47,14 +48,14 @@ fn models_are_compressed_within_a_bound() {
     let length = std::fs::metadata(folder.path().join("bowed.ondes")).expect("it is there").len();
     assert_eq!(report["bytes"].as_u64(), Some(length));
 
-    // A capture runs at the rate of sound, in floats.
+    // A capture runs at the sample rate, in f32.
     let report = quantize("triode", "triode.ondes", &[]);
     assert!(report["loss"].as_f64().is_some_and(|loss| loss <= 0.5), "{report}");
     assert!(stored(&report).iter().all(|(_, _, computed)| computed == "f32"), "{report}");
     assert!(stored(&report).contains(&("light:layer0".into(), "I8".into(), "f32".into())), "{report}");
     let skipped = quantize("triode", "skipped.ondes", &["--skip", "head", "--weights-only", "--scales", "peak"]);
     assert!(stored(&skipped).contains(&("head".into(), "F32".into(), "f32".into())), "{skipped}");
-    // Nothing may be lost: nothing is changed.
+    // A bound of 0 leaves the model unchanged.
     let exact = quantize("triode", "exact.ondes", &["--max-loss", "0"]);
     assert_eq!(exact["loss"], 0.0);
     let weights = |path: &Path| file::read(path).expect("it can be read").weights().clone();
@@ -64,7 +65,9 @@ fn models_are_compressed_within_a_bound() {
     let shifted = quantize("bowed", "shifted.ondes", &["--weights-only", "--asymmetric"]);
     assert!(shifted["loss"].as_f64().is_some_and(|loss| loss <= 0.05), "{shifted}");
     assert!(stored(&shifted).iter().all(|(_, _, computed)| computed == "f32"), "{shifted}");
-    let zeros = |tensor: &Tensor| tensor.quantized().is_some_and(|quantized| quantized.zero_points.iter().any(|zero| *zero != 0));
+    let zeros = |tensor: &Tensor| {
+        tensor.quantized().is_some_and(|quantized| quantized.zero_points.iter().any(|zero| *zero != 0))
+    };
     let read = file::read(&folder.path().join("shifted.ondes")).expect("it can be read");
     assert!(read.weights().iter().any(|(_, tensor)| zeros(tensor)), "they came through the file");
     let halved = quantize("triode", "halved.ondes", &["--bits", "16", "--bf16"]);

@@ -1,4 +1,4 @@
-//! The trainer as its user runs it: a corpus, a run that is killed and goes on, an evaluation, and mistakes.
+//! Corpora, training, resumption and evaluation from the command line.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     make_corpus(folder);
-    let whole = write_config(folder, "whole");
-    let table = succeed(&["fit", &whole]);
+    let original = write_config(folder, "original");
+    let table = succeed(&["fit", &original]);
     assert!(table.contains("multi-scale spectral distance"), "{table}");
 
     let killed = write_config(folder, "killed");
@@ -28,18 +28,18 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     child.wait().expect("it ends");
     assert!(!folder.join("killed.ondes").exists(), "it was killed too late");
     let output = run(&["fit", &killed, "--resume"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("resumed at step"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("resumed at step"), "{text}");
 
-    let read = |name: &str| file::read(&folder.join(name)).expect("a whole model");
-    let (whole, killed) = (read("whole.ondes"), read("killed.ondes"));
-    assert_eq!(whole.weights(), killed.weights(), "bit-equal weights");
-    assert_eq!(whole.header(), killed.header());
-    let card = &whole.header().card;
+    let read = |name: &str| file::read(&folder.join(name)).expect("a model");
+    let (original, killed) = (read("original.ondes"), read("killed.ondes"));
+    assert_eq!(original.weights(), killed.weights(), "bit-equal weights");
+    assert_eq!(original.header(), killed.header());
+    let card = &original.header().card;
     assert!(card.training.as_ref().is_some_and(|training| training.steps > 0 && training.corpus_seconds > 10.0));
     assert!(card.quality.len() >= 4 && card.quality.iter().all(|measure| measure.value.is_finite()));
 
-    let model = folder.join("whole.ondes").display().to_string();
+    let model = folder.join("original.ondes").display().to_string();
     let data = folder.join("corpus").display().to_string();
     let cache = folder.join("cache").display().to_string();
     let json = succeed(&["evaluate", &model, "--data", &data, "--cache", &cache, "--json"]);
@@ -47,7 +47,7 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     for side in ["model", "baseline"] {
         assert!(json[side]["spectral_distance"].as_f64().is_some_and(|distance| distance > 0.0), "{json}");
     }
-    // The baseline is given the pitch: were it not in tune, the measure would be wrong.
+    // The baseline must be in tune, since it is given the pitch.
     assert!(json["baseline"]["pitch_within_10_cents_percent"].as_f64().is_some_and(|share| share > 90.0), "{json}");
 }
 
@@ -57,13 +57,13 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     let folder = folder.path();
     let (dry, wet) = make_pair(folder);
     let path = |name: &str| folder.join(name).display().to_string();
-    let (whole, killed, nam) = (path("whole.ondes"), path("killed.ondes"), path("whole.nam"));
+    let (original, killed, nam) = (path("original.ondes"), path("killed.ondes"), path("original.nam"));
     let options = ["capture", "--dry", &dry, "--wet", &wet, "--size", "nano", "--epochs", "8", "--window", "1024"];
     let options = [&options[..], &["--name", "Green", "--type", "pedal", "--threads", "1"]].concat();
-    let output = run(&[&options[..], &["--out", &whole, "--nam", &nam]].concat());
-    let [table, told] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
-    assert!(output.status.success() && told.contains("x real time"), "{told}");
-    assert!(table.contains("behind") && table.contains("held out"), "{table}");
+    let output = run(&[&options[..], &["--out", &original, "--nam", &nam]].concat());
+    let [table, text] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    assert!(output.status.success() && text.contains("x real time"), "{text}");
+    assert!(table.contains("delayed by") && table.contains("held out"), "{table}");
 
     let arguments = [&options[..], &["--out", &killed]].concat();
     let mut child = train().args(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -77,12 +77,12 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     child.wait().expect("it ends");
     assert!(!folder.join("killed.ondes").exists(), "it was killed too late");
     let output = run(&[&arguments[..], &["--resume"]].concat());
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("resumed after epoch"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("resumed after epoch"), "{text}");
     assert!(!checkpoint.exists(), "what is done needs no checkpoint");
 
-    let read = |name: &str| file::read(&folder.join(name)).expect("a whole model");
-    let (ours, resumed, theirs) = (read("whole.ondes"), read("killed.ondes"), read("whole.nam"));
+    let read = |name: &str| file::read(&folder.join(name)).expect("a model");
+    let (ours, resumed, theirs) = (read("original.ondes"), read("killed.ondes"), read("original.nam"));
     assert_eq!(ours.weights(), resumed.weights(), "bit-equal weights");
     assert_eq!(ours.header(), resumed.header());
     assert_eq!(ours.header().methods, theirs.header().methods);
@@ -92,7 +92,7 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     assert!(card.levels.is_some_and(|levels| levels.loudness_db.is_some_and(|loudness| loudness < 0.0)));
     assert_eq!(card.quality.len(), 1);
 
-    let json = succeed(&["evaluate", &whole, "--dry", &dry, "--wet", &wet, "--json"]);
+    let json = succeed(&["evaluate", &original, "--dry", &dry, "--wet", &wet, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["held_out"]["value"].as_f64(), Some(card.quality[0].value), "{json}");
     assert!(json["all"]["value"].as_f64().is_some_and(|error| error < 1.0), "{json}");
@@ -102,7 +102,7 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     succeed(&base);
     assert_eq!(read("further.ondes").header().methods, ours.header().methods);
 
-    // One of a shape that we do not make: its head is louder.
+    // A shape that has no named size: its head has a larger gain.
     let text = std::fs::read_to_string(&nam).expect("it can be read");
     let mut foreign: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let scale = serde_json::json!(0.03);
@@ -120,7 +120,7 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     let out = path("out.nam");
     refuse(&[
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--from", &foreign_nam, "--nam", &out], "shape of its own"),
-        (vec!["capture", "--dry", &dry, "--wet", &nam], "whole.nam"),
+        (vec!["capture", "--dry", &dry, "--wet", &nam], "original.nam"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "huge"], "huge"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--resume"], "no checkpoint"),

@@ -1,7 +1,8 @@
 //! Circuit as a list of parts between numbered nodes, and its equations.
 //!
-//! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network analysis", IEEE Trans. Circuits and
-//! Systems 22(6), 1975): the unknowns are the voltages of all nodes and the currents of sources and op-amps.
+//! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network analysis", IEEE Trans.
+//! Circuits and Systems 22(6), 1975): the unknowns are the voltages of all nodes and the currents of sources and
+//! op-amps.
 
 use num_complex::Complex;
 

@@ -2,6 +2,8 @@
 
 use std::f64::consts::TAU;
 
+use ondes_engine::dsp::level::{amplitude_to_db_f64, peak};
+
 use super::netlist::{GROUND, Netlist};
 use super::solver::{Simulation, operating_point, small_signal_gain};
 use super::{Circuit, circuit, names};
@@ -39,10 +41,6 @@ fn partial(sound: &[f32], hz: f64) -> f64 {
 
 fn play(circuit: &Circuit, dry: &[f32]) -> Vec<f32> {
     circuit.play(dry, RATE_HZ).expect("the circuit can be solved")
-}
-
-fn decibels(ratio: f64) -> f64 {
-    20.0 * ratio.log10()
 }
 
 #[test]
@@ -88,7 +86,7 @@ fn small_signals_have_the_linear_gain() {
             let heard = partial(&play(&circuit, &sine(hz, peak, 0.6)), hz) / peak;
             let gain = small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm();
             let expected = gain * circuit.input_volts / circuit.output_volts.abs();
-            assert!((decibels(heard / expected)).abs() < 0.1, "{name} at {hz} Hz: {heard} for {expected}");
+            assert!((amplitude_to_db_f64(heard / expected)).abs() < 0.1, "{name} at {hz} Hz: {heard} for {expected}");
         }
     }
 }
@@ -97,7 +95,7 @@ fn small_signals_have_the_linear_gain() {
 fn the_overdrive_has_the_gain_of_its_resistors() {
     // The op-amp stage by hand: one plus the feedback over the impedance to ground, times the filters around it.
     let circuit = circuit("overdrive").expect("a circuit");
-    let at = |hz: f64| decibels(small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm());
+    let at = |hz: f64| amplitude_to_db_f64(small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm());
     // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ| is 35.3 dB, minus the loss of the tone
     // stage.
     assert!((30.0..37.0).contains(&at(1_000.0)), "{}", at(1_000.0));
@@ -112,11 +110,15 @@ fn symmetric_circuits_have_odd_harmonics_only() {
         [1.0, 2.0, 3.0].map(|order| partial(&sound, 220.0 * order))
     };
     let [one, two, three] = harmonics("overdrive", 0.3);
-    assert!(decibels(two / one) < -90.0, "a symmetric clipper has no second harmonic: {}", decibels(two / one));
-    assert!(decibels(three / one) > -20.0, "{}", decibels(three / one));
+    assert!(
+        amplitude_to_db_f64(two / one) < -90.0,
+        "a symmetric clipper has no second harmonic: {}",
+        amplitude_to_db_f64(two / one)
+    );
+    assert!(amplitude_to_db_f64(three / one) > -20.0, "{}", amplitude_to_db_f64(three / one));
     for (name, peak) in [("triode", 0.3), ("fuzz", 0.2)] {
         let [one, two, _] = harmonics(name, peak);
-        assert!(decibels(two / one) > -30.0, "{name} is lopsided: {}", decibels(two / one));
+        assert!(amplitude_to_db_f64(two / one) > -30.0, "{name} is lopsided: {}", amplitude_to_db_f64(two / one));
     }
 }
 
@@ -125,7 +127,7 @@ fn full_scale_noise_stays_in_bounds_and_converges() {
     for name in names() {
         // A step that does not converge is an error.
         let sound = play(&circuit(name).expect("a circuit"), &noise(24_000));
-        let peak = sound.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        let peak = peak(&sound);
         assert!(peak.is_finite() && (0.05..1.0).contains(&peak), "{name}: peak {peak}");
     }
 }
@@ -139,7 +141,7 @@ fn silence_stays_silent_and_bursts_decay() {
         let mut burst = noise(2_400);
         burst.resize(6 * 48_000, 0.0);
         let sound = play(&circuit, &burst);
-        let left = sound[sound.len() - 480..].iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        let left = peak(&sound[sound.len() - 480..]);
         assert!(left < 2e-3, "{name}: {left}");
     }
 }
@@ -153,7 +155,7 @@ fn more_oversampling_changes_little() {
         let (four, eight, sixteen) = (at(4), at(8), at(16));
         let difference = |a: &[f32], b: &[f32]| {
             let error: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-            decibels((error / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt())
+            amplitude_to_db_f64((error / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt())
         };
         let (coarse, fine) = (difference(&four, &sixteen), difference(&eight, &sixteen));
         assert!(fine < -40.0 && fine < coarse - 4.0, "{name}: {coarse} dB, then {fine} dB");

@@ -1,26 +1,26 @@
-//! What a capture's trainer trains: a new network of a usual size, or one of any shape that there is already.
+//! Source of the network that a capture is trained from.
 
 use ondes_engine::model::{Model, Op};
 
 use super::architecture::Architecture;
 
-/// A network to be trained.
+/// Network to train.
 #[derive(Clone, Debug)]
-pub enum Network {
-    /// From random weights.
+pub enum NetworkSource {
+    /// An architecture with random weights.
     New(Architecture),
-    /// From the weights that it has.
+    /// An existing model of any shape.
     Given(Box<Model>),
 }
 
-impl From<Architecture> for Network {
+impl From<Architecture> for NetworkSource {
     fn from(architecture: Architecture) -> Self {
         Self::New(architecture)
     }
 }
 
-impl Network {
-    /// Whether it remembers by a state rather than by what it can see.
+impl NetworkSource {
+    /// Tells whether the network is recurrent.
     #[must_use]
     pub fn is_recurrent(&self) -> bool {
         match self {
@@ -32,35 +32,38 @@ impl Network {
         }
     }
 
-    /// The network before training, at that rate in Hz.
+    /// Returns the model before training, at a sample rate in Hz.
     ///
     /// # Errors
-    /// When there is no such network, or it is at another rate.
+    /// Returns an error if the model has another sample rate.
     pub fn initial(&self, seed: u64, sample_rate: u32) -> anyhow::Result<Model> {
         match self {
             Self::New(architecture) => architecture.untrained(seed, sample_rate),
             Self::Given(model) => {
                 let own = model.header().sample_rate;
-                anyhow::ensure!(own == sample_rate, "the capture is at {own} Hz, the sound at {sample_rate} Hz");
+                anyhow::ensure!(
+                    own == sample_rate,
+                    "the capture has a sample rate of {own} Hz, the pair {sample_rate} Hz"
+                );
                 Ok(Model::clone(model))
             }
         }
     }
 
-    /// The names of the weights that are trained. What other players have no place for stays as it is, and so does a second
-    /// bias that is summed with a first.
+    /// Returns the names of the trained weights. Weights that `.nam` files do not store stay fixed, and so does the
+    /// second of two biases that are added.
     #[must_use]
     pub fn trained(&self) -> Vec<String> {
         match self {
             Self::New(architecture) => architecture.slots().into_iter().map(|slot| slot.name).collect(),
             Self::Given(model) => {
                 let known = Architecture::of(model).and_then(|name| Architecture::named(&name).ok());
-                known.map_or_else(|| free_weights(model), |architecture| Self::New(architecture).trained())
+                known.map_or_else(|| trainable_weights(model), |architecture| Self::New(architecture).trained())
             }
         }
     }
 
-    /// What the weights depend on.
+    /// Returns everything that the initial weights depend on, besides the seed.
     #[must_use]
     pub fn identity(&self) -> String {
         match self {
@@ -70,8 +73,8 @@ impl Network {
     }
 }
 
-/// All weights of a `forward`, but the states that recurrent layers start from and their second biases.
-fn free_weights(model: &Model) -> Vec<String> {
+/// Returns all weights of `forward` except the initial states and second biases of recurrent layers.
+fn trainable_weights(model: &Model) -> Vec<String> {
     let forward = model.header().method("forward");
     let nodes = forward.into_iter().flat_map(|method| &method.nodes);
     let mut names = Vec::new();

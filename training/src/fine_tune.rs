@@ -1,0 +1,179 @@
+//! Training of an existing model: after pruning, with a teacher, or for quantization.
+
+use anyhow::Context;
+use ondes_engine::model::{Measure, Model};
+use tch::{Device, Tensor};
+
+use crate::capture;
+use crate::capture::measure::compare;
+use crate::capture::network_source::NetworkSource;
+use crate::capture::pair::Pair;
+use crate::capture::windows::Split;
+use crate::config::Config;
+use crate::dataset::{Dataset, Subset, load_features};
+use crate::evaluate::{evaluate, feature_rate};
+use crate::fake_quantization::QuantizationGrids;
+use crate::feature_matching::FeatureMatching;
+use crate::instrument_teacher::InstrumentTeacher;
+use crate::trainer::{InstrumentTrainer, device};
+
+/// Batches of [`FineTuneJob::play_training_sound`], and crops or windows per batch.
+const LISTENING_BATCHES: u64 = 8;
+const LISTENING_ROWS: usize = 4;
+/// Length of a capture's window without its warm-up, samples.
+const LISTENING_WINDOW: usize = 8_192;
+/// Share of an instrument's crop that only warms up.
+const LISTENING_WARM_UP: f64 = 0.15;
+
+/// Data, length and pace of training.
+pub enum FineTuneJob<'a> {
+    /// An instrument from recordings. Of the configuration's network, only sample rate and hop are used.
+    Instrument(Box<Config>),
+    /// A capture from a pair. The options' network is replaced by the model.
+    Capture(Box<capture::trainer::CaptureOptions>, &'a Pair),
+}
+
+/// Constraints and additional losses of training.
+#[derive(Clone, Copy, Default)]
+pub struct FineTuneMode<'a> {
+    /// Zeros of matrices stay zero.
+    pub keep_zeros: bool,
+    /// Teacher and weight of the feature-matching loss.
+    pub teacher: Option<(&'a Model, f64)>,
+    /// Compressed model whose quantization grids the weights must lie on.
+    pub stored_as: Option<&'a Model>,
+}
+
+impl FineTuneJob<'_> {
+    /// Trains a model; returns the state with the lowest validation loss.
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be used or training diverges.
+    pub fn run(&self, model: &Model, mode: FineTuneMode<'_>) -> anyhow::Result<Model> {
+        match self {
+            Self::Instrument(config) => {
+                let mut trainer = InstrumentTrainer::from_model(model.clone(), Config::clone(config))?;
+                if let Some((teacher, share)) = mode.teacher {
+                    trainer.follow(InstrumentTeacher::new(teacher, model, share, device(&config.training.device)?)?)?;
+                }
+                if mode.keep_zeros {
+                    trainer.keep_zeros();
+                }
+                if let Some(stored) = mode.stored_as {
+                    trainer.round_to(QuantizationGrids::new(stored, device(&config.training.device)?));
+                }
+                trainer.run()?;
+                trainer.model()
+            }
+            Self::Capture(options, pair) => {
+                let network = NetworkSource::Given(Box::new(model.clone()));
+                let options =
+                    capture::trainer::CaptureOptions { network, ..capture::trainer::CaptureOptions::clone(options) };
+                let device = device(&options.device)?;
+                let checkpoint = options.checkpoint.clone();
+                let mut trainer = capture::trainer::CaptureTrainer::new(options, pair, None)?;
+                if let Some((teacher, share)) = mode.teacher
+                    && let Some(features) = FeatureMatching::new(teacher, model, "forward", share, device)?
+                {
+                    trainer.follow(features)?;
+                }
+                if mode.keep_zeros {
+                    trainer.keep_zeros();
+                }
+                if let Some(stored) = mode.stored_as {
+                    trainer.round_to(QuantizationGrids::new(stored, device));
+                }
+                trainer.run()?;
+                std::fs::remove_file(&checkpoint)
+                    .with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
+                trainer.model()
+            }
+        }
+    }
+
+    /// Measures a model on sound that it is not trained on, the most important measure first: an instrument on the
+    /// configuration's held-out folder or, without one, on the validation part; a capture on the end of the pair.
+    ///
+    /// # Errors
+    /// Returns an error if the model cannot be played on that sound.
+    pub fn measure(&self, model: &Model) -> anyhow::Result<Vec<Measure>> {
+        match self {
+            Self::Instrument(config) => {
+                let evaluation = match &config.held_out {
+                    Some(folder) => {
+                        evaluate(model, &load_features(folder, &config.work.join("features"), feature_rate(model)?)?)?
+                    }
+                    None => evaluate(model, Dataset::open(config)?.files(Subset::Validation))?,
+                };
+                Ok(evaluation.measures())
+            }
+            Self::Capture(_, pair) => Ok(vec![compare(model, pair)?.held_out]),
+        }
+    }
+
+    /// Calls `listener` with the inputs of a model's methods, taken from the training sound: the index of the method,
+    /// its ports as `[batch, channels, frames]`, and the share of the frames that only warms up.
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be used.
+    pub fn play_training_sound(
+        &self,
+        model: &Model,
+        mut listener: impl FnMut(usize, &[Tensor], f64),
+    ) -> anyhow::Result<()> {
+        let device = self.device()?;
+        match self {
+            Self::Instrument(config) => {
+                let dataset = Dataset::open(config)?;
+                let synth = model.header().methods.iter().position(|method| method.name == "synth");
+                let synth = synth.context("the model has no method \"synth\"")?;
+                for step in 0..LISTENING_BATCHES {
+                    let batch = dataset.batch(Subset::Training, step, LISTENING_ROWS, device);
+                    listener(synth, &batch.controls(), LISTENING_WARM_UP);
+                }
+                Ok(())
+            }
+            Self::Capture(_, pair) => play_windows(model, pair, device, listener),
+        }
+    }
+
+    /// Returns the device that training runs on.
+    ///
+    /// # Errors
+    /// Returns an error if the device is unknown or not available.
+    pub fn device(&self) -> anyhow::Result<Device> {
+        device(match self {
+            Self::Instrument(config) => &config.training.device,
+            Self::Capture(options, _) => &options.device,
+        })
+    }
+}
+
+/// Calls `listener` with windows spread over the training part of a pair, for `forward` and its variants.
+fn play_windows(
+    model: &Model,
+    pair: &Pair,
+    device: Device,
+    mut listener: impl FnMut(usize, &[Tensor], f64),
+) -> anyhow::Result<()> {
+    let forward = model.method("forward")?;
+    let training = &pair.dry[..Split::new(pair.dry.len(), f64::from(pair.rate)).validation];
+    for (index, method) in model.header().methods.iter().enumerate() {
+        if method.inputs != forward.inputs {
+            continue;
+        }
+        let length = (LISTENING_WINDOW + method.warm_up).min(training.len());
+        let windows = LISTENING_BATCHES as usize * LISTENING_ROWS;
+        let start = |window: usize| window * (training.len() - length) / windows;
+        for batch in 0..LISTENING_BATCHES as usize {
+            let rows = (0..LISTENING_ROWS).flat_map(|row| {
+                let start = start(batch * LISTENING_ROWS + row);
+                &training[start..start + length]
+            });
+            let rows: Vec<f32> = rows.copied().collect();
+            let rows = Tensor::from_slice(&rows).view([LISTENING_ROWS as i64, 1, -1]).to_device(device);
+            listener(index, &[rows], method.warm_up.min(length - 1) as f64 / length as f64);
+        }
+    }
+    Ok(())
+}
