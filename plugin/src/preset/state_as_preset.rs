@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
+use clap_sys::ext::state::clap_plugin_state;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
 use ondes_processor::preset::file;
