@@ -1,7 +1,7 @@
-//! The cabinet of an instance: where its impulse response is found, and its way to the audio thread.
+//! Cabinet of an instance: finding impulse-response files, and handing cabinets over to the audio thread.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,21 +9,22 @@ use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::Kernels;
 use ondes_engine::chain::ImpulseFile;
-use ondes_engine::dsp::cabinet::{Cabinet, Place};
+use ondes_engine::dsp::cabinet::{Cabinet, CabinetSlot};
+use ondes_engine::sync::lock;
 
-use crate::library::{Missing, Reference};
+use crate::library::{FileReference, MissingFile};
 
-/// The largest file that a project carries with it, bytes.
+/// Largest file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 4 << 20;
-/// The variable that names folders of impulse responses, in the form of `PATH`.
+/// Environment variable with the folders of impulse responses, in the form of `PATH`.
 const FOLDERS: &str = "ONDES_CABINETS";
-/// Cabinets that may wait to be dropped.
+/// Capacity of the queue of replaced cabinets that wait to be dropped.
 const RETIRED: usize = 4;
 
-/// An impulse response that was found: the file, and where it is if it is anywhere.
-pub type Found = (Arc<ImpulseFile>, Option<PathBuf>);
+/// An impulse response and the path that it was read from; no path if it came out of a project.
+pub type FoundImpulse = (Arc<ImpulseFile>, Option<PathBuf>);
 
-/// The user's folders of impulse responses: those of `ONDES_CABINETS`, else `ondes/cabinets` among the user's data.
+/// Returns the user's folders of impulse responses: `ONDES_CABINETS`, or `ondes/cabinets` in the user's data folder.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(FOLDERS) {
@@ -32,46 +33,53 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("cabinets")).into_iter().collect()
 }
 
-/// Whether a file may hold an impulse response, by its name.
+/// Returns whether the file's name has an audio extension.
 #[must_use]
-pub fn is_sound(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| ondes_ui::is_sound(&name.to_string_lossy()))
+pub fn is_audio_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| is_audio_name(&name.to_string_lossy()))
 }
 
-/// The impulse responses in a folder, in the order of their names.
+/// Returns whether a file name has an audio extension.
+#[must_use]
+pub fn is_audio_name(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["wav", "wave", "aif", "aiff", "flac"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Lists the impulse responses in a folder, sorted by path.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| is_sound(path));
+    paths.retain(|path| is_audio_file(path));
     paths.sort();
     paths
 }
 
-/// What a project remembers of a file that was read from there.
+/// Returns the reference that a project saves for a file that was read from `path`.
 #[must_use]
-pub fn reference(file: &ImpulseFile, path: Option<PathBuf>) -> Reference {
+pub fn reference(file: &ImpulseFile, path: Option<PathBuf>) -> FileReference {
     let name = path.as_deref().and_then(Path::file_stem).unwrap_or_default().to_string_lossy().into_owned();
-    Reference { hash: file.hash.clone(), name, path, embedded: None }
+    FileReference { hash: file.hash.clone(), name, path, embedded: None }
 }
 
-/// A file in Base64; none where it is too large to travel with a project.
+/// Encodes a file in Base64; `None` if it is larger than [`LARGEST_EMBEDDED`].
 #[must_use]
-pub fn pack(file: &ImpulseFile) -> Option<String> {
+pub fn to_base64(file: &ImpulseFile) -> Option<String> {
     (file.bytes.len() <= LARGEST_EMBEDDED).then(|| BASE64_STANDARD.encode(&file.bytes))
 }
 
-/// Finds a file: where it was, in the user's folders, in the project.
+/// Finds a file by its hash: at its path, in the user's folders, or embedded in the project.
 ///
 /// # Errors
-/// What is missing, and where it was looked for.
-pub fn find(reference: &Reference) -> Result<Found, Missing> {
-    let mut looked = Vec::new();
+/// Returns [`MissingFile`] with the places that were searched.
+pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
+    let mut searched = Vec::new();
     if let Some(path) = &reference.path {
         match ImpulseFile::read(path) {
             Ok(file) if file.hash == reference.hash => return Ok((file.into(), Some(path.clone()))),
-            Ok(_) => looked.push(format!("{}: another sound", path.display())),
-            Err(error) => looked.push(error.to_string()),
+            Ok(_) => searched.push(format!("{}: another sound", path.display())),
+            Err(error) => searched.push(error.to_string()),
         }
     }
     for folder in folders() {
@@ -82,93 +90,93 @@ pub fn find(reference: &Reference) -> Result<Found, Missing> {
         if let Some(found) = found {
             return Ok(found);
         }
-        looked.push(folder.display().to_string());
+        searched.push(folder.display().to_string());
     }
     let small = |text: &&String| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3;
     let embedded = reference.embedded.as_ref().filter(small).and_then(|text| BASE64_STANDARD.decode(text).ok());
     let file = embedded.and_then(|bytes| ImpulseFile::parse(&reference.name, bytes).ok());
     match file.filter(|file| file.hash == reference.hash) {
         Some(file) => Ok((file.into(), reference.path.clone())),
-        None => Err(Missing { name: reference.name.clone(), looked }),
+        None => Err(MissingFile { name: reference.name.clone(), searched }),
     }
 }
 
-/// The way of a cabinet to the audio thread, and that of the one before it back.
-pub struct Courier {
-    present: Mutex<Present>,
+/// Hands cabinets over to the audio thread and takes replaced ones back, so that they are dropped elsewhere.
+pub struct CabinetHandover {
+    current: Mutex<CurrentCabinet>,
     arrival: AtomicCell<Option<Box<Cabinet>>>,
     retired: ArrayQueue<Box<Cabinet>>,
 }
 
-/// What the audio thread plays, or is about to.
+/// The cabinet that plays, or is about to.
 #[derive(Default)]
-struct Present {
+struct CurrentCabinet {
     file: Option<Arc<ImpulseFile>>,
-    /// The host's rate, Hz; none before anything was played.
+    /// The host's rate in Hz; `None` before playback starts.
     sample_rate: Option<u32>,
 }
 
-impl Default for Courier {
+impl Default for CabinetHandover {
     fn default() -> Self {
-        Self { present: Mutex::default(), arrival: AtomicCell::new(None), retired: ArrayQueue::new(RETIRED) }
+        Self { current: Mutex::default(), arrival: AtomicCell::new(None), retired: ArrayQueue::new(RETIRED) }
     }
 }
 
-impl Courier {
-    /// Sends a cabinet of that file, or none; what is there already stays.
+impl CabinetHandover {
+    /// Sends a cabinet made from `file`, or an empty one. Does nothing if that file is in use already.
     pub fn send(&self, file: Option<Arc<ImpulseFile>>) {
         while self.retired.pop().is_some() {}
-        let mut present = self.present();
+        let mut current = self.current();
         let hash = |file: &Option<Arc<ImpulseFile>>| file.as_ref().map(|file| file.hash.clone());
-        if hash(&present.file) == hash(&file) {
+        if hash(&current.file) == hash(&file) {
             return;
         }
-        present.file = file;
-        if let Some(cabinet) = present.cabinet() {
+        current.file = file;
+        if let Some(cabinet) = current.cabinet() {
             drop(self.arrival.swap(Some(cabinet)));
         }
     }
 
-    /// The file that is in use.
+    /// Returns the file in use.
     #[must_use]
     pub fn file(&self) -> Option<Arc<ImpulseFile>> {
-        self.present().file.clone()
+        self.current().file.clone()
     }
 
-    /// For an audio thread that begins, at a rate in Hz: the cabinet as it is.
+    /// Returns the current cabinet for an audio thread that starts at `sample_rate` (Hz).
     #[must_use]
-    pub fn begin(&self, sample_rate: u32) -> Option<Box<Cabinet>> {
-        let mut present = self.present();
-        present.sample_rate = Some(sample_rate);
+    pub fn start(&self, sample_rate: u32) -> Option<Box<Cabinet>> {
+        let mut current = self.current();
+        current.sample_rate = Some(sample_rate);
         drop(self.arrival.take());
-        present.cabinet()
+        current.cabinet()
     }
 
-    /// For the audio thread: lets a cabinet that has come take over, and fetches the one that has left. Wait-free.
-    pub fn visit(&self, place: &mut Place) {
-        // Who pushes is nobody else: there is room.
+    /// For the audio thread: installs a cabinet that has arrived, and takes back the one that it has replaced.
+    /// Wait-free.
+    pub fn exchange(&self, place: &mut CabinetSlot) {
+        // The audio thread is the only producer, so a queue that is not full has room.
         if !self.retired.is_full()
-            && let Some(left) = place.leave()
+            && let Some(left) = place.take_retired()
             && let Err(left) = self.retired.push(left)
         {
             std::mem::forget(left);
         }
-        if place.is_free()
+        if place.is_ready()
             && let Some(cabinet) = self.arrival.take()
-            && let Err(cabinet) = place.change(cabinet)
+            && let Err(cabinet) = place.replace(cabinet)
         {
             std::mem::forget(cabinet);
         }
     }
 
-    /// Nothing that is kept here is half done when a thread panics.
-    fn present(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, CurrentCabinet> {
+        lock(&self.current)
     }
 }
 
-impl Present {
-    /// One for the host's rate. A rate that nothing can be converted to has none.
+impl CurrentCabinet {
+    /// Builds the cabinet for the host's rate; an empty one if the response cannot be resampled to it.
     fn cabinet(&self) -> Option<Box<Cabinet>> {
         let sample_rate = self.sample_rate?;
         let make = |file: &Arc<ImpulseFile>| Cabinet::new(&file.response, sample_rate, Kernels::detect()).ok();
@@ -199,10 +207,10 @@ mod tests {
         assert_eq!(find(&known).unwrap().0.hash, file.hash);
         write(&path, &[1.0, -0.5]);
         let missing = find(&known).unwrap_err();
-        assert!(missing.name == "Old box" && missing.looked[0].ends_with("another sound"), "{missing:?}");
-        let carried = Reference { embedded: pack(&file), ..known };
+        assert!(missing.name == "Old box" && missing.searched[0].ends_with("another sound"), "{missing:?}");
+        let carried = FileReference { embedded: to_base64(&file), ..known };
         assert_eq!(find(&carried).unwrap().0.hash, file.hash);
-        assert!(find(&Reference { embedded: Some("nonsense".into()), ..carried }).is_err());
+        assert!(find(&FileReference { embedded: Some("nonsense".into()), ..carried }).is_err());
     }
 
     #[test]
@@ -211,20 +219,20 @@ mod tests {
         let path = folder.path().join("box.wav");
         write(&path, &[0.5; 100]);
         let file = Arc::new(ImpulseFile::read(&path).unwrap());
-        let courier = Courier::default();
-        courier.send(Some(file.clone()));
-        assert!(courier.arrival.take().is_none(), "nobody plays yet");
-        assert_eq!(courier.begin(48_000).unwrap().tail_samples(), 99);
-        courier.send(Some(file));
-        assert!(courier.arrival.take().is_none(), "it is there already");
-        courier.send(None);
-        let mut place = Place::new(48_000, 2_000);
-        courier.visit(&mut place);
-        assert!(!place.is_free());
+        let handover = CabinetHandover::default();
+        handover.send(Some(file.clone()));
+        assert!(handover.arrival.take().is_none(), "nobody plays yet");
+        assert_eq!(handover.start(48_000).unwrap().tail_samples(), 99);
+        handover.send(Some(file));
+        assert!(handover.arrival.take().is_none(), "it is there already");
+        handover.send(None);
+        let mut place = CabinetSlot::new(48_000, 2_000);
+        handover.exchange(&mut place);
+        assert!(!place.is_ready());
         let mut sound = [[0.0; 2_000]; 2];
         let [left, right] = &mut sound;
         place.process(left, right);
-        courier.visit(&mut place);
-        assert!(place.is_free() && courier.retired.len() == 1);
+        handover.exchange(&mut place);
+        assert!(place.is_ready() && handover.retired.len() == 1);
     }
 }

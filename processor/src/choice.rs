@@ -1,35 +1,42 @@
-//! What some parameters choose between, and what the engine calls that.
+//! Options of the choice parameters, and their counterparts in the engine.
 
-use ondes_engine::chain::{OutputLevel, Placement};
-use ondes_engine::pipeline::Source;
+use ondes_engine::chain::{OutputLevel, TonePosition};
+use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Quality};
 
-use crate::parameter::Choices;
+/// Options of a choice parameter. Both lists are in the same order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choices {
+    /// Identifiers in projects and presets; they never change.
+    pub ids: &'static [&'static str],
+    /// Labels.
+    pub names: &'static [&'static str],
+}
 
-/// Where the model runs: in the callback where it is cheap enough, else by the worker; in the callback, with no latency
-/// added; by the worker thread, a block and 10 ms late.
-pub const DRIVERS: Choices = Choices { ids: &["auto", "inline", "worker"], names: &["Auto", "Inline", "Worker"] };
+/// Thread that runs the model: chosen by the model's cost; the audio callback, without added latency; a background
+/// thread, one block and 10 ms late.
+pub const DRIVERS: Choices =
+    Choices { ids: &["auto", "inline", "worker"], names: &["Automatic", "Audio thread", "Background"] };
 
-/// How notes that overlap are played: as the model says; each has a voice of its own; one voice, which each note
-/// strikes anew; one voice, which slurs.
+/// Voice mode: as the model says; polyphonic; monophonic, each note retriggers; monophonic, legato.
 pub const MODES: Choices =
-    Choices { ids: &["model", "poly", "mono", "legato"], names: &["As made", "Poly", "Mono", "Legato"] };
+    Choices { ids: &["model", "poly", "mono", "legato"], names: &["Model default", "Poly", "Mono", "Legato"] };
 
-/// What plays the model: notes, or a sound by its pitch and loudness.
-pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["Notes", "Side-chain"] };
+/// Control source of the model: MIDI, or pitch and loudness of an audio signal.
+pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["MIDI", "Side-chain"] };
 
-/// Where bass, middle and treble are turned.
+/// Position of the tone control, relative to the model.
 pub const TONES: Choices = Choices { ids: &["after", "before"], names: &["After", "Before"] };
 
-/// At how many times its rate an effect's network runs.
+/// Oversampling factor of an effect's network.
 pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &["1×", "2×", "4×"] };
 
-/// How much of a model plays that holds smaller sizes of itself: the whole, the middle, the smallest, or as much as there is time
-/// for.
+/// Variant of a model that holds smaller ones: the full network, a balanced one, the smallest, or the largest that the
+/// machine can run.
 pub const QUALITIES: Choices =
     Choices { ids: &["full", "balanced", "light", "auto"], names: &["Full", "Balanced", "Light", "Auto"] };
 
-/// What one of [`QUALITIES`] means.
+/// Returns the quality for a value of [`QUALITIES`].
 #[must_use]
 pub fn quality(value: f32) -> Quality {
     match value as usize {
@@ -40,17 +47,17 @@ pub fn quality(value: f32) -> Quality {
     }
 }
 
-/// How many times one of [`OVERSAMPLINGS`] means.
+/// Returns the factor for a value of [`OVERSAMPLINGS`].
 #[must_use]
 pub fn oversampling(value: f32) -> usize {
     1 << (value as usize).min(OVERSAMPLINGS.ids.len() - 1)
 }
 
-/// How loud the output of a model is made.
+/// Output level of an effect.
 pub const OUTPUT_LEVELS: Choices =
     Choices { ids: &["raw", "normalised", "calibrated"], names: &["Raw", "Normalised", "Calibrated"] };
 
-/// What one of [`OUTPUT_LEVELS`] means.
+/// Returns the output level for a value of [`OUTPUT_LEVELS`].
 #[must_use]
 pub fn output_level(value: f32) -> OutputLevel {
     match value as usize {
@@ -60,13 +67,13 @@ pub fn output_level(value: f32) -> OutputLevel {
     }
 }
 
-/// Where one of [`TONES`] is.
+/// Returns the position for a value of [`TONES`].
 #[must_use]
-pub fn placement(value: f32) -> Placement {
-    if value == 0.0 { Placement::After } else { Placement::Before }
+pub fn tone_position(value: f32) -> TonePosition {
+    if value == 0.0 { TonePosition::After } else { TonePosition::Before }
 }
 
-/// The driver that one of [`DRIVERS`] means.
+/// Returns the driver for a value of [`DRIVERS`].
 #[must_use]
 pub fn driver(value: f32) -> Driver {
     match value as usize {
@@ -76,9 +83,9 @@ pub fn driver(value: f32) -> Driver {
     }
 }
 
-/// The one of [`DRIVERS`] that comes nearest; none for what is never chosen.
+/// Returns the value of [`DRIVERS`] for a driver; `None` for [`Driver::Offline`], which is not offered.
 #[must_use]
-pub fn of_driver(driver: Driver) -> Option<f32> {
+pub fn driver_value(driver: Driver) -> Option<f32> {
     match driver {
         Driver::Auto => Some(0.0),
         Driver::Inline => Some(1.0),
@@ -87,18 +94,18 @@ pub fn of_driver(driver: Driver) -> Option<f32> {
     }
 }
 
-/// What one of [`SOURCES`] means.
+/// Returns the control source for a value of [`SOURCES`].
 #[must_use]
-pub fn source(value: f32) -> Source {
-    if value == 0.0 { Source::Notes } else { Source::Sound }
+pub fn source(value: f32) -> ControlSource {
+    if value == 0.0 { ControlSource::Notes } else { ControlSource::AudioInput }
 }
 
-/// The one of [`SOURCES`] that means that.
+/// Returns the value of [`SOURCES`] for a control source.
 #[must_use]
-pub fn of_source(source: Source) -> f32 {
+pub fn source_value(source: ControlSource) -> f32 {
     match source {
-        Source::Notes => 0.0,
-        Source::Sound => 1.0,
+        ControlSource::Notes => 0.0,
+        ControlSource::AudioInput => 1.0,
     }
 }
 
@@ -109,19 +116,19 @@ mod tests {
     #[test]
     fn choices_lead_to_the_engine_and_back() {
         for place in 0..DRIVERS.ids.len() {
-            assert_eq!(of_driver(driver(place as f32)), Some(place as f32), "{}", DRIVERS.ids[place]);
+            assert_eq!(driver_value(driver(place as f32)), Some(place as f32), "{}", DRIVERS.ids[place]);
         }
-        assert_eq!((of_driver(Driver::Offline), DRIVERS.ids[2]), (None, "worker"));
+        assert_eq!((driver_value(Driver::Offline), DRIVERS.ids[2]), (None, "worker"));
         assert_eq!(driver(2.0), Driver::Worker { latency: None });
         for place in 0..SOURCES.ids.len() {
-            assert_eq!(of_source(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
+            assert_eq!(source_value(source(place as f32)), place as f32, "{}", SOURCES.ids[place]);
         }
         assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
         let qualities = [Quality::Full, Quality::Balanced, Quality::Light, Quality::Auto];
         assert_eq!(([0.0, 1.0, 2.0, 3.0].map(quality), QUALITIES.ids[3]), (qualities, "auto"));
         let levels = [OutputLevel::Raw, OutputLevel::Normalised, OutputLevel::Calibrated];
         assert_eq!(([0.0, 1.0, 2.0].map(output_level), OUTPUT_LEVELS.ids[2]), (levels, "calibrated"));
-        assert_eq!([placement(0.0), placement(1.0)], [Placement::After, Placement::Before]);
-        assert_eq!((source(0.0), SOURCES.ids[0]), (Source::Notes, "notes"));
+        assert_eq!([tone_position(0.0), tone_position(1.0)], [TonePosition::After, TonePosition::Before]);
+        assert_eq!((source(0.0), SOURCES.ids[0]), (ControlSource::Notes, "notes"));
     }
 }

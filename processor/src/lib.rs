@@ -12,32 +12,36 @@
 //! window shows; [`dialog`] asks for files.
 //!
 //! # Holding one
-//! [`Shared::new`](shared::Shared::new) begins it, and [`Shared::listen_to`](shared::Shared::listen_to) tells it of its
-//! board, such as a new [`Panel`](panel::Panel). For sound, [`Shared::remote`](shared::Shared::remote) gives a session
-//! for a rate and a block, and a [`Player`](player::Player) plays it, told by [`Board::knobs`](board::Board::knobs) at
+//! [`InstanceHandle::new`](shared::Shared::new) begins it, and [`InstanceHandle::listen_to`](shared::Shared::listen_to) tells it of its
+//! board, such as a new [`ParameterStore`](panel::Panel). For sound, [`InstanceHandle::remote`](shared::Shared::remote) gives a session
+//! for a rate and a block, and a [`Player`](player::Player) plays it, told by [`ParameterSource::knobs`](board::Board::knobs) at
 //! each block where everything stands. A [`Desk`](desk::Desk) shows it in an [`ondes_ui::Window`] with [`desk::show`].
-//! What is saved is [`Shared::saved`](shared::Shared::saved) and [`Panel::saved`](panel::Panel::saved).
+//! What is saved is [`InstanceHandle::saved`](shared::Shared::saved) and [`ParameterStore::saved`](panel::Panel::saved).
 
 #![forbid(unsafe_code)]
 
-pub mod board;
 pub mod cabinet;
 pub mod choice;
-pub mod controllers;
-pub mod controls;
-pub mod desk;
-pub mod dialog;
+pub mod compare_slots;
+pub mod instance;
 pub mod library;
 pub mod macros;
-pub mod panel;
+pub mod midi_bindings;
+pub mod model_controls;
+pub mod monitor;
+mod on_built;
 pub mod parameter;
+pub mod parameter_source;
+pub mod parameter_store;
+pub mod parameter_values;
 pub mod player;
+pub mod player_parameters;
 pub mod preset;
-pub mod rest;
-mod retold;
-pub mod ringing;
-pub mod shared;
+pub mod product;
+pub mod sleep_state;
+pub mod sound_snapshot;
 pub mod state;
+pub mod tail_tracker;
 #[cfg(test)]
-mod tests;
-pub mod text;
+mod test_model;
+pub mod value_format;

@@ -1,41 +1,42 @@
-//! Where models are: built in, in files, in the user's folders.
+//! Finding models: bundled, in files, in the user's folders, or embedded in a project.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ondes_engine::model::{Card, Kind, Model, file};
+use ondes_engine::sync::lock;
 use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
-/// The largest file that a project carries with it, bytes.
+/// Largest model file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 16 << 20;
 
-/// The variable that names folders of models, in the form of `PATH`.
+/// Environment variable with the folders of models, in the form of `PATH`.
 const FOLDERS: &str = "ONDES_MODELS";
 
-/// A model that is built in.
-pub struct Bundled {
-    /// Its name among the bundled ones.
+/// A model that is compiled into the program.
+pub struct BundledModel {
+    /// Name, unique among the bundled models.
     pub name: &'static str,
     bytes: &'static [u8],
     read: OnceLock<Arc<Model>>,
 }
 
-impl Bundled {
+impl BundledModel {
     const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
         Self { name, bytes, read: OnceLock::new() }
     }
 
-    /// The model; all instances share it.
+    /// Returns the model; parsed once and shared by all instances.
     ///
     /// # Panics
-    /// When this was built from a damaged file.
+    /// Panics if the program was built with a damaged file.
     #[must_use]
     pub fn model(&self) -> Arc<Model> {
         let read = || Arc::new(file::parse(self.bytes).expect("bundled models are whole"));
@@ -43,138 +44,139 @@ impl Bundled {
     }
 }
 
-/// The bundled models; the first one is what a new instance plays.
-pub static BUNDLED: [Bundled; 6] = [
-    Bundled::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
-    Bundled::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
-    Bundled::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
-    Bundled::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
-    Bundled::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
-    Bundled::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
+/// The bundled models. A new instance loads the first.
+pub static BUNDLED: [BundledModel; 6] = [
+    BundledModel::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
+    BundledModel::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
+    BundledModel::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
+    BundledModel::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
+    BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
+    BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
 ];
 
-/// What a project remembers of a model, or of the file of a cabinet, so that it is found again.
+/// Reference to a model file or a cabinet file, as saved in projects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reference {
-    /// BLAKE3 hash of its content, hexadecimal: what makes it the same model. Of a model with smaller sizes that of the whole
-    /// ([`Model::whole_hash`]), so that it is the same one with others or none. Empty for whichever bundled model has the
-    /// name, also when that was trained anew.
+pub struct FileReference {
+    /// BLAKE3 hash of the content, hexadecimal. Of a model with variants it is the hash without them
+    /// ([`Model::base_hash`]), so that the model stays the same when variants are added or removed. Empty for the
+    /// bundled model of that name, in whichever version this program has.
     pub hash: String,
     /// Name to show.
     pub name: String,
-    /// The file it was read from; none for a bundled one.
+    /// The file's path; `None` for a bundled model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The file itself in Base64, where it is to travel with the project.
+    /// The file in Base64, if it is embedded in the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedded: Option<String>,
 }
 
-impl Reference {
-    /// A reference to a model that was read from there.
+impl FileReference {
+    /// Returns a reference to a model that was read from `path`.
     #[must_use]
     pub fn to(model: &Model, path: Option<PathBuf>) -> Self {
         let name = model.header().card.name.clone();
-        Self { hash: model.whole_hash().into(), name, path, embedded: None }
+        Self { hash: model.base_hash().into(), name, path, embedded: None }
     }
 
-    /// Whether this is the model that is meant, with whatever smaller sizes. Older projects have the hash of all that a file
-    /// holds.
+    /// Returns whether the reference means this model, with any variants. Older projects store the hash of the whole
+    /// file.
     #[must_use]
-    pub fn is_to(&self, model: &Model) -> bool {
-        [model.whole_hash(), model.content_hash()].contains(&self.hash.as_str())
+    pub fn matches(&self, model: &Model) -> bool {
+        [model.base_hash(), model.content_hash()].contains(&self.hash.as_str())
     }
 
-    /// Finds the model: in its file, among the bundled ones, in the user's folders, in the project. Where a bundled model was
-    /// meant that has been trained anew since, its successor is found; [`Reference::replaced`] tells.
+    /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded in the project. A
+    /// bundled model that has been retrained since is replaced by its newer version, which
+    /// [`FileReference::replacement_notice`] reports.
     ///
     /// # Errors
-    /// What is missing, and where it was looked for.
-    pub fn find(&self) -> Result<Found, Missing> {
+    /// Returns [`MissingFile`] with the places that were searched.
+    pub fn find(&self) -> Result<FoundModel, MissingFile> {
         if self.hash.is_empty() {
             let named = BUNDLED.iter().find(|bundled| bundled.name == self.name);
-            let missing = || Missing { name: self.name.clone(), looked: vec!["the bundled models".into()] };
+            let missing = || MissingFile { name: self.name.clone(), searched: vec!["the bundled models".into()] };
             return named.map(|bundled| (bundled.model(), None)).ok_or_else(missing);
         }
-        let mut looked = Vec::new();
+        let mut searched = Vec::new();
         if let Some(path) = &self.path {
             match torch::open_known(path, &self.hash).map(|opened| opened.model) {
-                Ok(model) if self.is_to(&model) => return Ok((model.into(), Some(path.clone()))),
-                Ok(_) => looked.push(format!("{}: another model", path.display())),
-                Err(error) => looked.push(error.to_string()),
+                Ok(model) if self.matches(&model) => return Ok((model.into(), Some(path.clone()))),
+                Ok(_) => searched.push(format!("{}: another model", path.display())),
+                Err(error) => searched.push(error.to_string()),
             }
         }
-        if let Some(model) = BUNDLED.iter().map(Bundled::model).find(|model| self.is_to(model)) {
+        if let Some(model) = BUNDLED.iter().map(BundledModel::model).find(|model| self.matches(model)) {
             return Ok((model, None));
         }
         for folder in folders() {
-            let found = files(&folder)
-                .into_iter()
-                .find(|path| facts(path).is_some_and(|facts| [&facts.hash, &facts.whole_hash].contains(&&self.hash)));
+            let found = files(&folder).into_iter().find(|path| {
+                summary(path).is_some_and(|summary| [&summary.hash, &summary.base_hash].contains(&&self.hash))
+            });
             if let Some(path) = found
                 && let Ok(model) = file::read(&path)
             {
                 return Ok((model.into(), Some(path)));
             }
-            looked.push(folder.display().to_string());
+            searched.push(folder.display().to_string());
         }
-        if let Some(model) = self.unpack() {
+        if let Some(model) = self.decode_embedded() {
             return Ok((model.into(), self.path.clone()));
         }
-        // What was read from a file is the user's own, whatever its name.
+        // A reference with a path means the user's own file, whatever its name.
         let successor = BUNDLED.iter().find(|bundled| self.path.is_none() && bundled.name == self.name);
-        let missing = || Missing { name: self.name.clone(), looked };
+        let missing = || MissingFile { name: self.name.clone(), searched };
         successor.map(|bundled| (bundled.model(), None)).ok_or_else(missing)
     }
 
-    /// What the user is told where the model that was found is not the one that was meant, but its successor.
+    /// Returns a notice for the user if `found` is a newer version of the bundled model that was saved.
     #[must_use]
-    pub fn replaced(&self, found: &Model) -> Option<String> {
-        let other = !self.hash.is_empty() && !self.is_to(found);
+    pub fn replacement_notice(&self, found: &Model) -> Option<String> {
+        let other = !self.hash.is_empty() && !self.matches(found);
         other.then(|| format!("“{}” was trained anew since this was saved: it may sound different", self.name))
     }
 
-    fn unpack(&self) -> Option<Model> {
+    fn decode_embedded(&self) -> Option<Model> {
         let text = self.embedded.as_ref().filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
         let model = file::parse(&BASE64_STANDARD.decode(text).ok()?).ok()?;
-        self.is_to(&model).then_some(model)
+        self.matches(&model).then_some(model)
     }
 }
 
-/// A model, and the file that it was read from.
-pub type Found = (Arc<Model>, Option<PathBuf>);
+/// A model and the path that it was read from; no path if it is bundled or embedded.
+pub type FoundModel = (Arc<Model>, Option<PathBuf>);
 
-/// A model that is not where it was.
+/// A file that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// Its name.
+pub struct MissingFile {
+    /// Name to show.
     pub name: String,
-    /// Where it was looked for, and what was wrong there.
-    pub looked: Vec<String>,
+    /// Places that were searched, with the problem found there.
+    pub searched: Vec<String>,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingFile {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "the model {:?} is missing; looked for it in: {}", self.name, self.looked.join("; "))
+        write!(to, "the model {:?} is missing; looked for it in: {}", self.name, self.searched.join("; "))
     }
 }
 
-/// Whether a model may travel with a project: it is small enough, going by its weights, and no program, which would run wherever
-/// the project is opened.
+/// Returns whether a model may be embedded in a project: its weights are small enough, and it is no TorchScript
+/// program, which would run code wherever the project is opened.
 #[must_use]
-pub fn may_travel(model: &Model) -> bool {
+pub fn is_embeddable(model: &Model) -> bool {
     model.program().is_none() && size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED
 }
 
-/// A model's file in Base64; none where it is too large to travel with a project.
+/// Encodes a model's file in Base64; `None` if it is larger than [`LARGEST_EMBEDDED`].
 #[must_use]
-pub fn pack(model: &Model) -> Option<String> {
+pub fn to_base64(model: &Model) -> Option<String> {
     let bytes = file::serialize(model).ok().filter(|bytes| bytes.len() <= LARGEST_EMBEDDED)?;
     Some(BASE64_STANDARD.encode(bytes))
 }
 
-/// The user's folders of models: those of `ONDES_MODELS`, else `ondes/models` among the user's data.
+/// Returns the user's model folders: `ONDES_MODELS`, or `ondes/models` in the user's data folder.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(FOLDERS) {
@@ -183,8 +185,8 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("models")).into_iter().collect()
 }
 
-/// The files in a folder that may be models, by their endings, in the order of their names; of those of other programs not all
-/// are, which [`facts`] tells.
+/// Lists the files in a folder whose extension may be a model's, sorted by path. Not every `.json` or `.nam` file is a
+/// model; [`summary`] tells.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -195,48 +197,48 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What tells whether a file is still as it was read.
-type Mark = (u64, SystemTime);
+/// Length and modification time, to detect changes.
+type FileStamp = (u64, SystemTime);
 
-/// What is known of a file, and when it was.
-type Marked = (Mark, Arc<Facts>);
+/// A cached summary, and the stamp of the file when it was read.
+type StampedSummary = (FileStamp, Arc<ModelSummary>);
 
-/// What a list tells of a model.
+/// Facts about a model for a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
-    /// Hash of its content ([`Model::content_hash`]).
+pub struct ModelSummary {
+    /// Hash of the content ([`Model::content_hash`]).
     pub hash: String,
-    /// That of its content without smaller sizes ([`Model::whole_hash`]), as in [`Reference::hash`].
-    pub whole_hash: String,
-    /// What it is to a player.
+    /// Hash without variants ([`Model::base_hash`]), as in [`FileReference::hash`].
+    pub base_hash: String,
+    /// Kind of the model.
     pub kind: Kind,
-    /// Who made it and how good it is.
+    /// The model's card.
     pub card: Card,
 }
 
-impl Facts {
-    /// The facts of a model.
+impl ModelSummary {
+    /// Returns the summary of a model.
     #[must_use]
     pub fn of(model: &Model) -> Self {
         let header = model.header();
-        let (hash, whole_hash) = (model.content_hash().into(), model.whole_hash().into());
-        Self { hash, whole_hash, kind: header.kind, card: header.card.clone() }
+        let (hash, base_hash) = (model.content_hash().into(), model.base_hash().into());
+        Self { hash, base_hash, kind: header.kind, card: header.card.clone() }
     }
 }
 
-/// The facts of a model file; each file is read once, until it changes. None for what cannot be read.
+/// Returns the summary of a model file; `None` if it cannot be read. Results are cached until the file changes.
 #[must_use]
-pub fn facts(path: &Path) -> Option<Arc<Facts>> {
-    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Marked>>> = LazyLock::new(Mutex::default);
+pub fn summary(path: &Path) -> Option<Arc<ModelSummary>> {
+    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, StampedSummary>>> = LazyLock::new(Mutex::default);
     let metadata = std::fs::metadata(path).ok()?;
     let mark = (metadata.len(), metadata.modified().ok()?);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == mark) {
-        return Some(facts.clone());
+    let known = || lock(&KNOWN);
+    if let Some((_, summary)) = known().get(path).filter(|(then, _)| *then == mark) {
+        return Some(summary.clone());
     }
-    let facts = Arc::new(Facts::of(&file::read(path).ok()?));
-    known().insert(path.into(), (mark, facts.clone()));
-    Some(facts)
+    let summary = Arc::new(ModelSummary::of(&file::read(path).ok()?));
+    known().insert(path.into(), (mark, summary.clone()));
+    Some(summary)
 }
 
 #[cfg(test)]
@@ -257,24 +259,24 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let found = files(folder.path()).into_iter().filter_map(|path| Some((facts(&path)?.card.name.clone(), path)));
+        let found = files(folder.path()).into_iter().filter_map(|path| Some((summary(&path)?.card.name.clone(), path)));
         let found: Vec<_> = found.map(|(name, path)| (name, path.file_name().unwrap().to_owned())).collect();
         assert_eq!(found, [("a".into(), "a.NAM".into()), ("b".into(), "b.json".into())]);
-        // A project finds it again by what it is.
+        // A project finds it again by its hash.
         let path = folder.path().join("b.json");
-        let reference = Reference::to(&file::read(&path).unwrap(), Some(path.clone()));
+        let reference = FileReference::to(&file::read(&path).unwrap(), Some(path.clone()));
         assert_eq!(reference.find().unwrap().1, Some(path));
     }
 
     #[test]
     fn a_bundled_model_is_found_by_its_name_alone() {
         for bundled in &BUNDLED {
-            let reference = Reference { name: bundled.name.into(), ..Reference::default() };
+            let reference = FileReference { name: bundled.name.into(), ..FileReference::default() };
             let (model, path) = reference.find().unwrap();
             assert_eq!((model.content_hash(), path), (bundled.model().content_hash(), None));
         }
-        let other = Reference { name: "Old Bell".into(), ..Reference::default() };
-        assert_eq!(other.find().unwrap_err().looked, ["the bundled models"]);
+        let other = FileReference { name: "Old Bell".into(), ..FileReference::default() };
+        assert_eq!(other.find().unwrap_err().searched, ["the bundled models"]);
     }
 
     #[test]
@@ -284,22 +286,23 @@ mod tests {
             let model = bundled.model();
             let header = model.header().without_variants();
             let mut weights = ondes_engine::model::Weights::default();
-            model.weights().of(&header.methods).for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
+            model.weights().used_by(&header.methods).for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
             let whole = Model::new(header, weights).unwrap();
             held += model.header().variants.len();
-            // Saved before the file held sizes, or by a version that took all of the file for the model.
+            // The first hash is of a file without variants, the second is what older versions saved.
             for hash in [whole.content_hash(), model.content_hash()] {
-                let reference = Reference { hash: hash.into(), name: "Another Name".into(), ..Reference::default() };
+                let reference =
+                    FileReference { hash: hash.into(), name: "Another Name".into(), ..FileReference::default() };
                 let (found, _) = reference.find().unwrap();
-                assert_eq!((found.content_hash(), reference.replaced(&found)), (model.content_hash(), None));
+                assert_eq!((found.content_hash(), reference.replacement_notice(&found)), (model.content_hash(), None));
             }
-            assert_eq!(Reference::to(&model, None).hash, whole.content_hash());
+            assert_eq!(FileReference::to(&model, None).hash, whole.content_hash());
 
-            // A file of the user's with the same whole is found where it was, rather than the bundled one.
+            // The user's file with the same base hash is preferred to the bundled model.
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("mine.ondes");
             file::write(&whole, &path).unwrap();
-            let mine = Reference::to(&model, Some(path.clone()));
+            let mine = FileReference::to(&model, Some(path.clone()));
             let (found, there) = mine.find().unwrap();
             assert_eq!((found.content_hash(), there), (whole.content_hash(), Some(path)));
         }
@@ -308,14 +311,14 @@ mod tests {
 
     #[test]
     fn a_bundled_model_that_was_trained_anew_is_followed_by_its_successor() {
-        let older = Reference { hash: "0".repeat(64), name: BUNDLED[1].name.into(), ..Reference::default() };
+        let older = FileReference { hash: "0".repeat(64), name: BUNDLED[1].name.into(), ..FileReference::default() };
         let (model, path) = older.find().unwrap();
         assert_eq!((model.content_hash(), path), (BUNDLED[1].model().content_hash(), None));
-        assert!(older.replaced(&model).is_some_and(|told| told.contains(BUNDLED[1].name)));
-        for same in [Reference::to(&model, None), Reference { hash: String::new(), ..older.clone() }] {
-            assert_eq!(same.replaced(&same.find().unwrap().0), None);
+        assert!(older.replacement_notice(&model).is_some_and(|told| told.contains(BUNDLED[1].name)));
+        for same in [FileReference::to(&model, None), FileReference { hash: String::new(), ..older.clone() }] {
+            assert_eq!(same.replacement_notice(&same.find().unwrap().0), None);
         }
-        // A file is the user's, and its hash a promise that a name does not keep.
-        assert!(Reference { path: Some("/nowhere/mine.ondes".into()), ..older }.find().is_err());
+        // A reference with a path is found by its hash only, not by the name.
+        assert!(FileReference { path: Some("/nowhere/mine.ondes".into()), ..older }.find().is_err());
     }
 }

@@ -1,22 +1,22 @@
-//! Macros: eight knobs that turn whatever controls a model has.
+//! Macros: eight knobs that can be bound to any control of the model.
 
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Control, Curve};
 use ondes_engine::pipeline::ControlId;
 
-/// How many there are.
-pub const MACROS: usize = 8;
+/// Number of macros.
+pub const MACRO_COUNT: usize = 8;
 
-/// Where a macro leaves its control as the model's maker set it.
-pub const REST: f32 = 0.5;
+/// Position at which a macro leaves its control at the default.
+pub const MACRO_CENTRE: f32 = 0.5;
 
-/// The control that says how long notes ring when their keys are up, in ms.
-pub const RELEASE: ControlId = ControlId::of("release");
+/// Name of the control for the release time of notes, ms.
+pub const RELEASE_CONTROL: ControlId = ControlId::of("release");
 
-/// What one macro turns. At rest, in the middle, the control is at its default; from there it goes to either end, so that
-/// macros at rest suit every model.
+/// Range of the control that a macro turns. The centre position is the control's default; either half covers the way to
+/// one end, so that centred macros suit every model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Travel {
+pub struct MacroRange {
     /// The control.
     pub id: ControlId,
     min: f32,
@@ -25,43 +25,43 @@ pub struct Travel {
     curve: Curve,
 }
 
-/// What is turned on a model, as its player needs to know it.
+/// Controls of a model, as the audio thread sets them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// What the macros turn; those without a control turn nothing.
-    pub macros: [Option<Travel>; MACROS],
-    /// Where the latents' own knobs stand, as far as they were turned. A macro that turns the same control counts more.
+pub struct ControlMapping {
+    /// Ranges of the macros; `None` for a macro that is not bound.
+    pub macros: [Option<MacroRange>; MACRO_COUNT],
+    /// Values of the latent knobs that were turned. A macro that turns the same control takes precedence.
     pub latents: Vec<(ControlId, f32)>,
-    /// What the model tells of its levels.
+    /// Levels from the model's card.
     pub levels: Levels,
-    /// The number by which [`Session::heard`](ondes_engine::realtime::Session::heard) knows the model.
+    /// Number by which [`Session::heard`](ondes_engine::realtime::Session::heard) identifies the model.
     pub model: u64,
 }
 
-impl Travel {
-    /// The way through a control's range.
+impl MacroRange {
+    /// Returns the range of a control.
     #[must_use]
-    pub fn through(control: &Control) -> Self {
+    pub fn of(control: &Control) -> Self {
         let Control { min, default, max, curve, .. } = *control;
         Self { id: ControlId::of(&control.name), min, default, max, curve }
     }
 
-    /// The same, with another value in the middle: a control that has a knob of its own rests where that stands.
+    /// Returns the same range with another value at the centre; used if the control also has a knob of its own.
     #[must_use]
-    pub fn resting_at(self, value: f32) -> Self {
+    pub fn centred_at(self, value: f32) -> Self {
         Self { default: value.clamp(self.min, self.max), ..self }
     }
 
-    /// The control's value where the macro stands, 0 … 1, in the control's unit.
+    /// Returns the control's value, in its unit, for a macro position (0 … 1).
     #[must_use]
     pub fn value(&self, position: f32) -> f32 {
-        let position = if position.is_finite() { position.clamp(0.0, 1.0) } else { REST };
-        let (from, to, part) = if position < REST {
-            (self.min, self.default, position / REST)
+        let position = if position.is_finite() { position.clamp(0.0, 1.0) } else { MACRO_CENTRE };
+        let (from, to, part) = if position < MACRO_CENTRE {
+            (self.min, self.default, position / MACRO_CENTRE)
         } else {
-            (self.default, self.max, (position - REST) / (1.0 - REST))
+            (self.default, self.max, (position - MACRO_CENTRE) / (1.0 - MACRO_CENTRE))
         };
-        // The ends are met exactly.
+        // Both ends are met exactly.
         match (part, self.curve) {
             (0.0, _) => from,
             (1.0, _) => to,
@@ -70,17 +70,17 @@ impl Travel {
         }
     }
 
-    /// Where the macro must stand for that value; the nearest end where it is out of range.
+    /// Returns the macro position for a value; the nearest end if it is out of range.
     #[must_use]
     pub fn position(&self, value: f32) -> f32 {
         let (from, to, start) =
-            if value < self.default { (self.min, self.default, 0.0) } else { (self.default, self.max, REST) };
+            if value < self.default { (self.min, self.default, 0.0) } else { (self.default, self.max, MACRO_CENTRE) };
         let part = match self.curve {
             _ if from == to => 0.0,
             Curve::Linear => (value - from) / (to - from),
             Curve::Logarithmic => (value.max(f32::MIN_POSITIVE) / from).ln() / (to / from).ln(),
         };
-        start + REST * if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
+        start + MACRO_CENTRE * if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 }
 
@@ -88,14 +88,14 @@ impl Travel {
 mod tests {
     use super::*;
 
-    fn travel(min: f32, default: f32, max: f32, curve: Curve) -> Travel {
-        Travel { id: ControlId::of("x"), min, default, max, curve }
+    fn travel(min: f32, default: f32, max: f32, curve: Curve) -> MacroRange {
+        MacroRange { id: ControlId::of("x"), min, default, max, curve }
     }
 
     #[test]
     fn goes_from_end_to_end_through_the_default() {
         for travel in [travel(0.5, 90.0, 5000.0, Curve::Logarithmic), travel(-24.0, 0.0, 24.0, Curve::Linear)] {
-            let at = [travel.value(0.0), travel.value(REST), travel.value(1.0)];
+            let at = [travel.value(0.0), travel.value(MACRO_CENTRE), travel.value(1.0)];
             assert_eq!(at, [travel.min, travel.default, travel.max]);
             for step in 0..=20 {
                 let position = step as f32 / 20.0;
@@ -108,18 +108,18 @@ mod tests {
 
     #[test]
     fn it_rests_where_another_knob_stands() {
-        let travel = travel(-4.0, 1.0, 4.0, Curve::Linear).resting_at(-2.0);
+        let travel = travel(-4.0, 1.0, 4.0, Curve::Linear).centred_at(-2.0);
         assert_eq!(
-            [travel.value(0.0), travel.value(REST), travel.value(0.75), travel.value(1.0)],
+            [travel.value(0.0), travel.value(MACRO_CENTRE), travel.value(0.75), travel.value(1.0)],
             [-4.0, -2.0, 1.0, 4.0]
         );
-        assert_eq!(travel.resting_at(9.0).value(REST), 4.0);
+        assert_eq!(travel.centred_at(9.0).value(MACRO_CENTRE), 4.0);
     }
 
     #[test]
     fn a_default_at_an_end_stays_there() {
         let travel = travel(0.0, 0.0, 200.0, Curve::Linear);
-        assert_eq!([travel.value(0.0), travel.value(0.3), travel.value(REST)], [0.0; 3]);
+        assert_eq!([travel.value(0.0), travel.value(0.3), travel.value(MACRO_CENTRE)], [0.0; 3]);
         assert_eq!(travel.value(0.75), 100.0);
     }
 }

@@ -1,344 +1,443 @@
-//! All that can be turned, as data: one table, from which hosts' parameters, windows and presets are made.
+//! The parameter table: everything that is known of each parameter, in one place.
+//!
+//! Plugin parameters, window knobs, tooltips, presets, projects and command-line controls are made from
+//! [`PARAMETERS`], and [`markdown_table`] documents it. To add a parameter, append it to the table and name its id below.
 
-use ondes_engine::dsp::tone::MOST_DB;
-use ondes_ui::{Knob, KnobId, Midi};
+use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
-use crate::choice::{DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
-use crate::macros::{MACROS, REST};
-use crate::text::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, Text};
+use crate::choice::{Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
+use crate::macros::{MACRO_CENTRE, MACRO_COUNT};
+use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
 
-/// One thing to turn.
+/// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see [`crate::model_controls`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ParameterId(pub u32);
+
+/// An entry of the parameter table.
 ///
-/// Its *value* is in its unit, and what has names has their places in the list as values: 0, 1, …. Its *position* is
-/// where a knob stands for that, 0 … 1.
+/// A *value* is in the parameter's unit; values of switches and choices are the indices of their options, 0, 1, ….
+/// A *normalized* value is the position of the knob, 0 … 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// What hosts, projects and presets know it by; never changes.
+    /// Identifier in hosts, projects, presets and on the command line; never changes.
     pub id: &'static str,
-    /// What people know it by.
-    pub name: &'static str,
-    /// What follows a value's text.
+    /// Label in hosts and in the window.
+    pub label: &'static str,
+    /// Unit, with the space that separates it from the value.
     pub unit: &'static str,
-    /// Which values it has.
-    pub kind: Kind,
-    /// What keeps its value.
-    pub scope: Scope,
-    /// Whether automation and controllers may turn it. What makes the host begin anew, or takes time to load, they may not.
-    pub turnable: bool,
-    /// Whether it means nothing where only a sound can play the model.
+    /// One sentence for tooltips and documentation.
+    pub tooltip: &'static str,
+    /// Type, range and default.
+    pub kind: ParameterKind,
+    /// Where the value is saved.
+    pub scope: ParameterScope,
+    /// Whether automation and MIDI controllers may change it. Parameters that restart the host or load a model are not
+    /// automatable.
+    pub automatable: bool,
+    /// Whether it only applies to models that are played by notes.
     pub notes_only: bool,
-    text: Text,
+    format: ValueFormat,
 }
 
-/// Which values a parameter has.
+/// Type, range and default of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
-    /// Any between two ends, which are among them.
+pub enum ParameterKind {
+    /// A real number between two ends, both included.
     Float {
-        /// The least, in the parameter's unit.
+        /// Least value, in the parameter's unit.
         min: f32,
-        /// The most.
+        /// Greatest value.
         max: f32,
-        /// Where it stands in the beginning.
+        /// Default value.
         default: f32,
-        /// How they are spread.
-        curve: Curve,
+        /// Relation of values and knob positions.
+        curve: KnobCurve,
     },
-    /// Whole numbers between two ends, which are among them.
-    Whole {
-        /// The least, in the parameter's unit.
+    /// An integer between two ends, both included.
+    Integer {
+        /// Least value, in the parameter's unit.
         min: i32,
-        /// The most.
+        /// Greatest value.
         max: i32,
-        /// Where it stands in the beginning.
+        /// Default value.
         default: i32,
     },
-    /// Off, which it is in the beginning, or on.
+    /// Off, the default, or on.
     Switch,
-    /// One of several; the first in the beginning.
+    /// One of several options; the first is the default.
     Choice(Choices),
 }
 
-/// What there is to choose between; both lists are in the same order.
+/// Relation of values and knob positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choices {
-    /// What projects and presets know them by.
-    pub ids: &'static [&'static str],
-    /// What people know them by.
-    pub names: &'static [&'static str],
-}
-
-/// How values are spread over a knob's way.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Curve {
-    /// Evenly.
+pub enum KnobCurve {
+    /// Proportional.
     Linear,
-    /// A value's share of the range, to the power of 2 to this, is the position: below 0 small values have more room.
+    /// Position = (share of the range)^(2^bend): a bend below 0 gives more of the knob's travel to small values.
     Skewed(f32),
 }
 
-/// What keeps a parameter's value.
+/// Where a parameter's value is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Presets and projects: it makes the sound.
+pub enum ParameterScope {
+    /// In presets and projects: it belongs to the sound.
     Sound,
-    /// Projects alone: it is the track's or the machine's. Changing it from sound to sound would cut notes off.
+    /// In projects only: it belongs to the track or the machine, or changing it would interrupt the sound.
     Project,
-    /// Nothing: it happens when it is turned.
-    Moment,
+    /// Nowhere: it triggers an action.
+    Momentary,
 }
 
-/// How many there are.
-pub const COUNT: usize = MACROS + 24;
+/// Number of parameters.
+pub const PARAMETER_COUNT: usize = MACRO_COUNT + 24;
 
-/// The table. A parameter's number is its place here; the macros come first.
-pub static PARAMETERS: [Parameter; COUNT] = [
-    a_macro("macro1", "Macro 1"),
-    a_macro("macro2", "Macro 2"),
-    a_macro("macro3", "Macro 3"),
-    a_macro("macro4", "Macro 4"),
-    a_macro("macro5", "Macro 5"),
-    a_macro("macro6", "Macro 6"),
-    a_macro("macro7", "Macro 7"),
-    a_macro("macro8", "Macro 8"),
-    Parameter { unit: " dB", ..float("input_gain", "Input gain", 0.0, [SILENT_DB, 24.0], Text::Decibels) },
-    Parameter { unit: " dB", ..float("output_gain", "Output gain", 0.0, [SILENT_DB, 24.0], Text::Decibels) },
-    Parameter { unit: " %", ..float("mix", "Mix", 1.0, [0.0, 1.0], Text::Percent) },
-    Parameter { unit: " st", ..whole("transpose", "Transpose", 0, [-24, 24], Text::Whole) },
-    Parameter { unit: " ct", ..float("tune", "Tune", 0.0, [-100.0, 100.0], Text::Tenths) },
-    Parameter { scope: Scope::Project, ..switch("bypass", "Bypass") },
-    Parameter { scope: Scope::Project, turnable: false, ..choice("driver", "Driver", DRIVERS) },
-    Parameter { notes_only: true, ..choice("mode", "Mode", MODES) },
-    Parameter {
-        // All below 0 means the same; the slower half of the range is in the upper quarter.
-        kind: Kind::Float { min: -1.0, max: 2_000.0, default: -1.0, curve: Curve::Skewed(-1.3) },
-        notes_only: true,
-        ..float("glide", "Glide", 0.0, [0.0, 0.0], Text::Milliseconds)
-    },
-    Parameter { notes_only: true, ..whole("voices", "Voices", 0, [0, 16], Text::Count) },
-    Parameter { scope: Scope::Project, turnable: false, notes_only: true, ..choice("source", "Played by", SOURCES) },
-    Parameter { scope: Scope::Moment, ..switch("panic", "Panic") },
-    float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], Text::Threshold),
-    Parameter { unit: " dB", ..float("bass", "Bass", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
-    Parameter { unit: " dB", ..float("middle", "Middle", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
-    Parameter { unit: " dB", ..float("treble", "Treble", 0.0, [-MOST_DB, MOST_DB], Text::Tenths) },
-    choice("tone", "Tone", TONES),
-    switch("block_dc", "Block DC"),
-    Parameter { unit: " %", ..float("cabinet", "Cabinet", 1.0, [0.0, 1.0], Text::Percent) },
-    Parameter { scope: Scope::Project, turnable: false, ..choice("oversampling", "Oversampling", OVERSAMPLINGS) },
-    Parameter {
-        unit: " %",
-        scope: Scope::Project,
-        turnable: false,
-        ..float("size", "Size", 1.0, [0.0, 1.0], Text::Percent)
-    },
-    Parameter {
-        scope: Scope::Project,
-        ..float("interface_level", "Interface level", INTERFACE_OFF_DBU, [INTERFACE_OFF_DBU, 30.0], Text::Interface)
-    },
-    choice("output_level", "Output level", OUTPUT_LEVELS),
-    Parameter { scope: Scope::Project, turnable: false, ..choice("quality", "Quality", QUALITIES) },
+const DECIBELS: ValueFormat = ValueFormat::Decibels;
+const PERCENT: ValueFormat = ValueFormat::Percent;
+const TENTHS: ValueFormat = ValueFormat::Tenths;
+const TONE_RANGE_DB: [f32; 2] = [-MAX_GAIN_DB, MAX_GAIN_DB];
+
+/// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this order.
+pub static PARAMETERS: [Parameter; PARAMETER_COUNT] = [
+    macro_parameter("macro1", "Macro 1"),
+    macro_parameter("macro2", "Macro 2"),
+    macro_parameter("macro3", "Macro 3"),
+    macro_parameter("macro4", "Macro 4"),
+    macro_parameter("macro5", "Macro 5"),
+    macro_parameter("macro6", "Macro 6"),
+    macro_parameter("macro7", "Macro 7"),
+    macro_parameter("macro8", "Macro 8"),
+    float("input_gain", "Input gain", 0.0, [SILENT_DB, 24.0], DECIBELS)
+        .unit(" dB")
+        .tooltip("Gain of the input, before the model"),
+    float("output_gain", "Output gain", 0.0, [SILENT_DB, 24.0], DECIBELS)
+        .unit(" dB")
+        .tooltip("Gain of the output, wet and dry"),
+    float("mix", "Mix", 1.0, [0.0, 1.0], PERCENT)
+        .unit(" %")
+        .tooltip("Share of the model's sound; the rest is the input"),
+    integer("transpose", "Transpose", 0, [-24, 24], ValueFormat::Integer)
+        .unit(" st")
+        .tooltip("Shift of all pitches in semitones"),
+    float("tune", "Tune", 0.0, [-100.0, 100.0], TENTHS).unit(" ct").tooltip("Fine shift of all pitches in cents"),
+    switch("bypass", "Bypass").project_only().tooltip("Pass the input through, delayed by the reported latency"),
+    choice("driver", "Processing", DRIVERS)
+        .project_only()
+        .not_automatable()
+        .tooltip("Thread that runs the model; the latency depends on it"),
+    choice("mode", "Mode", MODES).notes_only().tooltip("How overlapping notes are played"),
+    float("glide", "Glide", -1.0, [-1.0, 2_000.0], ValueFormat::Milliseconds)
+        // All values below 0 mean the same; the slower half of the range takes the upper quarter of the knob.
+        .skewed(-1.3)
+        .notes_only()
+        .tooltip("Time of the slide between notes that share a voice"),
+    integer("voices", "Voices", 0, [0, 16], ValueFormat::Count).notes_only().tooltip("Number of notes at once"),
+    choice("source", "Control source", SOURCES)
+        .project_only()
+        .not_automatable()
+        .notes_only()
+        .tooltip("Play the model by MIDI, or by pitch and loudness of the side-chain"),
+    Parameter { scope: ParameterScope::Momentary, ..switch("panic", "Panic") }.tooltip("Silence everything at once"),
+    float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], ValueFormat::Threshold)
+        .tooltip("Threshold of the noise gate before the model"),
+    float("bass", "Bass", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of low frequencies"),
+    float("middle", "Middle", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of middle frequencies"),
+    float("treble", "Treble", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of high frequencies"),
+    choice("tone", "Tone position", TONES).tooltip("Whether the tone control comes before or after the model"),
+    switch("block_dc", "Block DC").tooltip("Remove the model's constant offset"),
+    float("cabinet", "Cabinet", 1.0, [0.0, 1.0], PERCENT)
+        .unit(" %")
+        .tooltip("Share of the cabinet's sound; 0 turns it off"),
+    choice("oversampling", "Oversampling", OVERSAMPLINGS).project_only().not_automatable().tooltip(
+        "Run an effect's network at a multiple of its sample rate, against aliasing; the latency depends on it",
+    ),
+    float("size", "Size", 1.0, [0.0, 1.0], PERCENT)
+        .unit(" %")
+        .project_only()
+        .not_automatable()
+        .tooltip("Largest variant that may be used of a model with variants"),
+    float("interface_level", "Interface level", INTERFACE_OFF_DBU, [INTERFACE_OFF_DBU, 30.0], ValueFormat::Level)
+        .project_only()
+        .tooltip("Input level of the audio interface at full scale, to drive the model as it was recorded"),
+    choice("output_level", "Output level", OUTPUT_LEVELS)
+        .tooltip("Level the output: as the model gives it, to equal loudness, or as the modelled device"),
+    choice("quality", "Quality", QUALITIES)
+        .project_only()
+        .not_automatable()
+        .tooltip("Variant to use of a model with variants, up to the chosen size"),
 ];
 
-/// Gain of what drives the model.
-pub const INPUT_GAIN: KnobId = number("input_gain");
-/// Gain of what is heard.
-pub const OUTPUT_GAIN: KnobId = number("output_gain");
+/// Gain of the input, dB.
+pub const INPUT_GAIN: ParameterId = id_of("input_gain");
+/// Gain of the output, dB.
+pub const OUTPUT_GAIN: ParameterId = id_of("output_gain");
 /// Share of the model's sound, 0 … 1; the rest is the input.
-pub const MIX: KnobId = number("mix");
+pub const MIX: ParameterId = id_of("mix");
 /// Shift of all pitches, semitones.
-pub const TRANSPOSE: KnobId = number("transpose");
+pub const TRANSPOSE: ParameterId = id_of("transpose");
 /// Fine shift of all pitches, cents.
-pub const TUNE: KnobId = number("tune");
-/// The dry sound alone, as late as the wet one.
-pub const BYPASS: KnobId = number("bypass");
-/// Where the model runs; changing it makes the host begin anew, since latency changes with it.
-pub const DRIVER: KnobId = number("driver");
-/// How notes that overlap are played.
-pub const MODE: KnobId = number("mode");
-/// Time of the slide between notes that share a voice, ms; below 0 it is the model's own.
-pub const GLIDE: KnobId = number("glide");
-/// Most notes at once; 0 for as many as the model has voices.
-pub const VOICES: KnobId = number("voices");
-/// What plays the model; hosts do not see it where there is no choice.
-pub const PLAYED_BY: KnobId = number("source");
-/// Silence at once, each time that it is switched on.
-pub const PANIC: KnobId = number("panic");
-/// Peaks above this open the gate before the model, dB; at the least it is off.
-pub const GATE: KnobId = number("gate");
+pub const TUNE: ParameterId = id_of("tune");
+/// Passes the input through, with the latency of the model.
+pub const BYPASS: ParameterId = id_of("bypass");
+/// Thread that runs the model, one of [`DRIVERS`]. A change restarts the host, since the latency changes.
+pub const DRIVER: ParameterId = id_of("driver");
+/// Voice mode, one of [`MODES`].
+pub const MODE: ParameterId = id_of("mode");
+/// Time of the slide between notes that share a voice, ms; the model's own below 0.
+pub const GLIDE: ParameterId = id_of("glide");
+/// Number of voices; 0 for the model's own.
+pub const VOICES: ParameterId = id_of("voices");
+/// Control source, one of [`SOURCES`]. Not shown to hosts for a product without the choice.
+pub const SOURCE: ParameterId = id_of("source");
+/// Silences everything when it is switched on.
+pub const PANIC: ParameterId = id_of("panic");
+/// Threshold of the noise gate, dB; off at the least value.
+pub const GATE: ParameterId = id_of("gate");
 /// Gains of the tone control, dB.
-pub const TONE_GAINS: [KnobId; 3] = [number("bass"), number("middle"), number("treble")];
-/// Whether the tone control stands before or after the model.
-pub const TONE: KnobId = number("tone");
-/// What the model adds to all samples alike is taken away.
-pub const BLOCK_DC: KnobId = number("block_dc");
-/// Share of the cabinet's sound, 0 … 1; at 0 it is off.
-pub const CABINET: KnobId = number("cabinet");
-/// At how many times its rate an effect's network runs; changing it makes the host begin anew, since latency changes with it.
-pub const OVERSAMPLING: KnobId = number("oversampling");
-/// In which of its sizes a model with variants plays at most, 0 … 1; at 1 the whole of it.
-pub const SIZE: KnobId = number("size");
-/// How much of a model with variants plays, of those up to its [`SIZE`].
-pub const QUALITY: KnobId = number("quality");
-/// Level of full scale at the user's interface, dBu; at the least it is not told.
-pub const INTERFACE_LEVEL: KnobId = number("interface_level");
-/// How loud the output of a model is made.
-pub const OUTPUT_LEVEL: KnobId = number("output_level");
+pub const TONE_GAINS: [ParameterId; 3] = [id_of("bass"), id_of("middle"), id_of("treble")];
+/// Position of the tone control, one of [`TONES`].
+pub const TONE: ParameterId = id_of("tone");
+/// Removes the model's constant offset.
+pub const BLOCK_DC: ParameterId = id_of("block_dc");
+/// Share of the cabinet's sound, 0 … 1; off at 0.
+pub const CABINET: ParameterId = id_of("cabinet");
+/// Oversampling factor of an effect, one of [`OVERSAMPLINGS`]. A change restarts the host, since the latency changes.
+pub const OVERSAMPLING: ParameterId = id_of("oversampling");
+/// Largest variant of a model that may be used, 0 … 1; the full network at 1.
+pub const SIZE: ParameterId = id_of("size");
+/// Variant of a model to use, up to [`SIZE`]; one of [`QUALITIES`].
+pub const QUALITY: ParameterId = id_of("quality");
+/// Input level of the audio interface at full scale, dBu; unknown at the least value.
+pub const INTERFACE_LEVEL: ParameterId = id_of("interface_level");
+/// Output level, one of [`OUTPUT_LEVELS`].
+pub const OUTPUT_LEVEL: ParameterId = id_of("output_level");
 
-const fn float(id: &'static str, name: &'static str, default: f32, [min, max]: [f32; 2], text: Text) -> Parameter {
-    let kind = Kind::Float { min, max, default, curve: Curve::Linear };
-    Parameter { id, name, unit: "", kind, scope: Scope::Sound, turnable: true, notes_only: false, text }
-}
-
-const fn whole(id: &'static str, name: &'static str, default: i32, [min, max]: [i32; 2], text: Text) -> Parameter {
-    Parameter { kind: Kind::Whole { min, max, default }, ..float(id, name, 0.0, [0.0, 0.0], text) }
-}
-
-const fn switch(id: &'static str, name: &'static str) -> Parameter {
-    Parameter { kind: Kind::Switch, ..float(id, name, 0.0, [0.0, 0.0], Text::Name) }
-}
-
-const fn choice(id: &'static str, name: &'static str, choices: Choices) -> Parameter {
-    Parameter { kind: Kind::Choice(choices), ..float(id, name, 0.0, [0.0, 0.0], Text::Name) }
-}
-
-/// A macro, as it is said where it turns nothing; else [`Shared`](crate::shared::Shared) knows what it turns.
-const fn a_macro(id: &'static str, name: &'static str) -> Parameter {
-    Parameter { unit: " %", ..float(id, name, REST, [0.0, 1.0], Text::Percent) }
-}
-
-/// The number of the parameter of that id, found by the compiler.
-const fn number(id: &str) -> KnobId {
-    let mut place = 0;
-    while place < COUNT {
-        if is_same(PARAMETERS[place].id.as_bytes(), id.as_bytes()) {
-            return KnobId(place as u32);
-        }
-        place += 1;
+const fn float(
+    id: &'static str,
+    label: &'static str,
+    default: f32,
+    [min, max]: [f32; 2],
+    format: ValueFormat,
+) -> Parameter {
+    let kind = ParameterKind::Float { min, max, default, curve: KnobCurve::Linear };
+    Parameter {
+        id,
+        label,
+        unit: "",
+        tooltip: "",
+        kind,
+        scope: ParameterScope::Sound,
+        automatable: true,
+        notes_only: false,
+        format,
     }
-    panic!("there is no such parameter")
+}
+
+const fn integer(
+    id: &'static str,
+    label: &'static str,
+    default: i32,
+    [min, max]: [i32; 2],
+    format: ValueFormat,
+) -> Parameter {
+    Parameter { kind: ParameterKind::Integer { min, max, default }, ..float(id, label, 0.0, [0.0, 0.0], format) }
+}
+
+const fn switch(id: &'static str, label: &'static str) -> Parameter {
+    Parameter { kind: ParameterKind::Switch, ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option) }
+}
+
+const fn choice(id: &'static str, label: &'static str, choices: Choices) -> Parameter {
+    Parameter { kind: ParameterKind::Choice(choices), ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option) }
+}
+
+/// A macro. [`InstanceHandle`](crate::instance::InstanceHandle) formats the values of one that is bound to a control.
+const fn macro_parameter(id: &'static str, label: &'static str) -> Parameter {
+    float(id, label, MACRO_CENTRE, [0.0, 1.0], PERCENT).unit(" %").tooltip("Turns the control that it is bound to")
+}
+
+/// Returns the number of a parameter at compile time.
+const fn id_of(id: &str) -> ParameterId {
+    let mut index = 0;
+    while index < PARAMETER_COUNT {
+        if is_same(PARAMETERS[index].id.as_bytes(), id.as_bytes()) {
+            return ParameterId(index as u32);
+        }
+        index += 1;
+    }
+    panic!("no such parameter")
 }
 
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let mut place = 0;
-    while place < one.len() && place < other.len() && one[place] == other[place] {
-        place += 1;
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
     }
-    place == one.len() && place == other.len()
+    index == one.len() && index == other.len()
 }
 
-/// All of them with their numbers.
-pub fn all() -> impl Iterator<Item = (KnobId, &'static Parameter)> {
-    (0..).map(KnobId).zip(&PARAMETERS)
+/// Returns all parameters with their numbers.
+pub fn all() -> impl Iterator<Item = (ParameterId, &'static Parameter)> {
+    (0..).map(ParameterId).zip(&PARAMETERS)
 }
 
-/// All that automation and controllers may turn.
-pub fn turnable() -> impl Iterator<Item = (KnobId, &'static Parameter)> {
-    all().filter(|(_, parameter)| parameter.turnable)
+/// Returns the parameters that automation and MIDI controllers may change.
+pub fn automatable() -> impl Iterator<Item = (ParameterId, &'static Parameter)> {
+    all().filter(|(_, parameter)| parameter.automatable)
+}
+
+/// Returns the parameter table as a Markdown table, for the documentation.
+#[must_use]
+pub fn markdown_table() -> String {
+    let mut table = "| id | label | values | default | automatable | |\n|---|---|---|---|---|---|\n".to_owned();
+    for parameter in &PARAMETERS {
+        let text = |value| parameter.format(value) + parameter.unit;
+        let values = match parameter.kind {
+            ParameterKind::Choice(choices) => {
+                let options = choices.ids.iter().zip(choices.names).map(|(id, name)| format!("`{id}` {name}"));
+                options.collect::<Vec<_>>().join(", ")
+            }
+            ParameterKind::Switch => "Off, On".into(),
+            _ => parameter.range().map(text).join(" … "),
+        };
+        let Parameter { id, label, tooltip, .. } = parameter;
+        let (default, automatable) = (text(parameter.default()), if parameter.automatable { "yes" } else { "no" });
+        table += &format!("| `{id}` | {label} | {values} | {default} | {automatable} | {tooltip} |\n");
+    }
+    table
 }
 
 impl Parameter {
-    /// The parameter of that number.
-    #[must_use]
-    pub fn of(knob: KnobId) -> Option<&'static Self> {
-        PARAMETERS.get(knob.0 as usize)
+    const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
     }
 
-    /// The number of the parameter of that id.
-    #[must_use]
-    pub fn named(id: &str) -> Option<KnobId> {
-        all().find(|(_, parameter)| parameter.id == id).map(|(knob, _)| knob)
+    const fn tooltip(self, tooltip: &'static str) -> Self {
+        Self { tooltip, ..self }
     }
 
-    /// The value in the beginning.
+    const fn project_only(self) -> Self {
+        Self { scope: ParameterScope::Project, ..self }
+    }
+
+    const fn not_automatable(self) -> Self {
+        Self { automatable: false, ..self }
+    }
+
+    const fn notes_only(self) -> Self {
+        Self { notes_only: true, ..self }
+    }
+
+    /// Sets the curve of a [`ParameterKind::Float`].
+    const fn skewed(self, bend: f32) -> Self {
+        match self.kind {
+            ParameterKind::Float { min, max, default, .. } => {
+                let kind = ParameterKind::Float { min, max, default, curve: KnobCurve::Skewed(bend) };
+                Self { kind, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the parameter of this number.
+    #[must_use]
+    pub fn get(id: ParameterId) -> Option<&'static Self> {
+        PARAMETERS.get(id.0 as usize)
+    }
+
+    /// Returns the number of the parameter with this identifier.
+    #[must_use]
+    pub fn find(id: &str) -> Option<ParameterId> {
+        all().find(|(_, parameter)| parameter.id == id).map(|(number, _)| number)
+    }
+
+    /// Returns the default value.
     #[must_use]
     pub fn default(&self) -> f32 {
         match self.kind {
-            Kind::Float { default, .. } => default,
-            Kind::Whole { default, .. } => default as f32,
-            Kind::Switch | Kind::Choice(_) => 0.0,
+            ParameterKind::Float { default, .. } => default,
+            ParameterKind::Integer { default, .. } => default as f32,
+            ParameterKind::Switch | ParameterKind::Choice(_) => 0.0,
         }
     }
 
-    /// The least value and the most.
+    /// Returns the least and the greatest value.
     #[must_use]
     pub fn range(&self) -> [f32; 2] {
         match self.kind {
-            Kind::Float { min, max, .. } => [min, max],
-            Kind::Whole { min, max, .. } => [min as f32, max as f32],
-            Kind::Switch => [0.0, 1.0],
-            Kind::Choice(choices) => [0.0, choices.names.len() as f32 - 1.0],
+            ParameterKind::Float { min, max, .. } => [min, max],
+            ParameterKind::Integer { min, max, .. } => [min as f32, max as f32],
+            ParameterKind::Switch => [0.0, 1.0],
+            ParameterKind::Choice(choices) => [0.0, choices.names.len() as f32 - 1.0],
         }
     }
 
-    /// The nearest value that there is; the default for what is no number.
+    /// Returns the labels of a switch or a choice, in the order of their values; empty for numbers.
     #[must_use]
-    pub fn nearest(&self, value: f32) -> f32 {
+    pub fn options(&self) -> &'static [&'static str] {
+        match self.kind {
+            ParameterKind::Choice(choices) => choices.names,
+            ParameterKind::Switch => &["Off", "On"],
+            ParameterKind::Float { .. } | ParameterKind::Integer { .. } => &[],
+        }
+    }
+
+    /// Returns the nearest valid value; the default for NaN.
+    #[must_use]
+    pub fn clamp(&self, value: f32) -> f32 {
         let [min, max] = self.range();
         let value = if value.is_nan() { self.default() } else { value.clamp(min, max) };
         match self.kind {
-            Kind::Float { .. } => value,
+            ParameterKind::Float { .. } => value,
             _ => value.round(),
         }
     }
 
-    /// How many values it has, spread evenly; 0 for any.
+    /// Returns the number of values, evenly spaced; 0 for a continuous parameter.
     #[must_use]
     pub fn steps(&self) -> u32 {
         let [min, max] = self.range();
         match self.kind {
-            Kind::Float { .. } => 0,
+            ParameterKind::Float { .. } => 0,
             _ => (max - min) as u32 + 1,
         }
     }
 
-    /// Where a knob stands for a value, 0 … 1; at the nearest end for one that is out of range.
+    /// Returns the normalized value, 0 … 1; values out of range are clamped.
     #[must_use]
-    pub fn position(&self, value: f32) -> f32 {
+    pub fn normalize(&self, value: f32) -> f32 {
         let [min, max] = self.range();
-        let share = (self.nearest(value) - min) / (max - min);
+        let share = (self.clamp(value) - min) / (max - min);
         match self.kind {
-            Kind::Float { curve: Curve::Skewed(bend), .. } => share.powf(2.0_f32.powf(bend)),
+            ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => share.powf(2.0_f32.powf(bend)),
             _ => share,
         }
     }
 
-    /// The value where a knob stands, 0 … 1; the nearest one where it stands between two.
+    /// Returns the value for a normalized one, 0 … 1; rounded to the nearest step.
     #[must_use]
-    pub fn value(&self, position: f32) -> f32 {
-        let position = if position.is_nan() { self.position(self.default()) } else { position.clamp(0.0, 1.0) };
+    pub fn denormalize(&self, normalized: f32) -> f32 {
+        let normalized = if normalized.is_nan() { self.normalize(self.default()) } else { normalized.clamp(0.0, 1.0) };
         let [min, max] = self.range();
         match self.kind {
-            Kind::Float { curve: Curve::Skewed(bend), .. } => {
-                position.powf(2.0_f32.powf(bend).recip()) * (max - min) + min
+            ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => {
+                normalized.powf(2.0_f32.powf(bend).recip()) * (max - min) + min
             }
-            Kind::Float { .. } => position * (max - min) + min,
-            Kind::Whole { .. } | Kind::Choice(_) => (position * (max - min)).round() + min,
-            Kind::Switch => f32::from(u8::from(position > 0.5)),
+            ParameterKind::Float { .. } => normalized * (max - min) + min,
+            ParameterKind::Integer { .. } | ParameterKind::Choice(_) => (normalized * (max - min)).round() + min,
+            ParameterKind::Switch => f32::from(u8::from(normalized > 0.5)),
         }
     }
 
-    /// What a value says, without its unit.
+    /// Formats a value, without its unit.
     #[must_use]
-    pub fn say(&self, value: f32) -> String {
-        self.text.say(self, value)
+    pub fn format(&self, value: f32) -> String {
+        self.format.format(value, self.options())
     }
 
-    /// The value nearest to what a text says, with or without its unit.
+    /// Parses a value, with or without its unit; the result is clamped.
     #[must_use]
-    pub fn read(&self, text: &str) -> Option<f32> {
-        self.text.read(self, text).map(|value| self.nearest(value))
-    }
-
-    /// As a knob of that number, which stands there.
-    #[must_use]
-    pub fn knob(&self, id: KnobId, value: f32) -> Knob {
-        let choices = match self.kind {
-            Kind::Choice(choices) => choices.names.iter().map(|name| (*name).to_owned()).collect(),
-            _ => Vec::new(),
-        };
-        let (value, default) = (self.position(value), self.position(self.default()));
-        Knob { id, name: self.name.to_owned(), value, default, steps: self.steps(), choices, midi: Midi::None }
+    pub fn parse(&self, text: &str) -> Option<f32> {
+        self.format.parse(text, self.options()).map(|value| self.clamp(value))
     }
 }
 
@@ -351,20 +450,20 @@ mod tests {
     #[test]
     fn ids_lead_to_parameters_and_macros_come_first() {
         let ids: BTreeSet<&str> = PARAMETERS.iter().map(|parameter| parameter.id).collect();
-        assert_eq!(ids.len(), COUNT);
+        assert_eq!(ids.len(), PARAMETER_COUNT);
         for (knob, parameter) in all() {
-            assert_eq!(Parameter::named(parameter.id), Some(knob));
-            assert_eq!(Parameter::of(knob), Some(parameter));
-            assert_eq!((knob.0 as usize) < MACROS, parameter.id.starts_with("macro"), "{}", parameter.id);
+            assert_eq!(Parameter::find(parameter.id), Some(knob));
+            assert_eq!(Parameter::get(knob), Some(parameter));
+            assert_eq!((knob.0 as usize) < MACRO_COUNT, parameter.id.starts_with("macro"), "{}", parameter.id);
         }
-        assert_eq!((Parameter::named("wow"), Parameter::of(KnobId(99))), (None, None));
-        assert_eq!(Parameter::named("voices"), Some(VOICES));
+        assert_eq!((Parameter::find("wow"), Parameter::get(ParameterId(99))), (None, None));
+        assert_eq!(Parameter::find("voices"), Some(VOICES));
     }
 
-    /// Projects and presets have these, and hosts their order.
+    /// Projects and presets store these ids; hosts know their order.
     #[test]
     fn ids_never_change() {
-        let ids: Vec<&str> = PARAMETERS[MACROS..].iter().map(|parameter| parameter.id).collect();
+        let ids: Vec<&str> = PARAMETERS[MACRO_COUNT..].iter().map(|parameter| parameter.id).collect();
         let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                       middle treble tone block_dc cabinet oversampling size interface_level output_level \
                       quality";
@@ -375,31 +474,53 @@ mod tests {
     fn values_lead_to_positions_and_back() {
         for (_, parameter) in all() {
             let [min, max] = parameter.range();
-            let ends = [parameter.position(min), parameter.position(max)];
-            assert_eq!((ends, parameter.value(0.0), parameter.value(1.0)), ([0.0, 1.0], min, max), "{}", parameter.id);
+            let ends = [parameter.normalize(min), parameter.normalize(max)];
+            assert_eq!(
+                (ends, parameter.denormalize(0.0), parameter.denormalize(1.0)),
+                ([0.0, 1.0], min, max),
+                "{}",
+                parameter.id
+            );
             for step in 0..=40 {
-                let value = parameter.value(step as f32 / 40.0);
-                let again = parameter.value(parameter.position(value));
+                let value = parameter.denormalize(step as f32 / 40.0);
+                let again = parameter.denormalize(parameter.normalize(value));
                 assert!((again - value).abs() <= 1e-5 * (max - min), "{}: {value}, then {again}", parameter.id);
-                assert_eq!(parameter.nearest(value), value, "{}", parameter.id);
+                assert_eq!(parameter.clamp(value), value, "{}", parameter.id);
             }
-            let beyond = [f32::INFINITY, f32::MIN, f32::NAN].map(|value| parameter.nearest(value));
+            let beyond = [f32::INFINITY, f32::MIN, f32::NAN].map(|value| parameter.clamp(value));
             assert_eq!(beyond, [max, min, parameter.default()], "{}", parameter.id);
-            assert_eq!(parameter.value(f32::NAN), parameter.value(parameter.position(parameter.default())));
+            assert_eq!(
+                parameter.denormalize(f32::NAN),
+                parameter.denormalize(parameter.normalize(parameter.default()))
+            );
         }
-        let glide = Parameter::of(GLIDE).unwrap();
-        assert!((900.0..1_300.0).contains(&glide.value(0.75)), "{}", glide.value(0.75));
-        assert_eq!(Parameter::of(TRANSPOSE).unwrap().nearest(-12.4), -12.0);
+        let glide = Parameter::get(GLIDE).unwrap();
+        assert!((900.0..1_300.0).contains(&glide.denormalize(0.75)), "{}", glide.denormalize(0.75));
+        assert_eq!(Parameter::get(TRANSPOSE).unwrap().clamp(-12.4), -12.0);
     }
 
     #[test]
     fn choices_have_a_name_for_each_id() {
         let choices = all().filter_map(|(_, parameter)| match parameter.kind {
-            Kind::Choice(choices) => Some((parameter, choices)),
+            ParameterKind::Choice(choices) => Some((parameter, choices)),
             _ => None,
         });
         for (parameter, Choices { ids, names }) in choices {
             assert_eq!((ids.len(), names.len() as u32), (names.len(), parameter.steps()), "{}", parameter.id);
         }
+    }
+
+    #[test]
+    fn every_parameter_is_documented() {
+        let table = markdown_table();
+        assert_eq!(table.lines().count(), PARAMETER_COUNT + 2);
+        for parameter in &PARAMETERS {
+            assert!(!parameter.tooltip.is_empty() && !parameter.tooltip.ends_with('.'), "{}", parameter.id);
+        }
+        let glide = "| `glide` | Glide | Model default … 2000 ms | Model default | yes | ";
+        assert!(table.contains(glide), "{table}");
+        assert!(
+            table.contains("| `driver` | Processing | `auto` Automatic, `inline` Audio thread, `worker` Background |")
+        );
     }
 }

@@ -1,106 +1,111 @@
-//! What is saved with a project, besides the parameters.
+//! State of an instance as saved in projects and presets, besides the values of a project's parameters.
 
 use std::collections::BTreeMap;
 
-use ondes_engine::wish::{self, Wish};
+use ondes_engine::executor::{self, ExecutorSelection};
 use serde::{Deserialize, Serialize};
 
-use crate::library::Reference;
-use crate::preset::values::Values;
+use crate::library::FileReference;
+use crate::parameter_values::ParameterValues;
 
-/// Version of what is written; later versions only add fields, so that what they write can be read here too.
+/// Version of the format. Later versions only add fields, so that older ones can read their files.
 pub const VERSION: u32 = 1;
 
-/// Which model and cabinet, what the macros turn on it, and how its latents are bent.
+/// State of an instance besides its parameters, as saved in projects and presets. All fields are optional in a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Saved {
-    /// The version that wrote this.
+pub struct InstanceState {
+    /// Version of the format.
     pub version: u32,
     /// The model.
-    pub model: Reference,
-    /// Names of the controls that the macros turn; none for the first ones of the model's list, in their order.
+    pub model: FileReference,
+    /// Names of the controls that the macros are bound to; `None` for the model's first controls in their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub macros: Option<Vec<Option<String>>>,
-    /// Where the knobs of a codec's latents stand, by the names of their controls, such as `latent1.scale`, in the controls'
-    /// own units; those that are not named stand at their defaults. They are the model's: another one begins without.
-    #[serde(skip_serializing_if = "Values::is_empty")]
-    pub latents: Values,
-    /// The impulse response of the cabinet, if there is one; its hash is that of the file.
+    /// Values of a codec's latent knobs that are not at their defaults, by control name such as `latent1.scale`, in the
+    /// control's unit. They belong to the model and are cleared when another one is loaded.
+    #[serde(skip_serializing_if = "ParameterValues::is_empty")]
+    pub latents: ParameterValues,
+    /// The cabinet's impulse response, if any; its hash is that of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cabinet: Option<Reference>,
-    /// Whether the model, and the cabinet's file, are saved with the project.
+    pub cabinet: Option<FileReference>,
+    /// Whether the model and the cabinet's file are embedded in the project.
     pub embed: bool,
-    /// What is to run the network, also where this machine or this model cannot: another may.
-    #[serde(deserialize_with = "wish::read", skip_serializing_if = "Wish::is_default")]
-    pub running: Wish,
-    /// Ids of the parameters that the window's pad turns, across and up; none for the first two macros.
+    /// Requested executor. Kept even if this machine or this model does not support it, since another may.
+    #[serde(
+        rename = "running",
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "ExecutorSelection::is_default"
+    )]
+    pub executor: ExecutorSelection,
+    /// Ids of the parameters that the window's pad turns, horizontally and vertically; `None` for the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad: Option<[String; 2]>,
-    /// MIDI controllers, 0 … 119, by the ids of the parameters that they turn. Only here between a project and
-    /// [`Controllers`](crate::controllers::Controllers), which knows them while an instance lives.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub controllers: BTreeMap<String, u8>,
-    /// How the window looks.
-    #[serde(skip_serializing_if = "Look::is_default")]
-    pub look: Look,
-    /// The slots A and B; none where only A was ever used.
+    /// MIDI controllers, 0 … 119, by the id of the parameter that they turn. While an instance lives
+    /// [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
+    #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
+    pub midi_controllers: BTreeMap<String, u8>,
+    /// Scale and theme of the window.
+    #[serde(rename = "look", skip_serializing_if = "WindowSettings::is_default")]
+    pub window: WindowSettings,
+    /// Slots A and B; `None` if only slot A was ever used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub compare: Option<Slots>,
+    pub compare: Option<CompareState>,
 }
 
-/// Everything that is heard.
+/// Everything that is heard, as saved in presets and slots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Sound {
-    /// Where the parameters stand.
-    pub parameters: Values,
-    /// The model, what macros turn and how latents are bent; its look and its slots mean nothing.
-    pub selection: Box<Saved>,
+pub struct SoundState {
+    /// Parameter values.
+    pub parameters: ParameterValues,
+    /// Model, macro bindings, latent knobs and cabinet; fields that belong to a project are ignored.
+    pub selection: Box<InstanceState>,
 }
 
-/// The slots A and B.
+/// Slots A and B, as saved in projects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Slots {
-    /// Whether B is heard, which is what the rest of the project says.
-    pub b_is_heard: bool,
-    /// What the other one holds, if anything.
+pub struct CompareState {
+    /// Whether slot B is active. The active slot's sound is the rest of the project.
+    #[serde(rename = "b_is_heard")]
+    pub b_is_active: bool,
+    /// Sound in the other slot, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub other: Option<Sound>,
+    pub other: Option<SoundState>,
 }
 
-/// How the window looks.
+/// Scale and theme of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Look {
-    /// Size of its contents, 1 is 100 %.
+pub struct WindowSettings {
+    /// Scale of the contents; 1 is 100 %.
     pub scale: f32,
-    /// Its colours.
-    pub theme: Theme,
+    /// Colour theme.
+    pub theme: WindowTheme,
 }
 
-/// The window's colours.
+/// Colour theme of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Theme {
+pub enum WindowTheme {
     /// Light on dark.
     Dark,
     /// Dark on light.
     Light,
-    /// As the rest of the system, as far as it tells; also what a later version may have named.
+    /// The system's preference, where it is known. Stands for unknown themes as well.
     #[default]
     #[serde(other)]
     System,
 }
 
-impl Default for Look {
+impl Default for WindowSettings {
     fn default() -> Self {
-        Self { scale: 1.0, theme: Theme::default() }
+        Self { scale: 1.0, theme: WindowTheme::default() }
     }
 }
 
-impl Look {
+impl WindowSettings {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -111,49 +116,58 @@ mod tests {
     use ondes_engine::executor::{Backend, Device, Precision};
 
     use super::*;
-    use crate::preset::values::Value;
+    use crate::parameter_values::ParameterValue;
 
     #[test]
-    fn what_is_to_run_the_network_is_saved_and_older_projects_are_as_they_were() {
-        let running = Wish { executor: Backend::Torch, device: Device::Cuda(0), precision: Precision::F16 };
-        let saved = Saved { running, ..Saved::default() };
+    fn the_executor_is_saved_and_invalid_ones_are_ignored() {
+        let executor =
+            ExecutorSelection { backend: Backend::Torch, device: Device::Cuda(0), precision: Precision::F16 };
+        let saved = InstanceState { executor, ..InstanceState::default() };
         let text = serde_json::to_string(&saved).unwrap();
         assert!(text.contains(r#""running":{"executor":"torch","device":"cuda:0","precision":"f16"}"#), "{text}");
-        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
-        let plain = serde_json::to_string(&Saved::default()).unwrap();
+        assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
+        let plain = serde_json::to_string(&InstanceState::default()).unwrap();
         assert!(!plain.contains("running"));
-        assert_eq!(serde_json::from_str::<Saved>(&plain).unwrap().running, Wish::default());
+        assert_eq!(serde_json::from_str::<InstanceState>(&plain).unwrap().executor, ExecutorSelection::default());
         let later = r#"{ "model": { "hash": "x" }, "running": { "executor": "abacus", "device": 7 } }"#;
-        let later: Saved = serde_json::from_str(later).unwrap();
-        assert_eq!((later.model.hash.as_str(), later.running), ("x", Wish::default()));
-        // Nor does something else in its place cost the model.
+        let later: InstanceState = serde_json::from_str(later).unwrap();
+        assert_eq!((later.model.hash.as_str(), later.executor), ("x", ExecutorSelection::default()));
+        // A value of another type does not lose the model either.
         for nonsense in ["null", "7", "\"torch\"", "[]"] {
             let text = format!(r#"{{ "model": {{ "hash": "x" }}, "running": {nonsense} }}"#);
-            let saved: Saved = serde_json::from_str(&text).unwrap();
-            assert_eq!((saved.model.hash.as_str(), saved.running), ("x", Wish::default()), "{nonsense}");
+            let saved: InstanceState = serde_json::from_str(&text).unwrap();
+            assert_eq!((saved.model.hash.as_str(), saved.executor), ("x", ExecutorSelection::default()), "{nonsense}");
         }
     }
 
     #[test]
-    fn the_look_is_saved_and_colours_of_a_later_version_do_no_harm() {
-        let saved = Saved { look: Look { scale: 1.5, theme: Theme::Light }, ..Saved::default() };
+    fn window_settings_are_saved_and_unknown_themes_are_ignored() {
+        let saved = InstanceState {
+            window: WindowSettings { scale: 1.5, theme: WindowTheme::Light },
+            ..InstanceState::default()
+        };
         let text = serde_json::to_string(&saved).unwrap();
-        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
-        assert!(!serde_json::to_string(&Saved::default()).unwrap().contains("look"));
-        let later: Saved = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
-        assert_eq!(later.look, Look::default());
+        assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
+        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("look"));
+        let later: InstanceState = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
+        assert_eq!(later.window, WindowSettings::default());
     }
 
     #[test]
-    fn slots_are_saved_and_nonsense_in_them_does_not_cost_the_model() {
-        let parameters =
-            [("mix".to_owned(), Value::Number(0.3)), ("driver".to_owned(), Value::Choice("worker".into()))];
-        let other = Sound { parameters: parameters.into(), selection: Box::default() };
-        let saved = Saved { compare: Some(Slots { b_is_heard: true, other: Some(other) }), ..Saved::default() };
+    fn slots_are_saved_and_invalid_ones_do_not_lose_the_model() {
+        let parameters = [
+            ("mix".to_owned(), ParameterValue::Number(0.3)),
+            ("driver".to_owned(), ParameterValue::Choice("worker".into())),
+        ];
+        let other = SoundState { parameters: parameters.into(), selection: Box::default() };
+        let saved = InstanceState {
+            compare: Some(CompareState { b_is_active: true, other: Some(other) }),
+            ..InstanceState::default()
+        };
         let text = serde_json::to_string(&saved).unwrap();
-        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
-        assert!(!serde_json::to_string(&Saved::default()).unwrap().contains("compare"));
+        assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
+        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("compare"));
         let later = r#"{ "model": { "hash": "x" }, "compare": { "other": { "parameters": { "mix": [null] } } } }"#;
-        assert_eq!(serde_json::from_str::<Saved>(later).unwrap().model.hash, "x");
+        assert_eq!(serde_json::from_str::<InstanceState>(later).unwrap().model.hash, "x");
     }
 }

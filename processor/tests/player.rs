@@ -7,22 +7,25 @@ use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use ondes_engine::instrument::EventKind;
-use ondes_engine::pipeline::{Action, Cue, CueFull, Playable, Start, Transport, Turn};
-use ondes_engine::realtime::{Driven, Driver, Maker, Remote, Setup, Status};
-use ondes_processor::board::Board;
-use ondes_processor::panel::Panel;
-use ondes_processor::player::{Dry, Knobs, Player};
-use ondes_processor::preset::Product;
-use ondes_processor::shared::Shared;
+use ondes_engine::pipeline::{
+    Action, CommandQueueFull, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
+};
+use ondes_engine::realtime::{LoadError, Driven, Driver, ModelFactory, SessionController, Setup, LoadStatus};
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_store::ParameterStore;
+use ondes_processor::player::{DryDelay, Player};
+use ondes_processor::player_parameters::PlayerParameters;
+use ondes_processor::product::Product;
 
 const RATE: u32 = 48_000;
 const BLOCK: usize = 480;
 
 /// A model that writes down what it is told.
-struct Scribe(Arc<ArrayQueue<Cue>>);
+struct Scribe(Arc<ArrayQueue<TimedCommand>>);
 
 impl Playable for Scribe {
-    fn seats(&self) -> usize {
+    fn capacity(&self) -> usize {
         1
     }
     fn latency_samples(&self) -> usize {
@@ -31,18 +34,18 @@ impl Playable for Scribe {
     fn tail_samples(&self) -> usize {
         0
     }
-    fn open(&mut self, _: usize, _: &Start) {}
-    fn handle(&mut self, _: usize, cue: Cue) -> Result<(), CueFull> {
-        self.0.push(cue).map_err(CueFull)
+    fn open(&mut self, _: usize, _: &SessionStart) {}
+    fn handle(&mut self, _: usize, cue: TimedCommand) -> Result<(), CommandQueueFull> {
+        self.0.push(cue).map_err(CommandQueueFull)
     }
-    fn process(&mut self, turns: &mut [Turn<'_>]) {
+    fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
         turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
     }
 }
 
 /// Makes scribes.
 struct Desk {
-    told: Arc<ArrayQueue<Cue>>,
+    told: Arc<ArrayQueue<TimedCommand>>,
     /// How many were asked for.
     asked: Arc<AtomicUsize>,
     /// While somebody holds this none is made.
@@ -50,50 +53,47 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(told: Arc<ArrayQueue<Cue>>) -> Self {
+    fn new(told: Arc<ArrayQueue<TimedCommand>>) -> Self {
         Self { told, asked: Arc::default(), wait: Arc::default() }
     }
 }
 
-impl Maker for Desk {
-    fn make(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, String> {
+impl ModelFactory for Desk {
+    fn build(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, LoadError> {
         self.asked.fetch_add(1, Relaxed);
         drop(self.wait.lock().unwrap());
         Ok(Box::new(Scribe(self.told.clone())))
     }
-    fn name(&self) -> Option<String> {
+    fn sharing_key(&self) -> Option<String> {
         None
     }
-    fn hears(&self) -> bool {
+    fn uses_audio_input(&self) -> bool {
         false
     }
-    fn start(&self) -> Start {
-        Start::default()
+    fn start(&self) -> SessionStart {
+        SessionStart::default()
     }
-    fn hardest(&self) -> Vec<Action> {
+    fn worst_case_load(&self) -> Vec<Action> {
         Vec::new()
-    }
-    fn measured_latency(&self, _: u32) -> Option<usize> {
-        Some(0)
     }
 }
 
 /// A player with all that it needs.
 struct Stage {
-    shared: Arc<Shared>,
+    shared: Arc<InstanceHandle>,
     player: Player,
-    knobs: Knobs,
+    knobs: PlayerParameters,
 }
 
 impl Stage {
     fn new(model: Option<Desk>) -> Self {
-        let shared = Shared::new(Product::Instrument, || {});
+        let shared = InstanceHandle::new(Product::Instrument, || {});
         shared.remote.set_driver(Driver::Inline);
         if let Some(model) = model {
             shared.remote.load(Box::new(move || Ok(Arc::new(model))), &[]);
         }
         shared.wait(Duration::from_secs(20));
-        let panel = Panel::new(Product::Instrument);
+        let panel = ParameterStore::new(Product::Instrument);
         let setup = Setup { sample_rate: RATE, max_block: BLOCK };
         let session = shared.remote.activate(setup).unwrap();
         let knobs = panel.knobs();
@@ -115,7 +115,7 @@ impl Stage {
 }
 
 /// A stage with a model that writes down what it is told, and where it does. Nothing of the beginning is left in there.
-fn recorded() -> (Stage, Arc<ArrayQueue<Cue>>) {
+fn recorded() -> (Stage, Arc<ArrayQueue<TimedCommand>>) {
     let told = Arc::new(ArrayQueue::new(1024));
     let mut stage = Stage::new(Some(Desk::new(told.clone())));
     stage.block(None);
@@ -123,9 +123,9 @@ fn recorded() -> (Stage, Arc<ArrayQueue<Cue>>) {
     (stage, told)
 }
 
-fn songs(told: &ArrayQueue<Cue>) -> Vec<(u64, Transport)> {
+fn songs(told: &ArrayQueue<TimedCommand>) -> Vec<(u64, Transport)> {
     let all = std::iter::from_fn(|| told.pop());
-    let song = |cue: Cue| if let Action::Transport(song) = cue.action { Some((cue.at, song)) } else { None };
+    let song = |cue: TimedCommand| if let Action::Transport(song) = cue.action { Some((cue.at, song)) } else { None };
     all.filter_map(song).collect()
 }
 
@@ -180,11 +180,11 @@ fn the_windows_keys_reach_the_model_at_the_next_block() {
     let off = EventKind::NoteOff { channel, key: 60, velocity };
     stage.shared.monitor.press(on);
     stage.block(None);
-    assert_eq!(told.pop(), Some(Cue { at: BLOCK as u64, action: Action::Play(on) }));
+    assert_eq!(told.pop(), Some(TimedCommand { at: BLOCK as u64, action: Action::Play(on) }));
     assert_eq!(stage.shared.monitor.notes().collect::<Vec<_>>(), [(60, 0.6)], "the window shows it");
     stage.shared.monitor.press(off);
     stage.block(None);
-    assert_eq!(told.pop(), Some(Cue { at: 2 * BLOCK as u64, action: Action::Play(off) }));
+    assert_eq!(told.pop(), Some(TimedCommand { at: 2 * BLOCK as u64, action: Action::Play(off) }));
     assert_eq!((told.pop(), stage.shared.monitor.notes().count()), (None, 0));
 }
 
@@ -221,12 +221,12 @@ fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
         [left, right].map(|channel| channel.iter().position(|sample| *sample != 0.0))
     };
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
-    let mut other = Dry::new(100);
+    let mut other = DryDelay::new(100);
     stage.player.exchange(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(107); 2], 100));
     assert!(stage.player.is_stale(), "the session itself is as early as it was");
     // What it did before is left in there; as late as it is, nothing is changed.
-    stage.player.exchange(&mut Dry::new(100));
+    stage.player.exchange(&mut DryDelay::new(100));
     stage.player.exchange(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
     assert!(told.pop().is_none(), "the model hears nothing of it");
@@ -236,10 +236,10 @@ fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
 fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
     let desk = Desk::new(Arc::new(ArrayQueue::new(1024)));
     let (asked, wait) = (desk.asked.clone(), desk.wait.clone());
-    let remote = Remote::new();
+    let remote = SessionController::new();
     remote.set_driver(Driver::Inline);
     remote.load(Box::new(move || Ok(Arc::new(desk))), &[]);
-    while remote.status() == Status::Loading {
+    while remote.status() == LoadStatus::Loading {
         sleep(Duration::from_millis(1));
     }
     let held = wait.lock().unwrap();
@@ -258,7 +258,7 @@ fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
         });
         let before = told.recv_timeout(Duration::from_secs(20));
         drop(held);
-        assert_eq!(before, Ok((Status::Ready, true)));
+        assert_eq!(before, Ok((LoadStatus::Ready, true)));
         let _session = session.join().unwrap();
         assert_eq!(remote.health().map(|health| health.driven), Some(Driven::Offline));
     });

@@ -1,116 +1,120 @@
-//! What the user did, as it comes out of a window.
+//! What the user did in a window.
 
 use std::path::PathBuf;
 
 use egui::ThemePreference;
+use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::Driver;
-use ondes_engine::wish::Wish;
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::parameter::ParameterId;
+use ondes_processor::preset::list::PresetId;
 
-use super::view::{EntryId, KnobId, PlayedBy, PresetId, Slot};
+use crate::view::ModelEntryId;
 
-/// What a file is to be chosen for.
+/// Purpose of a file that the user chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Browse {
-    /// To be played: a model or a preset.
+pub enum FilePurpose {
+    /// A model or a preset to load.
     Model,
     /// The model that is missing.
-    Missing,
-    /// The sound of a cabinet.
+    MissingModel,
+    /// The impulse response of the cabinet.
     Cabinet,
 }
 
-/// What the user did.
+/// An action of the user.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// A hand is on the knob: one gesture, one step of undo, until [`Command::End`].
-    Begin(KnobId),
-    /// The knob is turned there, 0 … 1. Only within a gesture.
-    Set(KnobId, f32),
-    /// The hand has left the knob.
-    End(KnobId),
-    /// The next MIDI controller that is moved shall turn the knob.
-    Learn(KnobId),
-    /// None shall, and none is waited for.
-    Forget(KnobId),
-    /// The macro of that index shall turn the control of that index, or nothing.
-    Bind(usize, Option<usize>),
+pub enum WindowCommand {
+    /// Begin a gesture on a knob, one step of undo, until [`WindowCommand::EndGesture`].
+    BeginGesture(ParameterId),
+    /// Set a knob, 0 … 1. Only within a gesture.
+    Set(ParameterId, f32),
+    /// End the gesture on a knob.
+    EndGesture(ParameterId),
+    /// Let the knob learn the next MIDI controller that moves.
+    LearnMidi(ParameterId),
+    /// Remove the knob's MIDI binding and cancel learning.
+    ForgetMidi(ParameterId),
+    /// Bind a macro, by index, to the model's control of this index, or to none.
+    BindMacro(usize, Option<usize>),
 
-    /// Play the model.
-    Load(EntryId),
-    /// Play the model after the present one in the list.
+    /// Load a model.
+    Load(ModelEntryId),
+    /// Load the next model in the list.
     Next,
-    /// Play the model before it.
+    /// Load the previous model in the list.
     Previous,
-    /// Let the model be heard for a moment, or stop that with none.
-    Audition(Option<EntryId>),
-    /// Mark the model, or take the mark away.
-    Favourite(EntryId, bool),
-    /// Look for models again.
-    Rescan,
-    /// Play what is in a file that was dropped on the window, a model, a preset or the sound of a cabinet.
+    /// Audition a model, or end the audition.
+    Audition(Option<ModelEntryId>),
+    /// Mark a model as a favourite, or remove the mark.
+    Favourite(ModelEntryId, bool),
+    /// Read the folders of models again.
+    RescanModels,
+    /// Open a file that was dropped on the window: a model, a preset or an impulse response.
     Open(PathBuf),
-    /// Ask for a file: the owner opens the system's dialog.
-    Browse(Browse),
+    /// Open the system's file dialog.
+    Browse(FilePurpose),
     /// Try again what failed.
     Retry,
-    /// The notice has been read.
+    /// Dismiss the notice.
     Dismiss,
 
-    /// Play through the impulse response in that file, or through none.
+    /// Load an impulse response for the cabinet, or remove the cabinet.
     Cabinet(Option<PathBuf>),
-    /// Look for impulse responses again.
-    Cabinets,
+    /// Read the folders of impulse responses again.
+    RescanCabinets,
 
-    /// Keep the model in the project itself, or only its place.
+    /// Embed the model in the project, or save its path only.
     Embed(bool),
 
-    /// Set everything as that preset says.
+    /// Load a preset.
     LoadPreset(PresetId),
-    /// The preset after the present one in the list.
+    /// Load the next preset in the list.
     NextPreset,
-    /// The preset before it.
+    /// Load the previous preset in the list.
     PreviousPreset,
-    /// Keep everything as it is set as the user's preset of that name, which is not empty; one of theirs that has it is replaced.
+    /// Save the sound as a user preset of this name, which is not empty; replaces one of the same name.
     SavePreset(String),
-    /// Remove the user's preset for good: they have been asked.
+    /// Delete a user preset; the user has confirmed it.
     DeletePreset(PresetId),
 
-    /// Let the model be played so.
-    PlayedBy(PlayedBy),
-    /// A key of the window's keyboard goes down.
+    /// Set the control source.
+    SetControlSource(ControlSource),
+    /// Press a key of the window's keyboard.
     KeyDown {
         /// MIDI key, 0 … 127.
         key: u8,
-        /// How hard it is struck, above 0 and up to 1.
+        /// Velocity, above 0 and up to 1.
         velocity: f32,
     },
-    /// The key comes up. It follows each [`Command::KeyDown`], and none goes down twice before.
+    /// Release a key. Follows each [`WindowCommand::KeyDown`] before the key is pressed again.
     KeyUp {
         /// MIDI key, 0 … 127.
         key: u8,
     },
-    /// Let the pad turn those two, across and upwards; they are never the same.
-    Pad(KnobId, KnobId),
+    /// Set the knobs that the pad turns, horizontally and vertically; never the same one.
+    SetPad(ParameterId, ParameterId),
 
-    /// Let that slot be heard; what was heard stays in the slot that it was in.
-    Recall(Slot),
-    /// Put what is heard into that slot.
-    Store(Slot),
-    /// Let the input pass unchanged, or not.
+    /// Activate a slot; the present sound stays in the slot that was active.
+    RecallSlot(CompareSlot),
+    /// Copy the present sound into a slot.
+    StoreSlot(CompareSlot),
+    /// Switch bypass on or off.
     Bypass(bool),
     /// Silence everything at once.
     Panic,
 
-    /// Drive the model so.
-    Drive(Driver),
-    /// Run the network so.
-    Run(Wish),
-    /// Look where libtorch can compute.
-    Devices,
-    /// Play the model in that of its forms.
-    Quality(usize),
-    /// Show the window at that size, 1 is 100 %: the owner makes its window as large and draws with it.
-    Scale(f32),
-    /// Show the window so.
-    Theme(ThemePreference),
+    /// Choose the thread that runs the model.
+    SetDriver(Driver),
+    /// Choose the executor of the network.
+    SetExecutor(ExecutorSelection),
+    /// Search for the devices of libtorch.
+    FindDevices,
+    /// Choose an option of [`WindowView::qualities`](crate::view::WindowView::qualities).
+    SetQuality(usize),
+    /// Set the scale of the window; 1 is 100 %. The window must be resized accordingly.
+    SetScale(f32),
+    /// Set the colour theme.
+    SetTheme(ThemePreference),
 }

@@ -1,8 +1,8 @@
-//! Signs, drawn as lines: sharp at every size, and in no font's hands.
+//! Icons, drawn as lines.
 
 use egui::{Color32, Painter, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2};
 
-use super::theme::{self, Palette, RADIUS};
+use crate::theme::{self, Palette, RADIUS};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Icon {
@@ -20,7 +20,7 @@ pub(crate) enum Icon {
     Cross,
 }
 
-/// Paints the sign into a square around the middle of `rect`, 12 points wide.
+/// Paints an icon at the centre of `rect`, 12 points wide.
 pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
     let at = |x: f32, y: f32| rect.center() + vec2(x, y);
     let stroke = Stroke::new(1.5, color);
@@ -48,7 +48,7 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
         Icon::Star | Icon::StarFull => {
             let corners = star(rect.center());
             if icon == Icon::StarFull {
-                // The star is not convex: its five points, and what is between them.
+                // The star is not convex: five tips and the pentagon between them.
                 for tip in (0..10).step_by(2) {
                     let point = vec![corners[(tip + 9) % 10], corners[tip], corners[tip + 1]];
                     painter.add(Shape::convex_polygon(point, color, Stroke::NONE));
@@ -82,7 +82,7 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
     }
 }
 
-/// Tips and corners in turn, clockwise, a tip first.
+/// Returns tips and corners in turn, clockwise, from the upper tip.
 fn star(center: Pos2) -> [Pos2; 10] {
     std::array::from_fn(|n| {
         let radius = if n % 2 == 0 { 6.0 } else { 2.6 };
@@ -91,14 +91,14 @@ fn star(center: Pos2) -> [Pos2; 10] {
     })
 }
 
-/// A button that is a sign; `label` is read to those who cannot see it, and shown to those who wonder.
+/// Draws an icon button; `label` is its tooltip and its name for assistive technology.
 pub(crate) fn button(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(26.0, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::selected(egui::Role::Button, ui.is_enabled(), on, label));
     let palette = Palette::of(ui);
     let fill = match (on, response.hovered()) {
         (true, _) => palette.accent,
-        (false, true) => palette.lit,
+        (false, true) => palette.hovered,
         (false, false) => palette.raised,
     };
     ui.painter().rect_filled(rect, RADIUS, fill);

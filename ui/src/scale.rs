@@ -1,24 +1,24 @@
-//! How large the window is, and whether dark or light.
+//! Scale and theme of the window.
 
 use egui::{Button, Key, Modifiers, Popup, ThemePreference, Ui};
 
-use super::command::Command;
-use super::desk::Desk;
-use super::icon::{self, Icon};
-use super::theme;
+use crate::command::WindowCommand;
+use crate::frame::Frame;
+use crate::icon::{self, Icon};
+use crate::theme;
 
-/// The sizes that are offered, 1 is 100 %.
+/// Scales offered in the menu; 1 is 100 %.
 pub const SCALES: [f32; 6] = [0.75, 1.0, 1.25, 1.5, 1.75, 2.0];
 
-/// The nearest size that can be drawn, 0.75 … 2; 1 for what is no number.
+/// Clamps a scale to 0.75 … 2; 1 for NaN.
 #[must_use]
 pub fn clamp_scale(scale: f32) -> f32 {
     if scale.is_nan() { 1.0 } else { scale.clamp(SCALES[0], SCALES[SCALES.len() - 1]) }
 }
 
-/// Draws everything as large as the owner says; Ctrl with plus, minus and 0 ask for another size.
-pub(crate) fn apply(ui: &Ui, desk: &mut Desk<'_>) {
-    let scale = clamp_scale(desk.view.scale);
+/// Applies the scale; Ctrl with plus, minus and 0 request another one.
+pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
+    let scale = clamp_scale(frame.view.scale);
     ui.ctx().set_zoom_factor(scale);
     let wanted = ui.input_mut(|input| {
         let mut pressed = |key| input.consume_key(Modifiers::COMMAND, key);
@@ -33,12 +33,12 @@ pub(crate) fn apply(ui: &Ui, desk: &mut Desk<'_>) {
         }
     });
     if let Some(wanted) = wanted.filter(|wanted| *wanted != scale) {
-        desk.tell(Command::Scale(wanted));
+        frame.push(WindowCommand::SetScale(wanted));
     }
 }
 
-pub(crate) fn menu(ui: &mut Ui, desk: &mut Desk<'_>) {
-    let view = desk.view;
+pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
+    let view = frame.view;
     let button = icon::button(ui, Icon::More, "Window", false);
     Popup::menu(&button).show(|ui| {
         theme::menu(ui);
@@ -46,7 +46,7 @@ pub(crate) fn menu(ui: &mut Ui, desk: &mut Desk<'_>) {
         for scale in SCALES {
             let label = format!("{} %", (scale * 100.0).round());
             if theme::item(ui, Button::selectable(clamp_scale(view.scale) == scale, label)).clicked() {
-                desk.tell(Command::Scale(scale));
+                frame.push(WindowCommand::SetScale(scale));
             }
         }
         ui.separator();
@@ -58,7 +58,7 @@ pub(crate) fn menu(ui: &mut Ui, desk: &mut Desk<'_>) {
         ];
         for (one, label) in themes {
             if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
-                desk.tell(Command::Theme(one));
+                frame.push(WindowCommand::SetTheme(one));
             }
         }
     });

@@ -1,4 +1,4 @@
-//! Colours, type and spacing.
+//! Colours, fonts and spacing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,68 +10,68 @@ use egui::{
     Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
 };
 
-/// Corners of everything that has some.
+/// Radius of all corners, points.
 pub(crate) const RADIUS: u8 = 5;
-/// Between two things that belong together, points. Larger distances are multiples of it.
+/// Spacing, points. Larger distances are multiples of it.
 pub(crate) const GAP: f32 = 6.0;
 
-/// The colours of a theme.
+/// Colours of a theme.
 #[derive(Clone, Copy)]
 pub(crate) struct Palette {
-    /// Behind everything.
+    /// Background.
     pub ground: Color32,
-    /// Behind a panel.
+    /// Background of panels.
     pub panel: Color32,
-    /// What can be pressed.
+    /// Buttons and fields.
     pub raised: Color32,
-    /// The same under the pointer.
-    pub lit: Color32,
-    /// What divides, and what is empty.
+    /// Buttons under the pointer.
+    pub hovered: Color32,
+    /// Lines, and empty parts of meters.
     pub line: Color32,
     pub text: Color32,
     pub dim: Color32,
-    /// The only colour: what is on, chosen or sounding.
+    /// Active, selected or sounding elements.
     pub accent: Color32,
-    /// Text upon it.
+    /// Text on the accent colour.
     pub on_accent: Color32,
-    /// What went wrong, and what is too loud.
-    pub bad: Color32,
+    /// Errors and overloads.
+    pub error: Color32,
 }
 
 const DARK: Palette = Palette {
     ground: Color32::from_rgb(0x12, 0x14, 0x18),
     panel: Color32::from_rgb(0x1a, 0x1d, 0x23),
     raised: Color32::from_rgb(0x27, 0x2b, 0x34),
-    lit: Color32::from_rgb(0x32, 0x38, 0x43),
+    hovered: Color32::from_rgb(0x32, 0x38, 0x43),
     line: Color32::from_rgb(0x31, 0x36, 0x40),
     text: Color32::from_rgb(0xea, 0xec, 0xf0),
     dim: Color32::from_rgb(0x9b, 0xa3, 0xb1),
     accent: Color32::from_rgb(0x45, 0xc8, 0xbd),
     on_accent: Color32::from_rgb(0x08, 0x1c, 0x1b),
-    bad: Color32::from_rgb(0xf2, 0x6a, 0x63),
+    error: Color32::from_rgb(0xf2, 0x6a, 0x63),
 };
 
 const LIGHT: Palette = Palette {
     ground: Color32::from_rgb(0xe6, 0xe8, 0xec),
     panel: Color32::from_rgb(0xf5, 0xf6, 0xf8),
     raised: Color32::from_rgb(0xe3, 0xe6, 0xeb),
-    lit: Color32::from_rgb(0xd6, 0xda, 0xe1),
+    hovered: Color32::from_rgb(0xd6, 0xda, 0xe1),
     line: Color32::from_rgb(0xcb, 0xd0, 0xd8),
     text: Color32::from_rgb(0x1a, 0x1e, 0x25),
     dim: Color32::from_rgb(0x59, 0x62, 0x70),
     accent: Color32::from_rgb(0x08, 0x7a, 0x72),
     on_accent: Color32::from_rgb(0xff, 0xff, 0xff),
-    bad: Color32::from_rgb(0xc0, 0x2b, 0x2b),
+    error: Color32::from_rgb(0xc0, 0x2b, 0x2b),
 };
 
 impl Palette {
-    /// The one that is in force.
+    /// Returns the colours of the current theme.
     pub fn of(ui: &Ui) -> Self {
         if ui.visuals().dark_mode { DARK } else { LIGHT }
     }
 }
 
-/// Gives both themes their styles, once: a window that is opened again may come with another context.
+/// Installs both themes, once per context.
 pub fn install(ctx: &Context) {
     let done = Id::unique("ondes style");
     if ctx.data(|data| data.get_temp(done) == Some(true)) {
@@ -81,22 +81,22 @@ pub fn install(ctx: &Context) {
     ctx.set_style_of(Theme::Dark, style(DARK, Visuals::dark()));
     ctx.set_style_of(Theme::Light, style(LIGHT, Visuals::light()));
     ctx.options_mut(|options| {
-        // The scale is a command to the owner, whose window must grow with it.
+        // The scale is a command, as the window must be resized with it.
         options.zoom_with_keyboard = false;
     });
 }
 
-/// Names of models and pages.
+/// Font of model names and headings.
 pub(crate) fn heading() -> FontId {
     FontId::new(17.0, FontFamily::Proportional)
 }
 
-/// Captions.
+/// Font of captions.
 pub(crate) fn small() -> FontId {
     FontId::new(11.0, FontFamily::Proportional)
 }
 
-/// Figures, which keep their places while they change.
+/// Font of figures, which are monospaced to keep their places.
 pub(crate) fn figures() -> FontId {
     FontId::new(11.0, FontFamily::Monospace)
 }
@@ -129,20 +129,20 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
     visuals.text_edit_bg_color = Some(palette.ground);
     visuals.faint_bg_color = palette.raised;
     visuals.weak_text_color = Some(palette.dim);
-    visuals.error_fg_color = palette.bad;
+    visuals.error_fg_color = palette.error;
     visuals.selection.bg_fill = palette.accent;
     visuals.selection.stroke = Stroke::new(1.0, palette.on_accent);
     visuals.text_cursor.stroke = Stroke::new(1.5, palette.accent);
-    // Blinking would be work while nothing changes.
+    // A blinking cursor would repaint the window all the time.
     visuals.text_cursor.blink = false;
 
     let widgets = &mut visuals.widgets;
     let states = [
         (&mut widgets.noninteractive, palette.panel, palette.line, palette.text),
         (&mut widgets.inactive, palette.raised, palette.raised, palette.text),
-        (&mut widgets.hovered, palette.lit, palette.lit, palette.text),
-        (&mut widgets.active, palette.lit, palette.accent, palette.text),
-        (&mut widgets.open, palette.lit, palette.lit, palette.text),
+        (&mut widgets.hovered, palette.hovered, palette.hovered, palette.text),
+        (&mut widgets.active, palette.hovered, palette.accent, palette.text),
+        (&mut widgets.open, palette.hovered, palette.hovered, palette.text),
     ];
     for (state, fill, edge, text) in states {
         state.bg_fill = fill;
@@ -152,12 +152,12 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
         state.corner_radius = CornerRadius::same(RADIUS);
         state.expansion = 0.0;
     }
-    // This is the state of what has the keyboard, too.
+    // Also the style of the widget with the keyboard focus.
     widgets.active.bg_stroke = Stroke::new(1.5, palette.accent);
     style
 }
 
-/// Makes `ui` the inside of a menu.
+/// Sets the style of a menu's contents.
 pub(crate) fn menu(ui: &mut Ui) {
     ui.set_min_width(140.0);
     let spacing = ui.spacing_mut();
@@ -166,7 +166,7 @@ pub(crate) fn menu(ui: &mut Ui) {
     spacing.item_spacing.y = 1.0;
 }
 
-/// An item of a menu, which is over once it is chosen: egui sees to that for the pointer, not for the keyboard.
+/// Draws a menu entry and closes the menu when it is chosen. egui does so for the pointer, but not for the keyboard.
 pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
     let response = ui.add(button);
     if response.clicked() {
@@ -175,7 +175,7 @@ pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
     response
 }
 
-/// Shows that the keyboard speaks to this.
+/// Marks the widget that has the keyboard focus.
 pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
         let stroke = Stroke::new(1.5, Palette::of(ui).accent);
@@ -183,21 +183,21 @@ pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
     }
 }
 
-/// Text in one line, shortened where it must be.
+/// Lays out one line of text, truncated to `width`.
 pub(crate) fn fit(painter: &Painter, text: &str, font: FontId, width: f32, ink: Color32) -> Arc<Galley> {
     let mut job = LayoutJob::simple_singleline(text.to_owned(), font, ink);
     job.wrap = TextWrapping::truncate_at_width(width);
     painter.layout_job(job)
 }
 
-/// Selects all of a text field, so that what is there gives way to the first thing typed.
+/// Selects the whole text of a field, so that typing replaces it.
 pub(crate) fn select_all(ctx: &Context, id: Id, mut state: TextEditState, galley: &Galley) {
     let all = CCursorRange::two(CCursor::default(), galley.end());
     state.cursor.set_char_range(Some(all));
     state.store(ctx, id);
 }
 
-/// A sunken field, in which figures or curves stand.
+/// Paints a sunken field for meters and curves.
 pub(crate) fn well(painter: &Painter, rect: Rect, palette: &Palette) {
     painter.rect(rect, RADIUS, palette.ground, Stroke::new(1.0, palette.line), StrokeKind::Inside);
 }

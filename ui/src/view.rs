@@ -1,366 +1,289 @@
-//! What passes between a window and its owner: data to draw goes in, what the user did comes out.
+//! The data that a window draws.
 
 use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
-use ondes_engine::executor::Device;
+use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
-use ondes_engine::realtime::{Driver, Health, Status};
-use ondes_engine::wish::Wish;
+use ondes_engine::pipeline::ControlSource;
+use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::library::MissingFile;
+use ondes_processor::midi_bindings::MidiBinding;
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter::ParameterId;
+use ondes_processor::preset::list::PresetId;
 
-/// Who a window belongs to: the plugin's editor, or the app.
+/// Supplies the data of a window.
 ///
-/// All three are asked while a frame is drawn, on the window's thread; none may wait.
-pub trait Owner {
-    /// Everything that is drawn, as it is now.
-    fn view(&self) -> View<'_>;
+/// All methods are called on the window's thread while a frame is drawn and must not block.
+pub trait ViewModel {
+    /// Returns the data to draw.
+    fn view(&self) -> WindowView<'_>;
 
-    /// What a knob says when it stands at `value` (0 … 1), with its unit: `-6.0 dB`.
-    fn text(&self, knob: KnobId, value: f32) -> String;
+    /// Formats the value of a knob at a position, 0 … 1, with its unit, such as `-6.0 dB`.
+    fn format_value(&self, knob: ParameterId, position: f32) -> String;
 
-    /// Where a knob stands (0 … 1) when it says what a person has typed, with or without the unit; none for what it cannot say.
-    fn parse(&self, knob: KnobId, text: &str) -> Option<f32>;
+    /// Returns the position, 0 … 1, for a typed value, with or without its unit; `None` if it is not valid.
+    fn parse_value(&self, knob: ParameterId, text: &str) -> Option<f32>;
 }
 
-/// Everything that is drawn. Any number may be anything, NaN too: what cannot be drawn is left out.
+/// Everything that is drawn. Numbers may have any value, NaN included; what cannot be drawn is left out.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
-    /// What the session is up to.
-    pub status: &'a Status,
-    /// The file that the project wants and nobody can find; it is said in place of the status.
-    pub missing: Option<Missing<'a>>,
-    /// What the user should know of the model that plays; it plays all the same.
+pub struct WindowView<'a> {
+    /// State of the session.
+    pub status: &'a LoadStatus,
+    /// The project's model file, if it was not found; shown in place of the status.
+    pub missing: Option<&'a MissingFile>,
+    /// Notice about the model, which plays nevertheless.
     pub notice: Option<&'a str>,
-    /// What is played.
-    pub model: Option<Model<'a>>,
-    /// The models that can be chosen, in the order to show them.
-    pub entries: &'a [Entry],
-    /// The entry that is being listened to before it is loaded.
-    pub auditioned: Option<EntryId>,
-    /// Whether the model is kept in the project; none where that is not offered.
-    pub embed: Option<bool>,
-    /// Why it cannot be.
+    /// The loaded model.
+    pub model: Option<ModelView<'a>>,
+    /// Models to choose from, in the order to show.
+    pub models: &'a [ModelEntry],
+    /// The model that is being auditioned.
+    pub auditioned: Option<ModelEntryId>,
+    /// Whether the model is embedded in the project.
+    pub embed: bool,
+    /// Reason why the model cannot be embedded.
     pub embed_problem: Option<&'a str>,
 
-    /// The presets that can be chosen, in the order to show them.
-    pub presets: &'a [Preset],
-    /// What was loaded or saved last.
+    /// Presets to choose from, in the order to show.
+    pub presets: &'a [PresetEntry],
+    /// The preset that was loaded or saved last.
     pub preset: Option<PresetId>,
-    /// Something has been turned since.
-    pub changed: bool,
-    /// Whether the owner can save presets; where not, and where there are none, nothing is shown of them.
+    /// Whether the sound has changed since.
+    pub preset_changed: bool,
+    /// Whether presets can be saved. Nothing is shown of presets if not, and if there are none.
     pub can_save_presets: bool,
 
-    /// The knobs for the model's own controls; usually eight.
-    pub macros: &'a [Macro],
-    /// Knobs for how notes are played: glide, transpose, vibrato … . May be empty.
+    /// Knobs that are bound to controls of the model; usually eight.
+    pub macros: &'a [MacroKnob],
+    /// Knobs for how notes are played: transpose, glide, …. May be empty.
     pub voice: &'a [Knob],
-    /// What the model thinks in, where that can be bent; may be empty.
-    pub latents: &'a [Latent],
-    /// What stands before and after the model; none where nothing can.
-    pub chain: Option<Chain<'a>>,
-    /// What the pad turns across and upwards; none where no pad is offered.
-    pub pad: Option<(KnobId, KnobId)>,
+    /// Latents of a codec; may be empty.
+    pub latents: &'a [LatentRow],
+    /// Signal chain around the model.
+    pub chain: ChainView<'a>,
+    /// Knobs that the pad turns, horizontally and vertically.
+    pub pad: (ParameterId, ParameterId),
     /// Gain before the model.
     pub input_gain: &'a Knob,
-    /// Gain after all.
+    /// Gain of the output.
     pub output_gain: &'a Knob,
     /// Dry to wet.
     pub mix: &'a Knob,
-    /// The input passes unchanged.
+    /// Whether bypass is on.
     pub bypass: bool,
-    /// The slot that is heard.
-    pub slot: Slot,
+    /// The active slot.
+    pub slot: CompareSlot,
 
-    /// The host's rate, Hz.
+    /// The host's sample rate, Hz.
     pub sample_rate_hz: f32,
-    /// The driver that was asked for.
+    /// Requested driver.
     pub driver: Driver,
-    /// What runs the network, where that can be chosen.
-    pub running: Option<Running<'a>>,
-    /// How the session is doing, while it plays.
+    /// Requested executor; `None` without a model.
+    pub executor: Option<ExecutorView<'a>>,
+    /// Load, latency and errors of the session, while it plays.
     pub health: Option<Health>,
-    /// Names of the forms that the model can be played in, such as `f32` and `int8`; may be empty.
+    /// Options for the quality of a model with variants; may be empty.
     pub qualities: &'a [String],
-    /// Which of them is played.
+    /// Index of the requested quality.
     pub quality: usize,
 
-    /// What comes in.
-    pub input: Sound<'a>,
-    /// What goes out.
-    pub output: Sound<'a>,
-    /// Pitch that is followed, Hz; none where there is no pitch.
+    /// Input signal.
+    pub input: SignalView<'a>,
+    /// Output signal.
+    pub output: SignalView<'a>,
+    /// Detected pitch of the input, Hz; `None` if there is no pitch.
     pub pitch_hz: Option<f32>,
-    /// Loudness that is followed, dB.
+    /// Detected loudness of the input, dB.
     pub loudness_db: Option<f32>,
-    /// Notes that sound.
-    pub notes: &'a [Note],
-    /// What plays the model; none where there is no choice.
-    pub played_by: Option<PlayedBy>,
+    /// Sounding notes.
+    pub notes: &'a [SoundingNote],
+    /// Control source; `None` if the model leaves no choice.
+    pub control_source: Option<ControlSource>,
     /// Whether the window's keyboard can be played.
     pub can_play: bool,
-    /// Whether the computer's keys play it as soon as the window opens.
-    pub keys_on_start: bool,
-    /// Whether any of the sound's figures will be others in the next frame.
+    /// Whether meters, samples or notes will have changed in the next frame.
     pub moving: bool,
 
-    /// Whether the owner can let MIDI controllers turn knobs; where not, that is not offered.
-    pub can_learn: bool,
-    /// Whether the owner can ask for a file; where not, that is not offered.
+    /// Whether the system's file dialog is available.
     pub can_browse: bool,
-    /// Whether the owner can give the worker a time of the user's choice; where not, none is offered.
-    pub can_time: bool,
 
-    /// Size of the window's contents, 1 is 100 %; [`SCALES`](crate::SCALES) are offered.
+    /// Scale of the contents; 1 is 100 %. [`SCALES`](crate::SCALES) are offered.
     pub scale: f32,
-    /// Dark, light, or as the system is.
+    /// Colour theme.
     pub theme: ThemePreference,
 }
 
-/// What is played.
+/// The loaded model.
 #[derive(Clone, Copy)]
-pub struct Model<'a> {
-    /// Its entry, where it has one.
-    pub entry: Option<EntryId>,
-    /// Who made it and how good it is.
+pub struct ModelView<'a> {
+    /// Its entry in the list, if any.
+    pub entry: Option<ModelEntryId>,
+    /// Name, author, description and quality.
     pub card: &'a Card,
-    /// What it is to a player.
+    /// Kind.
     pub kind: Kind,
-    /// What macros can be bound to.
+    /// Controls that macros can be bound to.
     pub controls: &'a [Control],
 }
 
-/// What runs the network of a model.
+/// Executor of the model's network.
 #[derive(Clone, Copy)]
-pub struct Running<'a> {
-    /// What was chosen.
-    pub wish: Wish,
-    /// Whether our own code can run it: programs are for libtorch.
-    pub natively: bool,
-    /// Where libtorch can compute.
-    pub devices: Devices<'a>,
+pub struct ExecutorView<'a> {
+    /// Requested executor.
+    pub selection: ExecutorSelection,
+    /// Whether the native executor supports the model; TorchScript programs need libtorch.
+    pub native_supported: bool,
+    /// Devices of libtorch.
+    pub devices: ExecutorDevices<'a>,
 }
 
-/// Where libtorch can compute. To look for that it has to be opened, which is done when somebody wants to choose.
+/// Devices of libtorch. The library is loaded when the menu opens for the first time.
 #[derive(Clone, Copy)]
-pub enum Devices<'a> {
-    /// Nobody has looked yet.
+pub enum ExecutorDevices<'a> {
+    /// Not searched for yet.
     Unknown,
-    /// There.
-    These(&'a [Device]),
-    /// Nowhere, or not this model, for that reason.
-    None(&'a str),
+    /// Available devices.
+    Available(&'a [Device]),
+    /// No devices, or none for this model, for this reason.
+    Unavailable(&'a str),
 }
 
-/// A model's file that is not where it was.
-#[derive(Clone, Copy)]
-pub struct Missing<'a> {
-    /// The model's name.
-    pub name: &'a str,
-    /// Where it was looked for, and what was wrong there.
-    pub looked: &'a [String],
-}
-
-/// Names an entry for as long as the owner lives, also when the list is made anew.
+/// Id of a model in the list; stays the same when the list is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct EntryId(pub u64);
+pub struct ModelEntryId(pub u64);
 
-/// Where an entry comes from.
+/// Origin of a model or a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// It came with Ondes.
+pub enum EntryOrigin {
+    /// Bundled with Ondes.
     Bundled,
     /// From the user's folders.
     User,
 }
 
-/// A model that can be chosen.
+/// A model in the list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// Its name for commands.
-    pub id: EntryId,
-    /// Name to show.
+pub struct ModelEntry {
+    /// Id for commands.
+    pub id: ModelEntryId,
+    /// Name.
     pub name: String,
-    /// Who made it; may be empty.
+    /// Author; may be empty.
     pub author: String,
-    /// What it is to a player.
+    /// Kind.
     pub kind: Kind,
-    /// Where it comes from.
-    pub source: Source,
-    /// Marked by the user.
+    /// Origin.
+    pub origin: EntryOrigin,
+    /// Whether the user marked it.
     pub favourite: bool,
-    /// Was loaded lately.
+    /// Whether it was loaded recently.
     pub recent: bool,
-    /// How good it is, in a few words, such as [`quality_line`](crate::quality_line) makes; may be empty.
+    /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
     pub quality: String,
 }
 
-/// Names a knob for as long as the owner lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KnobId(pub u32);
-
-/// Something to turn.
+/// A knob.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
-    /// Its name for commands.
-    pub id: KnobId,
-    /// Name to show.
+    /// Id for commands.
+    pub id: ParameterId,
+    /// Label.
     pub name: String,
-    /// Where it stands, 0 … 1.
+    /// What the knob does, for its tooltip; may be empty.
+    pub tooltip: String,
+    /// Position, 0 … 1.
     pub value: f32,
-    /// Where it goes back to, 0 … 1.
+    /// Default position, 0 … 1.
     pub default: f32,
-    /// How many places it can stand at, evenly spread; below 2 for anywhere.
+    /// Number of positions, evenly spaced; continuous below 2.
     pub steps: u32,
-    /// The names of those places from 0 to 1, for a knob that is shown as a drop-down; empty for all others.
+    /// Labels of the positions, for a knob that is drawn as a drop-down; otherwise empty.
     pub choices: Vec<String>,
-    /// What else turns it.
-    pub midi: Midi,
+    /// MIDI binding; `None` if the knob cannot be bound.
+    pub midi: Option<MidiBinding>,
 }
 
-/// Which MIDI controller turns a knob.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Midi {
-    /// None.
-    #[default]
-    None,
-    /// None, and none can.
-    Never,
-    /// The next one that is moved.
-    Learning,
-    /// That one, 0 … 127.
-    Controller(u8),
-}
-
-/// A knob for one of the model's controls.
+/// A knob that can be bound to a control of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Macro {
-    /// The knob; named after its control.
+pub struct MacroKnob {
+    /// The knob, labelled with the name of its control.
     pub knob: Knob,
-    /// Index into [`Model::controls`]; none while it turns nothing.
+    /// Index into [`ModelView::controls`]; `None` if it is not bound.
     pub control: Option<usize>,
 }
 
-/// One of the numbers that a model thinks in, and how it is bent.
+/// A latent of a codec and its knobs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Latent {
-    /// Name to show.
+pub struct LatentRow {
+    /// Label.
     pub name: String,
-    /// What it is multiplied with. Named in full, `Latent 1 scale`, as the other two are.
+    /// Factor. Labelled in full, `Latent 1 scale`, as are the other two.
     pub scale: Knob,
-    /// What is added.
+    /// Offset.
     pub offset: Knob,
-    /// At 1 it stays as it is.
+    /// At 1 the value is held.
     pub hold: Knob,
-    /// Where it is after all that, -1 … 1.
+    /// Resulting value, -1 … 1.
     pub value: f32,
 }
 
-/// What stands around a model: gate, tone, cabinet.
+/// Signal chain around the model: gate, tone, cabinet.
 #[derive(Clone, Copy)]
-pub struct Chain<'a> {
-    /// Its knobs.
+pub struct ChainView<'a> {
+    /// Knobs.
     pub knobs: &'a [Knob],
-    /// What the user should know of how they stand.
+    /// Remark about their settings.
     pub remark: Option<&'a str>,
-    /// Name of the cabinet's impulse response; none where there is no cabinet.
+    /// Name of the cabinet's impulse response; `None` without a cabinet.
     pub cabinet: Option<&'a str>,
-    /// Its file, where that is known.
+    /// Path of its file, if known.
     pub path: Option<&'a Path>,
-    /// What was asked for and nobody can find or read.
-    pub missing: Option<Missing<'a>>,
-    /// Files of impulse responses that can be chosen, in the order to show them.
+    /// The requested file, if it was not found or could not be read.
+    pub missing: Option<&'a MissingFile>,
+    /// Impulse responses to choose from, in the order to show.
     pub cabinets: &'a [PathBuf],
-    /// The folder that they are looked for in.
+    /// Folder of impulse responses.
     pub folder: Option<&'a Path>,
-    /// Whether a sound that is dropped on the window becomes the cabinet.
-    pub takes_sounds: bool,
+    /// Whether an audio file that is dropped on the window becomes the cabinet.
+    pub accepts_audio_files: bool,
 }
 
-/// Names a preset for as long as the owner lives, also when the list is made anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PresetId(pub u64);
-
-/// Everything as it was set once.
+/// A preset in the list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Preset {
-    /// Its name for commands.
+pub struct PresetEntry {
+    /// Id for commands.
     pub id: PresetId,
-    /// Name to show.
+    /// Name.
     pub name: String,
-    /// Who made it and what it is like, in a few words that are also searched; may be empty.
+    /// Model, tags, description and author, which are searched too; may be empty.
     pub about: String,
-    /// Where it comes from; only the user's own can be deleted.
-    pub source: Source,
-    /// Why it cannot be loaded.
+    /// Origin; only the user's presets can be deleted.
+    pub origin: EntryOrigin,
+    /// Reason why it cannot be loaded.
     pub problem: Option<String>,
 }
 
-/// What plays a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlayedBy {
-    /// MIDI.
-    Notes,
-    /// Pitch and loudness of what comes in.
-    Input,
-}
-
-/// One of two settings to be compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Slot {
-    /// The first.
-    #[default]
-    A,
-    /// The second.
-    B,
-}
-
-impl Slot {
-    /// The one that is not this one.
-    #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::A => Self::B,
-            Self::B => Self::A,
-        }
-    }
-
-    /// Its letter.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::A => "A",
-            Self::B => "B",
-        }
-    }
-}
-
-/// What a sound looks like.
+/// Meters, waveform and spectrum of a signal.
 #[derive(Clone, Copy, Default)]
-pub struct Sound<'a> {
+pub struct SignalView<'a> {
     /// `[channel]`.
-    pub levels: &'a [Level],
-    /// The latest samples of one channel or of all together, -1 … 1; half of them are shown, from where the output rises
-    /// through zero. Input and output are equally many, of the same time.
+    pub levels: &'a [MeterLevel],
+    /// Latest samples, -1 … 1, averaged over the channels. Half of them are drawn, from where the output rises through
+    /// zero. Input and output have the same length and end at the same time.
     pub wave: &'a [f32],
-    /// `[bin]`, dB: from 0 Hz to half the rate, both included, evenly spread.
+    /// `[bin]`, dB: evenly spaced from 0 Hz to half the sample rate, both included.
     pub spectrum_db: &'a [f32],
 }
 
-/// How loud a channel is, since the frame before; -∞ for silence.
+/// A sounding note.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
-    /// Of the largest sample, dB re full scale.
-    pub peak_db: f32,
-    /// Of the mean power, dB re full scale.
-    pub rms_db: f32,
-}
-
-/// A note that sounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Note {
-    /// MIDI key, 60 is C4.
+pub struct SoundingNote {
+    /// MIDI key; 60 is C4.
     pub key: u8,
-    /// How hard it was struck, 0 … 1.
+    /// Velocity, 0 … 1.
     pub velocity: f32,
 }

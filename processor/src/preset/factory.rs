@@ -1,23 +1,24 @@
-//! The presets that are built in.
+//! The presets that are compiled into the program.
 
 use super::Preset;
-use super::file::{Fault, parse};
+use super::file::{PresetError, parse};
 
-/// A preset that is built in. It names a bundled model without a hash, so that it plays the one of this version.
-pub struct Factory {
-    /// What it is known by to hosts and lists; never changes.
+/// A preset that is compiled into the program. It names a bundled model without its hash, so that it uses the version
+/// of this program.
+pub struct FactoryPreset {
+    /// Identifier for hosts and lists; never changes.
     pub key: &'static str,
     text: &'static str,
 }
 
 macro_rules! presets {
     ($($key:literal),+ $(,)?) => {
-        [$(Factory { key: $key, text: include_str!(concat!("../../../assets/presets/", $key, ".ondes-preset")) }),+]
+        [$(FactoryPreset { key: $key, text: include_str!(concat!("../../../assets/presets/", $key, ".ondes-preset")) }),+]
     };
 }
 
-/// All of them: first the instrument's, by model, then the effect's.
-pub static FACTORY: [Factory; 17] = presets![
+/// All factory presets: the instrument's, grouped by model, then the effect's.
+pub static FACTORY: [FactoryPreset; 17] = presets![
     "soft-strings",
     "solo-bow",
     "staccato-bow",
@@ -37,16 +38,16 @@ pub static FACTORY: [Factory; 17] = presets![
     "two-transistors",
 ];
 
-impl Factory {
-    /// The preset.
+impl FactoryPreset {
+    /// Parses the preset.
     ///
     /// # Errors
-    /// When this was built from a damaged file.
-    pub fn preset(&self) -> Result<Preset, Fault> {
+    /// Returns a [`PresetError`] if the program was built with a damaged file.
+    pub fn preset(&self) -> Result<Preset, PresetError> {
         parse(self.text.as_bytes())
     }
 
-    /// The one of that key.
+    /// Returns the factory preset of this key.
     #[must_use]
     pub fn of(key: &str) -> Option<&'static Self> {
         FACTORY.iter().find(|factory| factory.key == key)
@@ -59,14 +60,14 @@ mod tests {
 
     use super::*;
     use crate::library::BUNDLED;
-    use crate::preset::Product;
+    use crate::product::Product;
 
     #[test]
     fn all_are_whole_and_play_bundled_models() {
         let mut names = BTreeSet::new();
         let mut counts = [0; 2];
         for factory in &FACTORY {
-            let preset = factory.preset().unwrap_or_else(|fault| panic!("{}: {fault}", factory.key));
+            let preset = factory.preset().unwrap_or_else(|error| panic!("{}: {fault}", factory.key));
             counts[usize::from(preset.product == Product::Effect)] += 1;
             assert!(!preset.comment.is_empty() && !preset.tags.is_empty(), "{}", factory.key);
             assert!(names.insert(preset.name.clone()), "{} twice", preset.name);

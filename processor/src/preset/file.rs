@@ -1,30 +1,31 @@
-//! A preset as a file: JSON that a person can read.
+//! Preset files: readable JSON.
 
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ondes_engine::wish::Wish;
+use ondes_engine::executor::ExecutorSelection;
 use serde::{Deserialize, Serialize};
 
-use super::values::complete;
-use super::{Preset, Product};
-use crate::state::{Look, Saved, Sound};
+use super::Preset;
+use crate::parameter_values::complete_values;
+use crate::product::Product;
+use crate::state::{InstanceState, SoundState, WindowSettings};
 
-/// What the names of preset files end with.
+/// Extension of preset files.
 pub const EXTENSION: &str = "ondes-preset";
 
-/// The largest file that is read or written, bytes: more than a model of [`crate::library::LARGEST_EMBEDDED`] takes in Base64.
+/// Largest preset file, bytes: more than a model of [`crate::library::LARGEST_EMBEDDED`] takes in Base64.
 pub const LARGEST: u64 = 32 << 20;
 
-/// What tells a preset from other JSON.
+/// Value of the `format` field.
 const FORMAT: &str = "ondes-preset";
 
-/// Version of what is written; later versions only add fields, so that what they write can be read here too.
+/// Version of the format. Later versions only add fields, so that older ones can read their files.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct PresetDocument {
     format: String,
     version: u32,
     name: String,
@@ -36,53 +37,53 @@ struct Written {
     #[serde(default)]
     tags: Vec<String>,
     #[serde(flatten)]
-    sound: Sound,
+    sound: SoundState,
 }
 
-/// Why something is no preset, or cannot be kept.
+/// Reason why a preset cannot be read, written or deleted.
 #[derive(Debug)]
-pub enum Fault {
+pub enum PresetError {
     /// The file cannot be read or written.
     Io(std::io::Error),
-    /// It is larger than [`LARGEST`].
-    Large,
-    /// It is not JSON, or other JSON than a preset.
-    Garbled(serde_json::Error),
-    /// It says that it is something else.
-    Foreign,
-    /// The name is empty, too long or has characters that cannot be shown.
-    Name,
-    /// This parameter has no number.
-    Parameter(&'static str),
-    /// It was made for the other plugin.
-    Elsewhere(Product),
-    /// There is one of that name already.
-    Exists,
-    /// It is none of the user's presets.
-    NotTheUsers,
+    /// The file is larger than [`LARGEST`].
+    TooLarge,
+    /// The file is not JSON, or lacks the fields of a preset.
+    InvalidJson(serde_json::Error),
+    /// The `format` field has another value.
+    WrongFormat,
+    /// The name is empty, longer than 256 bytes or has control characters.
+    InvalidName,
+    /// The value of this parameter has the wrong type.
+    InvalidParameter(&'static str),
+    /// The preset is for the other product.
+    WrongProduct(Product),
+    /// A preset of this name exists.
+    AlreadyExists,
+    /// The file is not in one of the user's preset folders.
+    NotUserPreset,
     /// There is no such preset.
-    Unknown,
+    NotFound,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PresetError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(to, "{error}"),
-            Self::Large => write!(to, "larger than {} MB", LARGEST >> 20),
-            Self::Garbled(error) => write!(to, "not a preset: {error}"),
-            Self::Foreign => write!(to, "not a preset: its format is another one"),
-            Self::Name => write!(to, "the name is empty, too long or has characters that cannot be shown"),
-            Self::Parameter(id) => write!(to, "the parameter {id} has no number"),
-            Self::Elsewhere(product) => write!(to, "made for {}", product.name()),
-            Self::Exists => write!(to, "there is a preset of that name already"),
-            Self::NotTheUsers => write!(to, "only presets in your own folders can be deleted"),
-            Self::Unknown => write!(to, "there is no such preset"),
+            Self::TooLarge => write!(to, "the file is larger than {} MB", LARGEST >> 20),
+            Self::InvalidJson(error) => write!(to, "not a preset: {error}"),
+            Self::WrongFormat => write!(to, "not a preset: the field \"format\" is not {FORMAT:?}"),
+            Self::InvalidName => write!(to, "the name must have 1 to 256 bytes and no control characters"),
+            Self::InvalidParameter(id) => write!(to, "the value of parameter {id} has the wrong type"),
+            Self::WrongProduct(product) => write!(to, "this preset is for {}", product.name()),
+            Self::AlreadyExists => write!(to, "a preset of this name already exists"),
+            Self::NotUserPreset => write!(to, "only presets in your own folders can be deleted"),
+            Self::NotFound => write!(to, "no such preset"),
         }
     }
 }
 
-impl Fault {
-    /// The number of the system's error, 0 for none.
+impl PresetError {
+    /// Returns the system's error number; 0 if there is none.
     #[must_use]
     pub fn os_error(&self) -> i32 {
         match self {
@@ -92,85 +93,90 @@ impl Fault {
     }
 }
 
-/// A file that is no preset, or cannot be kept.
+/// A [`PresetError`] with the file that it concerns.
 #[derive(Debug)]
-pub struct Refused {
-    /// The file, or the key of a factory preset.
+pub struct PresetFileError {
+    /// Path of the file, or key of a factory preset.
     pub path: PathBuf,
-    /// Why.
-    pub fault: Fault,
+    /// The error.
+    pub error: PresetError,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for PresetFileError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // On one line, whatever is in a path or a parser's mind.
-        let text = format!("{}: {}", self.path.display(), self.fault);
+        // Errors are shown on one line, so control characters in paths become spaces.
+        let text = format!("{}: {}", self.path.display(), self.error);
         text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).try_for_each(|sign| write!(to, "{sign}"))
     }
 }
 
-/// The preset in these bytes.
+/// Parses a preset.
 ///
 /// # Errors
-/// Why it is none.
-pub fn parse(bytes: &[u8]) -> Result<Preset, Fault> {
+/// Returns a [`PresetError`] if the bytes are not a valid preset.
+pub fn parse(bytes: &[u8]) -> Result<Preset, PresetError> {
     if bytes.len() as u64 > LARGEST {
-        return Err(Fault::Large);
+        return Err(PresetError::TooLarge);
     }
-    let written: Written = serde_json::from_slice(bytes).map_err(Fault::Garbled)?;
-    let Written { format, version, name, plugin, author, comment, tags, sound } = written;
+    let document: PresetDocument = serde_json::from_slice(bytes).map_err(PresetError::InvalidJson)?;
+    let PresetDocument { format, version, name, plugin, author, comment, tags, sound } = document;
     if format != FORMAT || version == 0 {
-        return Err(Fault::Foreign);
+        return Err(PresetError::WrongFormat);
     }
     if !is_name(&name) {
-        return Err(Fault::Name);
+        return Err(PresetError::InvalidName);
     }
-    let parameters = complete(&sound.parameters).map_err(Fault::Parameter)?;
-    // These are the project's.
-    let selection = Saved { look: Look::default(), running: Wish::default(), compare: None, ..*sound.selection };
-    let sound = Sound { parameters, selection: selection.into() };
+    let parameters = complete_values(&sound.parameters).map_err(PresetError::InvalidParameter)?;
+    // These settings belong to projects, not to presets.
+    let selection = InstanceState {
+        window: WindowSettings::default(),
+        executor: ExecutorSelection::default(),
+        compare: None,
+        ..*sound.selection
+    };
+    let sound = SoundState { parameters, selection: selection.into() };
     Ok(Preset { name, product: plugin, author, comment, tags, sound })
 }
 
-/// The bytes of a preset.
+/// Serializes a preset.
 ///
 /// # Errors
-/// When its name is none, or it is too large.
-pub fn serialize(preset: &Preset) -> Result<Vec<u8>, Fault> {
+/// Returns a [`PresetError`] if the name or a value is invalid or the file would be too large.
+pub fn serialize(preset: &Preset) -> Result<Vec<u8>, PresetError> {
     let Preset { name, product, author, comment, tags, sound } = preset.clone();
     if !is_name(&name) {
-        return Err(Fault::Name);
+        return Err(PresetError::InvalidName);
     }
-    let parameters = complete(&sound.parameters).map_err(Fault::Parameter)?;
-    let sound = Sound { parameters, ..sound };
+    let parameters = complete_values(&sound.parameters).map_err(PresetError::InvalidParameter)?;
+    let sound = SoundState { parameters, ..sound };
     let (format, version) = (FORMAT.into(), VERSION);
-    let written = Written { format, version, name, plugin: product, author, comment, tags, sound };
-    let mut bytes = serde_json::to_vec_pretty(&written).map_err(Fault::Garbled)?;
+    let document = PresetDocument { format, version, name, plugin: product, author, comment, tags, sound };
+    let mut bytes = serde_json::to_vec_pretty(&document).map_err(PresetError::InvalidJson)?;
     bytes.push(b'\n');
-    if bytes.len() as u64 > LARGEST { Err(Fault::Large) } else { Ok(bytes) }
+    if bytes.len() as u64 > LARGEST { Err(PresetError::TooLarge) } else { Ok(bytes) }
 }
 
-/// Reads a file.
+/// Reads a preset file.
 ///
 /// # Errors
-/// The file, and why it is no preset.
-pub fn read(path: &Path) -> Result<Preset, Refused> {
+/// Returns a [`PresetFileError`] if the file cannot be read or is not a valid preset.
+pub fn read(path: &Path) -> Result<Preset, PresetFileError> {
     let bytes = read_bytes(path).and_then(|bytes| parse(&bytes));
-    bytes.map_err(|fault| Refused { path: path.into(), fault })
+    bytes.map_err(|error| PresetFileError { path: path.into(), error })
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
-    let metadata = std::fs::metadata(path).map_err(Fault::Io)?;
-    // Opening a pipe would wait for its other end.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, PresetError> {
+    let metadata = std::fs::metadata(path).map_err(PresetError::Io)?;
+    // Opening a pipe would block until its other end is opened.
     if !metadata.is_file() {
-        return Err(Fault::Io(std::io::ErrorKind::InvalidInput.into()));
+        return Err(PresetError::Io(std::io::ErrorKind::InvalidInput.into()));
     }
     if metadata.len() > LARGEST {
-        return Err(Fault::Large);
+        return Err(PresetError::TooLarge);
     }
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(Fault::Io)?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Fault::Io)?;
+    let file = std::fs::File::open(path).map_err(PresetError::Io)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(PresetError::Io)?;
     Ok(bytes)
 }
 
@@ -181,17 +187,17 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::Reference;
-    use crate::preset::values::{Value, Values, parts};
+    use crate::library::FileReference;
+    use crate::parameter_values::{ParameterValue, ParameterValues, parts};
 
     fn preset() -> Preset {
-        let model = Reference { hash: "ab".repeat(32), name: "Bell".into(), ..Reference::default() };
+        let model = FileReference { hash: "ab".repeat(32), name: "Bell".into(), ..FileReference::default() };
         let macros = Some(vec![Some("noise".into()), None]);
-        let selection = Saved { model, macros, ..Saved::default() }.into();
-        let mut parameters = complete(&Values::new()).unwrap();
-        parameters.insert("output_gain".into(), Value::Number(-6.1));
+        let selection = InstanceState { model, macros, ..InstanceState::default() }.into();
+        let mut parameters = complete_values(&ParameterValues::new()).unwrap();
+        parameters.insert("output_gain".into(), ParameterValue::Number(-6.1));
         let (name, author) = ("Süße Glocke".into(), "Me".into());
-        let sound = Sound { parameters, selection };
+        let sound = SoundState { parameters, selection };
         let tags = vec!["bell".into(), "soft".into()];
         Preset { name, product: Product::Instrument, author, comment: "Slow.".into(), tags, sound }
     }
@@ -212,8 +218,8 @@ mod tests {
             "parameters": { "mix": 0, "grit": { "a": 1 } }, "selection": { "look": { "scale": 9.0 }, "aura": 1 } }"#;
         let preset = parse(text.as_bytes()).unwrap();
         assert_eq!((preset.product, preset.sound.parameters.len()), (Product::Effect, parts().count()));
-        assert_eq!(preset.sound.parameters["mix"], Value::Number(0.0));
-        assert_eq!(*preset.sound.selection, Saved::default(), "how a window looks is not in it");
+        assert_eq!(preset.sound.parameters["mix"], ParameterValue::Number(0.0));
+        assert_eq!(*preset.sound.selection, InstanceState::default(), "how a window looks is not in it");
     }
 
     #[test]
@@ -242,10 +248,10 @@ mod tests {
             assert!(said.contains("odd.ondes-preset: ") && said.contains(reason), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
         }
-        assert!(read(&folder.path().join("none")).is_err_and(|refused| refused.fault.os_error() != 0));
+        assert!(read(&folder.path().join("none")).is_err_and(|error| error.error.os_error() != 0));
         assert!(read(folder.path()).is_err());
         let large = std::fs::File::create(&path).unwrap();
         large.set_len(LARGEST + 1).unwrap();
-        assert!(matches!(read(&path), Err(Refused { fault: Fault::Large, .. })));
+        assert!(matches!(read(&path), Err(PresetFileError { error: PresetError::TooLarge, .. })));
     }
 }

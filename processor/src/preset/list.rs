@@ -1,26 +1,29 @@
-//! The presets to choose from: those that are built in and the user's.
+//! Listing presets: the factory presets and the user's files.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use ondes_ui::PresetId;
-
-use super::factory::{FACTORY, Factory};
-use super::file::{Fault, Refused, read};
+use super::Preset;
+use super::factory::{FACTORY, FactoryPreset};
+use super::file::{PresetError, PresetFileError, read};
 use super::store::files;
-use super::{Preset, Product};
+use crate::product::Product;
 
-/// Where a preset is.
+/// Id of a preset in a list; stays the same when the list is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PresetId(pub u64);
+
+/// Location of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// Built in, by its key.
+pub enum PresetLocation {
+    /// Factory preset of this key.
     Factory(String),
-    /// In a file.
+    /// File.
     File(PathBuf),
 }
 
-impl Origin {
-    /// Its number, the same also when the list is made anew.
+impl PresetLocation {
+    /// Returns the id, a hash of the location.
     #[must_use]
     pub fn id(&self) -> PresetId {
         let mut hasher = DefaultHasher::new();
@@ -28,100 +31,100 @@ impl Origin {
         PresetId(hasher.finish())
     }
 
-    /// Reads the preset; may take its time.
+    /// Reads the preset; may take long.
     ///
     /// # Errors
-    /// What was read, and why it is no preset.
-    pub fn read(&self) -> Result<Preset, Refused> {
+    /// Returns a [`PresetFileError`] if the preset cannot be read.
+    pub fn read(&self) -> Result<Preset, PresetFileError> {
         match self {
             Self::Factory(key) => {
-                let preset = Factory::of(key).ok_or(Fault::Unknown).and_then(Factory::preset);
-                preset.map_err(|fault| Refused { path: key.into(), fault })
+                let preset = FactoryPreset::of(key).ok_or(PresetError::NotFound).and_then(FactoryPreset::preset);
+                preset.map_err(|error| PresetFileError { path: key.into(), error })
             }
             Self::File(path) => read(path),
         }
     }
 }
 
-/// What a list tells of a preset.
+/// Facts about a preset for a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// Its number.
+pub struct PresetSummary {
+    /// Id.
     pub id: PresetId,
-    /// Where it is.
-    pub origin: Origin,
-    /// Its name.
+    /// Location.
+    pub location: PresetLocation,
+    /// Name.
     pub name: String,
-    /// Who made it.
+    /// Author.
     pub author: String,
-    /// What it is good for.
+    /// Description.
     pub comment: String,
-    /// Words to find it by.
+    /// Tags to search for.
     pub tags: Vec<String>,
-    /// Name of the model that it plays.
+    /// Name of the model.
     pub model: String,
 }
 
-impl Listed {
-    fn new(origin: Origin, preset: Preset) -> Self {
+impl PresetSummary {
+    fn new(location: PresetLocation, preset: Preset) -> Self {
         let Preset { name, author, comment, tags, sound, .. } = preset;
-        Self { id: origin.id(), origin, name, author, comment, tags, model: sound.selection.model.name }
+        Self { id: location.id(), location, name, author, comment, tags, model: sound.selection.model.name }
     }
 
-    /// Whether it is built in, so that it cannot be deleted.
+    /// Returns whether this is a factory preset, which cannot be deleted.
     #[must_use]
     pub fn is_factory(&self) -> bool {
-        matches!(self.origin, Origin::Factory(_))
+        matches!(self.location, PresetLocation::Factory(_))
     }
 }
 
-/// A list, and what is wrong with files that should be in it.
+/// Presets, and files that could not be read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listing {
-    /// The presets that are built in, then the user's, both by name.
-    pub presets: Vec<Listed>,
-    /// Those that cannot be loaded, in the order of their files.
-    pub broken: Vec<Broken>,
+pub struct PresetListing {
+    /// Factory presets, then the user's; both sorted by name.
+    pub presets: Vec<PresetSummary>,
+    /// Files that could not be read, in the order of their paths.
+    pub unreadable: Vec<UnreadablePreset>,
 }
 
-/// What should be a preset, and is none.
+/// A preset file that could not be read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
-    /// Its number.
+pub struct UnreadablePreset {
+    /// Id.
     pub id: PresetId,
-    /// Where it is.
-    pub origin: Origin,
-    /// The file and what is wrong with it, in one line.
+    /// Location.
+    pub location: PresetLocation,
+    /// Path and error, in one line.
     pub reason: String,
 }
 
-impl Listing {
-    /// Where the preset of that number is, broken or not.
+impl PresetListing {
+    /// Returns the location of a preset, readable or not.
     #[must_use]
-    pub fn origin(&self, id: PresetId) -> Option<&Origin> {
-        let presets = self.presets.iter().map(|listed| (listed.id, &listed.origin));
-        let broken = self.broken.iter().map(|broken| (broken.id, &broken.origin));
-        presets.chain(broken).find(|(known, _)| *known == id).map(|(_, origin)| origin)
+    pub fn location(&self, id: PresetId) -> Option<&PresetLocation> {
+        let presets = self.presets.iter().map(|preset| (preset.id, &preset.location));
+        let unreadable = self.unreadable.iter().map(|unreadable| (unreadable.id, &unreadable.location));
+        presets.chain(unreadable).find(|(known, _)| *known == id).map(|(_, location)| location)
     }
 }
 
-/// Lists the presets for a product, built in and in these folders. Reads all of them.
+/// Lists the presets of a product: the factory presets, and those in `folders`. Reads all files.
 #[must_use]
-pub fn look(product: Product, folders: &[PathBuf]) -> Listing {
-    let own = FACTORY.iter().map(|factory| Origin::Factory(factory.key.into()));
-    let user = folders.iter().flat_map(|folder| files(folder)).map(Origin::File);
-    let mut listing = Listing::default();
-    for origin in own.chain(user) {
-        match origin.read() {
-            Ok(preset) if preset.product == product => listing.presets.push(Listed::new(origin, preset)),
+pub fn list_presets(product: Product, folders: &[PathBuf]) -> PresetListing {
+    let own = FACTORY.iter().map(|factory| PresetLocation::Factory(factory.key.into()));
+    let user = folders.iter().flat_map(|folder| files(folder)).map(PresetLocation::File);
+    let mut listing = PresetListing::default();
+    for location in own.chain(user) {
+        match location.read() {
+            Ok(preset) if preset.product == product => listing.presets.push(PresetSummary::new(location, preset)),
             Ok(_) => {}
-            Err(refused) => {
-                let (id, reason) = (origin.id(), refused.to_string());
-                listing.broken.push(Broken { id, origin, reason });
+            Err(error) => {
+                let (id, reason) = (location.id(), error.to_string());
+                listing.unreadable.push(UnreadablePreset { id, location, reason });
             }
         }
     }
-    listing.presets.sort_by_cached_key(|listed| (!listed.is_factory(), listed.name.to_lowercase()));
+    listing.presets.sort_by_cached_key(|preset| (!preset.is_factory(), preset.name.to_lowercase()));
     listing
 }
 
@@ -134,32 +137,39 @@ mod tests {
     fn all_presets_of_a_plugin_are_listed_in_order() {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folders = [first.path().to_owned(), second.path().to_owned(), "/nowhere/at all".into()];
-        let own = look(Product::Instrument, &[]);
-        assert!(own.broken.is_empty() && own.presets.iter().all(Listed::is_factory));
+        let own = list_presets(Product::Instrument, &[]);
+        assert!(own.unreadable.is_empty() && own.presets.iter().all(PresetSummary::is_factory));
         for (folder, name) in [(&folders[0], "zither"), (&folders[1], "Älteste"), (&folders[1], "Accordion")] {
-            let preset = Origin::Factory("harp".into()).read().unwrap();
+            let preset = PresetLocation::Factory("harp".into()).read().unwrap();
             save(folder, &Preset { name: name.into(), ..preset }, false).unwrap();
         }
-        let effect = Preset { product: Product::Effect, ..Origin::Factory("harp".into()).read().unwrap() };
+        let effect = Preset { product: Product::Effect, ..PresetLocation::Factory("harp".into()).read().unwrap() };
         save(&folders[0], &effect, false).unwrap();
-        std::fs::write(folders[0].join("broken.ondes-preset"), "{").unwrap();
+        std::fs::write(folders[0].join("unreadable.ondes-preset"), "{").unwrap();
         std::fs::create_dir(folders[0].join("folder.ondes-preset")).unwrap();
         std::fs::write(folders[0].join("notes.txt"), "{").unwrap();
 
-        let listing = look(Product::Instrument, &folders);
+        let listing = list_presets(Product::Instrument, &folders);
         let (factory, user) = listing.presets.split_at(own.presets.len());
         assert_eq!(factory, own.presets);
-        let names = |list: &[Listed]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let names = |list: &[PresetSummary]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(user), ["Accordion", "zither", "Älteste"]);
         assert!(names(factory).is_sorted());
-        assert_eq!(listing.broken.len(), 2, "{:?}", listing.broken);
-        let broken = &listing.broken[0];
-        assert!(broken.reason.contains("broken.ondes-preset: not a preset"), "{broken:?}");
-        assert_eq!(listing.origin(broken.id), Some(&Origin::File(folders[0].join("broken.ondes-preset"))));
-        assert_eq!(look(Product::Instrument, &folders), listing, "numbers stay");
-        for listed in &listing.presets {
-            assert_eq!(listed.origin.read().unwrap().name, listed.name);
+        assert_eq!(listing.unreadable.len(), 2, "{:?}", listing.unreadable);
+        let unreadable = &listing.unreadable[0];
+        assert!(unreadable.reason.contains("unreadable.ondes-preset: not a preset"), "{unreadable:?}");
+        assert_eq!(
+            listing.location(unreadable.id),
+            Some(&PresetLocation::File(folders[0].join("unreadable.ondes-preset")))
+        );
+        assert_eq!(list_presets(Product::Instrument, &folders), listing, "numbers stay");
+        for preset in &listing.presets {
+            assert_eq!(preset.location.read().unwrap().name, preset.name);
         }
-        assert!(Origin::Factory("gone".into()).read().is_err_and(|refused| matches!(refused.fault, Fault::Unknown)));
+        assert!(
+            PresetLocation::Factory("gone".into())
+                .read()
+                .is_err_and(|error| matches!(error.error, PresetError::NotFound))
+        );
     }
 }

@@ -1,16 +1,16 @@
-//! The user's presets: files in folders.
+//! The user's preset folders.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Preset;
-use super::file::{EXTENSION, Fault, Refused, serialize};
+use super::file::{EXTENSION, PresetError, PresetFileError, serialize};
 
-/// The variable that names folders of presets, in the form of `PATH`; the first one is saved to.
+/// Environment variable with the folders of presets, in the form of `PATH`; presets are saved to the first.
 const FOLDERS: &str = "ONDES_PRESETS";
 
-/// The user's folders: those of `ONDES_PRESETS`, else `ondes/presets` among the user's data.
+/// Returns the user's preset folders: `ONDES_PRESETS`, or `ondes/presets` in the user's data folder.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(FOLDERS) {
@@ -19,7 +19,7 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("presets")).into_iter().collect()
 }
 
-/// The preset files in a folder, in the order of their names.
+/// Lists the preset files in a folder, sorted by path.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -29,23 +29,23 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a file of that name should be a preset.
+/// Returns whether the path has the extension of preset files.
 #[must_use]
 pub fn is_preset(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == EXTENSION)
 }
 
-/// A file name that all systems take, from what a user types.
+/// Returns a file name, valid on all systems, for a preset's name.
 #[must_use]
 pub fn file_name(name: &str) -> String {
-    // What is left of 255 bytes beside the ending and what a file has while it is written.
+    // Leaves room within 255 bytes for the extension and for the suffix of temporary files.
     const LONGEST: usize = 180;
     let safe = |sign: char| if sign.is_alphanumeric() || " -_+,'()&.".contains(sign) { sign } else { '_' };
     let mut stem: String = name.trim().chars().map(safe).collect();
     while stem.len() > LONGEST {
         stem.pop();
     }
-    // Files that begin with a dot are hidden; Windows drops dots and blanks at the end.
+    // Files that begin with a dot are hidden; Windows drops trailing dots and spaces.
     let mut stem = stem.trim_start_matches('.').trim_end_matches(['.', ' ']).trim_start().to_owned();
     let first = stem.split('.').next().unwrap_or("").trim().to_ascii_uppercase();
     let device = |start: &str| first.strip_prefix(start).is_some_and(|end| end.len() == 1 && end > "0" && end <= "9");
@@ -55,30 +55,30 @@ pub fn file_name(name: &str) -> String {
     format!("{stem}.{EXTENSION}")
 }
 
-/// Writes a preset into a folder, which is made where it is missing. The file is whole or not there at any time; one of that
-/// name is only replaced with `overwrite`. Gives its path.
+/// Writes a preset into a folder, which is created if necessary, and returns the path. The write is atomic; an existing
+/// file is replaced only with `overwrite`.
 ///
 /// # Errors
-/// The file, and why it is not there.
-pub fn save(folder: &Path, preset: &Preset, overwrite: bool) -> Result<PathBuf, Refused> {
+/// Returns a [`PresetFileError`] if the preset is invalid, exists already or cannot be written.
+pub fn save(folder: &Path, preset: &Preset, overwrite: bool) -> Result<PathBuf, PresetFileError> {
     let path = folder.join(file_name(&preset.name));
     let saved = serialize(preset).and_then(|bytes| put(folder, &path, &bytes, overwrite));
-    saved.map_err(|fault| Refused { path: path.clone(), fault })?;
+    saved.map_err(|error| PresetFileError { path: path.clone(), error })?;
     Ok(path)
 }
 
-fn put(folder: &Path, path: &Path, bytes: &[u8], overwrite: bool) -> Result<(), Fault> {
-    std::fs::create_dir_all(folder).map_err(Fault::Io)?;
-    // Two windows, or two hosts, may write at once.
+fn put(folder: &Path, path: &Path, bytes: &[u8], overwrite: bool) -> Result<(), PresetError> {
+    std::fs::create_dir_all(folder).map_err(PresetError::Io)?;
+    // Several windows or hosts may write at once, so the temporary name is unique.
     let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-    let written = write(&own, bytes).map_err(Fault::Io);
-    let moved = written.and_then(|()| if overwrite { Ok(()) } else { reserve(path) });
+    let document = write(&own, bytes).map_err(PresetError::Io);
+    let moved = document.and_then(|()| if overwrite { Ok(()) } else { reserve(path) });
     let moved = moved.and_then(|()| {
         std::fs::rename(&own, path).map_err(|error| {
             if !overwrite {
                 let _ = std::fs::remove_file(path);
             }
-            Fault::Io(error)
+            PresetError::Io(error)
         })
     });
     if moved.is_err() {
@@ -93,26 +93,26 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Takes a name that nobody has, so that the file which is renamed to it replaces no other.
-fn reserve(path: &Path) -> Result<(), Fault> {
+/// Creates an empty file under a free name; the rename that follows replaces only this file.
+fn reserve(path: &Path) -> Result<(), PresetError> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Fault::Exists),
-        Err(error) => Err(Fault::Io(error)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(PresetError::AlreadyExists),
+        Err(error) => Err(PresetError::Io(error)),
     }
 }
 
-/// Deletes a preset of the user.
+/// Deletes one of the user's presets.
 ///
 /// # Errors
-/// The file, and why it is still there; also when it is no preset in one of these folders.
-pub fn delete(folders: &[PathBuf], path: &Path) -> Result<(), Refused> {
-    let refused = |fault| Refused { path: path.into(), fault };
+/// Returns a [`PresetFileError`] if the file cannot be deleted or is not a preset in one of `folders`.
+pub fn delete(folders: &[PathBuf], path: &Path) -> Result<(), PresetFileError> {
+    let error = |error| PresetFileError { path: path.into(), error };
     let own = is_preset(path) && folders.iter().any(|folder| path.parent() == Some(folder));
     if !own {
-        return Err(refused(Fault::NotTheUsers));
+        return Err(error(PresetError::NotUserPreset));
     }
-    std::fs::remove_file(path).map_err(|error| refused(Fault::Io(error)))
+    std::fs::remove_file(path).map_err(|io| error(PresetError::Io(io)))
 }
 
 #[cfg(test)]
@@ -135,14 +135,14 @@ mod tests {
             (Some("My_Pad.ondes-preset"), preset("My/Pad"))
         );
         let again = save(&folder, &preset("My:Pad"), false).unwrap_err();
-        assert!(matches!(again.fault, Fault::Exists));
+        assert!(matches!(again.error, PresetError::AlreadyExists));
         assert_eq!(read(&path).unwrap().name, "My/Pad", "it was not touched");
         save(&folder, &preset("My:Pad"), true).unwrap();
         assert_eq!(read(&path).unwrap().name, "My:Pad");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
-        assert!(matches!(save(&folder, &preset(" "), true).unwrap_err().fault, Fault::Name));
+        assert!(matches!(save(&folder, &preset(" "), true).unwrap_err().error, PresetError::InvalidName));
         std::fs::write(folder.join("file"), "").unwrap();
-        assert!(matches!(save(&folder.join("file"), &preset("x"), false).unwrap_err().fault, Fault::Io(_)));
+        assert!(matches!(save(&folder.join("file"), &preset("x"), false).unwrap_err().error, PresetError::Io(_)));
     }
 
     #[test]
@@ -154,12 +154,12 @@ mod tests {
         std::fs::create_dir(folder.path().join("in")).unwrap();
         for kept in [&other, &inner] {
             std::fs::write(kept, "").unwrap();
-            assert!(matches!(delete(&folders, kept).unwrap_err().fault, Fault::NotTheUsers));
+            assert!(matches!(delete(&folders, kept).unwrap_err().error, PresetError::NotUserPreset));
             assert!(kept.exists());
         }
         delete(&folders, &path).unwrap();
         assert!(!path.exists());
-        assert!(matches!(delete(&folders, &path).unwrap_err().fault, Fault::Io(_)));
+        assert!(matches!(delete(&folders, &path).unwrap_err().error, PresetError::Io(_)));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
-use ondes_ui::{Browse, Command, KnobId};
+use ondes_processor::parameter::ParameterId;
+use ondes_ui::{FilePurpose, WindowCommand};
 
 use super::fake::{CABINETS, Fake, Test, open};
 use super::hands::{choose, click, one_gesture, press, settle, slider};
@@ -18,7 +19,7 @@ fn listed(owner: Fake) -> Test {
     let mut test = open(owner);
     choose(&mut test, Role::Button, "Chain");
     choose(&mut test, Role::ComboBox, "Impulse response");
-    assert_eq!(test.state_mut().told(), [Command::Cabinets], "files are looked for when the list opens, once");
+    assert_eq!(test.state_mut().told(), [WindowCommand::RescanCabinets], "files are looked for when the list opens, once");
     test
 }
 
@@ -39,25 +40,25 @@ fn its_knobs_turn() {
     slider(&test, "Gate").focus();
     settle(&mut test);
     press(&mut test, Key::Home);
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(300)), 0.0);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(300)), 0.0);
     choose(&mut test, Role::ComboBox, "Oversampling");
     click(&mut test, "4×");
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(307)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(307)), 1.0);
     slider(&test, "Size: lite").focus();
     settle(&mut test);
     press(&mut test, Key::End);
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(308)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(308)), 1.0);
     choose(&mut test, Role::ComboBox, "Output level");
     click(&mut test, "Calibrated");
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(310)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(310)), 1.0);
     choose(&mut test, Role::ComboBox, "Tone");
     click(&mut test, "Before");
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(304)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(304)), 1.0);
 }
 
 #[test]
 fn what_the_model_does_not_tell_is_said() {
-    let remark = "Levels stay as they are: the model does not tell its loudness.";
+    let remark = "Levels stay as they are: the model states no loudness.";
     let mut test = open(Fake::amplifying());
     choose(&mut test, Role::Button, "Chain");
     assert!(test.query_by_label(remark).is_some());
@@ -71,7 +72,7 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     let mut test = listed(Fake::amplifying());
     assert_eq!(said(&test).as_deref(), Some("Four twelves"));
     choose(&mut test, Role::Button, "Room mike");
-    assert_eq!(test.state_mut().told(), [Command::Cabinet(Some(file("Room mike")))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(Some(file("Room mike")))]);
     assert!(test.query_by_label("None").is_none(), "the list closes");
     assert_eq!(said(&test).as_deref(), Some("Room mike"));
 
@@ -82,17 +83,17 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     test.get_by_label("Path of an impulse response").type_text("/tmp/my box.wav");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [Command::Cabinet(Some("/tmp/my box.wav".into()))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(Some("/tmp/my box.wav".into()))]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().told();
     choose(&mut test, Role::Button, "Choose a file");
-    assert_eq!(test.state_mut().told(), [Command::Browse(Browse::Cabinet)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Browse(FilePurpose::Cabinet)]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().told();
     choose(&mut test, Role::Button, "None");
-    assert_eq!(test.state_mut().told(), [Command::Cabinet(None)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(None)]);
     assert_eq!(said(&test).as_deref(), Some("none"));
 }
 
@@ -109,7 +110,7 @@ fn one_that_is_missing_is_said_and_looked_for_again() {
     let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
     assert!(test.query_by_label(text).is_some());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [Command::Retry]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
     assert!(test.query_by_label(text).is_none());
     // What keeps the model from playing counts more.
     let missing = |name: &str| Some((name.to_owned(), vec!["/old".to_owned()]));

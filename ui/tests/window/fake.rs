@@ -5,65 +5,66 @@ use std::path::{Path, PathBuf};
 use egui::ThemePreference;
 use egui_kittest::Harness;
 use ondes_engine::executor::Device;
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::{Card, Control, Kind};
-use ondes_engine::realtime::{Driver, Health, Status};
-use ondes_engine::wish::Wish;
-use ondes_ui::{
-    Chain, Command, Devices, Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Missing, Model, Note, Owner, PlayedBy,
-    Preset, PresetId, Running, SIZE, Slot, Sound, View, Window,
-};
+use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter::ParameterId;
+use ondes_processor::preset::list::PresetId;
+use ondes_ui::{ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, Missing, ModelEntry, ModelEntryId, ModelView, ControlSource, PresetEntry, SIZE, SignalView, SoundingNote, ViewModel, Window, WindowCommand, WindowView};
 
 use super::raster::Raster;
 
 /// Where the fake's impulse responses are.
 pub const CABINETS: &str = "/home/ana/cabinets";
 
-pub const INPUT: KnobId = KnobId(100);
-pub const OUTPUT: KnobId = KnobId(101);
-pub const MIX: KnobId = KnobId(102);
+pub const INPUT: ParameterId = ParameterId(100);
+pub const OUTPUT: ParameterId = ParameterId(101);
+pub const MIX: ParameterId = ParameterId(102);
 
 pub struct Fake {
-    pub status: Status,
+    pub status: LoadStatus,
     pub missing: Option<(String, Vec<String>)>,
     pub notice: Option<String>,
     pub card: Option<Card>,
-    pub playing: Option<EntryId>,
+    pub playing: Option<ModelEntryId>,
     pub controls: Vec<Control>,
-    pub entries: Vec<Entry>,
-    pub auditioned: Option<EntryId>,
-    pub macros: Vec<Macro>,
+    pub entries: Vec<ModelEntry>,
+    pub auditioned: Option<ModelEntryId>,
+    pub macros: Vec<MacroKnob>,
     pub voice: Vec<Knob>,
     pub mixer: [Knob; 3],
     pub bypass: bool,
-    pub slot: Slot,
+    pub slot: CompareSlot,
     pub driver: Driver,
-    pub wish: Option<Wish>,
+    pub executor: Option<ExecutorSelection>,
     pub natively: bool,
     /// Where libtorch can compute, or why nowhere, once somebody has looked.
     pub devices: Option<Result<Vec<Device>, String>>,
     pub health: Option<Health>,
     pub qualities: Vec<String>,
     pub quality: usize,
-    pub input_levels: Vec<Level>,
-    pub output_levels: Vec<Level>,
+    pub input_levels: Vec<MeterLevel>,
+    pub output_levels: Vec<MeterLevel>,
     pub waves: [Vec<f32>; 2],
     pub spectra: [Vec<f32>; 2],
     pub pitch_hz: Option<f32>,
     pub loudness_db: Option<f32>,
-    pub notes: Vec<Note>,
+    pub notes: Vec<SoundingNote>,
     pub embed: Option<bool>,
     pub embed_problem: Option<String>,
-    pub presets: Vec<Preset>,
+    pub presets: Vec<PresetEntry>,
     pub preset: Option<PresetId>,
     pub changed: bool,
-    pub latents: Vec<Latent>,
+    pub latents: Vec<LatentRow>,
     pub chain: Vec<Knob>,
     pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
     pub cabinets: Vec<PathBuf>,
     pub cabinet_missing: Option<(String, Vec<String>)>,
-    pub pad: Option<(KnobId, KnobId)>,
-    pub played_by: Option<PlayedBy>,
+    pub pad: Option<(ParameterId, ParameterId)>,
+    pub played_by: Option<ControlSource>,
     pub keys_on_start: bool,
     pub moving: bool,
     /// Whether it can do all that an owner may be unable to do.
@@ -72,7 +73,7 @@ pub struct Fake {
     pub theme: ThemePreference,
     pub sample_rate_hz: f32,
     /// What it was told.
-    pub told: Vec<Command>,
+    pub told: Vec<WindowCommand>,
 }
 
 impl Fake {
@@ -83,57 +84,57 @@ impl Fake {
     }
 
     /// Where a knob stands.
-    pub fn value(&mut self, id: KnobId) -> f32 {
+    pub fn value(&mut self, id: ParameterId) -> f32 {
         self.knobs().find(|knob| knob.id == id).expect("a knob").value
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: WindowCommand) {
         match &command {
-            Command::Set(id, value) => {
+            WindowCommand::Set(id, value) => {
                 if let Some(knob) = self.knobs().find(|knob| knob.id == *id) {
                     knob.value = *value;
                 }
             }
-            Command::Bind(index, control) => {
+            WindowCommand::BindMacro(index, control) => {
                 self.macros[*index].control = *control;
                 if let Some(control) = control {
                     self.macros[*index].knob.name = self.controls[*control].name.clone();
                 }
             }
-            Command::Load(id) => self.playing = Some(*id),
-            Command::Audition(id) => self.auditioned = *id,
-            Command::Favourite(id, on) => {
+            WindowCommand::Load(id) => self.playing = Some(*id),
+            WindowCommand::Audition(id) => self.auditioned = *id,
+            WindowCommand::Favourite(id, on) => {
                 if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == *id) {
                     entry.favourite = *on;
                 }
             }
-            Command::LoadPreset(id) => (self.preset, self.changed) = (Some(*id), false),
-            Command::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
-            Command::Embed(on) => self.embed = Some(*on),
-            Command::PlayedBy(one) => self.played_by = Some(*one),
-            Command::Pad(x, y) => self.pad = Some((*x, *y)),
-            Command::Recall(slot) => self.slot = *slot,
-            Command::Bypass(on) => self.bypass = *on,
-            Command::Drive(driver) => self.driver = *driver,
-            Command::Run(wish) => self.wish = Some(*wish),
-            Command::Scale(scale) => self.scale = *scale,
-            Command::Theme(theme) => self.theme = *theme,
-            Command::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
-            Command::Retry => (self.missing, self.cabinet_missing) = (None, None),
-            Command::Dismiss => self.notice = None,
+            WindowCommand::LoadPreset(id) => (self.preset, self.changed) = (Some(*id), false),
+            WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
+            WindowCommand::Embed(on) => self.embed = Some(*on),
+            WindowCommand::SetControlSource(one) => self.played_by = Some(*one),
+            WindowCommand::SetPad(x, y) => self.pad = Some((*x, *y)),
+            WindowCommand::RecallSlot(slot) => self.slot = *slot,
+            WindowCommand::Bypass(on) => self.bypass = *on,
+            WindowCommand::SetDriver(driver) => self.driver = *driver,
+            WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
+            WindowCommand::SetScale(scale) => self.scale = *scale,
+            WindowCommand::SetTheme(theme) => self.theme = *theme,
+            WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
+            WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
+            WindowCommand::Dismiss => self.notice = None,
             _ => {}
         }
         self.told.push(command);
     }
 }
 
-impl Owner for Fake {
-    fn view(&self) -> View<'_> {
-        View {
+impl ViewModel for Fake {
+    fn view(&self) -> WindowView<'_> {
+        WindowView {
             status: &self.status,
             missing: self.missing.as_ref().map(|(name, looked)| Missing { name, looked }),
             notice: self.notice.as_deref(),
-            model: self.card.as_ref().map(|card| Model {
+            model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
                 card,
                 kind: Kind::Instrument,
@@ -148,7 +149,7 @@ impl Owner for Fake {
             changed: self.changed,
             can_save_presets: self.able,
             latents: &self.latents,
-            chain: (!self.chain.is_empty()).then(|| Chain {
+            chain: (!self.chain.is_empty()).then(|| ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
@@ -171,20 +172,20 @@ impl Owner for Fake {
             slot: self.slot,
             sample_rate_hz: self.sample_rate_hz,
             driver: self.driver,
-            running: self.wish.map(|wish| Running {
-                wish,
+            running: self.executor.map(|executor| ExecutorView {
+                executor,
                 natively: self.natively,
                 devices: match &self.devices {
-                    None => Devices::Unknown,
-                    Some(Ok(devices)) => Devices::These(devices),
-                    Some(Err(why)) => Devices::None(why),
+                    None => ExecutorDevices::Unknown,
+                    Some(Ok(devices)) => ExecutorDevices::Available(devices),
+                    Some(Err(why)) => ExecutorDevices::Unavailable(why),
                 },
             }),
             health: self.health,
             qualities: &self.qualities,
             quality: self.quality,
-            input: Sound { levels: &self.input_levels, wave: &self.waves[0], spectrum_db: &self.spectra[0] },
-            output: Sound { levels: &self.output_levels, wave: &self.waves[1], spectrum_db: &self.spectra[1] },
+            input: SignalView { levels: &self.input_levels, wave: &self.waves[0], spectrum_db: &self.spectra[0] },
+            output: SignalView { levels: &self.output_levels, wave: &self.waves[1], spectrum_db: &self.spectra[1] },
             pitch_hz: self.pitch_hz,
             loudness_db: self.loudness_db,
             notes: &self.notes,
@@ -197,14 +198,14 @@ impl Owner for Fake {
         }
     }
 
-    fn text(&self, knob: KnobId, value: f32) -> String {
+    fn text(&self, knob: ParameterId, value: f32) -> String {
         match knob {
             INPUT | OUTPUT => format!("{:+.1} dB", value * 60.0 - 48.0),
             _ => format!("{:.0} %", 100.0 * value),
         }
     }
 
-    fn parse(&self, knob: KnobId, text: &str) -> Option<f32> {
+    fn parse(&self, knob: ParameterId, text: &str) -> Option<f32> {
         let number = |unit: &str| text.trim_end_matches(unit).trim().parse::<f32>().ok();
         match knob {
             INPUT | OUTPUT => number("dB").map(|db| (db + 48.0) / 60.0),
@@ -221,7 +222,7 @@ pub struct Desktop {
 
 impl Desktop {
     /// What the owner was told since it was last asked.
-    pub fn told(&mut self) -> Vec<Command> {
+    pub fn told(&mut self) -> Vec<WindowCommand> {
         std::mem::take(&mut self.owner.told)
     }
 }

@@ -3,11 +3,12 @@
 use egui::{Key, Role};
 use egui_kittest::Node;
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{Command, KnobId};
+use ondes_processor::parameter::ParameterId;
+use ondes_ui::WindowCommand;
 
 use super::fake::Test;
 
-pub const BRIGHTNESS: KnobId = KnobId(0);
+pub const BRIGHTNESS: ParameterId = ParameterId(0);
 
 pub fn slider<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
     test.get_by_role_and_label(Role::Slider, name)
@@ -43,9 +44,9 @@ pub fn press(test: &mut Test, key: Key) {
 }
 
 /// The single value that the knob was set to, in one gesture.
-pub fn one_gesture(told: &[Command], knob: KnobId) -> f32 {
+pub fn one_gesture(told: &[WindowCommand], knob: ParameterId) -> f32 {
     match told {
-        [Command::Begin(begun), Command::Set(set, value), Command::End(ended)] => {
+        [WindowCommand::BeginGesture(begun), WindowCommand::Set(set, value), WindowCommand::EndGesture(ended)] => {
             assert_eq!([begun, set, ended], [&knob; 3]);
             *value
         }
@@ -54,12 +55,12 @@ pub fn one_gesture(told: &[Command], knob: KnobId) -> f32 {
 }
 
 /// The last value of a gesture of many steps.
-pub fn long_gesture(told: &[Command], knob: KnobId) -> f32 {
-    assert_eq!(told.first(), Some(&Command::Begin(knob)), "{told:?}");
-    assert_eq!(told.last(), Some(&Command::End(knob)), "{told:?}");
+pub fn long_gesture(told: &[WindowCommand], knob: ParameterId) -> f32 {
+    assert_eq!(told.first(), Some(&WindowCommand::BeginGesture(knob)), "{told:?}");
+    assert_eq!(told.last(), Some(&WindowCommand::EndGesture(knob)), "{told:?}");
     let steps = &told[1..told.len() - 1];
-    let value = |step: &Command| match step {
-        Command::Set(set, value) if *set == knob => *value,
+    let value = |step: &WindowCommand| match step {
+        WindowCommand::Set(set, value) if *set == knob => *value,
         other => panic!("{other:?} within a gesture"),
     };
     let values: Vec<f32> = steps.iter().map(value).collect();

@@ -3,10 +3,11 @@
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device, Precision};
-use ondes_engine::realtime::{Driver, Status};
-use ondes_engine::wish::Wish;
-use ondes_ui::{Browse, Command, Slot};
+use ondes_engine::realtime::{Driver, LoadStatus};
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_ui::{FilePurpose, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, rows, settle, slider};
@@ -18,7 +19,7 @@ fn a_missing_model_says_so_and_is_tried_again() {
     assert!(test.query_by_label("“Old Bell” is missing: looked in /models and 1 more").is_some());
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [Command::Browse(Browse::Missing), Command::Retry]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Browse(FilePurpose::MissingModel), WindowCommand::Retry]);
     assert!(test.query_by_label("Retry").is_none(), "it was found");
 }
 
@@ -37,16 +38,16 @@ fn what_the_owner_cannot_do_is_not_offered() {
     assert!(test.query_by_label("Worker, shortest").is_some());
     assert!(test.query_by_label("Worker, 20 ms").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [Command::Retry]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
 }
 
 #[test]
 fn a_model_that_failed_says_why() {
-    let mut test = open(Fake { status: Status::Failed("it is no model".into()), ..Fake::playing() });
+    let mut test = open(Fake { status: LoadStatus::Failed("it is no model".into()), ..Fake::playing() });
     assert!(test.query_by_label("Cannot play this model: it is no model").is_some());
     assert!(test.query_by_label("Locate…").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [Command::Retry]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn a_notice_is_read_and_gone() {
     assert!(test.query_by_label("Retry").is_none(), "nothing failed");
     click(&mut test, "OK");
     assert!(test.query_by_label("“Old Bell” was trained anew").is_none());
-    assert_eq!(test.state_mut().told(), [Command::Dismiss]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Dismiss]);
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn settings_are_compared() {
     click(&mut test, "Copy to B");
     click(&mut test, "B");
     click(&mut test, "Copy to A");
-    let wanted = [Command::Store(Slot::B), Command::Recall(Slot::B), Command::Store(Slot::A)];
+    let wanted = [WindowCommand::StoreSlot(CompareSlot::B), WindowCommand::RecallSlot(CompareSlot::B), WindowCommand::StoreSlot(CompareSlot::A)];
     assert_eq!(test.state_mut().told(), wanted);
 }
 
@@ -77,7 +78,7 @@ fn the_header_is_at_hand() {
     for button in ["Panic", "Bypass", "Next model", "Previous model"] {
         click(&mut test, button);
     }
-    let wanted = [Command::Panic, Command::Bypass(true), Command::Next, Command::Previous];
+    let wanted = [WindowCommand::Panic, WindowCommand::Bypass(true), WindowCommand::Next, WindowCommand::Previous];
     assert_eq!(test.state_mut().told(), wanted);
     assert_eq!(test.get_by_label("Bypass").accesskit_node().toggled(), Some(Toggled::True));
     click(&mut test, "Browser");
@@ -89,15 +90,15 @@ fn driver_and_latency_are_chosen() {
     let mut test = open(Fake::playing());
     choose(&mut test, Role::ComboBox, "Driver");
     click(&mut test, "Worker, 10 ms");
-    assert_eq!(test.state_mut().told(), [Command::Drive(Driver::Worker { latency: Some(480) })]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetDriver(Driver::Worker { latency: Some(480) })]);
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
-    assert_eq!(test.state_mut().told(), [Command::Quality(3)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetQuality(3)]);
 }
 
 fn on_a_gpu() -> Fake {
     let devices = vec![Device::Auto, Device::Cpu, Device::Cuda(0)];
-    Fake { wish: Some(Wish::default()), devices: Some(Ok(devices)), ..Fake::playing() }
+    Fake { executor: Some(ExecutorSelection::default()), devices: Some(Ok(devices)), ..Fake::playing() }
 }
 
 fn is_there(test: &Test, label: &str) -> bool {
@@ -109,7 +110,7 @@ fn what_runs_the_network_is_chosen() {
     let mut test = open(Fake { devices: None, ..on_a_gpu() });
     assert!(test.state_mut().told().is_empty(), "nobody looks for libtorch before");
     choose(&mut test, Role::ComboBox, "Driver");
-    assert_eq!(test.state_mut().told(), [Command::Devices]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::FindDevices]);
     assert!(is_there(&test, "Looking for libtorch …") && !is_there(&test, "Device CPU"));
     click(&mut test, "Executor Torch");
     assert!(test.state_mut().told().is_empty(), "not yet");
@@ -120,32 +121,32 @@ fn what_runs_the_network_is_chosen() {
     for label in ["Executor Torch", "Device cuda:0", "Precision f16", "Precision f16", "Executor Native"] {
         click(&mut test, label);
     }
-    let torch = Wish { executor: Backend::Torch, ..Wish::default() };
-    let gpu = Wish { device: Device::Cuda(0), ..torch };
-    let all = [torch, gpu, Wish { precision: Precision::F16, ..gpu }, Wish::default()];
+    let torch = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
+    let gpu = ExecutorSelection { device: Device::Cuda(0), ..torch };
+    let all = [torch, gpu, ExecutorSelection { precision: Precision::F16, ..gpu }, ExecutorSelection::default()];
     assert_eq!(
         test.state_mut().told(),
-        all.map(Command::Run),
+        all.map(WindowCommand::SetExecutor),
         "the menu stays, and what is chosen is not chosen again"
     );
     click(&mut test, "Inline");
-    assert_eq!(test.state_mut().told(), [Command::Drive(Driver::Inline)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetDriver(Driver::Inline)]);
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Driver");
-    assert_eq!(test.state_mut().told(), [Command::Devices], "libtorch may be there by now");
+    assert_eq!(test.state_mut().told(), [WindowCommand::FindDevices], "libtorch may be there by now");
 }
 
 #[test]
 fn what_cannot_run_the_network_says_why() {
     let why = "An instrument is run by our own code.".to_owned();
-    let wish = Wish { executor: Backend::Torch, ..Wish::default() };
-    let mut test = open(Fake { wish: Some(wish), devices: Some(Err(why.clone())), ..on_a_gpu() });
+    let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
+    let mut test = open(Fake { executor: Some(executor), devices: Some(Err(why.clone())), ..on_a_gpu() });
     choose(&mut test, Role::ComboBox, "Driver");
     assert!(is_there(&test, &why) && !is_there(&test, "Device CPU"));
     assert!(test.get_by_label("Executor Torch").accesskit_node().is_disabled());
     test.state_mut().told();
     click(&mut test, "Executor Native");
-    assert_eq!(test.state_mut().told(), [Command::Run(Wish::default())], "there is a way back");
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(ExecutorSelection::default())], "there is a way back");
 
     // A program has no choice but where.
     let mut test = open(Fake { natively: false, ..on_a_gpu() });
@@ -153,15 +154,15 @@ fn what_cannot_run_the_network_says_why() {
     assert!(!is_there(&test, "Executor Native"));
     test.state_mut().told();
     click(&mut test, "Device CPU");
-    let there = Wish { device: Device::Cpu, ..Wish::default() };
-    assert_eq!(test.state_mut().told(), [Command::Run(there)], "of other models nothing is said");
+    let there = ExecutorSelection { device: Device::Cpu, ..ExecutorSelection::default() };
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(there)], "of other models nothing is said");
     // Our own code then does without, where somebody says so.
     test.state_mut().owner.natively = true;
     settle(&mut test);
     click(&mut test, "Executor Native");
-    assert_eq!(test.state_mut().told(), [Command::Run(Wish::default())]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(ExecutorSelection::default())]);
 
-    let mut test = open(Fake { wish: None, ..on_a_gpu() });
+    let mut test = open(Fake { executor: None, ..on_a_gpu() });
     choose(&mut test, Role::ComboBox, "Driver");
     assert!(!is_there(&test, "Executor Native") && test.state_mut().told().is_empty(), "there is no model");
 }
@@ -171,7 +172,7 @@ fn the_window_is_scaled() {
     let mut test = open(Fake::playing());
     click(&mut test, "Window");
     click(&mut test, "150 %");
-    assert_eq!(test.state_mut().told(), [Command::Scale(1.5)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetScale(1.5)]);
     assert_eq!(test.ctx.zoom_factor(), 1.5);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
     settle(&mut test);
@@ -181,10 +182,10 @@ fn the_window_is_scaled() {
     settle(&mut test);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Minus);
     settle(&mut test);
-    let wanted = [Command::Scale(1.75), Command::Scale(1.0), Command::Scale(0.75)];
+    let wanted = [WindowCommand::SetScale(1.75), WindowCommand::SetScale(1.0), WindowCommand::SetScale(0.75)];
     assert_eq!(test.state_mut().told(), wanted, "there is nothing below 75 %");
     click(&mut test, "Window");
     click(&mut test, "Light");
-    assert_eq!(test.state_mut().told(), [Command::Theme(egui::ThemePreference::Light)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetTheme(egui::ThemePreference::Light)]);
     assert_eq!(test.ctx.theme(), egui::Theme::Light);
 }

@@ -2,7 +2,8 @@
 
 use egui::{Key, Modifiers, MouseWheelSource, MouseWheelUnit, Role, TouchPhase, vec2};
 use egui_kittest::kittest::Queryable;
-use ondes_ui::{Command, KnobId, Midi};
+use ondes_processor::parameter::ParameterId;
+use ondes_ui::{Midi, WindowCommand};
 
 use super::fake::{Fake, INPUT, MIX, Test, open};
 use super::hands::{BRIGHTNESS, choose, click, long_gesture, one_gesture, press, settle, slider};
@@ -13,13 +14,13 @@ fn a_macro_is_bound_by_its_menu() {
     slider(&test, "Body").click_secondary();
     settle(&mut test);
     choose(&mut test, Role::Button, "Attack");
-    assert_eq!(test.state_mut().told(), [Command::Bind(4, Some(5))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::BindMacro(4, Some(5))]);
     assert_eq!(test.get_all_by_role_and_label(Role::Slider, "Attack").count(), 2);
 
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Unbind");
-    assert_eq!(test.state_mut().told(), [Command::Bind(0, None)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::BindMacro(0, None)]);
 }
 
 #[test]
@@ -28,17 +29,17 @@ fn midi_is_learned_and_forgotten() {
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().told(), [Command::Learn(BRIGHTNESS)]);
-    test.state_mut().owner.macros[0].knob.midi = Midi::Learning;
+    assert_eq!(test.state_mut().told(), [WindowCommand::LearnMidi(BRIGHTNESS)]);
+    test.state_mut().owner.macros[0].knob.midi = Some(MidiBinding::Learning);
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Stop MIDI learn");
-    assert_eq!(test.state_mut().told(), [Command::Forget(BRIGHTNESS)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::ForgetMidi(BRIGHTNESS)]);
     slider(&test, "Vibrato").click_secondary();
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
-    assert_eq!(test.state_mut().told(), [Command::Forget(KnobId(2))]);
-    test.state_mut().owner.macros[0].knob.midi = Midi::Never;
+    assert_eq!(test.state_mut().told(), [WindowCommand::ForgetMidi(ParameterId(2))]);
+    test.state_mut().owner.macros[0].knob.midi = None;
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     assert!(test.query_by_label("Reset").is_some() && test.query_by_label("MIDI learn").is_none());
@@ -53,7 +54,7 @@ fn the_menu_opens_without_a_mouse() {
     settle(&mut test);
     assert!(test.get_by_label("Reset").is_focused());
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(4)), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(4)), 0.5);
     assert!(test.query_by_label("Reset").is_none(), "it closes");
     assert!(slider(&test, "Body").is_focused(), "and the keyboard is back at the knob");
 }
@@ -127,10 +128,10 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     test.hover_at(from + vec2(0.0, -30.0));
     settle(&mut test);
-    assert_eq!(test.state_mut().told()[0], Command::Begin(BRIGHTNESS));
+    assert_eq!(test.state_mut().told()[0], WindowCommand::BeginGesture(BRIGHTNESS));
     test.state_mut().owner.macros.remove(0);
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [Command::End(BRIGHTNESS)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::EndGesture(BRIGHTNESS)]);
 
     let from = slider(&test, "Mix").rect().center();
     test.drop_at(from);
@@ -139,7 +140,7 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     test.hover_at(from + vec2(0.0, 30.0));
     settle(&mut test);
-    assert_eq!(test.state_mut().window.close(), [Command::End(MIX)]);
+    assert_eq!(test.state_mut().window.close(), [WindowCommand::EndGesture(MIX)]);
     assert!(test.state_mut().window.close().is_empty());
 }
 
@@ -201,7 +202,7 @@ fn a_knob_with_steps_stands_at_steps() {
     slider(&test, "Mode").focus();
     settle(&mut test);
     press(&mut test, Key::ArrowUp);
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(51)), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(51)), 0.5);
 }
 
 #[test]

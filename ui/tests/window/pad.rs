@@ -3,13 +3,14 @@
 use egui::accesskit::Toggled;
 use egui::{Event, Key, Modifiers, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{Command, KnobId};
+use ondes_processor::parameter::ParameterId;
+use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};
 use super::hands::{BRIGHTNESS, choose, click, one_gesture, press, settle, slider};
 
-const VOICES: KnobId = KnobId(52);
-const BODY: KnobId = KnobId(4);
+const VOICES: ParameterId = ParameterId(52);
+const BODY: ParameterId = ParameterId(4);
 
 #[test]
 fn a_knob_with_names_is_a_drop_down() {
@@ -37,7 +38,7 @@ fn a_knob_with_names_is_a_drop_down() {
     test.get_by_role_and_label(Role::ComboBox, "Voices").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().told(), [Command::Learn(VOICES)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::LearnMidi(VOICES)]);
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn latents_have_a_page_where_there_are_some() {
     assert!(test.query_by_label("Latents").is_none());
     let mut test = open(Fake::bending());
     click(&mut test, "Latents");
-    let (scale, hold) = (KnobId(220), KnobId(222));
+    let (scale, hold) = (ParameterId(220), ParameterId(222));
     slider(&test, "Latent 2 scale").focus();
     settle(&mut test);
     press(&mut test, Key::End);
@@ -77,7 +78,7 @@ fn a_latent_is_typed_at() {
     test.get_by_label("Latent 1 offset value").type_text("25 %");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().told(), KnobId(211)), 0.25);
+    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(211)), 0.25);
 }
 
 fn on_the_pad() -> Test {
@@ -101,10 +102,10 @@ fn the_pad_turns_two_knobs_in_one_gesture_each() {
     test.drop_at(pad.center() + vec2(80.0, -40.0));
     settle(&mut test);
     let told = test.state_mut().told();
-    assert_eq!(told[..2], [Command::Begin(BRIGHTNESS), Command::Begin(BODY)]);
-    assert_eq!(told[told.len() - 2..], [Command::End(BRIGHTNESS), Command::End(BODY)]);
+    assert_eq!(told[..2], [WindowCommand::BeginGesture(BRIGHTNESS), WindowCommand::BeginGesture(BODY)]);
+    assert_eq!(told[told.len() - 2..], [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)]);
     let sets = &told[2..told.len() - 2];
-    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, Command::Set(..))), "{told:?}");
+    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, WindowCommand::Set(..))), "{told:?}");
     let (x, y) = (test.state_mut().owner.value(BRIGHTNESS), test.state_mut().owner.value(BODY));
     let inner = pad.shrink(9.0);
     assert!((x - (0.5 + 80.0 / inner.width())).abs() < 0.01, "{x}");
@@ -118,9 +119,9 @@ fn the_pad_is_let_go_when_it_goes_away() {
         test.drag_at(pad.center());
         test.run_steps(2);
         let told = test.state_mut().told();
-        assert_eq!(told.iter().filter(|command| matches!(command, Command::Begin(_))).count(), 2, "{told:?}");
+        assert_eq!(told.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count(), 2, "{told:?}");
     };
-    let ends = [Command::End(BRIGHTNESS), Command::End(BODY)];
+    let ends = [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)];
     let mut test = on_the_pad();
     held(&mut test);
     test.state_mut().owner.pad = None;
@@ -151,12 +152,12 @@ fn the_pad_is_reset_by_a_double_click() {
     let mut open = Vec::new();
     for command in test.state_mut().told() {
         match command {
-            Command::Begin(id) => {
+            WindowCommand::BeginGesture(id) => {
                 assert!(!open.contains(&id), "begun twice");
                 open.push(id);
             }
-            Command::Set(id, _) => assert!(open.contains(&id), "set outside of a gesture"),
-            Command::End(id) => open.retain(|one| *one != id),
+            WindowCommand::Set(id, _) => assert!(open.contains(&id), "set outside of a gesture"),
+            WindowCommand::EndGesture(id) => open.retain(|one| *one != id),
             other => panic!("{other:?}"),
         }
     }
@@ -188,14 +189,14 @@ fn the_pad_turns_what_is_chosen() {
     choose(&mut test, Role::Button, "Pad");
     choose(&mut test, Role::ComboBox, "Pad up");
     click(&mut test, "Bow noise");
-    assert_eq!(test.state_mut().told(), [Command::Pad(KnobId(211), KnobId(1))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]);
     choose(&mut test, Role::ComboBox, "Pad across");
     click(&mut test, "Bow noise");
-    let swapped = [Command::Pad(KnobId(1), KnobId(211))];
+    let swapped = [WindowCommand::SetPad(ParameterId(1), ParameterId(211))];
     assert_eq!(test.state_mut().told(), swapped, "never the same in both places");
 
     // What an owner says may be anything: of equal knobs one is turned, and of none none.
-    for pad in [(BRIGHTNESS, BRIGHTNESS), (KnobId(900), KnobId(901))] {
+    for pad in [(BRIGHTNESS, BRIGHTNESS), (ParameterId(900), ParameterId(901))] {
         test.state_mut().owner.pad = Some(pad);
         settle(&mut test);
         let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center();
@@ -204,8 +205,8 @@ fn the_pad_turns_what_is_chosen() {
         test.drop_at(at);
         settle(&mut test);
         let told = test.state_mut().told();
-        let begun = told.iter().filter(|command| matches!(command, Command::Begin(_))).count();
-        let ended = told.iter().filter(|command| matches!(command, Command::End(_))).count();
+        let begun = told.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count();
+        let ended = told.iter().filter(|command| matches!(command, WindowCommand::EndGesture(_))).count();
         assert_eq!((begun, ended), if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) }, "{told:?}");
     }
 }

@@ -3,9 +3,9 @@
 use egui::ThemePreference;
 use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device, Precision};
-use ondes_engine::realtime::Status;
-use ondes_engine::wish::Wish;
+use ondes_engine::realtime::LoadStatus;
 
 use super::fake::{Fake, Test, open};
 
@@ -38,7 +38,7 @@ fn small_and_sharp_all_the_same() {
 
 #[test]
 fn nothing_is_loaded() {
-    let macros = Fake::playing().macros.into_iter().map(|one| ondes_ui::Macro { control: None, ..one }).collect();
+    let macros = Fake::playing().macros.into_iter().map(|one| ondes_ui::MacroKnob { control: None, ..one }).collect();
     picture(&mut open(Fake { macros, ..Fake::empty() }), "empty");
 }
 
@@ -51,7 +51,7 @@ fn the_model_is_missing() {
 
 #[test]
 fn the_model_failed() {
-    let status = Status::Failed("the weights are not those that were written".into());
+    let status = LoadStatus::Failed("the weights are not those that were written".into());
     picture(&mut open(Fake { status, ..Fake::playing() }), "failed");
 }
 
@@ -122,9 +122,10 @@ fn an_amplifier_has_its_chain() {
 
 #[test]
 fn the_network_has_its_executor() {
-    let wish = Wish { executor: Backend::Torch, precision: Precision::F16, ..Wish::default() };
+    let executor =
+        ExecutorSelection { backend: Backend::Torch, precision: Precision::F16, ..ExecutorSelection::default() };
     let devices = Some(Ok(vec![Device::Auto, Device::Cpu, Device::Cuda(0), Device::Cuda(1)]));
-    let mut test = open(Fake { wish: Some(wish), devices, ..Fake::playing() });
+    let mut test = open(Fake { executor: Some(executor), devices, ..Fake::playing() });
     test.get_by_role_and_label(egui::Role::ComboBox, "Driver").click();
     test.run_steps(4);
     still(&mut test, "executor");

@@ -2,17 +2,17 @@
 
 use egui::{Event, Key, Modifiers, Pos2, Role, pos2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{Command, PlayedBy};
+use ondes_ui::{ControlSource, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{click, press, row, settle};
 
-fn down(key: u8, velocity: f32) -> Command {
-    Command::KeyDown { key, velocity }
+fn down(key: u8, velocity: f32) -> WindowCommand {
+    WindowCommand::KeyDown { key, velocity }
 }
 
-fn up(key: u8) -> Command {
-    Command::KeyUp { key }
+fn up(key: u8) -> WindowCommand {
+    WindowCommand::KeyUp { key }
 }
 
 /// Where C4 is, by how far to its front, and so many white keys to the right.
@@ -23,9 +23,9 @@ fn at(test: &Test, whites: f32, depth: f32) -> Pos2 {
 }
 
 /// The only key that went down, and how hard.
-fn struck(told: &[Command]) -> (u8, f32) {
+fn struck(told: &[WindowCommand]) -> (u8, f32) {
     match told {
-        [Command::KeyDown { key, velocity }] => (*key, *velocity),
+        [WindowCommand::KeyDown { key, velocity }] => (*key, *velocity),
         other => panic!("not one key: {other:?}"),
     }
 }
@@ -34,13 +34,13 @@ fn with_keys() -> Test {
     open(Fake { keys_on_start: true, ..Fake::playing() })
 }
 
-fn tell(test: &mut Test, event: Event) -> Vec<Command> {
+fn tell(test: &mut Test, event: Event) -> Vec<WindowCommand> {
     test.event(event);
     settle(test);
     test.state_mut().told()
 }
 
-fn key(test: &mut Test, key: Key, pressed: bool) -> Vec<Command> {
+fn key(test: &mut Test, key: Key, pressed: bool) -> Vec<WindowCommand> {
     let modifiers = Modifiers::NONE;
     tell(test, Event::Key { key, physical_key: None, pressed, repeat: false, modifiers })
 }
@@ -52,7 +52,7 @@ fn one_chooses_what_plays() {
     assert!(test.state_mut().told().is_empty(), "they do already");
     click(&mut test, "Input");
     click(&mut test, "Notes");
-    let wanted = [Command::PlayedBy(PlayedBy::Input), Command::PlayedBy(PlayedBy::Notes)];
+    let wanted = [WindowCommand::SetControlSource(ControlSource::AudioInput), WindowCommand::SetControlSource(ControlSource::Notes)];
     assert_eq!(test.state_mut().told(), wanted);
     test.state_mut().owner.played_by = None;
     settle(&mut test);

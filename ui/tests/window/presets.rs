@@ -2,7 +2,8 @@
 
 use egui::{Key, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{Command, PresetId};
+use ondes_processor::preset::list::PresetId;
+use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, settle};
@@ -23,7 +24,7 @@ fn presets_are_stepped_through() {
     let mut test = open(Fake::playing());
     click(&mut test, "Next preset");
     click(&mut test, "Previous preset");
-    assert_eq!(test.state_mut().told(), [Command::NextPreset, Command::PreviousPreset]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::NextPreset, WindowCommand::PreviousPreset]);
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Preset").value();
     assert_eq!(value(&test).as_deref(), Some("Close bow, changed"));
     test.state_mut().owner.changed = false;
@@ -42,13 +43,13 @@ fn a_preset_is_searched_and_loaded() {
     settle(&mut test);
     assert_eq!(listed(&test), ["Close bow"], "its name and what it is like");
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [Command::LoadPreset(PresetId(2))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(2))]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
     assert_eq!(listed(&test).len(), 5, "what was searched is forgotten");
     choose(&mut test, Role::ListBoxOption, "Far away");
-    assert_eq!(test.state_mut().told(), [Command::LoadPreset(PresetId(3))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(3))]);
 }
 
 #[test]
@@ -85,10 +86,10 @@ fn the_list_of_presets_is_walked_by_keyboard() {
     press(&mut test, Key::Delete);
     assert!(test.state_mut().told().is_empty(), "who has gone away is asked again");
     press(&mut test, Key::Delete);
-    assert_eq!(test.state_mut().told(), [Command::DeletePreset(PresetId(4))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::DeletePreset(PresetId(4))]);
     press(&mut test, Key::Home);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [Command::LoadPreset(PresetId(1))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(1))]);
     assert!(test.get_by_role_and_label(Role::ComboBox, "Preset").is_focused(), "the keyboard is back where it was");
 }
 
@@ -101,7 +102,7 @@ fn a_preset_of_ones_own_is_deleted_by_a_second_click() {
     assert!(test.state_mut().told().is_empty());
     assert!(test.query_by_label("Delete My evening strings").is_some(), "only one at a time");
     click(&mut test, "Really delete Old bell choir");
-    assert_eq!(test.state_mut().told(), [Command::DeletePreset(PresetId(5))]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::DeletePreset(PresetId(5))]);
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_preset_is_saved_under_a_name() {
     field.type_text("  Winter  ");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [Command::SavePreset("Winter".into())]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SavePreset("Winter".into())]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
@@ -129,7 +130,7 @@ fn a_preset_is_saved_under_a_name() {
     test.get_by_label("Preset name").type_text("My evening strings");
     settle(&mut test);
     click(&mut test, "Replace");
-    assert_eq!(test.state_mut().told(), [Command::SavePreset("My evening strings".into())]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::SavePreset("My evening strings".into())]);
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_model_is_kept_in_the_project() {
     click(&mut test, "About Violin");
     click(&mut test, "Save model with project");
     click(&mut test, "Save model with project");
-    assert_eq!(test.state_mut().told(), [Command::Embed(true), Command::Embed(false)]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Embed(true), WindowCommand::Embed(false)]);
 
     test.state_mut().owner.embed_problem = Some("too large: 310 MB".into());
     settle(&mut test);

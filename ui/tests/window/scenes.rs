@@ -7,18 +7,20 @@ use std::time::Duration;
 use egui::ThemePreference;
 use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
 use ondes_engine::realtime::histogram::Percentiles;
-use ondes_engine::realtime::{Driven, Driver, Health, Status};
-use ondes_ui::{
-    Entry, EntryId, Knob, KnobId, Latent, Level, Macro, Midi, Note, PlayedBy, Preset, PresetId, Slot, Source,
-};
+use ondes_engine::realtime::{Driven, Driver, Health, LoadStatus};
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter::ParameterId;
+use ondes_processor::preset::list::PresetId;
+use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, Midi, ModelEntry, ModelEntryId, ControlSource, PresetEntry, SoundingNote};
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 
 /// Of a sound that does not change.
 const RATE_HZ: f32 = 48_000.0;
 
-pub fn knob(id: KnobId, name: &str, value: f32) -> Knob {
-    Knob { id, name: name.into(), value, default: 0.5, steps: 0, choices: Vec::new(), midi: Midi::None }
+pub fn knob(id: ParameterId, name: &str, value: f32) -> Knob {
+    Knob { id, name: name.into(), value, default: 0.5, steps: 0, choices: Vec::new(), midi: Some(MidiBinding::None) }
 }
 
 fn control(name: &str, description: &str) -> Control {
@@ -33,9 +35,9 @@ fn control(name: &str, description: &str) -> Control {
     }
 }
 
-fn entry(id: u64, name: &str, author: &str, kind: Kind, source: Source) -> Entry {
-    Entry {
-        id: EntryId(id),
+fn entry(id: u64, name: &str, author: &str, kind: Kind, source: EntryOrigin) -> ModelEntry {
+    ModelEntry {
+        id: ModelEntryId(id),
         name: name.into(),
         author: author.into(),
         kind,
@@ -49,14 +51,14 @@ fn entry(id: u64, name: &str, author: &str, kind: Kind, source: Source) -> Entry
 fn voice() -> Vec<Knob> {
     let choices = ["Poly", "Mono", "Legato"].map(str::to_owned).to_vec();
     vec![
-        knob(KnobId(50), "Glide", 0.3),
-        Knob { steps: 3, ..knob(KnobId(51), "Mode", 0.0) },
-        Knob { steps: 3, choices, default: 0.0, ..knob(KnobId(52), "Voices", 0.5) },
+        knob(ParameterId(50), "Glide", 0.3),
+        Knob { steps: 3, ..knob(ParameterId(51), "Mode", 0.0) },
+        Knob { steps: 3, choices, default: 0.0, ..knob(ParameterId(52), "Voices", 0.5) },
     ]
 }
 
-fn presets() -> Vec<Preset> {
-    let preset = |id, name: &str, about: &str, source| Preset {
+fn presets() -> Vec<PresetEntry> {
+    let preset = |id, name: &str, about: &str, source| PresetEntry {
         id: PresetId(id),
         name: name.into(),
         about: about.into(),
@@ -64,11 +66,11 @@ fn presets() -> Vec<Preset> {
         problem: None,
     };
     let mut presets = vec![
-        preset(1, "Concert hall", "Ondes · warm, wide", Source::Bundled),
-        preset(2, "Close bow", "Ondes · dry, breathy", Source::Bundled),
-        preset(3, "Far away", "Ondes · dark", Source::Bundled),
-        preset(4, "My evening strings", "Ana · slow", Source::User),
-        preset(5, "Old bell choir", "Ana", Source::User),
+        preset(1, "Concert hall", "Ondes · warm, wide", EntryOrigin::Bundled),
+        preset(2, "Close bow", "Ondes · dry, breathy", EntryOrigin::Bundled),
+        preset(3, "Far away", "Ondes · dark", EntryOrigin::Bundled),
+        preset(4, "My evening strings", "Ana · slow", EntryOrigin::User),
+        preset(5, "Old bell choir", "Ana", EntryOrigin::User),
     ];
     presets[4].problem = Some("its model is missing".into());
     presets
@@ -78,7 +80,7 @@ impl Fake {
     /// Nothing is loaded, nothing sounds, nothing is there to be chosen.
     pub fn empty() -> Self {
         Self {
-            status: Status::Empty,
+            status: LoadStatus::Empty,
             missing: None,
             notice: None,
             card: None,
@@ -90,9 +92,9 @@ impl Fake {
             voice: Vec::new(),
             mixer: [knob(INPUT, "Gain in", 0.8), knob(OUTPUT, "Gain out", 0.8), knob(MIX, "Mix", 1.0)],
             bypass: false,
-            slot: Slot::A,
+            slot: CompareSlot::A,
             driver: Driver::Auto,
-            wish: None,
+            executor: None,
             natively: true,
             devices: None,
             health: None,
@@ -133,23 +135,23 @@ impl Fake {
         let names = ["Brightness", "Bow noise", "Vibrato", "Vibrato rate", "Body", "Attack", "Room", "Air", "Detune"];
         let controls: Vec<Control> = names.iter().map(|name| control(name, "Says what it does")).collect();
         let values = [0.62, 0.2, 0.35, 0.5, 0.74, 0.1, 0.28];
-        let mut macros: Vec<Macro> = (0..8)
+        let mut macros: Vec<MacroKnob> = (0..8)
             .map(|n| {
                 let name = if n < 7 { names[n].to_owned() } else { "Macro 8".into() };
                 let value = values.get(n).copied().unwrap_or_default();
-                Macro { knob: knob(KnobId(n as u32), &name, value), control: (n < 7).then_some(n) }
+                MacroKnob { knob: knob(ParameterId(n as u32), &name, value), control: (n < 7).then_some(n) }
             })
             .collect();
-        macros[2].knob.midi = Midi::Controller(1);
+        macros[2].knob.midi = Some(MidiBinding::Controller(1));
         let mut entries = vec![
-            entry(1, "Violin", "Ondes", Kind::Instrument, Source::Bundled),
-            entry(2, "Cello", "Ondes", Kind::Instrument, Source::Bundled),
-            entry(3, "Flute", "Ondes", Kind::Instrument, Source::Bundled),
-            entry(4, "Tube amp", "Ondes", Kind::Effect, Source::Bundled),
-            entry(5, "Murmur", "Ondes", Kind::Generator, Source::Bundled),
-            entry(6, "Tape voice", "M. Rey", Kind::Codec, Source::User),
-            entry(7, "Grandmother's piano", "M. Rey", Kind::Instrument, Source::User),
-            entry(8, "Fuzz box", "M. Rey", Kind::Effect, Source::User),
+            entry(1, "Violin", "Ondes", Kind::Instrument, EntryOrigin::Bundled),
+            entry(2, "Cello", "Ondes", Kind::Instrument, EntryOrigin::Bundled),
+            entry(3, "Flute", "Ondes", Kind::Instrument, EntryOrigin::Bundled),
+            entry(4, "Tube amp", "Ondes", Kind::Effect, EntryOrigin::Bundled),
+            entry(5, "Murmur", "Ondes", Kind::Generator, EntryOrigin::Bundled),
+            entry(6, "Tape voice", "M. Rey", Kind::Codec, EntryOrigin::User),
+            entry(7, "Grandmother's piano", "M. Rey", Kind::Instrument, EntryOrigin::User),
+            entry(8, "Fuzz box", "M. Rey", Kind::Effect, EntryOrigin::User),
         ];
         entries[3].favourite = true;
         entries[0].recent = true;
@@ -172,11 +174,11 @@ impl Fake {
             latency_samples: 412,
             latency_ms: 8.583,
             load: 0.23,
-            misses: 0,
-            faults: 0,
-            cues_lost: 0,
+            dropouts: 0,
+            invalid_blocks: 0,
+            commands_lost: 0,
             queued_samples: 256,
-            steps: Percentiles {
+            inference_time: Percentiles {
                 count: 9000,
                 p50: ms(0.61),
                 p95: ms(0.8),
@@ -184,7 +186,6 @@ impl Fake {
                 p999: ms(1.9),
                 worst: ms(2.4),
             },
-            latency_measured: Some(412),
         };
         let tone = |harmonics: usize| -> Vec<f32> {
             let sum = |n: usize| {
@@ -201,11 +202,11 @@ impl Fake {
             let at = |bin: usize| (1..=harmonics).map(|h| hump(bin, h)).fold(floor - bin as f32 / 120.0, f32::max);
             (0..2049).map(at).collect()
         };
-        let level = |peak_db, rms_db| Level { peak_db, rms_db };
+        let level = |peak_db, rms_db| MeterLevel { peak_db, rms_db };
         Self {
-            status: Status::Ready,
+            status: LoadStatus::Ready,
             card: Some(card),
-            playing: Some(EntryId(1)),
+            playing: Some(ModelEntryId(1)),
             controls,
             entries,
             macros,
@@ -214,8 +215,8 @@ impl Fake {
             preset: Some(PresetId(2)),
             changed: true,
             embed: Some(false),
-            pad: Some((KnobId(0), KnobId(4))),
-            played_by: Some(PlayedBy::Notes),
+            pad: Some((ParameterId(0), ParameterId(4))),
+            played_by: Some(ControlSource::Notes),
             health: Some(health),
             qualities: ["Full", "Balanced", "Light", "Auto: lite"].map(Into::into).into(),
             input_levels: vec![level(-18.2, -27.0), level(-20.1, -28.4)],
@@ -224,7 +225,7 @@ impl Fake {
             spectra: [spectrum(2, -84.0), spectrum(24, -72.0)],
             pitch_hz: Some(441.8),
             loudness_db: Some(-17.3),
-            notes: vec![Note { key: 57, velocity: 0.4 }, Note { key: 69, velocity: 0.9 }],
+            notes: vec![SoundingNote { key: 57, velocity: 0.4 }, SoundingNote { key: 69, velocity: 0.9 }],
             moving: true,
             ..Self::empty()
         }
@@ -233,7 +234,7 @@ impl Fake {
     /// An amplifier with what stands around it.
     pub fn amplifying() -> Self {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let one = |n: u32, name: &str, value: f32| knob(KnobId(300 + n), name, value);
+        let one = |n: u32, name: &str, value: f32| knob(ParameterId(300 + n), name, value);
         let of = |n: u32, name: &str, choices: &[&str], value: f32| Knob {
             steps: choices.len() as u32,
             choices: names(choices),
@@ -256,7 +257,7 @@ impl Fake {
         let files = ["Blue open back", "Four twelves", "Room mike"];
         let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
         let cabinet = cabinets.get(1).cloned();
-        let remark = Some("Levels stay as they are: the model does not tell its loudness.".to_owned());
+        let remark = Some("Levels stay as they are: the model states no loudness.".to_owned());
         Self { chain, remark, cabinet, cabinets, played_by: None, notes: Vec::new(), ..Self::playing() }
     }
 
@@ -266,10 +267,10 @@ impl Fake {
             .map(|n| {
                 let part = |what: &str, number: u32, value: f32, default: f32| Knob {
                     default,
-                    ..knob(KnobId(10 * n + 200 + number), &format!("Latent {n} {what}"), value)
+                    ..knob(ParameterId(10 * n + 200 + number), &format!("Latent {n} {what}"), value)
                 };
                 let spread = (n as f32 * 1.7).sin();
-                Latent {
+                LatentRow {
                     name: format!("Latent {n}"),
                     scale: part("scale", 0, 0.5 + 0.3 * spread * spread, 0.5),
                     offset: part("offset", 1, 0.5 + 0.2 * spread, 0.5),
@@ -278,6 +279,6 @@ impl Fake {
                 }
             })
             .collect();
-        Self { latents, pad: Some((KnobId(211), KnobId(0))), ..Self::playing() }
+        Self { latents, pad: Some((ParameterId(211), ParameterId(0))), ..Self::playing() }
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use egui::{Key, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{Command, EntryId, KnobId, Level, Note, PresetId, SCALES, SIZE};
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter::ParameterId;
+use ondes_processor::preset::list::PresetId;
+use ondes_ui::{ModelEntryId, SCALES, SIZE, SoundingNote, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, press, settle, slider};
@@ -81,7 +84,7 @@ fn a_dropped_file_is_opened() {
     let mut test = open(Fake::playing());
     test.input_mut().dropped_files.push(Arc::new(Dropped("/tmp/bell.ondes".into())));
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [Command::Open("/tmp/bell.ondes".into())]);
+    assert_eq!(test.state_mut().told(), [WindowCommand::Open("/tmp/bell.ondes".into())]);
 }
 
 #[test]
@@ -120,20 +123,20 @@ fn nothing_that_an_owner_says_breaks_it() {
     owner.knobs().for_each(|knob| (knob.value, knob.default) = (nan, nan));
     owner.macros[0].control = Some(900);
     owner.quality = 900;
-    (owner.preset, owner.pad) = (Some(PresetId(900)), Some((KnobId(900), KnobId(0))));
+    (owner.preset, owner.pad) = (Some(PresetId(900)), Some((ParameterId(900), ParameterId(0))));
     owner.latents[0].value = nan;
     owner.voice[2].choices.truncate(1);
     owner.presets[0].name.clear();
-    owner.input_levels = vec![Level { peak_db: nan, rms_db: f32::INFINITY }; 40];
-    owner.output_levels = vec![Level { peak_db: f32::INFINITY, rms_db: f32::NEG_INFINITY }];
+    owner.input_levels = vec![MeterLevel { peak_db: nan, rms_db: f32::INFINITY }; 40];
+    owner.output_levels = vec![MeterLevel { peak_db: f32::INFINITY, rms_db: f32::NEG_INFINITY }];
     owner.waves = [vec![nan; 9], vec![f32::INFINITY, -f32::INFINITY, nan, 3e38]];
     owner.spectra = [vec![nan; 9], vec![f32::INFINITY; 3]];
     owner.pitch_hz = Some(nan);
     owner.loudness_db = Some(nan);
-    owner.notes = vec![Note { key: 255, velocity: nan }, Note { key: 0, velocity: -1.0 }];
+    owner.notes = vec![SoundingNote { key: 255, velocity: nan }, SoundingNote { key: 0, velocity: -1.0 }];
     owner.sample_rate_hz = nan;
     owner.scale = nan;
-    owner.playing = Some(EntryId(900));
+    owner.playing = Some(ModelEntryId(900));
     let health = owner.health.as_mut().expect("health");
     (health.load, health.latency_ms) = (nan, f64::NAN);
     // The size follows the scale.
@@ -149,7 +152,7 @@ fn nothing_that_an_owner_says_breaks_it() {
         }
     }
     let told = test.state_mut().told();
-    let sound = |command: &Command| !matches!(command, Command::Set(_, value) if !(0.0..=1.0).contains(value));
+    let sound = |command: &WindowCommand| !matches!(command, WindowCommand::Set(_, value) if !(0.0..=1.0).contains(value));
     assert!(told.iter().all(sound), "{told:?}");
     test.render().expect("a picture");
     for page in ["Voice", "Latents", "Pad"] {

@@ -1,0 +1,107 @@
+//! Selecting cabinets: loading, restoring, and cabinets that are missing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ondes_engine::chain::ImpulseFile;
+
+use super::{Inner, InstanceHandle};
+use crate::cabinet;
+use crate::library::{FileReference, MissingFile};
+
+impl InstanceHandle {
+    /// Loads a cabinet from a file, on a thread of its own as with [`InstanceHandle::load_model`]. A file that cannot
+    /// be read is reported by [`InstanceHandle::missing_cabinet`] and the previous cabinet stays.
+    pub fn load_cabinet(self: &Arc<Self>, path: PathBuf) -> JoinHandle<()> {
+        let request = {
+            let mut inner = self.inner();
+            inner.cabinet_requests += 1;
+            inner.cabinet_requests
+        };
+        let instance = self.clone();
+        std::thread::spawn(move || {
+            let found = ImpulseFile::read(&path);
+            let mut inner = instance.inner();
+            if inner.cabinet_requests != request {
+                return;
+            }
+            match found {
+                Ok(file) => {
+                    let (reference, file) = (cabinet::reference(&file, Some(path)), Arc::new(file));
+                    inner.choose_cabinet(Some((reference, file.clone())));
+                    inner.missing_cabinet = None;
+                    instance.cabinet_handover.send(Some(file));
+                }
+                Err(error) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    inner.missing_cabinet = Some(MissingFile { name, searched: vec![error.to_string()] });
+                }
+            }
+            instance.sleep_state.wake_host();
+        })
+    }
+
+    /// Searches for a missing cabinet again.
+    pub fn retry_missing_cabinet(&self) {
+        let mut inner = self.inner();
+        if inner.missing_cabinet.is_some() {
+            self.restore_cabinet(&mut inner, None);
+        }
+    }
+
+    /// Removes the cabinet.
+    pub fn remove_cabinet(&self) {
+        let mut inner = self.inner();
+        inner.cabinet_requests += 1;
+        inner.choose_cabinet(None);
+        inner.missing_cabinet = None;
+        self.cabinet_handover.send(None);
+    }
+
+    /// Returns the reference to the cabinet.
+    #[must_use]
+    pub fn cabinet_reference(&self) -> Option<FileReference> {
+        self.inner().state.cabinet.clone()
+    }
+
+    /// Returns the cabinet's file if it was not found or is invalid.
+    #[must_use]
+    pub fn missing_cabinet(&self) -> Option<MissingFile> {
+        self.inner().missing_cabinet.clone()
+    }
+
+    /// Restores the cabinet of the selection. `known` is used if it is the same file.
+    pub(super) fn restore_cabinet(&self, inner: &mut Inner, known: Option<Arc<ImpulseFile>>) {
+        inner.cabinet_requests += 1;
+        let known = known.or_else(|| self.cabinet_handover.file());
+        let found = inner.state.cabinet.as_ref().map(|reference| match known {
+            Some(file) if file.hash == reference.hash => Ok((file, reference.path.clone())),
+            _ => cabinet::find(reference),
+        });
+        let (file, missing) = match found.transpose() {
+            Ok(found) => {
+                let file = found.map(|(file, path)| {
+                    inner.state.cabinet =
+                        inner.state.cabinet.take().map(|reference| FileReference { path, ..reference });
+                    file
+                });
+                (file, None)
+            }
+            Err(missing) => (None, Some(missing)),
+        };
+        inner.missing_cabinet = missing;
+        self.cabinet_handover.send(file);
+    }
+}
+
+impl Inner {
+    /// Selects a cabinet, or none; an audition that ends keeps it.
+    fn choose_cabinet(&mut self, chosen: Option<(FileReference, Arc<ImpulseFile>)>) {
+        let (reference, file) = chosen.unzip();
+        if let Some(before) = &mut self.before_audition {
+            (before.state.cabinet, before.cabinet) = (reference.clone(), file);
+        }
+        self.state.cabinet = reference;
+    }
+}

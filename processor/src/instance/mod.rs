@@ -1,0 +1,429 @@
+//! An instance as all its parts share it: loaded model, macro bindings, cabinet, problems.
+
+mod cabinet;
+mod control_mapping;
+mod selection;
+mod selection_snapshot;
+mod sound;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::atomic::AtomicCell;
+use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{ControlId, ControlSource, PipelineOptions};
+use ondes_engine::realtime::{LoadStatus, PlayableModel, Quality, SessionController};
+use ondes_engine::sync::lock;
+
+use crate::cabinet::CabinetHandover;
+use crate::compare_slots::CompareSlots;
+use crate::library::{BUNDLED, FileReference, MissingFile};
+use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
+use crate::midi_bindings::MidiBindings;
+use crate::model_controls::ModelControls;
+use crate::monitor::Monitor;
+use crate::on_built::OnBuilt;
+use crate::parameter_source::ParameterSource;
+use crate::product::Product;
+use crate::sleep_state::SleepState;
+use crate::state::{InstanceState, WindowSettings};
+
+pub use selection_snapshot::SelectionSnapshot;
+
+/// Handle of one instance, shared by the window, the host's main thread and the audio thread. Methods for the audio
+/// thread say so; all others may block.
+pub struct InstanceHandle {
+    /// Loads models and reports on the session.
+    pub session: SessionController,
+    /// Meters and samples for the window.
+    pub monitor: Monitor,
+    /// MIDI controllers by parameter.
+    pub midi_bindings: MidiBindings,
+    /// Silence and tail, as the host sees them.
+    pub sleep_state: SleepState,
+    /// The product that this is an instance of.
+    pub product: Product,
+    /// Slots A and B.
+    pub compare_slots: CompareSlots,
+    /// Hands cabinets to the audio thread.
+    pub cabinet_handover: CabinetHandover,
+    inner: Mutex<Inner>,
+    /// A control mapping for the audio thread, and one that the audio thread has replaced.
+    arrival: AtomicCell<Option<Box<ControlMapping>>>,
+    retired: AtomicCell<Option<Box<ControlMapping>>>,
+    /// Asks the audio thread to send all parameters to the session again.
+    resend_parameters: Arc<AtomicBool>,
+    /// Default release time of the model's notes, ms.
+    release_ms: AtomicCell<f32>,
+    /// Whether the model processes audio input, whatever the control source.
+    uses_audio_input: AtomicBool,
+    /// Largest variant that may be used, 0 … 1, and the quality.
+    size: AtomicCell<f32>,
+    quality: AtomicCell<Quality>,
+    /// The audio thread has seen a new size or quality, which the main thread has to apply.
+    variant_requested: AtomicBool,
+    /// The parameters.
+    parameter_source: OnceLock<Weak<dyn ParameterSource>>,
+}
+
+struct Inner {
+    state: InstanceState,
+    source: ControlSource,
+    /// Oversampling factor of an effect's network.
+    oversampling: usize,
+    model: Option<Arc<Model>>,
+    /// Number by which the session identifies the model.
+    model_number: u64,
+    /// Controls of the model.
+    controls: Arc<ModelControls>,
+    /// Latent controls that were changed since the model was loaded, so that they may differ from their defaults in the
+    /// session.
+    turned_latents: BTreeSet<String>,
+    /// Set if the model was not found.
+    missing_model: Option<MissingFile>,
+    /// Set if the cabinet's file was not found or is invalid.
+    missing_cabinet: Option<MissingFile>,
+    /// Number of the last request for a cabinet.
+    cabinet_requests: u64,
+    /// Number of the last request for a model; results of earlier ones are dropped.
+    requests: u64,
+    /// Whether the last request is still being read.
+    reading: bool,
+    /// Error of the last request; the previous model goes on playing.
+    load_error: Option<String>,
+    /// Notice about the loaded model.
+    notice: Option<String>,
+    /// The executor notice that the user has dismissed.
+    dismissed_notice: Option<String>,
+    /// Why the requested executor cannot run this model.
+    executor_problem: Option<String>,
+    /// Selection to return to after an audition; a project saves it in place of the auditioned one.
+    before_audition: Option<SelectionSnapshot>,
+}
+
+impl InstanceHandle {
+    /// Creates an instance with the first bundled model. For `wake` see [`Monitor::new`].
+    #[must_use]
+    pub fn new(product: Product, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        let model = BUNDLED[0].model();
+        let state = InstanceState { model: FileReference::to(&model, None), ..InstanceState::default() };
+        let instance = Self {
+            session: SessionController::new(),
+            monitor: Monitor::new(wake),
+            midi_bindings: MidiBindings::default(),
+            sleep_state: SleepState::default(),
+            product,
+            compare_slots: CompareSlots::default(),
+            cabinet_handover: CabinetHandover::default(),
+            inner: Mutex::new(Inner {
+                state,
+                source: product.source(),
+                oversampling: 1,
+                controls: ModelControls::of(&model).into(),
+                turned_latents: BTreeSet::new(),
+                model: Some(model),
+                model_number: 0,
+                missing_model: None,
+                missing_cabinet: None,
+                cabinet_requests: 0,
+                requests: 0,
+                reading: false,
+                load_error: None,
+                notice: None,
+                dismissed_notice: None,
+                executor_problem: None,
+                before_audition: None,
+            }),
+            arrival: AtomicCell::new(None),
+            retired: AtomicCell::new(None),
+            resend_parameters: Arc::default(),
+            release_ms: AtomicCell::default(),
+            uses_audio_input: AtomicBool::default(),
+            size: AtomicCell::new(1.0),
+            quality: AtomicCell::default(),
+            variant_requested: AtomicBool::default(),
+            parameter_source: OnceLock::new(),
+        };
+        instance.load(&mut instance.inner());
+        instance.into()
+    }
+
+    /// Sets where parameters are read from; only the first call has an effect.
+    pub fn set_parameter_source(&self, source: &Arc<impl ParameterSource + 'static>) {
+        let source = Arc::downgrade(source);
+        let _ = self.parameter_source.set(source);
+    }
+
+    /// Sets the control source of an instrument.
+    pub fn set_source(&self, source: ControlSource) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.source, source) != source {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Sets the oversampling factor of an effect's network: 1, 2 or 4.
+    pub fn set_oversampling(&self, factor: usize) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.oversampling, factor) != factor {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Requests an executor and saves the choice with the project. If the model or the machine does not support it,
+    /// another one runs the model and a [notice](Self::notice) says why.
+    pub fn set_executor(&self, executor: ExecutorSelection) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.state.executor, executor) != executor {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Returns the requested executor.
+    #[must_use]
+    pub fn executor(&self) -> ExecutorSelection {
+        self.inner().state.executor
+    }
+
+    /// Sets the largest variant that may be used, 0 … 1; the model changes with a cross-fade.
+    pub fn set_size(&self, size: f32) {
+        let mut inner = self.inner();
+        let before = self.size.swap(size);
+        let header = inner.model.as_ref().map(|model| model.header());
+        let variant = |size| header.and_then(|header| header.variant(size));
+        if variant(before) != variant(size) {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Sets the quality of a model with variants; the model changes with a cross-fade.
+    pub fn set_quality(&self, quality: Quality) {
+        self.quality.store(quality);
+        self.session.set_quality(quality);
+    }
+
+    /// For the audio thread, which cannot load models: notes the requested size and quality. If either has changed, the
+    /// main thread must call [`InstanceHandle::apply_requested_variant`].
+    pub fn request_variant(&self, size: f32, quality: Quality) {
+        let is_other = size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
+        self.variant_requested.store(is_other, Relaxed);
+    }
+
+    /// For the audio thread: returns whether the main thread has to be called.
+    #[must_use]
+    pub fn needs_main_thread(&self) -> bool {
+        self.variant_requested.load(Relaxed)
+    }
+
+    /// Applies the requested size and quality. For the main thread.
+    pub fn apply_requested_variant(&self) {
+        if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
+            self.set_size(source.size());
+            self.set_quality(source.quality());
+        }
+    }
+
+    /// Sets whether the model is embedded in the project, unless it is too large.
+    pub fn set_embed_model(&self, embed: bool) {
+        self.inner().state.embed = embed;
+    }
+
+    /// Returns whether the model is embedded in the project.
+    #[must_use]
+    pub fn embeds_model(&self) -> bool {
+        self.inner().state.embed
+    }
+
+    /// Returns the ids of the parameters or latent controls that the window's pad turns, if they were chosen.
+    #[must_use]
+    pub fn pad(&self) -> Option<[String; 2]> {
+        self.inner().state.pad.clone()
+    }
+
+    /// Sets the parameters or latent controls that the pad turns, horizontally and vertically.
+    pub fn set_pad(&self, ids: [String; 2]) {
+        self.inner().state.pad = Some(ids);
+    }
+
+    /// Loads the selected model into the session, with the present values of latent knobs and macros.
+    fn load(&self, inner: &mut Inner) {
+        inner.turned_latents.clear();
+        inner.executor_problem = None;
+        self.uses_audio_input.store(inner.uses_audio_input(), Relaxed);
+        let Some(model) = inner.model.clone() else {
+            self.send_mapping(ControlMapping::default());
+            return self.session.unload();
+        };
+        self.release_ms.store(release_ms(&model));
+        let mut mapping = inner.control_mapping();
+        let mut controls = mapping.latents.clone();
+        if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
+            inner.oversampling = source.oversampling();
+            self.size.store(source.size());
+            self.set_quality(source.quality());
+            let parameters = source.player_parameters();
+            controls.extend(parameters.notes.controls());
+            let turned = mapping.macros.iter().zip(parameters.macros).filter(|(_, position)| *position != MACRO_CENTRE);
+            controls.extend(
+                turned.filter_map(|(range, position)| Some((range.as_ref()?.id, range.as_ref()?.value(position)))),
+            );
+        }
+        let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
+        let executor = inner.state.executor.for_model(&model);
+        inner.executor_problem = executor.err().map(|unsupported| unsupported.to_string());
+        let executor = executor.unwrap_or_default();
+        let options = PipelineOptions {
+            source,
+            oversampling,
+            size,
+            executor,
+            allow_fallback: true,
+            ..PipelineOptions::default()
+        };
+        let built = self.resend_parameters.clone();
+        let create = move || {
+            let factory = Arc::new(PlayableModel::new(model, options)?);
+            Ok(Arc::new(OnBuilt { factory, built }) as Arc<_>)
+        };
+        inner.model_number = self.session.load(Box::new(create), &controls);
+        mapping.model = inner.model_number;
+        self.send_mapping(mapping);
+        self.sleep_state.wake_host();
+    }
+
+    /// Waits until the model has loaded, up to `timeout`.
+    pub fn wait_until_loaded(&self, timeout: Duration) {
+        let since = Instant::now();
+        while self.session.status() == LoadStatus::Loading && since.elapsed() < timeout {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns the state of the last request, files that are being read included.
+    #[must_use]
+    pub fn status(&self) -> LoadStatus {
+        let inner = self.inner();
+        match &inner.load_error {
+            Some(reason) => LoadStatus::Failed(reason.clone()),
+            None if inner.reading => LoadStatus::Loading,
+            None => self.session.status(),
+        }
+    }
+
+    /// Returns the notice about the loaded model, until it is dismissed.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let inner = self.inner();
+        let executor = inner.executor_notice(&self.session);
+        inner.notice.clone().or(executor.filter(|notice| inner.dismissed_notice.as_ref() != Some(notice)))
+    }
+
+    /// Dismisses the notice.
+    pub fn dismiss_notice(&self) {
+        let mut inner = self.inner();
+        if inner.notice.take().is_none() {
+            inner.dismissed_notice = inner.executor_notice(&self.session);
+        }
+    }
+
+    /// Loads the selected model once more.
+    pub fn reload(&self) {
+        let mut inner = self.inner();
+        inner.load_error = None;
+        self.load(&mut inner);
+    }
+
+    /// Returns the settings of the window.
+    #[must_use]
+    pub fn window_settings(&self) -> WindowSettings {
+        self.inner().state.window
+    }
+
+    /// Sets the settings of the window.
+    pub fn set_window_settings(&self, settings: WindowSettings) {
+        self.inner().state.window = settings;
+    }
+
+    /// Returns the loaded model; `None` if it is missing.
+    #[must_use]
+    pub fn model(&self) -> Option<Arc<Model>> {
+        self.inner().model.clone()
+    }
+
+    /// For the audio thread: returns the time in which the model's notes fall by 60 dB after their release, ms, unless
+    /// a control changes it.
+    #[must_use]
+    pub fn release_ms(&self) -> f32 {
+        self.release_ms.load()
+    }
+
+    /// Returns whether the model processes audio input, as effects and codecs do. Wait-free.
+    #[must_use]
+    pub fn uses_audio_input(&self) -> bool {
+        self.uses_audio_input.load(Relaxed)
+    }
+
+    /// Returns the model's controls; none if the model is missing.
+    #[must_use]
+    pub fn controls(&self) -> Arc<ModelControls> {
+        self.inner().controls.clone()
+    }
+
+    fn send_mapping(&self, mapping: ControlMapping) {
+        drop(self.retired.take());
+        drop(self.arrival.swap(Some(mapping.into())));
+    }
+
+    /// For the audio thread: takes the newest control mapping, if there is one. Returns whether all parameters must be
+    /// sent to the session again.
+    pub fn receive_mapping(&self, mapping: &mut Box<ControlMapping>) -> bool {
+        // Checked with a load first: most blocks need not write.
+        let resend = self.resend_parameters.load(Relaxed) && self.resend_parameters.swap(false, Relaxed);
+        let Some(new) = self.arrival.take() else { return resend };
+        // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio thread must not free
+        // memory.
+        if let Some(unfetched) = self.retired.swap(Some(std::mem::replace(mapping, new))) {
+            std::mem::forget(unfetched);
+        }
+        true
+    }
+
+    /// Returns the present control mapping, for an audio thread that starts.
+    #[must_use]
+    pub fn control_mapping(&self) -> ControlMapping {
+        let inner = self.inner();
+        drop(self.arrival.take());
+        self.resend_parameters.store(false, Relaxed);
+        inner.control_mapping()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+}
+
+impl Inner {
+    fn set_model(&mut self, model: Option<Arc<Model>>) {
+        self.controls = model.as_deref().map(ModelControls::of).unwrap_or_default().into();
+        self.model = model;
+    }
+
+    fn uses_audio_input(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.header().kind != Kind::Instrument)
+    }
+
+    /// Returns the notice about the executor: the requested one is not supported, or another one has taken over.
+    fn executor_notice(&self, session: &SessionController) -> Option<String> {
+        self.executor_problem.clone().or_else(|| session.warning())
+    }
+}
+
+/// Returns the default of the model's release control, or the release time that the model was made with.
+fn release_ms(model: &Model) -> f32 {
+    let header = model.header();
+    let control = header.controls.iter().find(|control| ControlId::of(&control.name) == RELEASE_CONTROL);
+    control.map_or_else(|| header.performance.unwrap_or_default().release_ms, |control| control.default)
+}

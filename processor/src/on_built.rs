@@ -1,0 +1,56 @@
+//! A hook for when a model has been built.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use ondes_engine::pipeline::{Action, Playable, SessionStart};
+use ondes_engine::realtime::{LoadError, ModelFactory};
+
+/// Model factory that sets a flag when it builds a model. From then on the session records parameter changes for the new
+/// model as well, so that parameters sent after the flag is set cannot be lost.
+pub struct OnBuilt {
+    /// Factory of the model.
+    pub factory: Arc<dyn ModelFactory>,
+    /// Set when a model is built: the audio thread must send all parameters again.
+    pub built: Arc<AtomicBool>,
+}
+
+impl ModelFactory for OnBuilt {
+    fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        self.built.store(true, Relaxed);
+        self.factory.build(sample_rate, sessions)
+    }
+
+    fn sharing_key(&self) -> Option<String> {
+        self.factory.sharing_key()
+    }
+
+    fn uses_audio_input(&self) -> bool {
+        self.factory.uses_audio_input()
+    }
+
+    fn start(&self) -> SessionStart {
+        self.factory.start()
+    }
+
+    fn worst_case_load(&self) -> Vec<Action> {
+        self.factory.worst_case_load()
+    }
+
+    fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
+        let factory = self.factory.smaller()?;
+        Some(Arc::new(Self { factory, built: self.built.clone() }))
+    }
+
+    fn variant(&self) -> Option<String> {
+        self.factory.variant()
+    }
+
+    fn work(&self) -> f64 {
+        self.factory.work()
+    }
+
+    fn expects_worker(&self) -> bool {
+        self.factory.expects_worker()
+    }
+}

@@ -1,0 +1,91 @@
+//! The menu, the MIDI mark and the tooltip that all kinds of knobs have.
+
+use egui::{Button, Id, Key, Modifiers, Painter, Popup, Pos2, Response, SetOpenCommand, Ui};
+use ondes_processor::midi_bindings::MidiBinding;
+
+use crate::command::WindowCommand;
+use crate::frame::Frame;
+use crate::knob_gesture::set_knob;
+use crate::theme::{self, Palette};
+use crate::view::Knob;
+
+/// Marks a knob that a MIDI controller turns, or that is learning one.
+pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Option<MidiBinding>, palette: &Palette) {
+    if let Some(MidiBinding::Learning | MidiBinding::Controller(_)) = midi {
+        let ink = if midi == Some(MidiBinding::Learning) { palette.error } else { palette.accent };
+        painter.circle_filled(at, 3.0, ink);
+    }
+}
+
+/// Shows what the knob does, and its MIDI controller.
+pub(crate) fn show_tooltip(response: Response, knob: &Knob) {
+    let midi = match knob.midi {
+        Some(MidiBinding::None) | None => None,
+        Some(MidiBinding::Learning) => Some("Move a MIDI controller".to_owned()),
+        Some(MidiBinding::Controller(number)) => Some(format!("MIDI controller {number}")),
+    };
+    let lines: Vec<&str> = [knob.tooltip.as_str(), midi.as_deref().unwrap_or_default()]
+        .into_iter()
+        .filter(|line| !line.is_empty())
+        .collect();
+    if !lines.is_empty() {
+        response.on_hover_text(lines.join("\n"));
+    }
+}
+
+/// Shows a context menu, opened by the secondary mouse button, the menu key or Shift+F10.
+pub(crate) fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&mut Ui)) {
+    // Opened by a key, the menu appears at the knob instead of the pointer.
+    let by_key = response.id.with("menu by key");
+    let called = response.has_focus()
+        && ui.input_mut(|input| {
+            input.consume_key(Modifiers::NONE, Key::Menu) || input.consume_key(Modifiers::SHIFT, Key::F10)
+        });
+    if called || response.secondary_clicked() {
+        ui.data_mut(|data| data.insert_temp(by_key, called));
+    }
+    let mut popup = Popup::context_menu(response);
+    if called {
+        popup = popup.open_memory(SetOpenCommand::Bool(true));
+    }
+    let opened_by_key = ui.data(|data| data.get_temp(by_key) == Some(true));
+    if opened_by_key {
+        popup = popup.anchor(response.rect);
+    }
+    popup.show(|ui| {
+        theme::menu(ui);
+        content(ui);
+    });
+    if opened_by_key && !Popup::is_id_open(ui.ctx(), Popup::default_response_id(response)) {
+        // The keyboard focus returns to the knob.
+        ui.data_mut(|data| data.remove_temp::<bool>(by_key));
+        response.request_focus();
+    }
+}
+
+/// Adds the entries that the menus of all knobs have. `widget` is the knob's id, `text` its value if it can be typed.
+pub(crate) fn standard_menu(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, widget: Id, text: Option<&str>) {
+    let first = theme::item(ui, Button::new("Reset"));
+    if ui.memory(|memory| memory.focused().is_none_or(|id| id == widget)) {
+        first.request_focus();
+    }
+    if first.clicked() {
+        set_knob(knob, knob.default, &mut frame.commands);
+    }
+    if let Some(text) = text
+        && theme::item(ui, Button::new("Type a value")).clicked()
+    {
+        frame.gestures.begin_text_entry(knob.id, text.to_owned());
+    }
+    let (label, command) = match knob.midi {
+        Some(MidiBinding::None) => ("MIDI learn".to_owned(), WindowCommand::LearnMidi(knob.id)),
+        None => return,
+        Some(MidiBinding::Learning) => ("Stop MIDI learn".to_owned(), WindowCommand::ForgetMidi(knob.id)),
+        Some(MidiBinding::Controller(number)) => {
+            (format!("Forget MIDI controller {number}"), WindowCommand::ForgetMidi(knob.id))
+        }
+    };
+    if theme::item(ui, Button::new(label)).clicked() {
+        frame.push(command);
+    }
+}

@@ -1,0 +1,320 @@
+//! The browser: models to search, filter, audition, mark and load.
+//!
+//! Tab stops at the list once: the arrow keys move in it, Enter loads, Space auditions, F marks a favourite.
+
+use egui::accesskit::Role;
+use egui::{
+    Align2, Button, EventFilter, Id, Key, Rect, RichText, ScrollArea, Sense, Stroke, StrokeKind, TextEdit, Ui,
+    WidgetInfo, pos2, vec2,
+};
+use ondes_engine::model::Kind;
+
+use crate::command::{FilePurpose, WindowCommand};
+use crate::format::{self, finds, parse_path};
+use crate::frame::Frame;
+use crate::icon::{self, Icon};
+use crate::theme::{self, GAP, Palette, RADIUS};
+use crate::view::{EntryOrigin, ModelEntry, ModelEntryId};
+
+const ROW: f32 = 38.0;
+const HEADING: f32 = 24.0;
+const KINDS: [Kind; 4] = [Kind::Instrument, Kind::Effect, Kind::Codec, Kind::Generator];
+
+/// Search text, filter and cursor.
+#[derive(Default)]
+pub(crate) struct BrowserState {
+    query: String,
+    kind: Option<Kind>,
+    /// The row that receives keys.
+    cursor: Option<(BrowserSection, ModelEntryId)>,
+}
+
+/// Sections of the list. A model appears in every section that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum BrowserSection {
+    Favourites,
+    Recent,
+    Bundled,
+    User,
+}
+
+impl BrowserSection {
+    const ALL: [Self; 4] = [Self::Favourites, Self::Recent, Self::Bundled, Self::User];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Favourites => "Favourites",
+            Self::Recent => "Recent",
+            Self::Bundled => "Bundled",
+            Self::User => "Yours",
+        }
+    }
+
+    fn holds(self, entry: &ModelEntry) -> bool {
+        match self {
+            Self::Favourites => entry.favourite,
+            Self::Recent => entry.recent,
+            Self::Bundled => entry.origin == EntryOrigin::Bundled,
+            Self::User => entry.origin == EntryOrigin::User,
+        }
+    }
+}
+
+enum BrowserRow<'a> {
+    Heading(BrowserSection),
+    Entry(BrowserSection, &'a ModelEntry),
+}
+
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) {
+    let view = frame.view;
+    let into_list = search(ui, frame, browser);
+    filters(ui, browser);
+    if let Some(path) = parse_path(&browser.query) {
+        ui.add_space(GAP);
+        let wide = vec2(ui.available_width(), 26.0);
+        if ui.add_sized(wide, Button::new("Open this file")).clicked() || into_list {
+            frame.push(WindowCommand::Open(path));
+            browser.query.clear();
+        }
+        return;
+    }
+
+    let rows = rows(view.models, browser);
+    let entries: Vec<(BrowserSection, ModelEntryId)> = rows
+        .iter()
+        .filter_map(|row| match row {
+            BrowserRow::Entry(section, entry) => Some((*section, entry.id)),
+            BrowserRow::Heading(_) => None,
+        })
+        .collect();
+    if entries.is_empty() {
+        ui.add_space(4.0 * GAP);
+        let nothing = if view.models.is_empty() { "No models found" } else { "No model fits" };
+        ui.vertical_centered(|ui| ui.weak(nothing));
+        return;
+    }
+    // The cursor stays on its model; if that has gone it moves to the loaded model, or else to the first.
+    let playing = view.model.and_then(|model| model.entry);
+    let place = |wanted: (BrowserSection, ModelEntryId)| entries.iter().position(|one| *one == wanted);
+    let mut at = browser
+        .cursor
+        .and_then(place)
+        .or_else(|| entries.iter().position(|(_, id)| Some(*id) == playing))
+        .unwrap_or_default();
+    let has_keys = ui.memory(|memory| memory.has_focus(row_id(entries[at])));
+    let moved = if has_keys { walk(ui, frame, view.models, entries[at], &mut at, entries.len()) } else { into_list };
+    browser.cursor = Some(entries[at]);
+    if moved {
+        ui.memory_mut(|memory| memory.request_focus(row_id(entries[at])));
+    }
+    list(ui, frame, browser, &rows, moved);
+}
+
+/// Draws the search field. Returns whether the keyboard focus moves into the list.
+fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> bool {
+    ui.horizontal(|ui| {
+        let id = Id::unique("search models");
+        let find = ui.input_mut(|input| input.consume_key(egui::Modifiers::COMMAND, Key::F));
+        let down = ui.memory(|memory| memory.has_focus(id))
+            && ui.input(|input| input.key_pressed(Key::ArrowDown) || input.key_pressed(Key::Enter));
+        let buttons = if frame.view.can_browse { 2.0 } else { 1.0 };
+        let field = TextEdit::singleline(&mut browser.query)
+            .id(id)
+            .hint_text("Search, or a path")
+            .margin(vec2(8.0, 5.0))
+            .desired_width(ui.available_width() - buttons * (26.0 + GAP));
+        let response = ui.add(field).accessible_name("Search models");
+        if find {
+            response.request_focus();
+        }
+        if frame.view.can_browse && icon::button(ui, Icon::Folder, "Open a file", false).clicked() {
+            frame.push(WindowCommand::Browse(FilePurpose::Model));
+        }
+        if icon::button(ui, Icon::Refresh, "Rescan folders", false).clicked() {
+            frame.push(WindowCommand::RescanModels);
+        }
+        down
+    })
+    .inner
+}
+
+fn filters(ui: &mut Ui, browser: &mut BrowserState) {
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(3.0, 3.0);
+        ui.spacing_mut().button_padding = vec2(4.0, 2.0);
+        ui.spacing_mut().interact_size.y = 20.0;
+        for kind in std::iter::once(None).chain(KINDS.map(Some)) {
+            let label = kind.map_or("All", format::kind);
+            let chip = Button::selectable(browser.kind == kind, RichText::new(label).small()).frame_when_inactive(true);
+            if ui.add(chip).clicked() {
+                browser.kind = kind;
+            }
+        }
+    });
+}
+
+fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow<'a>> {
+    let query = browser.query.trim();
+    let wanted = |entry: &&ModelEntry| {
+        browser.kind.is_none_or(|kind| entry.kind == kind)
+            && query.split_whitespace().all(|word| finds(&entry.name, word) || finds(&entry.author, word))
+    };
+    let mut rows = Vec::new();
+    for section in BrowserSection::ALL {
+        let mut found = entries.iter().filter(|entry| section.holds(entry)).filter(wanted).peekable();
+        if found.peek().is_some() {
+            rows.push(BrowserRow::Heading(section));
+            rows.extend(found.map(|entry| BrowserRow::Entry(section, entry)));
+        }
+    }
+    rows
+}
+
+fn row_id(row: (BrowserSection, ModelEntryId)) -> Id {
+    Id::unique(("model row", row))
+}
+
+/// Handles keys in the list. Returns whether the cursor has moved.
+fn walk(
+    ui: &Ui,
+    frame: &mut Frame<'_>,
+    all: &[ModelEntry],
+    (section, id): (BrowserSection, ModelEntryId),
+    at: &mut usize,
+    count: usize,
+) -> bool {
+    let arrows = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(row_id((section, id)), arrows));
+    let before = *at;
+    let (steps, enter, space, mark) = ui.input(|input| {
+        let presses = |key| input.num_presses(key) as isize;
+        let page = 8 * (presses(Key::PageDown) - presses(Key::PageUp));
+        let far = (presses(Key::End) - presses(Key::Home)) * count as isize;
+        let steps = presses(Key::ArrowDown) - presses(Key::ArrowUp) + page + far;
+        (steps, input.key_pressed(Key::Enter), input.key_pressed(Key::Space), input.key_pressed(Key::F))
+    });
+    *at = at.saturating_add_signed(steps).min(count - 1);
+    if enter {
+        frame.push(WindowCommand::Load(id));
+    }
+    if space {
+        audition(frame, id);
+    }
+    if mark && let Some(entry) = all.iter().find(|entry| entry.id == id) {
+        frame.push(WindowCommand::Favourite(id, !entry.favourite));
+    }
+    *at != before
+}
+
+/// Starts or ends an audition.
+fn audition(frame: &mut Frame<'_>, id: ModelEntryId) {
+    let on = frame.view.auditioned != Some(id);
+    frame.push(WindowCommand::Audition(on.then_some(id)));
+}
+
+fn list(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState, rows: &[BrowserRow<'_>], follow: bool) {
+    let height = |row: &BrowserRow<'_>| if matches!(row, BrowserRow::Heading(_)) { HEADING } else { ROW };
+    let total: f32 = rows.iter().map(height).sum();
+    ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
+        ui.set_height(total);
+        let origin = ui.max_rect().min;
+        let width = ui.available_width();
+        let mut top = 0.0;
+        for row in rows {
+            let rect = Rect::from_min_size(origin + vec2(0.0, top), vec2(width, height(row)));
+            top += height(row);
+            let cursor =
+                matches!(row, BrowserRow::Entry(section, entry) if browser.cursor == Some((*section, entry.id)));
+            if cursor && follow {
+                ui.scroll_to_rect(rect, None);
+            }
+            // Only visible rows are drawn, and the one with the cursor, which would lose the keyboard focus otherwise.
+            if !cursor && (top < seen.min.y || top - height(row) > seen.max.y) {
+                continue;
+            }
+            match row {
+                BrowserRow::Heading(section) => {
+                    let ink = Palette::of(ui).dim;
+                    let place = pos2(rect.left() + 2.0, rect.bottom() - 4.0);
+                    ui.painter().text(place, Align2::LEFT_BOTTOM, section.name(), theme::small(), ink);
+                }
+                BrowserRow::Entry(section, entry) => entry_row(ui, frame, browser, (*section, entry), rect),
+            }
+        }
+    });
+}
+
+fn entry_row(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    browser: &mut BrowserState,
+    (section, entry): (BrowserSection, &ModelEntry),
+    rect: Rect,
+) {
+    let palette = Palette::of(ui);
+    let key = (section, entry.id);
+    let cursor = browser.cursor == Some(key);
+    let playing = frame.view.model.and_then(|model| model.entry) == Some(entry.id);
+    // Tab reaches the row with the cursor only, instead of every model.
+    let sense = if cursor { Sense::click() } else { Sense::CLICK };
+    let response = ui.interact(rect.shrink2(vec2(0.0, 1.0)), row_id(key), sense);
+    response.widget_info(|| WidgetInfo::selected(Role::ListBoxOption, ui.is_enabled(), playing, &entry.name));
+    if response.clicked() && !ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Space)) {
+        browser.cursor = Some(key);
+        ui.memory_mut(|memory| memory.request_focus(row_id(key)));
+    }
+    if response.double_clicked() {
+        frame.push(WindowCommand::Load(entry.id));
+    }
+
+    let field = response.rect;
+    if playing || response.hovered() {
+        ui.painter().rect_filled(
+            field,
+            RADIUS,
+            if playing { palette.raised } else { palette.panel.lerp_to_gamma(palette.raised, 0.6) },
+        );
+    }
+    if playing {
+        let bar = Rect::from_min_size(field.min + vec2(0.0, 6.0), vec2(3.0, field.height() - 12.0));
+        ui.painter().rect_filled(bar, 1.5, palette.accent);
+    }
+    let heard = frame.view.auditioned == Some(entry.id);
+    let left = Rect::from_min_size(field.min + vec2(7.0, 0.0), vec2(24.0, field.height()));
+    let right = Rect::from_min_max(pos2(field.right() - 30.0, field.top()), pos2(field.right() - 4.0, field.bottom()));
+    let listen = if heard { "Stop" } else { "Audition" };
+    if sign(ui, key, left, if heard { Icon::Stop } else { Icon::Play }, &format!("{listen} {}", entry.name), heard) {
+        audition(frame, entry.id);
+    }
+    let star = if entry.favourite { Icon::StarFull } else { Icon::Star };
+    let mark = if entry.favourite { "Unmark" } else { "Mark" };
+    if sign(ui, key, right, star, &format!("{mark} {}", entry.name), entry.favourite) {
+        frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
+    }
+
+    let room = Rect::from_min_max(pos2(left.right() + 4.0, field.top()), pos2(right.left(), field.bottom()));
+    let painter = ui.painter().with_clip_rect(room.intersect(ui.clip_rect()));
+    let name = egui::TextStyle::Body.resolve(ui.style());
+    painter.text(room.left_top() + vec2(0.0, 3.0), Align2::LEFT_TOP, &entry.name, name, palette.text);
+    let facts = [format::kind(entry.kind), &entry.author, &entry.quality];
+    let line = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · ");
+    painter.text(room.left_bottom() - vec2(0.0, 4.0), Align2::LEFT_BOTTOM, &line, theme::small(), palette.dim);
+    if response.has_focus() {
+        ui.painter().rect_stroke(field, RADIUS, Stroke::new(1.5, palette.accent), StrokeKind::Inside);
+    }
+    response.on_hover_text(format!("{}\n{line}\nEnter loads, Space auditions, F marks", entry.name));
+}
+
+/// Draws a small button within a row, for the pointer only; keys do the same.
+fn sign(ui: &Ui, key: (BrowserSection, ModelEntryId), rect: Rect, icon: Icon, label: &str, on: bool) -> bool {
+    let response = ui.interact(rect, row_id(key).with(rect.left() > ui.max_rect().center().x), Sense::CLICK);
+    response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), on, label));
+    let palette = Palette::of(ui);
+    let ink = match (on, response.hovered()) {
+        (true, _) => palette.accent,
+        (false, true) => palette.text,
+        (false, false) => palette.dim.gamma_multiply(0.7),
+    };
+    icon::paint(ui.painter(), rect, icon, ink);
+    response.clicked()
+}

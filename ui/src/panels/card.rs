@@ -1,0 +1,84 @@
+//! The loaded model: name, author, quality, and whether it is embedded in the project.
+
+use egui::{
+    Align2, Checkbox, Id, Label, Popup, PopupCloseBehavior, Rect, RichText, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
+};
+
+use crate::command::WindowCommand;
+use crate::format;
+use crate::frame::Frame;
+use crate::icon::{self, Icon};
+use crate::theme::{self, GAP, Palette, RADIUS};
+use crate::view::ModelView;
+
+/// Width of the card, points.
+const CARD: f32 = 270.0;
+
+/// Draws the model's name and a summary; a click opens the card.
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
+    let (rect, _) = ui.allocate_exact_size(vec2(width, 40.0), Sense::hover());
+    let palette = Palette::of(ui);
+    let line = |ui: &Ui, text: &str, font, y: f32, room: f32, ink| {
+        let galley = theme::fit(ui.painter(), text, font, room, ink);
+        let place = Align2::LEFT_CENTER.anchor_size(pos2(rect.left() + GAP, rect.top() + y), galley.size());
+        ui.painter().galley(place.min, galley, ink);
+        place
+    };
+    let room = width - 2.0 * GAP;
+    let Some(model) = frame.view.model else {
+        line(ui, "No model", theme::heading(), 12.0, room, palette.text);
+        let hint = "Choose one in the browser, or drop a file here";
+        line(ui, hint, theme::small(), 30.0, room, palette.dim);
+        return;
+    };
+    let facts = facts(&model);
+    let response = ui.interact(rect, Id::unique("card"), Sense::click());
+    response.widget_info(|| WidgetInfo::labeled(egui::Role::Button, true, format!("About {}", model.card.name)));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_description(facts.as_str()));
+    if response.hovered() {
+        ui.painter().rect_filled(rect, RADIUS, palette.raised);
+    }
+    let name = line(ui, &model.card.name, theme::heading(), 12.0, room - 18.0, palette.text);
+    let sign = Rect::from_center_size(pos2(name.right() + 12.0, name.center().y + 1.0), vec2(12.0, 12.0));
+    icon::paint(ui.painter(), sign, Icon::Down, palette.dim);
+    line(ui, &facts, theme::small(), 30.0, room, palette.dim);
+    theme::focus_ring(ui, &response, rect);
+    let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
+    popup.show(|ui| card(ui, frame, &model, &facts));
+}
+
+fn facts(model: &ModelView<'_>) -> String {
+    let quality = format::quality_line(model.card);
+    let facts = [format::kind(model.kind), &model.card.author, &quality];
+    facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("  ·  ")
+}
+
+fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) {
+    ui.set_width(CARD);
+    ui.label(RichText::new(&model.card.name).font(theme::heading()).strong());
+    if !model.card.description.is_empty() {
+        ui.add(Label::new(&model.card.description).wrap());
+    }
+    ui.add(Label::new(RichText::new(facts).small().weak()).wrap());
+    if !model.card.licence.is_empty() {
+        ui.add(Label::new(RichText::new(&model.card.licence).small().weak()).wrap());
+    }
+    let mut embed = frame.view.embed;
+    ui.separator();
+    let problem = frame.view.embed_problem;
+    // Outlines the checkbox, whose fill is the card's.
+    let edge = Stroke::new(1.0, Palette::of(ui).dim);
+    let widgets = &mut ui.visuals_mut().widgets;
+    (widgets.inactive.bg_stroke, widgets.noninteractive.bg_stroke) = (edge, edge);
+    let entry = Checkbox::new(&mut embed, "Save model with project");
+    let response = ui.add_enabled(problem.is_none(), entry);
+    if response.clicked() {
+        frame.push(WindowCommand::Embed(embed));
+    }
+    if let Some(problem) = problem {
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_description(problem));
+        response.on_disabled_hover_text(problem);
+    } else {
+        response.on_hover_text("It then plays on machines that do not have its file");
+    }
+}

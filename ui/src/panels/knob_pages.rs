@@ -1,0 +1,79 @@
+//! Pages in the middle of the window: macros, voice, latents, signal chain and pad.
+
+use egui::{Button, RichText, ScrollArea, Ui};
+
+use crate::command::WindowCommand;
+use crate::format::label;
+use crate::frame::Frame;
+use crate::knob::{self, grid};
+use crate::panels::chain::{self, CabinetMenu};
+use crate::panels::latents;
+use crate::panels::pad::{self, PadState};
+use crate::theme;
+use crate::view::MacroKnob;
+
+/// A page.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Page {
+    #[default]
+    Macros,
+    Voice,
+    Latents,
+    Chain,
+    Pad,
+}
+
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet: &mut CabinetMenu, pad: &mut PadState) {
+    let view = frame.view;
+    let pages = [
+        (Page::Macros, "Macros", true),
+        (Page::Voice, "Voice", !view.voice.is_empty()),
+        (Page::Latents, "Latents", !view.latents.is_empty()),
+        (Page::Chain, "Chain", true),
+        (Page::Pad, "Pad", true),
+    ];
+    let offered = || pages.into_iter().filter(|(.., offered)| *offered);
+    if offered().all(|(one, ..)| one != *page) {
+        *page = Page::Macros;
+    }
+    ui.horizontal(|ui| {
+        for (one, name, _) in offered() {
+            if ui.add(Button::selectable(*page == one, name)).clicked() {
+                *page = one;
+            }
+        }
+    });
+    match page {
+        Page::Latents => latents::show(ui, frame),
+        Page::Chain => chain::show(ui, frame, cabinet, view.chain),
+        Page::Pad => pad::show(ui, frame, pad, view.pad),
+        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| macro_knob(ui, frame, index, one)),
+        Page::Voice => grid(ui, view.voice.iter(), |ui, one| knob::show(ui, frame, one, true, |_, _| ())),
+    }
+}
+
+/// Draws a macro, with the controls that it can be bound to in its menu.
+fn macro_knob(ui: &mut Ui, frame: &mut Frame<'_>, index: usize, one: &MacroKnob) {
+    let controls = frame.view.model.map_or(&[][..], |model| model.controls);
+    knob::show(ui, frame, &one.knob, one.control.is_some(), |ui, frame| {
+        if !controls.is_empty() {
+            ui.separator();
+            ui.label(RichText::new("Bind to").font(theme::small()).weak());
+            ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
+                for (number, control) in controls.iter().enumerate() {
+                    let chosen = Button::selectable(one.control == Some(number), label(&control.name));
+                    let mut item = theme::item(ui, chosen);
+                    if !control.description.is_empty() {
+                        item = item.on_hover_text(&control.description);
+                    }
+                    if item.clicked() {
+                        frame.push(WindowCommand::BindMacro(index, Some(number)));
+                    }
+                }
+            });
+        }
+        if one.control.is_some() && theme::item(ui, Button::new("Unbind")).clicked() {
+            frame.push(WindowCommand::BindMacro(index, None));
+        }
+    });
+}

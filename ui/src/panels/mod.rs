@@ -1,0 +1,22 @@
+//! The panels of the window.
+//!
+//! Top: `header` with `card` and `preset_menu`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
+//! `chain` and `pad`, and `scope`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu`.
+//! `file_drop` covers all of them while a file is dragged over the window.
+
+pub(crate) mod browser;
+pub(crate) mod card;
+pub(crate) mod chain;
+pub(crate) mod executor_menu;
+pub(crate) mod file_drop;
+pub(crate) mod header;
+pub(crate) mod keyboard;
+pub(crate) mod knob_pages;
+pub(crate) mod latents;
+pub(crate) mod message;
+pub(crate) mod meters;
+pub(crate) mod pad;
+pub(crate) mod play;
+pub(crate) mod preset_menu;
+pub(crate) mod scope;
+pub(crate) mod status_bar;

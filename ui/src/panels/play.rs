@@ -1,0 +1,134 @@
+//! Detected pitch and loudness, the control source, and the keyboard.
+
+use egui::accesskit::Role;
+use egui::{Align2, Button, FontFamily, FontId, Rect, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
+use ondes_processor::choice::{self, SOURCES};
+
+use crate::command::WindowCommand;
+use crate::format;
+use crate::frame::Frame;
+use crate::keyboard_input::KeyboardInput;
+use crate::panels::keyboard;
+use crate::theme::{self, GAP, Palette};
+
+/// Width of pitch and loudness, points.
+const FIGURES: f32 = 216.0;
+/// Width of the control source and of the switch for computer keys, points.
+const SWITCHES: f32 = 128.0;
+/// Least level of the loudness bar, dB.
+const FLOOR_DB: f32 = -72.0;
+
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput) {
+    let (rect, _) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
+    let (left, mut right) = rect.split_left_right_at_x(rect.left() + FIGURES);
+    figures(ui, frame, left);
+    if frame.view.control_source.is_some() || frame.view.can_play {
+        let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + SWITCHES);
+        right = rest;
+        let mut column =
+            ui.new_child(UiBuilder::new().max_rect(switches.with_min_x(switches.left() + GAP)).id_salt("switches"));
+        column.spacing_mut().item_spacing = vec2(2.0, GAP);
+        column.spacing_mut().button_padding.x = 6.0;
+        control_source(&mut column, frame);
+        keys(&mut column, frame, keyboard);
+    }
+    keyboard::show(ui, frame, keyboard, Rect::from_min_max(right.min + vec2(GAP, 0.0), right.max));
+}
+
+/// Draws the choice of the control source.
+fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
+    let Some(active) = frame.view.control_source else { return };
+    ui.horizontal(|ui| {
+        let hints = ["MIDI notes control the model", "Audio input controls the model"];
+        for (index, (name, hint)) in SOURCES.names.iter().zip(hints).enumerate() {
+            let source = choice::source(index as f32);
+            let button =
+                Button::selectable(source == active, *name).frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+            if ui.add(button).on_hover_text(hint).clicked() && source != active {
+                frame.push(WindowCommand::SetControlSource(source));
+            }
+        }
+    });
+}
+
+/// Draws the switch for computer keys, and their octave and velocity.
+fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
+    if !frame.view.can_play {
+        return;
+    }
+    ui.horizontal(|ui| {
+        let on = keyboard.keys();
+        let button = Button::selectable(on, "Keys").frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+        let response = ui.add(button).on_hover_text(
+            "Play notes on the computer keyboard: A W S E D … from C\nZ X: octave down, up\nC V: softer, louder",
+        );
+        if response.clicked() {
+            keyboard.set_keys(!on);
+            // Hosts pass keys on only to a window whose widget has the keyboard focus.
+            response.request_focus();
+        }
+        if on {
+            let (first, percent) = (format::note(i32::from(keyboard.first_key())), 100.0 * keyboard.velocity());
+            let (rect, said) = ui.allocate_exact_size(vec2(45.0, 26.0), Sense::hover());
+            let line = format!("Keys from {first}, velocity {percent:.0} %");
+            said.widget_info(|| WidgetInfo::labeled(Role::Status, true, &line));
+            let palette = Palette::of(ui);
+            let left = rect.left() + GAP;
+            let (above, below) = (pos2(left, rect.top() + 1.0), pos2(left, rect.bottom() - 1.0));
+            ui.painter().text(above, Align2::LEFT_TOP, first, theme::figures(), palette.text);
+            ui.painter().text(below, Align2::LEFT_BOTTOM, format!("{percent:.0} %"), theme::figures(), palette.dim);
+            said.on_hover_text(line);
+        }
+    });
+}
+
+fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
+    let palette = Palette::of(ui);
+    let view = frame.view;
+    let pitch = view.pitch_hz.and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));
+    let loudness = view.loudness_db.filter(|db| !db.is_nan());
+    let said = match &pitch {
+        Some((note, cents, hz)) => format!("{note} {cents:+.0} cents, {hz:.1} Hz"),
+        None => "none".to_owned(),
+    };
+    let response = ui.interact(rect, ui.scope_id().with("followed"), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Pitch {said}")));
+
+    let painter = ui.painter();
+    let caption = |x: f32, text: &str| {
+        painter.text(pos2(x, rect.top()), Align2::LEFT_TOP, text, theme::small(), palette.dim);
+    };
+    caption(rect.left(), "Pitch");
+    let large = FontId::new(24.0, FontFamily::Proportional);
+    let name = pitch.as_ref().map_or("–", |(note, ..)| note.as_str());
+    let ink = if pitch.is_some() { palette.text } else { palette.dim };
+    painter.text(rect.left_top() + vec2(0.0, 15.0), Align2::LEFT_TOP, name, large, ink);
+    let middle = rect.left() + 108.0;
+    if let Some((_, cents, hz)) = &pitch {
+        let line = |y: f32, text: String, ink| {
+            painter.text(pos2(middle, rect.top() + y), Align2::RIGHT_TOP, text, theme::figures(), ink);
+        };
+        line(17.0, format!("{cents:+.0} ct"), palette.text);
+        line(31.0, format!("{hz:.1} Hz"), palette.dim);
+    }
+    // Deviation from the note, -50 … 50 cents.
+    let track = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 5.0), pos2(middle, rect.bottom() - 2.0));
+    painter.rect_filled(track, 1.5, palette.line);
+    painter.vline(track.center().x, track.y_range().expand(2.0), (1.0, palette.dim));
+    if let Some((_, cents, _)) = &pitch {
+        painter.circle_filled(track.center() + vec2(cents / 100.0 * track.width(), 0.0), 4.0, palette.accent);
+    }
+
+    let left = middle + 4.0 * GAP;
+    caption(left, "Loudness");
+    let text = loudness.map_or_else(|| "–".to_owned(), |db| format!("{} dB", format::decibels(db).trim()));
+    let ink = if loudness.is_some() { palette.text } else { palette.dim };
+    painter.text(pos2(rect.right() - GAP, rect.top() + 17.0), Align2::RIGHT_TOP, text, theme::figures(), ink);
+    let track = Rect::from_min_max(pos2(left, rect.bottom() - 5.0), pos2(rect.right() - GAP, rect.bottom() - 2.0));
+    painter.rect_filled(track, 1.5, palette.line);
+    if let Some(db) = loudness {
+        let mut bar = track;
+        bar.set_right(track.left() + (1.0 - db / FLOOR_DB).clamp(0.0, 1.0) * track.width());
+        painter.rect_filled(bar, 1.5, palette.accent);
+    }
+}

@@ -1,0 +1,151 @@
+//! The status bar: processing mode, executor, quality, load, errors and latency.
+
+use egui::accesskit::Role;
+use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, Sense, Ui, WidgetInfo, vec2};
+use ondes_engine::realtime::{Driven, Driver, Health};
+use ondes_processor::choice::{self, DRIVERS};
+
+use crate::command::WindowCommand;
+use crate::format;
+use crate::frame::Frame;
+use crate::panels::executor_menu;
+use crate::theme::{self, GAP, Palette};
+
+/// Maximum height of the menu, points, for all entries to be visible.
+const MENU: f32 = 480.0;
+
+/// State of the processing menu.
+#[derive(Default)]
+pub(crate) struct ProcessingMenu {
+    open: bool,
+}
+
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
+    ui.horizontal_centered(|ui| {
+        ui.spacing_mut().interact_size.y = 22.0;
+        ui.spacing_mut().button_padding.y = 2.0;
+        processing(ui, frame, menu);
+        qualities(ui, frame);
+        ui.add_space(GAP);
+        match frame.view.health {
+            Some(health) => facts(ui, &health),
+            None => {
+                ui.weak("Not playing");
+            }
+        }
+    });
+}
+
+/// Labels of the drivers to choose from.
+fn offered_drivers() -> impl Iterator<Item = (Driver, &'static str)> {
+    DRIVERS.names.iter().enumerate().map(|(index, name)| (choice::driver(index as f32), *name))
+}
+
+fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
+    let view = frame.view;
+    ui.weak("Processing");
+    let name = offered_drivers().find(|(driver, _)| *driver == view.driver).map_or("–", |(_, name)| name);
+    let executor = view.executor.map(executor_menu::summary).filter(|summary| !summary.is_empty());
+    let chosen = executor.as_ref().map_or_else(|| name.to_owned(), |executor| format!("{name}, {executor}"));
+    let combo = ComboBox::from_id_salt("driver").width(132.0).truncate().height(MENU).selected_text(&chosen);
+    let shown = combo.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
+        theme::menu(ui);
+        for (driver, name) in offered_drivers() {
+            if theme::item(ui, Button::selectable(driver == view.driver, name)).clicked() {
+                frame.push(WindowCommand::SetDriver(driver));
+            }
+        }
+        if let Some(executor) = view.executor {
+            executor_menu::show(ui, frame, executor);
+        }
+    });
+    let open = shown.inner.is_some();
+    if open && !menu.open && view.executor.is_some() {
+        // Loads libtorch, so not before the menu is opened.
+        frame.push(WindowCommand::FindDevices);
+    }
+    menu.open = open;
+    let response = shown.response.accessible_name("Processing");
+    if executor.is_some() {
+        // The text may be truncated.
+        response.on_hover_text(chosen);
+    }
+}
+
+fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
+    let view = frame.view;
+    // Not shown without a choice.
+    if view.qualities.len() < 2 {
+        return;
+    }
+    ui.add_space(GAP);
+    ui.weak("Quality");
+    let chosen = view.qualities.get(view.quality).map_or("–", String::as_str);
+    let shown = ComboBox::from_id_salt("quality").width(92.0).truncate().selected_text(chosen).show_ui(ui, |ui| {
+        for (index, quality) in view.qualities.iter().enumerate() {
+            if theme::item(ui, Button::selectable(index == view.quality, quality.as_str())).clicked() {
+                frame.push(WindowCommand::SetQuality(index));
+            }
+        }
+    });
+    shown.response.accessible_name("Quality");
+}
+
+fn facts(ui: &mut Ui, health: &Health) {
+    let palette = Palette::of(ui);
+    let (thread, hint) = match health.driven {
+        Driven::Inline => ("audio", "Runs on the audio thread"),
+        Driven::Worker => ("background", "Runs on the background thread"),
+        Driven::SlowWorker => ("background", "Runs on the background thread for models that take long"),
+        Driven::Offline => ("offline", "Runs offline, without a deadline"),
+    };
+    fact(ui, "Thread", thread, 66.0, None).on_hover_text(hint);
+    load(ui, health.load);
+    let error = |wrong: bool| wrong.then_some(palette.error);
+    fact(ui, "Dropouts", &health.dropouts.to_string(), 28.0, error(health.dropouts > 0))
+        .on_hover_text("Blocks that were not ready in time");
+    if health.invalid_blocks > 0 {
+        fact(ui, "Invalid blocks", &health.invalid_blocks.to_string(), 28.0, error(true))
+            .on_hover_text("Blocks in which the model returned NaN or infinity");
+    }
+    let latency = format!("{:.1} ms", health.latency_ms);
+    fact(ui, "Latency", &latency, 56.0, None).on_hover_text(format!("{} samples", health.latency_samples));
+    let times = health.inference_time;
+    let line = format!("{} / {}", format::time(times.p50), format::time(times.p99));
+    fact(ui, "Inference time", &line, 104.0, None).on_hover_text(format!(
+        "Median and 99th percentile of {} runs; 50 %: {}, 95 %: {}, 99 %: {}, 99.9 %: {}, maximum: {}",
+        times.count,
+        format::time(times.p50),
+        format::time(times.p95),
+        format::time(times.p99),
+        format::time(times.p999),
+        format::time(times.worst),
+    ));
+}
+
+/// Draws a label and its value, in a fixed width so that what follows stays in place.
+fn fact(ui: &mut Ui, name: &str, text: &str, width: f32, ink: Option<egui::Color32>) -> egui::Response {
+    let palette = Palette::of(ui);
+    ui.add_space(5.0);
+    let title = ui.painter().layout_no_wrap(name.to_owned(), theme::small(), palette.dim);
+    let (rect, response) = ui.allocate_exact_size(vec2(title.size().x + 5.0 + width, 20.0), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("{name} {text}")));
+    let y = rect.center().y - title.size().y / 2.0;
+    let figures = rect.left_center() + vec2(title.size().x + 5.0, 0.0);
+    ui.painter().galley(egui::pos2(rect.left(), y), title, palette.dim);
+    ui.painter().text(figures, Align2::LEFT_CENTER, text, theme::figures(), ink.unwrap_or(palette.text));
+    response
+}
+
+/// Draws the load; a full bar means that the model takes all of a core's time.
+fn load(ui: &mut Ui, load: f32) {
+    let palette = Palette::of(ui);
+    let ink = (load >= 1.0).then_some(palette.error);
+    let percent = if load.is_nan() { "–".to_owned() } else { format!("{:.0} %", 100.0 * load.clamp(0.0, 9.99)) };
+    fact(ui, "Load", &percent, 33.0, ink);
+    let (rect, _) = ui.allocate_exact_size(vec2(44.0, 5.0), Sense::hover());
+    ui.painter().rect_filled(rect, 2.5, palette.line);
+    let part = if load.is_nan() { 0.0 } else { load.clamp(0.0, 1.0) };
+    let bar = Rect::from_min_size(rect.min, vec2(part * rect.width(), rect.height()));
+    ui.painter().rect_filled(bar, 2.5, ink.unwrap_or(palette.accent));
+}

@@ -1,0 +1,88 @@
+//! The list of impulse responses.
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use ondes_processor::cabinet::{files, folders};
+
+/// The files in the user's folders. They are looked for on a thread of their own.
+pub struct CabinetList {
+    /// As they are shown.
+    pub list: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    scan: Option<JoinHandle<Vec<PathBuf>>>,
+}
+
+impl CabinetList {
+    /// Nothing yet; the folders are being read.
+    #[must_use]
+    pub fn new(folders: Vec<PathBuf>) -> Self {
+        let mut cabinets = Self { list: Vec::new(), folders, scan: None };
+        cabinets.rescan();
+        cabinets
+    }
+
+    /// The list of the user's own folders.
+    #[must_use]
+    pub fn of_user() -> Self {
+        Self::new(folders())
+    }
+
+    /// Where files are looked for first.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folders.first().map(PathBuf::as_path)
+    }
+
+    /// Looks for files again.
+    pub fn rescan(&mut self) {
+        if self.scan.is_none() {
+            let folders = self.folders.clone();
+            self.scan = Some(std::thread::spawn(move || folders.iter().flat_map(|folder| files(folder)).collect()));
+        }
+    }
+
+    /// Takes what was found since. Gives whether the search goes on.
+    pub fn poll(&mut self) -> bool {
+        if self.scan.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.finish();
+        }
+        self.scan.is_some()
+    }
+
+    /// Waits for the search.
+    fn finish(&mut self) {
+        if let Some(Ok(found)) = self.scan.take().map(JoinHandle::join) {
+            self.list = found;
+        }
+    }
+}
+
+impl Drop for CabinetList {
+    fn drop(&mut self) {
+        // This code may be unloaded after this.
+        self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_all_folders_are_listed_as_they_come() {
+        let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let at = |folder: &tempfile::TempDir, name: &str| folder.path().join(name);
+        for path in [at(&one, "b.wav"), at(&one, "a.FLAC"), at(&one, "notes.txt"), at(&other, "c.aiff")] {
+            std::fs::write(path, "").unwrap();
+        }
+        let mut cabinets = CabinetList::new(vec![one.path().into(), other.path().into(), at(&one, "nowhere")]);
+        cabinets.finish();
+        assert_eq!(cabinets.list, [at(&one, "a.FLAC"), at(&one, "b.wav"), at(&other, "c.aiff")]);
+        assert_eq!(cabinets.folder(), Some(one.path()));
+        std::fs::write(at(&other, "d.wav"), "").unwrap();
+        cabinets.rescan();
+        cabinets.finish();
+        assert_eq!((cabinets.list.len(), cabinets.poll()), (4, false));
+    }
+}

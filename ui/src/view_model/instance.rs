@@ -1,0 +1,474 @@
+//! The view model of an instance.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use egui::ThemePreference;
+use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{ControlSource, InputAnalysis};
+use ondes_engine::realtime::{Health, LoadStatus, Quality};
+use ondes_processor::choice;
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::{self, FileReference, MissingFile};
+use ondes_processor::macros::MACRO_COUNT;
+use ondes_processor::midi_bindings::MidiBinding;
+use ondes_processor::monitor::MeterLevel;
+use ondes_processor::parameter::{
+    BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
+    OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE,
+    VOICES,
+};
+use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
+use ondes_processor::preset::store;
+use ondes_processor::product::Product;
+use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::state::{WindowSettings, WindowTheme};
+
+use super::cabinet_list::CabinetList;
+use super::device_search::DeviceSearch;
+use super::latent_rows::LatentRows;
+use super::model_list::{ModelList, ModelLocation};
+use super::preset_list::PresetList;
+use super::spectrum::{SAMPLES, Spectrum};
+use crate::command::FilePurpose;
+use crate::file_dialog::{self, FileDialog};
+use crate::format::label;
+use crate::view::{
+    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, ModelEntryId, ModelView, SignalView, SoundingNote,
+    ViewModel, WindowView,
+};
+
+/// Reason why a model cannot be embedded in a project.
+const TOO_LARGE: &str = "The model is larger than 16 MB or is a TorchScript program.";
+/// Reason why an instrument has no choice of devices.
+const NATIVE_ONLY: &str = "Instruments run on the native executor.";
+/// Samples of the waveform.
+const WAVE: usize = 2048;
+/// Time without a block after which a host counts as stopped.
+const STOPPED: Duration = Duration::from_millis(500);
+
+/// State of an instance at the last refresh, and everything that only its window needs.
+pub struct InstanceViewModel {
+    pub(super) instance: Arc<InstanceHandle>,
+    pub(super) source: Arc<dyn ParameterSource>,
+    pub(super) models: ModelList,
+    pub(super) presets: PresetList,
+    pub(super) cabinets: CabinetList,
+    devices: DeviceSearch,
+    /// The model that is being auditioned, and the start of the audition.
+    pub(super) auditioned: Option<(ModelEntryId, Instant)>,
+    /// Threads that read files.
+    pub(super) background_jobs: Vec<JoinHandle<()>>,
+    /// The open dialog and its purpose.
+    pub(super) dialog: Option<(FilePurpose, FileDialog)>,
+    can_browse: bool,
+    /// A notice of the window itself.
+    pub(super) hint: Option<&'static str>,
+    /// The model being loaded, which counts as recent once it has been read.
+    pub(super) loading: Option<ModelLocation>,
+    status: LoadStatus,
+    missing: Option<MissingFile>,
+    notice: Option<String>,
+    pub(super) model: Option<Arc<Model>>,
+    macros: Vec<MacroKnob>,
+    latents: LatentRows,
+    voice: Vec<Knob>,
+    chain: Vec<Knob>,
+    /// Remark about the knobs of the chain.
+    remark: Option<String>,
+    cabinet: Option<FileReference>,
+    pub(super) missing_cabinet: Option<MissingFile>,
+    mixer: [Knob; 3],
+    executor: ExecutorSelection,
+    health: Option<Health>,
+    qualities: Vec<String>,
+    input_analysis: Option<InputAnalysis>,
+    input: SignalData,
+    output: SignalData,
+    spectrum: Spectrum,
+    notes: Vec<SoundingNote>,
+    /// Samples recorded by the monitor, and the time of the last change.
+    recorded: (usize, Instant),
+    moving: bool,
+    settings: WindowSettings,
+}
+
+/// Meters, samples and spectrum of a signal.
+struct SignalData {
+    levels: Vec<MeterLevel>,
+    samples: Vec<f32>,
+    spectrum_db: Vec<f32>,
+}
+
+impl SignalData {
+    fn new() -> Self {
+        Self { levels: Vec::new(), samples: vec![0.0; SAMPLES], spectrum_db: Vec::new() }
+    }
+
+    fn view(&self) -> SignalView<'_> {
+        let wave = &self.samples[SAMPLES - WAVE..];
+        SignalView { levels: &self.levels, wave, spectrum_db: &self.spectrum_db }
+    }
+}
+
+impl InstanceViewModel {
+    /// Creates the view model of an instance with its parameters.
+    #[must_use]
+    pub fn new(instance: Arc<InstanceHandle>, source: Arc<dyn ParameterSource>, models: ModelList) -> Self {
+        // An effect has neither keys nor voices.
+        let applies = |parameter: &Parameter| instance.product == Product::Instrument || !parameter.notes_only;
+        let knob = |id| Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()));
+        let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES];
+        let voice = voice.into_iter().filter(|id| Parameter::get(*id).is_some_and(applies)).filter_map(knob).collect();
+        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(|id| parameter_knob(&PARAMETERS[id.0 as usize], id, 0.0));
+        let recorded = (instance.monitor.recorded_samples(), Instant::now());
+        let presets = PresetList::new(instance.product, store::folders());
+        let mut model = Self {
+            instance,
+            source,
+            models,
+            presets,
+            cabinets: CabinetList::of_user(),
+            devices: DeviceSearch::default(),
+            auditioned: None,
+            background_jobs: Vec::new(),
+            dialog: None,
+            can_browse: file_dialog::is_available(),
+            hint: None,
+            loading: None,
+            status: LoadStatus::Empty,
+            missing: None,
+            notice: None,
+            model: None,
+            macros: Vec::new(),
+            latents: LatentRows::default(),
+            voice,
+            chain: Vec::new(),
+            remark: None,
+            cabinet: None,
+            missing_cabinet: None,
+            mixer,
+            executor: ExecutorSelection::default(),
+            health: None,
+            qualities: Vec::new(),
+            input_analysis: None,
+            input: SignalData::new(),
+            output: SignalData::new(),
+            spectrum: Spectrum::new(),
+            notes: Vec::new(),
+            recorded,
+            moving: false,
+            settings: WindowSettings::default(),
+        };
+        model.refresh();
+        model
+    }
+
+    /// Reads the state of the instance. Returns the time after which to refresh again even if there is no sound.
+    pub fn refresh(&mut self) -> Option<Duration> {
+        self.poll_dialog();
+        let scanning = self.models.poll() | self.presets.poll() | self.cabinets.poll() | self.devices.poll();
+        self.background_jobs.retain(|job| !job.is_finished());
+        let instance = &self.instance;
+        self.status = match &self.presets.problem {
+            Some(problem) => LoadStatus::Failed(problem.clone()),
+            None => instance.status(),
+        };
+        (self.missing, self.model) = (instance.missing_model(), instance.model());
+        (self.settings, self.notice) = (instance.window_settings(), instance.notice());
+        self.executor = instance.executor();
+        (self.cabinet, self.missing_cabinet) = (instance.cabinet_reference(), instance.missing_cabinet());
+        (self.health, self.input_analysis) = (instance.session.health(), instance.session.input_analysis());
+        self.qualities = self.quality_options();
+        if !instance.is_auditioning() && self.background_jobs.is_empty() {
+            self.auditioned = None;
+        }
+        if self.background_jobs.is_empty()
+            && let Some(location) = self.loading.take()
+            && !matches!(self.status, LoadStatus::Failed(_))
+        {
+            self.models.set_recent(&location);
+        }
+        self.refresh_knobs();
+        self.refresh_signals();
+        let busy = scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
+        let waiting = self.dialog.is_some() || self.instance.midi_bindings.is_learning();
+        match (busy, waiting) {
+            (true, _) => Some(Duration::from_millis(50)),
+            (false, true) => Some(Duration::from_millis(100)),
+            (false, false) => self.auditioned.map(|_| Duration::from_millis(200)),
+        }
+    }
+
+    fn refresh_knobs(&mut self) {
+        (self.chain, self.remark) = (self.chain_knobs(), self.level_remark());
+        let bindings = &self.instance.midi_bindings;
+        let midi = |id| Parameter::get(id).map(|parameter| bindings.binding(parameter.id)).unwrap_or_default();
+        for knob in self.voice.iter_mut().chain(&mut self.chain).chain(&mut self.mixer) {
+            knob.value = self.source.normalized(knob.id).unwrap_or(knob.default);
+            knob.midi = Some(midi(knob.id));
+        }
+        self.latents.refresh(&self.instance);
+        let controls = self.latents.controls().all();
+        self.macros.clear();
+        for index in 0..MACRO_COUNT {
+            let id = ParameterId(index as u32);
+            let Some((parameter, value)) = Parameter::get(id).zip(self.source.value(id)) else { continue };
+            let mut knob = Knob { midi: Some(midi(id)), ..parameter_knob(parameter, id, value) };
+            let name = self.instance.macro_control(index);
+            let control = name.as_ref().and_then(|name| controls.iter().position(|control| control.name == *name));
+            if let Some(name) = name {
+                knob.name = label(&name);
+            }
+            if let Some(control) = control {
+                knob.tooltip.clone_from(&controls[control].description);
+            }
+            self.macros.push(MacroKnob { knob, control });
+        }
+    }
+
+    fn refresh_signals(&mut self) {
+        let monitor = &self.instance.monitor;
+        let recorded = monitor.recorded_samples();
+        if recorded != self.recorded.0 {
+            self.recorded = (recorded, Instant::now());
+        }
+        let Self { input, output, .. } = self;
+        monitor.levels([&mut input.levels, &mut output.levels]);
+        monitor.waves([&mut input.samples, &mut output.samples]);
+        let is_audible = |signal: &SignalData| signal.samples.iter().any(|sample| sample.abs() > 1e-5);
+        self.moving = self.recorded.1.elapsed() < STOPPED && (is_audible(input) || is_audible(output));
+        if !self.moving {
+            monitor.wake_on_sound();
+        }
+        for signal in [input, output] {
+            self.spectrum.compute(&signal.samples, &mut signal.spectrum_db);
+        }
+        self.notes.clear();
+        self.notes.extend(monitor.notes().map(|(key, velocity)| SoundingNote { key, velocity }));
+    }
+
+    /// Returns the entry of the loaded model.
+    #[must_use]
+    pub fn playing(&self) -> Option<ModelEntryId> {
+        self.models.with_hash(self.model.as_ref()?.content_hash())
+    }
+
+    /// Takes a snapshot of everything that is heard.
+    #[must_use]
+    pub fn sound_snapshot(&self) -> SoundSnapshot {
+        self.instance.sound_snapshot(&*self.source)
+    }
+
+    /// Applies a snapshot; an audition ends.
+    pub fn apply_sound(&mut self, setter: &impl ParameterSetter, sound: SoundSnapshot) {
+        (self.auditioned, self.loading) = (None, None);
+        self.instance.apply_sound(&*self.source, setter, sound);
+    }
+
+    pub(super) fn wake_host(&self) {
+        self.instance.sleep_state.wake_host();
+    }
+
+    /// Returns the options for the quality of a model with variants, with the name of the variant that is chosen
+    /// automatically; empty for other models.
+    fn quality_options(&self) -> Vec<String> {
+        if self.model.as_ref().is_none_or(|model| model.header().variants.is_empty()) {
+            return Vec::new();
+        }
+        let variant = self.instance.session.variant();
+        let name = |(index, name): (usize, &&str)| match &variant {
+            Some(variant) if choice::quality(index as f32) == Quality::Auto => format!("{name}: {variant}"),
+            _ => (*name).to_owned(),
+        };
+        choice::QUALITIES.names.iter().enumerate().map(name).collect()
+    }
+
+    fn executor_view(&self) -> Option<ExecutorView<'_>> {
+        let model = self.model.as_ref()?;
+        let is_instrument = self.is(Kind::Instrument);
+        let devices = if is_instrument { ExecutorDevices::Unavailable(NATIVE_ONLY) } else { self.devices.view() };
+        Some(ExecutorView { selection: self.executor, native_supported: model.program().is_none(), devices })
+    }
+
+    pub(super) fn find_devices(&mut self) {
+        if !self.is(Kind::Instrument) {
+            self.devices.search();
+        }
+    }
+
+    /// Returns the knobs of the signal chain that apply to the model.
+    fn chain_knobs(&self) -> Vec<Knob> {
+        let header = self.model.as_ref().map(|model| model.header());
+        let [bass, middle, treble] = TONE_GAINS;
+        let all =
+            [GATE, bass, middle, treble, TONE, CABINET, BLOCK_DC, OVERSAMPLING, SIZE, INTERFACE_LEVEL, OUTPUT_LEVEL];
+        let applies = |id: &ParameterId| match *id {
+            // An instrument played by notes has no audio input.
+            GATE | TONE => self.accepts_audio_files(),
+            OVERSAMPLING | INTERFACE_LEVEL | OUTPUT_LEVEL => self.is(Kind::Effect),
+            SIZE => header.is_some_and(|header| !header.variants.is_empty()),
+            _ => true,
+        };
+        let knob = |id| {
+            let parameter = Parameter::get(id)?;
+            let mut knob = parameter_knob(parameter, id, parameter.default());
+            if id == BLOCK_DC {
+                knob.choices = parameter.options().iter().map(|&option| option.to_owned()).collect();
+            }
+            if id == SIZE {
+                let variant = header.and_then(|header| header.variant(self.source.size()));
+                knob.name = format!("Size: {}", variant.map_or("full", |variant| variant.name.as_str()));
+            }
+            Some(knob)
+        };
+        all.into_iter().filter(applies).filter_map(knob).collect()
+    }
+
+    /// Returns why requested levels have no effect on the model.
+    fn level_remark(&self) -> Option<String> {
+        let model = self.model.as_ref().filter(|_| self.is(Kind::Effect))?;
+        let levels = model.header().card.levels.unwrap_or_default();
+        let missing: Vec<&str> = self.source.player_parameters().calibration.missing_levels(levels).collect();
+        (!missing.is_empty()).then(|| format!("Levels are unchanged: {}.", missing.join(", ")))
+    }
+
+    fn is(&self, kind: Kind) -> bool {
+        self.model.as_ref().is_some_and(|model| model.header().kind == kind)
+    }
+
+    /// Returns whether there is an audio input: then a dropped audio file becomes the cabinet.
+    pub(super) fn accepts_audio_files(&self) -> bool {
+        self.instance.product == Product::Effect || self.instance.uses_audio_input()
+    }
+
+    /// Returns the knobs that the pad turns.
+    fn pad(&self) -> (ParameterId, ParameterId) {
+        let knob = |id: &str| Parameter::find(id).or_else(|| self.latents.controls().latent_id(id));
+        let chosen =
+            self.instance.pad().and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
+        chosen.unwrap_or((ParameterId(0), ParameterId(1)))
+    }
+
+    /// Returns the name under which a project saves a knob: a parameter's id, or the name of a latent control.
+    pub(super) fn saved_id(&self, knob: ParameterId) -> Option<String> {
+        let latent = || Some(self.latents.controls().latent_control(knob)?.name.clone());
+        Parameter::get(knob).map(|parameter| parameter.id.to_owned()).or_else(latent)
+    }
+}
+
+impl ViewModel for InstanceViewModel {
+    fn view(&self) -> WindowView<'_> {
+        let [input_gain, output_gain, mix] = &self.mixer;
+        let source = self.source.control_source();
+        let model = self.model.as_deref().map(|model| {
+            let header = model.header();
+            let controls = self.latents.controls().all();
+            ModelView { entry: self.playing(), card: &header.card, kind: header.kind, controls }
+        });
+        // Other kinds process the audio input.
+        let is_instrument = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
+        WindowView {
+            status: &self.status,
+            missing: self.missing.as_ref(),
+            notice: self.hint.or(self.notice.as_deref()),
+            model,
+            models: &self.models.list,
+            auditioned: self.auditioned.map(|(id, _)| id),
+            embed: self.instance.embeds_model(),
+            embed_problem: self.model.as_ref().filter(|model| !library::is_embeddable(model)).map(|_| TOO_LARGE),
+            presets: &self.presets.entries,
+            preset: self.presets.current,
+            preset_changed: self.presets.is_changed(&*self.source, &self.instance),
+            can_save_presets: self.presets.can_save(),
+            macros: &self.macros,
+            voice: &self.voice,
+            latents: &self.latents.rows,
+            chain: ChainView {
+                knobs: &self.chain,
+                remark: self.remark.as_deref(),
+                cabinet: self.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()),
+                path: self.cabinet.as_ref().and_then(|cabinet| cabinet.path.as_deref()),
+                missing: self.missing_cabinet.as_ref(),
+                cabinets: &self.cabinets.list,
+                folder: self.cabinets.folder(),
+                accepts_audio_files: self.accepts_audio_files(),
+            },
+            pad: self.pad(),
+            input_gain,
+            output_gain,
+            mix,
+            bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
+            slot: self.instance.compare_slots.active(),
+            sample_rate_hz: self.instance.monitor.rate_hz(),
+            driver: self.source.driver(),
+            executor: self.executor_view(),
+            health: self.health,
+            qualities: &self.qualities,
+            quality: self.source.value(QUALITY).unwrap_or_default() as usize,
+            input: self.input.view(),
+            output: self.output.view(),
+            pitch_hz: self
+                .input_analysis
+                .and_then(|analysis| analysis.pitch)
+                .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
+            loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+            notes: &self.notes,
+            control_source: (is_instrument && self.instance.product == Product::Instrument).then_some(source),
+            can_play: is_instrument && source == ControlSource::Notes,
+            moving: self.moving,
+            can_browse: self.can_browse,
+            scale: self.settings.scale,
+            theme: match self.settings.theme {
+                WindowTheme::Dark => ThemePreference::Dark,
+                WindowTheme::Light => ThemePreference::Light,
+                WindowTheme::System => ThemePreference::System,
+            },
+        }
+    }
+
+    fn format_value(&self, knob: ParameterId, position: f32) -> String {
+        let Some(text) = self.instance.format_value(knob, position) else { return String::new() };
+        // The label of a bound macro shows the control's name already.
+        let control = self.macros.get(knob.0 as usize).filter(|one| one.knob.id == knob).and_then(|one| one.control);
+        control
+            .and_then(|index| text.strip_prefix(self.latents.controls().all()[index].name.as_str()))
+            .map_or(text.clone(), |value| value.trim().to_owned())
+    }
+
+    fn parse_value(&self, knob: ParameterId, text: &str) -> Option<f32> {
+        self.instance.parse_value(knob, text)
+    }
+}
+
+/// Returns the knob of a parameter with this value, in the parameter's unit.
+fn parameter_knob(parameter: &Parameter, id: ParameterId, value: f32) -> Knob {
+    let choices = match parameter.kind {
+        ParameterKind::Choice(choices) => choices.names.iter().map(|&name| name.to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    Knob {
+        id,
+        name: parameter.label.to_owned(),
+        tooltip: parameter.tooltip.to_owned(),
+        value: parameter.normalize(value),
+        default: parameter.normalize(parameter.default()),
+        steps: parameter.steps(),
+        choices,
+        midi: Some(MidiBinding::None),
+    }
+}
+
+impl Drop for InstanceViewModel {
+    fn drop(&mut self) {
+        if self.instance.is_auditioning() || self.auditioned.is_some() {
+            self.instance.end_audition();
+        }
+        // Joined, since a plugin's code may be unloaded after this.
+        for job in self.background_jobs.drain(..) {
+            let _ = job.join();
+        }
+    }
+}

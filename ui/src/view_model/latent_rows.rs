@@ -1,0 +1,388 @@
+//! The page of latents: a row for each, as the panels show it.
+
+use std::sync::Arc;
+
+use ondes_engine::model::Control;
+use ondes_engine::realtime::SessionController;
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::model_controls::{LATENT_KNOBS, ModelControls, normalize};
+use ondes_processor::parameter::ParameterId;
+
+use crate::view::{Knob, LatentRow};
+
+/// The rows, and what they are made from.
+#[derive(Default)]
+pub struct LatentRows {
+    /// As they were when they were refreshed last; none where the model is no codec.
+    pub rows: Vec<LatentRow>,
+    controls: Arc<ModelControls>,
+    positions: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl LatentRows {
+    /// What can be turned on the model.
+    #[must_use]
+    pub fn controls(&self) -> &ModelControls {
+        &self.controls
+    }
+
+    /// Looks at everything again.
+    pub fn refresh(&mut self, instance: &InstanceHandle) {
+        let controls = instance.controls();
+        if !Arc::ptr_eq(&controls, &self.controls) {
+            self.rows = rows(&controls);
+            self.controls = controls;
+        }
+        instance.latent_positions(&mut self.positions);
+        self.refresh_values(&instance.session);
+        for (row, positions) in self.rows.iter_mut().zip(self.positions.chunks_exact(LATENT_KNOBS.len())) {
+            for (knob, position) in [&mut row.scale, &mut row.offset, &mut row.hold].into_iter().zip(positions) {
+                knob.value = *position;
+            }
+        }
+    }
+
+    fn refresh_values(&mut self, session: &SessionController) {
+        if self.rows.is_empty() {
+            return;
+        }
+        session.latents(&mut self.values);
+        // The model before this one may still be heard; its latents are others.
+        let is_heard = self.values.len() == self.rows.len();
+        let values = self.values.iter().copied().filter(|_| is_heard).chain(std::iter::repeat(0.0));
+        for (row, value) in self.rows.iter_mut().zip(values) {
+            row.value = value;
+        }
+    }
+}
+
+fn rows(controls: &ModelControls) -> Vec<LatentRow> {
+    let knobs: Vec<_> = controls.latent_knobs().collect();
+    let row = |(place, row): (usize, &[(ParameterId, &Control)])| {
+        let name = format!("Latent {}", place + 1);
+        let knob = |what: usize, steps: u32| {
+            let (id, control) = row[what];
+            let default = normalize(control, control.default);
+            let name = format!("{name} {}", LATENT_KNOBS[what]);
+            Knob { id, name, value: default, default, steps, choices: Vec::new(), tooltip: String::new(), midi: None }
+        };
+        LatentRow { scale: knob(0, 0), offset: knob(1, 0), hold: knob(2, 2), name: name.clone(), value: 0.0 }
+    };
+    knobs.chunks_exact(LATENT_KNOBS.len()).enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use ondes_engine::model::Model;
+    use ondes_engine::realtime::{Driver, LoadStatus, Setup};
+    use ondes_processor::compare_slots::CompareSlot;
+    use ondes_processor::library::BUNDLED;
+    use ondes_processor::macros::MACRO_CENTRE;
+    use ondes_processor::model_controls::FIRST_LATENT_ID;
+    use ondes_processor::parameter::MIX;
+    use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
+    use ondes_processor::parameter_store::ParameterStore;
+    use ondes_processor::parameter_values::ParameterValue;
+    use ondes_processor::player::Player;
+    use ondes_processor::product::Product;
+    use ondes_processor::state::InstanceState;
+    use ondes_processor::test_model::codec;
+
+    use super::super::commands::handle_command;
+    use super::super::model_list::ModelList;
+    use super::*;
+    use crate::command::WindowCommand;
+    use crate::view::ViewModel;
+    use crate::view_model::InstanceViewModel;
+
+    const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 480 };
+    const PATIENCE: Duration = Duration::from_secs(20);
+    /// What comes in, all the time: of it 0.5 is heard as latent 1 and −0.25 as latent 2.
+    const INPUT: f32 = 0.4;
+    const SCALE_1: ParameterId = ParameterId(FIRST_LATENT_ID);
+    const OFFSET_1: ParameterId = ParameterId(FIRST_LATENT_ID + 1);
+    const HOLD_1: ParameterId = ParameterId(FIRST_LATENT_ID + 2);
+    const SCALE_2: ParameterId = ParameterId(FIRST_LATENT_ID + 3);
+    const OFFSET_2: ParameterId = ParameterId(FIRST_LATENT_ID + 4);
+
+    /// An instrument that notes play by its settings, though it has a codec.
+    struct Track {
+        instance: Arc<InstanceHandle>,
+        panel: Arc<ParameterStore>,
+        desk: InstanceViewModel,
+        player: Player,
+    }
+
+    impl Track {
+        fn new() -> Self {
+            let instance = InstanceHandle::new(Product::Instrument, || ());
+            let panel = Arc::new(ParameterStore::new(Product::Instrument));
+            instance.listen_to(&panel);
+            instance.session.set_driver(Driver::Inline);
+            instance.wait(PATIENCE);
+            let desk = InstanceViewModel::new(instance.clone(), panel.clone(), ModelList::new(None));
+            let session = instance.session.activate(SETUP).unwrap();
+            let player = Player::new(session, instance.clone(), SETUP, &panel.knobs());
+            Self { instance, panel, desk, player }
+        }
+
+        fn with_codec() -> Self {
+            let mut track = Self::new();
+            track.load(codec());
+            track
+        }
+
+        fn load(&mut self, model: Arc<Model>) {
+            self.instance.fetch(false, move || Ok((model, None))).join().unwrap();
+            self.settle();
+        }
+
+        /// Plays until what is loaded is heard. Only where the session plays can another model take over.
+        fn settle(&mut self) {
+            while self.instance.session.status() == LoadStatus::Loading {
+                self.block();
+                // As a host would: a model that is being made has to catch up.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            self.desk.refresh();
+        }
+
+        fn block(&mut self) -> f32 {
+            let mut input = [[INPUT; SETUP.max_block]; 2];
+            let [left, right] = &mut input;
+            let mut output = [[0.0; SETUP.max_block]; 2];
+            let [out_left, out_right] = &mut output;
+            self.player.begin(&self.panel.knobs());
+            self.player.listen(&[left, right]);
+            self.player.finish(&mut [out_left, out_right]);
+            output[0][SETUP.max_block - 1]
+        }
+
+        /// What is heard when all knobs have arrived.
+        fn heard(&mut self) -> f32 {
+            let last = (0..60).map(|_| self.block()).last().unwrap();
+            (1e4 * last).round() / 1e4
+        }
+
+        fn turn(&mut self, knob: ParameterId, says: &str) {
+            let position = self.desk.parse(knob, says).unwrap();
+            for command in
+                [WindowCommand::BeginGesture(knob), WindowCommand::Set(knob, position), WindowCommand::EndGesture(knob)]
+            {
+                obey(&mut self.desk, &*self.panel, command);
+            }
+        }
+
+        fn bind(&mut self, index: usize, name: &str) {
+            let place = self.desk.view().model.unwrap().controls.iter().position(|control| control.name == name);
+            obey(&mut self.desk, &*self.panel, WindowCommand::BindMacro(index, place));
+            self.desk.refresh();
+        }
+    }
+
+    fn number(saved: &InstanceState, name: &str) -> Option<f32> {
+        match saved.latents.get(name)? {
+            ParameterValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn only_a_codec_has_the_page() {
+        let mut track = Track::new();
+        assert!(track.desk.view().latents.is_empty() && track.desk.view().can_play);
+        track.load(codec());
+        track.heard();
+        track.desk.refresh();
+        let view = track.desk.view();
+        let names: Vec<&str> = view.latents.iter().map(|latent| latent.name.as_str()).collect();
+        assert_eq!(names, ["Latent 1", "Latent 2"]);
+        let [one, two] = view.latents else { panic!() };
+        assert!((one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5, "{} {}", one.value, two.value);
+        assert_eq!((one.hold.name.as_str(), one.hold.id, two.offset.id), ("Latent 1 hold", HOLD_1, OFFSET_2));
+        let stand = |knob: &Knob| (knob.value, knob.default, track.desk.text(knob.id, knob.value));
+        assert_eq!(stand(&one.scale), (0.625, 0.625, "1.00".to_owned()));
+        assert_eq!(stand(&one.offset), (0.5, 0.5, "0.00".to_owned()));
+        assert_eq!((stand(&one.hold), one.hold.steps), ((0.0, 0.0, "0.00".to_owned()), 2));
+        assert_eq!((view.played_by, view.can_play), (None, false), "it plays what comes in");
+        track.load(BUNDLED[1].model());
+        assert!(track.desk.view().latents.is_empty() && track.desk.view().played_by.is_some());
+        obey(&mut track.desk, &*track.panel, WindowCommand::Set(SCALE_1, 0.1));
+        assert!(track.instance.saved().latents.is_empty());
+    }
+
+    #[test]
+    fn a_codec_plays_what_comes_in_though_notes_are_asked_for() {
+        let mut track = Track::new();
+        assert!(!track.instance.hears_input());
+        track.load(codec());
+        assert!(track.instance.hears_input());
+        assert_eq!((track.panel.source(), track.heard()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
+        track.load(BUNDLED[0].model());
+        assert!(!track.instance.hears_input());
+        assert_eq!(track.heard(), 0.0, "an instrument waits for notes");
+    }
+
+    #[test]
+    fn what_is_turned_is_heard_shown_and_saved_at_once() {
+        let mut track = Track::with_codec();
+        assert_eq!(track.heard(), 0.1);
+        track.turn(SCALE_2, "0");
+        assert_eq!(number(&track.instance.saved(), "latent2.scale"), Some(0.0));
+        assert_eq!(track.heard(), 0.2);
+        track.turn(OFFSET_1, "-1.5");
+        assert_eq!(track.heard(), -0.55);
+        track.desk.refresh();
+        let row = &track.desk.view().latents[0];
+        assert_eq!((track.desk.text(OFFSET_1, row.offset.value).as_str(), row.scale.value), ("-1.50", 0.625));
+        assert!((row.value + 1.1).abs() < 1e-4, "{}", row.value);
+        // Another driver, and a host that begins anew.
+        track.instance.session.set_driver(Driver::Worker { latency: None });
+        track.settle();
+        let session = track.instance.session.activate(SETUP).unwrap();
+        track.player = Player::new(session, track.instance.clone(), SETUP, &track.panel.knobs());
+        track.instance.session.set_driver(Driver::Inline);
+        track.settle();
+        assert_eq!(track.heard(), -0.55);
+        // Held, it stays where it was, whatever comes in; here that is nothing.
+        track.turn(HOLD_1, "1");
+        track.heard();
+        let nothing = |track: &mut Track| {
+            let (mut left, mut right) = ([0.0; SETUP.max_block], [0.0; SETUP.max_block]);
+            track.player.begin(&track.panel.knobs());
+            track.player.finish(&mut [&mut left, &mut right]);
+            left[SETUP.max_block - 1]
+        };
+        let held = (0..60).map(|_| nothing(&mut track)).last().unwrap();
+        assert!((held + 0.55).abs() < 1e-4, "{held}");
+        // Back at their defaults there is nothing to save.
+        for (knob, default) in [(SCALE_2, "1"), (OFFSET_1, "0"), (HOLD_1, "0")] {
+            track.turn(knob, default);
+        }
+        assert!(!serde_json::to_string(&track.instance.saved()).unwrap().contains("latents"));
+        assert_eq!(track.heard(), 0.1);
+    }
+
+    #[test]
+    fn what_was_saved_is_heard_again_and_another_model_begins_anew() {
+        let mut track = Track::with_codec();
+        track.instance.set_embedding(true);
+        track.turn(SCALE_1, "3");
+        track.turn(OFFSET_2, "-2");
+        let heard = track.heard();
+        assert_eq!(heard, 0.0);
+        let text = serde_json::to_string(&track.instance.saved()).unwrap();
+
+        let mut again = Track::new();
+        again.instance.restore(serde_json::from_str(&text).unwrap());
+        again.settle();
+        assert_eq!((again.heard(), again.instance.saved().latents), (heard, track.instance.saved().latents));
+        assert_eq!(again.desk.view().latents[0].scale.value, 0.875);
+        // The same one once more is no other one.
+        again.load(codec());
+        assert_eq!(again.heard(), heard);
+        // What is only auditioned does not take anything away.
+        again.instance.fetch(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
+        again.settle();
+        assert_eq!(number(&again.instance.saved(), "latent1.scale"), Some(3.0));
+        again.instance.come_back();
+        again.settle();
+        assert_eq!(again.heard(), heard);
+        again.load(BUNDLED[0].model());
+        assert!(again.instance.saved().latents.is_empty());
+
+        // Nonsense stands at its default, and does not cost the rest.
+        let nonsense = text.replace("3.0", "null").replace("-2.0", "99");
+        assert_ne!(nonsense, text);
+        let mut odd: InstanceState = serde_json::from_str(&nonsense).unwrap();
+        odd.latents.insert("latent9.scale".into(), ParameterValue::Number(2.0));
+        track.instance.restore(odd);
+        track.settle();
+        assert_eq!(track.heard(), 1.1, "0.2 and 0.25 (4 - 0.4)");
+        // A state from before there were latents in it.
+        let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
+        older.as_object_mut().unwrap().remove("latents");
+        track.instance.restore(serde_json::from_value(older).unwrap());
+        track.settle();
+        assert_eq!(track.heard(), 0.1);
+    }
+
+    #[test]
+    fn a_macro_turns_a_latent_from_where_its_own_knob_stands() {
+        let mut track = Track::with_codec();
+        track.bind(0, "latent1.offset");
+        assert_eq!(track.desk.view().macros[0].knob.name, "latent1.offset");
+        track.turn(OFFSET_1, "-1");
+        assert_eq!((track.heard(), track.desk.text(ParameterId(0), MACRO_CENTRE)), (-0.4, "-1.00".to_owned()));
+        // Up the second half of its way, from −1 to 4.
+        track.panel.set(ParameterId(0), 0.75);
+        assert_eq!((track.heard(), track.desk.text(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
+        assert_eq!(track.desk.parse(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
+        track.panel.set(ParameterId(0), 1.0);
+        assert_eq!(track.heard(), 2.1);
+        track.turn(OFFSET_1, "2");
+        assert_eq!(track.heard(), 2.1, "the macro counts more");
+        // A model begins as the macro stands.
+        let other = codec();
+        track.load(other);
+        assert_eq!(track.heard(), 2.1);
+        // Free of it, the latent is where its own knob says.
+        track.bind(0, "latent2.hold");
+        assert_eq!(track.heard(), 1.1);
+        track.bind(0, "latent2.scale");
+        track.panel.set(ParameterId(0), 0.0);
+        assert_eq!(track.heard(), 1.6, "1.2 and 0.25 (-4 (-0.4))");
+        track.bind(0, "latent2.hold");
+        assert_eq!(track.heard(), 1.1, "also where that was never turned");
+    }
+
+    #[test]
+    fn slots_and_pad_have_latents_too() {
+        let mut track = Track::with_codec();
+        track.turn(SCALE_2, "0");
+        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::B));
+        track.turn(SCALE_1, "2");
+        assert_eq!(track.heard(), 0.4);
+        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::A));
+        assert_eq!(track.heard(), 0.2);
+        let saved = track.instance.saved();
+        let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
+        let scales = |saved: &InstanceState| ["latent1.scale", "latent2.scale"].map(|name| number(saved, name));
+        assert_eq!((scales(&saved), scales(&other.selection)), ([None, Some(0.0)], [Some(2.0), Some(0.0)]));
+        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::B));
+        assert_eq!(track.heard(), 0.4);
+
+        obey(&mut track.desk, &*track.panel, WindowCommand::SetPad(OFFSET_2, MIX));
+        assert_eq!(track.instance.saved().pad.unwrap(), ["latent2.offset", "mix"]);
+        assert_eq!(track.desk.view().pad, Some((OFFSET_2, MIX)));
+        obey(&mut track.desk, &*track.panel, WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX));
+        assert_eq!(track.desk.view().pad, Some((OFFSET_2, MIX)), "there is no third latent");
+        track.load(BUNDLED[0].model());
+        assert_eq!(track.desk.view().pad, Some((ParameterId(0), ParameterId(1))));
+    }
+
+    #[test]
+    fn what_is_turned_while_the_model_waits_to_be_made_is_not_lost() {
+        let mut track = Track::new();
+        let (go, wait) = mpsc::channel::<()>();
+        let slow = move || {
+            let _ = wait.recv();
+            Err("it was only slow".to_owned())
+        };
+        track.instance.session.load(Box::new(slow), &[]);
+        track.instance.fetch(false, || Ok((codec(), None))).join().unwrap();
+        track.desk.refresh();
+        track.turn(SCALE_2, "0");
+        track.panel.set(ParameterId(0), 1.0);
+        // The audio thread has told the one before it, which does not know what that means.
+        track.block();
+        track.block();
+        drop(go);
+        track.settle();
+        assert_eq!(track.heard(), 0.8, "4 times as much of latent 1 alone");
+    }
+}

@@ -1,0 +1,47 @@
+//! The view model of an instance, and what connects it with a window.
+//!
+//! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
+//! what the user does, with `files` for files and `presets` for presets. The lists are [`model_list`], `preset_list` and
+//! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch, `latent_rows` are the
+//! latents of a codec, and `spectrum` computes spectra.
+
+mod cabinet_list;
+mod commands;
+mod device_search;
+mod files;
+mod instance;
+mod latent_rows;
+pub mod model_list;
+mod preset_list;
+mod presets;
+mod spectrum;
+
+use egui::Ui;
+use ondes_processor::parameter_source::ParameterSetter;
+
+use crate::window::Window;
+
+pub use instance::InstanceViewModel;
+
+/// Draws a frame of an instance's window into `ui`, which must cover the window, and carries out what the user does.
+/// Requests another frame while something is in progress.
+pub fn show(model: &mut InstanceViewModel, window: &mut Window, ui: &mut Ui, setter: &impl ParameterSetter) {
+    let again = model.refresh();
+    model.apply_requests();
+    model.apply_loaded_presets(setter);
+    let commands = window.show(ui, model);
+    if !commands.is_empty() {
+        ui.ctx().request_repaint();
+        commands.into_iter().for_each(|command| model.handle_command(setter, command));
+        // A host that has suspended the instance would not process the keys.
+        model.wake_host();
+    }
+    if let Some(again) = again {
+        ui.ctx().request_repaint_after(again);
+    }
+}
+
+/// Ends gestures and releases held keys of an instance's window. To be called before the window closes.
+pub fn close(model: &mut InstanceViewModel, window: &mut Window, setter: &impl ParameterSetter) {
+    window.close().into_iter().for_each(|command| model.handle_command(setter, command));
+}

@@ -1,0 +1,185 @@
+//! The list of presets, and the threads that read, save and delete them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::parameter::Parameter;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_values::{ParameterValue, ParameterValues};
+use ondes_processor::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
+use ondes_processor::product::Product;
+use ondes_processor::sound_snapshot::SoundSnapshot;
+
+use crate::view::{EntryOrigin, PresetEntry};
+
+/// Normalized values this close count as equal, since a value that is normalized and converted back may differ in its last
+/// digits.
+const UNCHANGED: f32 = 1e-5;
+
+/// The presets of a product, and the work in progress on them.
+pub struct PresetList {
+    /// All presets; empty until the first search has ended.
+    pub listing: PresetListing,
+    /// Entries for the window.
+    pub entries: Vec<PresetEntry>,
+    /// The preset that was loaded or saved last in this window.
+    pub current: Option<PresetId>,
+    /// Parameter values of the current preset.
+    pub(super) values: ParameterValues,
+    /// Latent values of the current preset; `None` without one.
+    pub(super) latents: Option<ParameterValues>,
+    /// Error of the last save or deletion. Errors of loading are in the instance's status.
+    pub problem: Option<String>,
+    pub(super) product: Product,
+    pub(super) folders: Vec<PathBuf>,
+    search: Option<JoinHandle<PresetListing>>,
+    /// Files have changed since the search began.
+    stale: bool,
+    pub(super) pending: Vec<PendingPreset>,
+    jobs: Vec<JoinHandle<JobResult>>,
+}
+
+/// Result of saving, with the location, or of deleting.
+pub(super) type JobResult = Result<Option<PresetLocation>, String>;
+
+/// A preset that is being read.
+pub(super) struct PendingPreset {
+    pub instance: Arc<InstanceHandle>,
+    /// Number of the request.
+    pub request: u64,
+    pub id: PresetId,
+    pub reader: JoinHandle<Result<SoundSnapshot, String>>,
+}
+
+impl PresetList {
+    /// Creates the list and starts to search for factory presets and those in `folders`. Presets are saved to the first
+    /// folder.
+    #[must_use]
+    pub fn new(product: Product, folders: Vec<PathBuf>) -> Self {
+        let mut presets = Self {
+            listing: PresetListing::default(),
+            entries: Vec::new(),
+            current: None,
+            values: ParameterValues::new(),
+            latents: None,
+            problem: None,
+            product,
+            folders,
+            search: None,
+            stale: false,
+            pending: Vec::new(),
+            jobs: Vec::new(),
+        };
+        presets.rescan();
+        presets
+    }
+
+    /// Searches again.
+    pub fn rescan(&mut self) {
+        self.stale = self.search.is_some();
+        if !self.stale {
+            let (product, folders) = (self.product, self.folders.clone());
+            self.search = Some(std::thread::spawn(move || list_presets(product, &folders)));
+        }
+    }
+
+    /// Takes the results of threads that have ended. Returns whether any work is in progress.
+    pub fn poll(&mut self) -> bool {
+        if self.search.as_ref().is_some_and(JoinHandle::is_finished) {
+            if let Some(Ok(listing)) = self.search.take().map(JoinHandle::join) {
+                self.entries = entries(&listing);
+                self.listing = listing;
+            }
+            if self.stale {
+                self.rescan();
+            }
+        }
+        for job in self.jobs.extract_if(.., |job| job.is_finished()).collect::<Vec<_>>() {
+            match job.join() {
+                Ok(Ok(location)) => self.current = location.map(|location| location.id()).or(self.current),
+                Ok(Err(problem)) => self.problem = Some(problem),
+                Err(_) => {}
+            }
+            self.rescan();
+        }
+        self.search.is_some() || !self.jobs.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Returns whether the sound has changed since a preset was loaded or saved.
+    #[must_use]
+    pub fn is_changed(&self, source: &dyn ParameterSource, instance: &InstanceHandle) -> bool {
+        let distance = |id: &str, saved: &ParameterValue| {
+            let id = Parameter::find(id)?;
+            let parameter = Parameter::get(id)?;
+            Some((source.normalized(id)? - parameter.normalize(saved.for_parameter(parameter)?)).abs())
+        };
+        let mut values = self.values.iter();
+        values.any(|(id, saved)| distance(id, saved).is_some_and(|distance| distance > UNCHANGED))
+            || self.latents.as_ref().is_some_and(|latents| *latents != instance.latent_values())
+    }
+
+    /// Returns whether there is a folder to save to.
+    #[must_use]
+    pub fn can_save(&self) -> bool {
+        !self.folders.is_empty()
+    }
+
+    /// Returns whether the user has a preset of this name.
+    #[must_use]
+    pub fn is_taken(&self, name: &str) -> bool {
+        let mut own = self.listing.presets.iter().filter(|preset| !preset.is_factory());
+        own.any(|preset| preset.name.eq_ignore_ascii_case(name.trim()))
+    }
+
+    pub(super) fn location(&self, id: PresetId) -> Option<PresetLocation> {
+        self.listing.location(id).cloned()
+    }
+
+    /// Returns the preset `steps` after this one, wrapping around; the first if there is none.
+    pub(super) fn beside(&self, id: Option<PresetId>, steps: isize) -> Option<PresetId> {
+        let list = &self.listing.presets;
+        let index = id.and_then(|id| list.iter().position(|preset| preset.id == id));
+        let count = isize::try_from(list.len()).ok().filter(|count| *count > 0)?;
+        let next = index.map_or(0, |index| (index as isize + steps).rem_euclid(count));
+        list.get(next as usize).map(|preset| preset.id)
+    }
+
+    pub(super) fn start_job(&mut self, job: impl FnOnce() -> JobResult + Send + 'static) {
+        self.problem = None;
+        self.jobs.push(std::thread::spawn(job));
+    }
+}
+
+/// Returns the entries for the window; presets that cannot be loaded come last.
+fn entries(listing: &PresetListing) -> Vec<PresetEntry> {
+    let readable = listing.presets.iter().map(|preset| {
+        let about = [preset.model.as_str(), &preset.tags.join(", "), &preset.comment, &preset.author];
+        let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
+        let origin = if preset.is_factory() { EntryOrigin::Bundled } else { EntryOrigin::User };
+        PresetEntry { id: preset.id, name: preset.name.clone(), about: about.join(" · "), origin, problem: None }
+    });
+    let unreadable = listing.unreadable.iter().map(|preset| {
+        let (name, origin) = match &preset.location {
+            PresetLocation::Factory(key) => (key.clone(), EntryOrigin::Bundled),
+            PresetLocation::File(path) => {
+                (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), EntryOrigin::User)
+            }
+        };
+        PresetEntry { id: preset.id, name, about: String::new(), origin, problem: Some(preset.reason.clone()) }
+    });
+    readable.chain(unreadable).collect()
+}
+
+impl Drop for PresetList {
+    fn drop(&mut self) {
+        // Joined, since a plugin's code may be unloaded after this.
+        let _ = self.search.take().map(JoinHandle::join);
+        self.jobs.drain(..).for_each(|job| drop(job.join()));
+        for PendingPreset { instance, request, reader, .. } in self.pending.drain(..) {
+            let _ = reader.join();
+            instance.fail_request(request, None);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Loading, saving and deleting presets. Files are read and written on threads of their own.
+
+use std::path::PathBuf;
+
+use ondes_processor::instance::SelectionSnapshot;
+use ondes_processor::parameter_source::ParameterSetter;
+use ondes_processor::parameter_values::complete_values;
+use ondes_processor::preset::Preset;
+use ondes_processor::preset::file::{self, PresetError};
+use ondes_processor::preset::list::{PresetId, PresetLocation};
+use ondes_processor::preset::store::{self, file_name};
+use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::state::SoundState;
+
+use super::InstanceViewModel;
+use super::preset_list::PendingPreset;
+
+impl InstanceViewModel {
+    /// Starts to read a preset of the list; [`InstanceViewModel::apply_loaded_presets`] applies it. If several presets or
+    /// models are requested in short order, the last one counts. Errors are shown in the status.
+    pub(super) fn load_preset(&mut self, id: PresetId) {
+        if let Some(location) = self.presets.location(id) {
+            self.read_preset(location);
+        }
+    }
+
+    /// Starts to read a preset file that need not be in the list.
+    pub(super) fn open_preset(&mut self, path: PathBuf) {
+        self.read_preset(PresetLocation::File(path));
+    }
+
+    fn read_preset(&mut self, location: PresetLocation) {
+        (self.auditioned, self.loading) = (None, None);
+        let (instance, request) = (self.instance.clone(), self.instance.begin_request());
+        let (id, expected) = (location.id(), self.presets.product);
+        let reader = std::thread::spawn(move || {
+            let Preset { sound, name, product, .. } = location.read().map_err(|error| error.to_string())?;
+            if product != expected {
+                return Err(format!("{name}: {}", PresetError::WrongProduct(product)));
+            }
+            let selection = SelectionSnapshot::find(*sound.selection).map_err(|missing| missing.to_string())?;
+            Ok(SoundSnapshot { values: sound.parameters, selection })
+        });
+        self.presets.pending.push(PendingPreset { instance, request, id, reader });
+    }
+
+    /// Starts to load the preset `steps` after the last one requested, wrapping around.
+    pub(super) fn step_preset(&mut self, steps: isize) {
+        let current = self.presets.pending.last().map(|pending| pending.id).or(self.presets.current);
+        if let Some(id) = self.presets.beside(current, steps) {
+            self.load_preset(id);
+        }
+    }
+
+    /// Starts to save the sound under a name, in the user's first folder. An existing preset is replaced only with
+    /// `overwrite`; its author, description and tags are kept.
+    pub(super) fn save_preset(&mut self, name: &str, overwrite: bool) {
+        let Some(folder) = self.presets.folders.first().cloned() else {
+            self.presets.problem = Some("there is no folder for presets; set ONDES_PRESETS".into());
+            return;
+        };
+        let (name, product) = (name.trim().to_owned(), self.presets.product);
+        let SoundSnapshot { values, selection } = self.sound_snapshot();
+        self.presets.values.clone_from(&values);
+        self.presets.latents = Some(self.instance.latent_values());
+        self.presets.start_job(move || {
+            let previous = overwrite.then(|| file::read(&folder.join(file_name(&name))).ok()).flatten();
+            let (author, comment, tags) =
+                previous.map(|previous| (previous.author, previous.comment, previous.tags)).unwrap_or_default();
+            let parameters = complete_values(&values).map_err(|id| format!("parameter {id} has no value"))?;
+            let sound = SoundState { parameters, selection: selection.to_state().into() };
+            let preset = Preset { name, product, author, comment, tags, sound };
+            let path = store::save(&folder, &preset, overwrite).map_err(|error| error.to_string())?;
+            Ok(Some(PresetLocation::File(path)))
+        });
+    }
+
+    /// Starts to delete one of the user's presets, readable or not.
+    pub(super) fn delete_preset(&mut self, id: PresetId) {
+        match self.presets.location(id) {
+            Some(PresetLocation::File(path)) => {
+                let folders = self.presets.folders.clone();
+                self.presets.start_job(move || {
+                    store::delete(&folders, &path).map_err(|error| error.to_string())?;
+                    Ok(None)
+                });
+            }
+            Some(PresetLocation::Factory(_)) => self.presets.problem = Some(PresetError::NotUserPreset.to_string()),
+            None => {}
+        }
+    }
+
+    /// Applies presets that have been read. To be called before each frame.
+    pub(super) fn apply_loaded_presets(&mut self, setter: &impl ParameterSetter) {
+        let read: Vec<PendingPreset> =
+            self.presets.pending.extract_if(.., |pending| pending.reader.is_finished()).collect();
+        for PendingPreset { instance, request, id, reader } in read {
+            let sound = reader.join().unwrap_or_else(|_| Err("the preset could not be read".into()));
+            match sound {
+                Ok(SoundSnapshot { values, selection }) if instance.is_current(request) => {
+                    let selection = selection.keeping_embedded(&instance.selection_snapshot());
+                    self.presets.values.clone_from(&values);
+                    self.apply_sound(setter, SoundSnapshot { values, selection });
+                    self.presets.latents = Some(self.instance.latent_values());
+                    self.presets.current = Some(id);
+                }
+                Ok(_) => {}
+                Err(reason) => instance.fail_request(request, Some(reason)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use ondes_engine::realtime::LoadStatus;
+    use ondes_processor::compare_slots::{CompareSlot, CompareSlots};
+    use ondes_processor::library::{BUNDLED, BundledModel, FileReference};
+    use ondes_processor::parameter::{OUTPUT_GAIN, ParameterId};
+    use ondes_processor::parameter_store::ParameterStore;
+    use ondes_processor::state::InstanceState;
+
+    use super::super::model_list::ModelList;
+    use super::super::preset_list::PresetList;
+    use super::*;
+    use crate::command::WindowCommand;
+    use crate::view::ViewModel;
+
+    /// Remembers what is set, by name and text.
+    #[derive(Default)]
+    struct Fake(RefCell<Vec<String>>);
+
+    impl ParameterSetter for Fake {
+        fn begin_gesture(&self, _: ParameterId) {}
+        fn set_normalized(&self, id: ParameterId, value: f32) {
+            let parameter = Parameter::get(id).unwrap();
+            let text = parameter.format(parameter.denormalize(value));
+            self.0.borrow_mut().push(format!("{} {text}{}", parameter.label, parameter.unit));
+        }
+        fn end_gesture(&self, _: ParameterId) {}
+    }
+
+    fn view_model(folders: &[PathBuf]) -> (InstanceViewModel, Fake) {
+        let instance = InstanceHandle::new(Product::Instrument, || ());
+        instance.wait_until_loaded(Duration::from_secs(10));
+        let mut model =
+            InstanceViewModel::new(instance, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
+        model.presets = PresetList::new(Product::Instrument, folders.to_vec());
+        let fake = Fake::default();
+        settle(&mut model, &fake);
+        (model, fake)
+    }
+
+    fn play(model: &InstanceViewModel, bundled: &'static BundledModel) {
+        model.instance.load_model(false, || Ok((bundled.model(), None))).join().unwrap();
+    }
+
+    /// Until nothing is under way.
+    fn settle(model: &mut InstanceViewModel, setter: &impl ParameterSetter) {
+        loop {
+            model.refresh();
+            model.apply_loaded_presets(setter);
+            model.instance.wait_until_loaded(Duration::from_secs(10));
+            if !model.presets.poll()
+                && model.background_jobs.iter().all(JoinHandle::is_finished)
+                && !model.models.poll()
+            {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        model.refresh();
+    }
+
+    fn id(model: &InstanceViewModel, name: &str) -> PresetId {
+        model.presets.listing.presets.iter().find(|preset| preset.name == name).expect(name).id
+    }
+
+    fn hash(model: &InstanceViewModel) -> String {
+        model.instance.model().unwrap().content_hash().to_owned()
+    }
+
+    #[test]
+    fn a_preset_is_loaded_through_the_host() {
+        let (mut model, host) = view_model(&[]);
+        let glass = id(&model, "Glass Pluck");
+        model.load_preset(glass);
+        settle(&mut model, &host);
+        assert_eq!((hash(&model), model.presets.current), (BUNDLED[1].model().content_hash().to_owned(), Some(glass)));
+        let changes = host.0.take();
+        assert!(changes.contains(&"Transpose 12 st".to_owned()), "{changes:?}");
+        assert!(
+            !changes.iter().any(|line| ["Mix", "Bypass", "Driver"].iter().any(|kept| line.starts_with(kept))),
+            "{changes:?}"
+        );
+        model.load_preset(PresetId(1));
+        assert_eq!(model.view().status, &LoadStatus::Ready, "what is not in the list is nothing");
+    }
+
+    #[test]
+    fn a_preset_is_unchanged_until_something_is_turned() {
+        let (mut model, _) = view_model(&[]);
+        let store = Arc::new(ParameterStore::new(Product::Instrument));
+        model.source = store.clone();
+        for preset in model.presets.listing.presets.clone() {
+            model.load_preset(preset.id);
+            settle(&mut model, &*store);
+            assert_eq!(
+                (model.presets.current, model.view().preset_changed),
+                (Some(preset.id), false),
+                "{}",
+                preset.name
+            );
+            store.set_normalized(ParameterId(3), 0.4);
+            assert!(model.view().preset_changed, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn no_value_is_changed_by_setting_it() {
+        let (mut model, _) = view_model(&[]);
+        let store = ParameterStore::new(Product::Instrument);
+        for gain_db in (-600..=240).map(|tenths| tenths as f32 / 10.0) {
+            model.presets.values = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
+            let parameter = Parameter::get(OUTPUT_GAIN).unwrap();
+            store.set_normalized(OUTPUT_GAIN, parameter.normalize(gain_db));
+            assert!(!model.presets.is_changed(&store, &model.shared), "{gain_db} dB");
+            store.set_value(OUTPUT_GAIN, if gain_db < 0.0 { gain_db + 0.1 } else { gain_db - 0.1 });
+            assert!(model.presets.is_changed(&store, &model.shared), "{gain_db} dB");
+        }
+    }
+
+    #[test]
+    fn of_presets_and_models_the_last_one_counts() {
+        let (mut model, host) = view_model(&[]);
+        let (glass, breathy) = (id(&model, "Glass Pluck"), id(&model, "Breathy Solo"));
+        model.load_preset(glass);
+        model.load_preset(breathy);
+        settle(&mut model, &host);
+        assert_eq!(
+            (hash(&model), model.presets.current),
+            (BUNDLED[2].model().content_hash().to_owned(), Some(breathy))
+        );
+        host.0.take();
+        model.load_preset(glass);
+        let model = model.view().models[0].id;
+        obey(&mut model, &host, WindowCommand::Load(model));
+        settle(&mut model, &host);
+        assert_eq!((hash(&model), host.0.take().len()), (BUNDLED[0].model().content_hash().to_owned(), 0));
+    }
+
+    #[test]
+    fn the_list_is_walked_around_its_end() {
+        let (mut model, host) = view_model(&[]);
+        let ids: Vec<PresetId> = model.presets.listing.presets.iter().map(|preset| preset.id).collect();
+        for (steps, expected) in [(1, ids[0]), (-1, ids[ids.len() - 1]), (1, ids[0])] {
+            model.step_preset(steps);
+            settle(&mut model, &host);
+            assert_eq!(model.presets.current, Some(expected));
+        }
+        // Faster than they are read.
+        model.step_preset(1);
+        model.step_preset(1);
+        settle(&mut model, &host);
+        assert_eq!(model.presets.current, Some(ids[2]));
+    }
+
+    #[test]
+    fn what_is_saved_is_listed_loaded_replaced_only_on_request_and_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut model, host) = view_model(&[folder.path().join("presets")]);
+        play(&model, &BUNDLED[2]);
+        model.instance.bind_macro(0, Some("room"));
+        model.save_preset(" My Wind ", false);
+        settle(&mut model, &host);
+        assert_eq!(model.presets.problem, None);
+        let mine = id(&model, "My Wind");
+        assert_eq!(model.presets.current, Some(mine));
+
+        play(&model, &BUNDLED[0]);
+        model.instance.bind_macro(0, None);
+        model.save_preset("My Wind", false);
+        settle(&mut model, &host);
+        assert!(model.presets.problem.take().unwrap().contains("already"));
+        model.load_preset(mine);
+        settle(&mut model, &host);
+        assert_eq!(hash(&model), BUNDLED[2].model().content_hash());
+        assert_eq!(model.instance.macro_control(0).as_deref(), Some("room"));
+
+        let Some(PresetLocation::File(path)) = model.presets.location(mine) else { panic!("it is a file") };
+        let changes = Preset { comment: "For the sea.".into(), ..file::read(&path).unwrap() };
+        store::save(path.parent().unwrap(), &changes, true).unwrap();
+        play(&model, &BUNDLED[1]);
+        model.save_preset("My Wind", true);
+        settle(&mut model, &host);
+        let preset = file::read(&path).unwrap();
+        assert_eq!((preset.comment.as_str(), preset.sound.selection.model.name.as_str()), ("For the sea.", "Plucked"));
+
+        let harp = id(&model, "Harp");
+        model.delete_preset(harp);
+        assert!(model.presets.problem.take().is_some(), "it is no file");
+        model.delete_preset(mine);
+        settle(&mut model, &host);
+        assert!(!path.exists() && model.presets.location(mine).is_none() && model.presets.problem.is_none());
+        model.save_preset(" ", false);
+        settle(&mut model, &host);
+        assert!(model.presets.problem.take().is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_says_why_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lost = PresetLocation::Factory("harp".into()).read().unwrap();
+        lost.name = "Lost".into();
+        lost.sound.selection.model =
+            FileReference { hash: "0".repeat(64), name: "Old Bell".into(), ..FileReference::default() };
+        store::save(folder.path(), &lost, false).unwrap();
+        let gone = Preset { name: "Gone".into(), ..lost.clone() };
+        let path = store::save(folder.path(), &gone, false).unwrap();
+        let (mut model, host) = view_model(&[folder.path().to_owned()]);
+        std::fs::remove_file(&path).unwrap();
+        // What is auditioned meanwhile ends with it.
+        let model = model.view().models[1].id;
+        obey(&mut model, &host, WindowCommand::Audition(Some(model)));
+        settle(&mut model, &host);
+        for (name, reason) in [("Lost", "is missing"), ("Gone", "Gone.ondes-preset: ")] {
+            let preset = id(&model, name);
+            model.load_preset(preset);
+            settle(&mut model, &host);
+            let LoadStatus::Failed(reason) = model.view().status.clone() else { panic!("{:?}", model.view().status) };
+            assert!(reason.contains(reason), "{reason}");
+            assert_eq!((hash(&model), model.presets.current), (BUNDLED[0].model().content_hash().to_owned(), None));
+        }
+        assert!(host.0.take().is_empty());
+    }
+
+    #[test]
+    fn a_window_that_closes_leaves_nothing_under_way() {
+        let (mut model, _) = view_model(&[]);
+        let glass = id(&model, "Glass Pluck");
+        model.load_preset(glass);
+        let shared = model.instance.clone();
+        assert_eq!(shared.status(), LoadStatus::Loading);
+        drop(model);
+        assert_eq!(shared.status(), LoadStatus::Ready);
+    }
+
+    #[test]
+    fn a_project_whose_models_travel_with_it_stays_one() {
+        let (mut model, host) = view_model(&[]);
+        model.instance.set_embed_model(true);
+        let glass = id(&model, "Glass Pluck");
+        model.load_preset(glass);
+        settle(&mut model, &host);
+        assert!(model.instance.state().model.embedded.is_some());
+    }
+
+    #[test]
+    fn both_slots_are_saved_with_the_project() {
+        let (mut model, host) = view_model(&[]);
+        let project = |model: &InstanceViewModel| model.instance.state();
+        assert_eq!(project(&model).compare, None);
+        obey(&mut model, &host, WindowCommand::RecallSlot(CompareSlot::B));
+        let wind = id(&model, "Breathy Solo");
+        model.load_preset(wind);
+        settle(&mut model, &host);
+        let saved = project(&model);
+        let slots = saved.compare.clone().unwrap();
+        let other = slots.other.unwrap();
+        assert!(slots.b_is_active);
+        assert_eq!((saved.model.name.as_str(), other.selection.model.name.as_str()), ("Wind", "Bowed"));
+        assert_eq!(other.parameters["driver"], ParameterValue::Choice("auto".into()));
+
+        // Another instance opens it.
+        let (mut again, host) = self::view_model(&[]);
+        let mut text = serde_json::to_value(&saved).unwrap();
+        text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
+        again.instance.restore_state(serde_json::from_value(text).unwrap());
+        settle(&mut again, &host);
+        assert_eq!((again.view().slot, hash(&again)), (CompareSlot::B, BUNDLED[2].model().content_hash().to_owned()));
+        obey(&mut again, &host, WindowCommand::RecallSlot(CompareSlot::A));
+        settle(&mut again, &host);
+        assert_eq!((again.view().slot, hash(&again)), (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned()));
+        assert_eq!(host.0.take(), ["Mix 25.0 %"]);
+
+        // A state from before there were slots in it.
+        again.instance.restore_state(InstanceState { compare: None, ..saved });
+        assert_eq!(
+            (again.instance.compare_slots.active(), again.instance.compare_slots.state()),
+            (CompareSlot::A, None)
+        );
+    }
+
+    #[test]
+    fn a_model_that_both_slots_play_travels_once() {
+        let (mut model, host) = view_model(&[]);
+        model.instance.set_embed_model(true);
+        obey(&mut model, &host, WindowCommand::RecallSlot(CompareSlot::B));
+        let saved = model.instance.state();
+        assert!(saved.model.embedded.is_some());
+        let other = saved.compare.unwrap().other.unwrap();
+        assert_eq!((other.selection.model.hash, other.selection.model.embedded), (saved.model.hash, None));
+        let missing = CompareSlots::default();
+        assert_eq!(missing.state(), None);
+    }
+}

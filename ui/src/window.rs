@@ -1,0 +1,106 @@
+//! The window: draws all panels and collects what the user did.
+
+use std::time::Duration;
+
+use egui::{ScrollArea, Ui};
+
+use crate::command::WindowCommand;
+use crate::frame::Frame;
+use crate::keyboard_input::KeyboardInput;
+use crate::knob_gesture::KnobGestures;
+use crate::panels::browser::{self, BrowserState};
+use crate::panels::chain::CabinetMenu;
+use crate::panels::knob_pages::{self, Page};
+use crate::panels::meters::{self, Meters};
+use crate::panels::pad::PadState;
+use crate::panels::preset_menu::PresetMenu;
+use crate::panels::status_bar::{self, ProcessingMenu};
+use crate::panels::{file_drop, header, message, play, scope};
+use crate::view::ViewModel;
+use crate::{layout, scale, theme};
+
+/// Size of the window's contents at 100 %, points.
+pub const SIZE: [f32; 2] = [900.0, 560.0];
+
+/// Interval of frames while the sound's figures change.
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
+
+/// State of all panels.
+#[derive(Default)]
+pub struct Window {
+    browser_closed: bool,
+    browser: BrowserState,
+    page: Page,
+    meters: Meters,
+    gestures: KnobGestures,
+    preset_menu: PresetMenu,
+    cabinet_menu: CabinetMenu,
+    pad: PadState,
+    keyboard: KeyboardInput,
+    processing_menu: ProcessingMenu,
+}
+
+impl Window {
+    /// Creates a window with the browser open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Draws a frame into `ui`, which must cover the window. Returns what the user did, in order.
+    pub fn show(&mut self, ui: &mut Ui, model: &dyn ViewModel) -> Vec<WindowCommand> {
+        theme::install(ui.ctx());
+        let mut frame = Frame { model, view: model.view(), commands: Vec::new(), gestures: &mut self.gestures };
+        frame.gestures.begin_frame();
+        self.pad.begin_frame();
+        ui.ctx().set_theme(frame.view.theme);
+        // The style of this frame was chosen before the theme was set.
+        let style = ui.ctx().global_style();
+        ui.set_style(style);
+        scale::apply(ui, &mut frame);
+        file_drop::show(ui, &mut frame);
+        self.keyboard.handle_keys(ui, &mut frame);
+
+        // Panels are drawn in reading order, which Tab follows.
+        let message = message::of(&frame.view);
+        let mut browsing = !self.browser_closed;
+        let areas = layout::WindowLayout::of(ui.max_rect(), message.is_some(), browsing);
+        areas.paint(ui);
+        layout::show(ui, areas.header, |ui| header::show(ui, &mut frame, &mut self.preset_menu, &mut browsing));
+        self.browser_closed = !browsing;
+        if let Some((message, area)) = message.zip(areas.message) {
+            layout::show(ui, area, |ui| message::show(ui, &mut frame, message));
+        }
+        if let Some(area) = areas.browser {
+            layout::show(ui, area, |ui| browser::show(ui, &mut frame, &mut self.browser));
+        }
+        layout::show(ui, areas.middle, |ui| {
+            // Keeps all knobs within reach if the window is too small.
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                knob_pages::show(ui, &mut frame, &mut self.page, &mut self.cabinet_menu, &mut self.pad);
+                ui.add_space(theme::GAP);
+                scope::show(ui, &frame);
+            });
+        });
+        layout::show(ui, areas.mixer, |ui| meters::show(ui, &mut frame, &mut self.meters));
+        layout::show(ui, areas.play, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+        layout::show(ui, areas.status, |ui| status_bar::show(ui, &mut frame, &mut self.processing_menu));
+
+        let moving = frame.view.moving;
+        let mut commands = frame.commands;
+        self.gestures.end_frame(ui, &mut commands);
+        self.pad.end_frame(&mut commands);
+        if moving {
+            ui.ctx().request_repaint_after(FRAME_INTERVAL);
+        }
+        commands
+    }
+
+    /// Ends gestures and releases held keys. To be called before the window closes.
+    pub fn close(&mut self) -> Vec<WindowCommand> {
+        let mut commands: Vec<WindowCommand> = self.gestures.release().into_iter().collect();
+        self.pad.release(&mut commands);
+        self.keyboard.release_all(&mut commands);
+        commands
+    }
+}

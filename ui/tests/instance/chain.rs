@@ -1,0 +1,446 @@
+//! What stands around a model: turned, heard, saved and found again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ondes_engine::dsp::level::{db_to_amplitude, max_step};
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::card::Levels;
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
+use ondes_engine::realtime::{Driver, Quality, Setup, LoadStatus};
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::parameter::{
+    CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, ParameterId, QUALITY, SIZE, TONE, TONE_GAINS,
+};
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_store::ParameterStore;
+use ondes_processor::player::Player;
+use ondes_processor::product::Product;
+use ondes_processor::state::SoundState;
+use ondes_ui::view_model::model_list::ModelList;
+use ondes_ui::view_model::{self, InstanceViewModel, handle_command};
+use ondes_ui::{ViewModel, Window, WindowCommand};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
+
+/// Gives twice what comes in, bent a little.
+fn amplifier() -> Arc<Model> {
+    amplifier_with(None, false)
+}
+
+/// The same with levels on its card, and with a small variant that gives what comes in, bent a little.
+fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
+    let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+    let node = |name: &str, inputs: &[&str], op| {
+        let inputs = inputs.iter().map(|input| (*input).to_owned()).collect();
+        Node { name: name.into(), inputs, op }
+    };
+    let nodes = vec![node("two", &["in", "in"], Op::Add), node("audio", &["two"], Op::Activation(Activation::Tanh))];
+    let method = |name: &str, nodes| {
+        let (inputs, outputs) = (vec![port("in")], vec![port("audio")]);
+        Method { name: name.into(), block: 1, warm_up: 0, inputs, outputs, nodes }
+    };
+    let small = method("forward.lite", vec![node("audio", &["in"], Op::Activation(Activation::Tanh))]);
+    let variant = Variant { name: "lite".into(), method: small.name.clone(), room: None, up_to: 0.5 };
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Effect,
+        sample_rate: SETUP.sample_rate,
+        methods: [method("forward", nodes)].into_iter().chain(lite.then_some(small)).collect(),
+        controls: Vec::new(),
+        variants: lite.then_some(variant).into_iter().collect(),
+        performance: None,
+        card: Card { name: "Amplifier".into(), levels, ..Card::default() },
+    };
+    Model::new(header, Weights::default()).unwrap().into()
+}
+
+/// An effect with an amplifier in it.
+struct Track {
+    shared: Arc<InstanceHandle>,
+    panel: Arc<ParameterStore>,
+    desk: InstanceViewModel,
+    window: Window,
+}
+
+impl Track {
+    fn new() -> Self {
+        Self::of(amplifier())
+    }
+
+    fn of(model: Arc<Model>) -> Self {
+        let shared = InstanceHandle::new(Product::Effect, || {});
+        let panel = Arc::new(ParameterStore::new(Product::Effect));
+        shared.listen_to(&panel);
+        shared.remote.set_driver(Driver::Inline);
+        shared.fetch(false, || Ok((model, None))).join().unwrap();
+        shared.wait(PATIENCE);
+        let desk = InstanceViewModel::new(shared.clone(), panel.clone(), ModelList::new(None));
+        Self { shared, panel, desk, window: Window::new() }
+    }
+
+    fn player(&self) -> Player {
+        self.shared.wait(PATIENCE);
+        let session = self.shared.remote.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+    }
+
+    fn turn(&self, knob: ParameterId, value: f32) {
+        self.panel.put(knob, value);
+    }
+
+    /// Draws the window.
+    fn frame(&mut self) {
+        let context = egui::Context::default();
+        let mut drawn = context.run_ui(egui::RawInput::default(), |ui| {
+            view_model::show(&mut self.desk, &mut self.window, ui, &*self.panel);
+        });
+        drawn.textures_delta.clear();
+    }
+
+    fn tell(&mut self, command: WindowCommand) {
+        obey(&mut self.desk, &*self.panel, command);
+    }
+
+    /// Waits until a cabinet is there, or is said not to be.
+    fn settle(&mut self) {
+        while self.desk.refresh().is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn save(&self) -> String {
+        let sound = SoundState { parameters: self.panel.saved(), selection: self.shared.saved().into() };
+        serde_json::to_string(&sound).unwrap()
+    }
+
+    fn restore(&self, text: &str) {
+        let sound: SoundState = serde_json::from_str(text).unwrap();
+        self.panel.restore(&sound.parameters);
+        self.shared.restore(*sound.selection);
+    }
+}
+
+/// Half a second of both channels through it.
+fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Vec<f32>; 2] {
+    let mut heard = [Vec::new(), Vec::new()];
+    for block in 0..94 {
+        let mut input = [[0.0; 256]; 2];
+        input
+            .iter_mut()
+            .flat_map(|side| side.iter_mut().enumerate())
+            .for_each(|(n, slot)| *slot = sound(256 * block + n));
+        let [in_left, in_right] = &mut input;
+        let mut output = [[0.0; 256]; 2];
+        let [left, right] = &mut output;
+        player.begin(&track.panel.knobs());
+        player.listen(&[in_left, in_right]);
+        player.finish(&mut [left, right]);
+        heard.iter_mut().zip(output).for_each(|(heard, output)| heard.extend(output));
+    }
+    heard
+}
+
+fn tone(n: usize) -> f32 {
+    0.1 * (n as f32 * 0.6).sin()
+}
+
+/// So slow that a click stands out, and after a call of [`play`] as at its beginning.
+fn slow_tone(n: usize) -> f32 {
+    0.1 * (std::f32::consts::TAU * 75.0 * n as f32 / (94.0 * 256.0)).sin()
+}
+
+/// Of the second half, when all has settled.
+fn level(sound: &[f32]) -> f32 {
+    let half = &sound[sound.len() / 2..];
+    (half.iter().map(|sample| sample * sample).sum::<f32>() / half.len() as f32).sqrt()
+}
+
+fn write(path: &Path, channels: &[&[f32]]) {
+    let mut wav = WavWriter::create(path, SETUP.sample_rate, channels.len(), WavBits::Float32).unwrap();
+    wav.write(channels).unwrap();
+    wav.finish().unwrap();
+}
+
+#[test]
+fn gate_and_tone_are_turned() {
+    let track = Track::new();
+    let mut player = track.player();
+    let plain = play(&track, &mut player, tone);
+    let expected = (2.0 * tone(20_000)).tanh();
+    assert!((plain[0][20_000] - expected).abs() < 1e-4, "{} for {expected}", plain[0][20_000]);
+    assert_eq!(plain[0], plain[1]);
+    track.turn(TONE_GAINS[2], 6.0);
+    let bright = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((1.8..2.0).contains(&bright), "{bright}");
+    // Before it, it drives the amplifier, which bends more of it.
+    track.turn(TONE, 1.0);
+    let driven = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((1.5..bright - 0.01).contains(&driven), "{driven}");
+    track.turn(GATE, -30.0);
+    assert_eq!(level(&play(&track, &mut player, |n| 0.1 * tone(n))[0]), 0.0);
+    let open = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
+    assert!((open - driven).abs() < 1e-3, "{open}");
+}
+
+#[test]
+fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Two sides.wav");
+    // Sharp on the left, a little later and softer on the right.
+    write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
+    let mut track = Track::new();
+    let mut player = track.player();
+    let plain = play(&track, &mut player, tone);
+    track.tell(WindowCommand::Open(path.clone()));
+    track.settle();
+    let chain = track.desk.view().chain.unwrap();
+    assert_eq!((chain.cabinet, chain.path), (Some("Two sides"), Some(path.as_path())));
+    let wide = play(&track, &mut player, tone);
+    let ratio = level(&wide[0]) / level(&wide[1]);
+    assert!(ratio > 2.0 && wide[0] != wide[1], "{ratio}");
+    // There is no click on the way, and where it is off all is as it was.
+    assert!(wide[0].windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.4));
+    track.turn(CABINET, 0.0);
+    let off = level(&play(&track, &mut player, tone)[0]);
+    assert!((off - level(&plain[0])).abs() < 1e-4, "{off}");
+    track.turn(CABINET, 1.0);
+    play(&track, &mut player, tone);
+    player.reset(&track.panel.knobs());
+
+    // What is chosen while another model is auditioned stays when that has gone.
+    let reference = track.shared.cabinet_reference();
+    track.shared.remove_cabinet();
+    track.shared.fetch(true, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(track.shared.is_brief());
+    track.shared.fetch_cabinet(path.clone()).join().unwrap();
+    track.shared.come_back();
+    assert!(!track.shared.is_brief() && track.shared.cabinet_reference() == reference);
+    let back = loop {
+        // The other model, which is quieter, goes by and by.
+        track.shared.wait(PATIENCE);
+        let heard = play(&track, &mut player, tone);
+        if (level(&heard[0]) - level(&wide[0])).abs() < 1e-4 {
+            break heard;
+        }
+    };
+    assert!(level(&back[0]) > 2.0 * level(&back[1]));
+    player.reset(&track.panel.knobs());
+
+    // The same in another instance, and after its file has gone where it travels with the project.
+    let heard = |track: &Track| play(track, &mut track.player(), tone);
+    let known = heard(&track);
+    let again = Track::new();
+    let text = track.save();
+    again.restore(&text);
+    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert_eq!(again.shared.cabinet_reference(), track.shared.cabinet_reference());
+    assert!(heard(&again) == known, "it sounds another way");
+    track.shared.set_embedding(true);
+    let carried = track.save();
+    std::fs::remove_file(&path).unwrap();
+    let third = Track::new();
+    third.restore(&carried);
+    third.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert!(heard(&third) == known && third.shared.missing_cabinet().is_none());
+
+    // Without it, it is said, and what was saved is not lost.
+    let mut fourth = Track::new();
+    fourth.restore(&text);
+    fourth.settle();
+    let chain = fourth.desk.view().chain.unwrap();
+    let missing = chain.missing.expect("it is said");
+    assert!(missing.name == "Two sides" && missing.looked[0].contains("no such file"), "{:?}", missing.looked);
+    assert_eq!(fourth.shared.saved().cabinet, track.shared.cabinet_reference());
+    write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
+    fourth.tell(WindowCommand::Retry);
+    fourth.settle();
+    assert!(fourth.desk.view().chain.unwrap().missing.is_none());
+    fourth.tell(WindowCommand::Cabinet(None));
+    assert_eq!((fourth.shared.cabinet_reference(), fourth.shared.saved().cabinet), (None, None));
+}
+
+#[test]
+fn what_is_no_impulse_response_is_refused_and_the_one_before_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, bad) = (folder.path().join("good.wav"), folder.path().join("song.wav"));
+    write(&good, &[&[1.0, 0.5]]);
+    write(&bad, &[&[0.0; 100]]);
+    let mut track = Track::new();
+    for path in [&good, &bad] {
+        track.tell(WindowCommand::Cabinet(Some(path.clone())));
+        track.settle();
+    }
+    let chain = track.desk.view().chain.unwrap();
+    let missing = chain.missing.expect("it is said");
+    assert!(missing.name == "song.wav" && missing.looked[0].contains("silent"), "{:?}", missing.looked);
+    assert_eq!(chain.cabinet, Some("good"));
+    track.tell(WindowCommand::Retry);
+    track.settle();
+    assert!(track.desk.view().chain.unwrap().missing.is_none());
+}
+
+#[test]
+fn oversampling_makes_the_session_begin_anew_with_more_latency() {
+    let mut track = Track::new();
+    let mut player = track.player();
+    assert_eq!(player.latency_samples(), 0);
+    track.turn(OVERSAMPLING, 2.0);
+    track.frame();
+    let mut blocks = 0;
+    while !player.is_stale() {
+        play(&track, &mut player, tone);
+        std::thread::sleep(Duration::from_millis(5));
+        blocks += 1;
+        assert!(blocks < 1_000, "the holder is not asked to begin anew");
+    }
+    let mut player = track.player();
+    assert_eq!((player.latency_samples(), track.shared.remote.status()), (45, LoadStatus::Ready));
+    let heard = play(&track, &mut player, tone);
+    let expected = (2.0 * tone(20_000 - 45)).tanh();
+    assert!((heard[0][20_000] - expected).abs() < 1e-3, "{} for {expected}", heard[0][20_000]);
+    // A project that is opened begins so at once.
+    let again = Track::new();
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    assert_eq!(again.player().latency_samples(), 45);
+}
+
+#[test]
+fn another_size_takes_over_without_a_click() {
+    let mut track = Track::of(amplifier_with(None, true));
+    let mut player = track.player();
+    let whole = play(&track, &mut player, slow_tone);
+    assert!(whole[0].iter().enumerate().all(|(n, heard)| (heard - (2.0 * slow_tone(n)).tanh()).abs() < 1e-5));
+    let size = |desk: &InstanceViewModel| {
+        desk.view().chain.unwrap().knobs.iter().find(|knob| knob.id == SIZE).unwrap().name.clone()
+    };
+    assert_eq!(size(&track.desk), "Size: whole");
+
+    track.turn(SIZE, 0.3);
+    track.frame();
+    assert_eq!(size(&track.desk), "Size: lite");
+    let mut heard = Vec::new();
+    let is_lite = |heard: &[f32]| {
+        let last = heard.len().saturating_sub(24_064)..heard.len();
+        heard[last].iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5)
+    };
+    while heard.is_empty() || !is_lite(&heard) {
+        heard.extend_from_slice(&play(&track, &mut player, slow_tone)[0]);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(heard.len() < 1_000 * 24_064, "the other size is never heard");
+    }
+    let bound = 1.05 * max_step(&whole[0]) + 0.1 * std::f32::consts::FRAC_PI_2 / 960.0;
+    assert!(max_step(&heard) < bound, "a click of {}", max_step(&heard));
+    assert!(!player.is_stale(), "nobody has to begin anew");
+    // As long as it is the same variant, nothing has to be loaded.
+    track.turn(SIZE, 0.4);
+    track.frame();
+    assert_eq!(track.shared.remote.status(), LoadStatus::Ready);
+
+    // A project that is opened begins so, also where no window is open.
+    let again = Track::of(amplifier_with(None, true));
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
+    again.turn(SIZE, 1.0);
+    again.shared.want(1.0, Quality::Full);
+    assert!(again.shared.is_due(), "the audio thread asks for it");
+    again.shared.settle();
+    again.shared.want(1.0, Quality::Full);
+    assert!(!again.shared.is_due());
+    assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
+}
+
+#[test]
+fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
+    let plain = Track::new();
+    assert!(plain.desk.view().qualities.is_empty(), "it has one size");
+
+    let mut track = Track::of(amplifier_with(None, true));
+    let mut player = track.player();
+    let whole = play(&track, &mut player, slow_tone);
+    track.frame();
+    let qualities = |desk: &InstanceViewModel| (desk.view().qualities.join(" "), desk.view().quality);
+    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 0));
+    track.tell(WindowCommand::SetQuality(2));
+    track.frame();
+    let is_lite = |heard: &[f32]| heard.iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5);
+    while !is_lite(&play(&track, &mut player, slow_tone)[0]) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((track.panel.value(QUALITY), track.shared.remote.variant().as_deref()), (Some(2.0), Some("lite")));
+    track.turn(QUALITY, 3.0);
+    track.frame();
+    while play(&track, &mut player, slow_tone) != whole {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    track.frame();
+    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 3));
+
+    // A project begins so.
+    track.turn(QUALITY, 2.0);
+    let again = Track::of(amplifier_with(None, true));
+    again.restore(&track.save());
+    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
+}
+
+#[test]
+fn levels_are_those_of_the_model_that_is_heard() {
+    let told = Levels { input_dbu: Some(6.0), output_dbu: Some(4.0), loudness_db: Some(-24.0) };
+    let mut track = Track::of(amplifier_with(Some(told), false));
+    let mut player = track.player();
+    let wanted = |input_db: f32, output_db: f32| {
+        db_to_amplitude(output_db) * (2.0 * db_to_amplitude(input_db) * slow_tone(20_000)).tanh()
+    };
+    let check = |track: &Track, player: &mut Player, input_db, output_db| {
+        let heard = play(track, player, slow_tone)[0][20_000];
+        assert!((heard - wanted(input_db, output_db)).abs() < 1e-5, "{heard} at {input_db} dB, {output_db} dB");
+    };
+    check(&track, &mut player, 0.0, 0.0);
+    track.turn(INTERFACE_LEVEL, 12.0);
+    check(&track, &mut player, 6.0, 0.0);
+    track.turn(OUTPUT_LEVEL, 1.0);
+    check(&track, &mut player, 6.0, 6.0);
+    track.turn(OUTPUT_LEVEL, 2.0);
+    check(&track, &mut player, 6.0, -8.0);
+    track.frame();
+    assert_eq!(track.desk.view().chain.unwrap().remark, None);
+    // In a bounce they are there from the first sample on.
+    let first = play(&track, &mut track.player(), |_| 0.1)[0][0];
+    let driven = db_to_amplitude(-8.0) * (0.2 * db_to_amplitude(6.0)).tanh();
+    assert!((first - driven).abs() < 1e-5, "{first} for {driven}");
+
+    // A model that tells nothing stays as it is, which is said.
+    let mut player = track.player();
+    track.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    for _ in 0..1_000 {
+        if (play(&track, &mut player, slow_tone)[0][20_000] - wanted(0.0, 0.0)).abs() < 1e-6 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    check(&track, &mut player, 0.0, 0.0);
+    track.frame();
+    let remark =
+        "Levels stay as they are: the model states no input level, the model states no output level.";
+    assert_eq!(track.desk.view().chain.unwrap().remark, Some(remark));
+}
+
+#[test]
+fn only_what_suits_the_model_is_offered() {
+    let names = |desk: &InstanceViewModel| {
+        desk.view().chain.unwrap().knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>()
+    };
+    let track = Track::new();
+    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC"];
+    let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
+    assert_eq!(names(&track.desk), all);
+    let shared = InstanceHandle::new(Product::Instrument, || {});
+    let desk = InstanceViewModel::new(shared, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
+    assert_eq!(names(&desk), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: whole"]);
+    assert!(!desk.view().chain.unwrap().takes_sounds);
+}

@@ -1,0 +1,253 @@
+//! What runs the network of an instance: chosen in the window, heard, saved and found again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ondes_engine::dsp::level::{max_difference, max_step, peak};
+use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+use ondes_engine::realtime::{Driver, Setup, LoadStatus};
+use ondes_engine::torch::Library;
+use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::parameter_store::ParameterStore;
+use ondes_processor::player::Player;
+use ondes_processor::product::Product;
+use ondes_processor::state::InstanceState;
+use ondes_ui::view_model::model_list::ModelList;
+use ondes_ui::view_model::{InstanceViewModel, handle_command};
+use ondes_ui::{ExecutorDevices, ViewModel, WindowCommand};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
+/// Of the tone, samples: two and a half blocks.
+const PERIOD: usize = 640;
+/// Of the cross-fade to what takes over.
+const FADE: f32 = 960.0;
+const TORCH: ExecutorSelection =
+    ExecutorSelection { backend: Backend::Torch, device: Device::Cpu, precision: Precision::F32 };
+/// No machine has so many GPUs.
+const NOWHERE: ExecutorSelection = ExecutorSelection { device: Device::Cuda(255), ..TORCH };
+
+fn bundled(name: &str) -> Arc<Model> {
+    BUNDLED.iter().find(|bundled| bundled.name == name).expect("a bundled model").model()
+}
+
+/// Gives twice what comes in, bent a little, and remembers nothing.
+fn amplifier() -> Arc<Model> {
+    let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+    let node = |name: &str, input: &str, op| Node { name: name.into(), inputs: vec![input.into(); 2], op };
+    let bent = Node { inputs: vec!["two".into()], ..node("audio", "", Op::Activation(Activation::Tanh)) };
+    let method = Method {
+        name: "forward".into(),
+        block: 1,
+        warm_up: 0,
+        inputs: vec![port("in")],
+        outputs: vec![port("audio")],
+        nodes: vec![node("two", "in", Op::Add), bent],
+    };
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Effect,
+        sample_rate: SETUP.sample_rate,
+        methods: vec![method],
+        controls: Vec::new(),
+        variants: Vec::new(),
+        performance: None,
+        card: Card { name: "Amplifier".into(), ..Card::default() },
+    };
+    Model::new(header, Weights::default()).unwrap().into()
+}
+
+struct Track {
+    shared: Arc<InstanceHandle>,
+    panel: Arc<ParameterStore>,
+    desk: InstanceViewModel,
+    /// Samples that were played.
+    played: usize,
+}
+
+impl Track {
+    fn of(model: Arc<Model>) -> Self {
+        let shared = InstanceHandle::new(Product::Effect, || {});
+        let panel = Arc::new(ParameterStore::new(Product::Effect));
+        shared.listen_to(&panel);
+        // However busy this machine is.
+        shared.remote.set_non_realtime(true);
+        shared.fetch(false, || Ok((model, None))).join().unwrap();
+        shared.wait(PATIENCE);
+        let desk = InstanceViewModel::new(shared.clone(), panel.clone(), ModelList::new(None));
+        Self { shared, panel, desk, played: 0 }
+    }
+
+    fn player(&self) -> Player {
+        self.shared.wait(PATIENCE);
+        let session = self.shared.remote.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+    }
+
+    fn tell(&mut self, command: WindowCommand) {
+        obey(&mut self.desk, &*self.panel, command);
+        self.desk.refresh();
+    }
+
+    fn notice(&mut self) -> Option<String> {
+        self.desk.refresh();
+        self.desk.view().notice.map(str::to_owned)
+    }
+
+    /// A slow tone through it for so many blocks, as it comes out on the left.
+    fn play(&mut self, player: &mut Player, blocks: usize) -> Vec<f32> {
+        let mut heard = Vec::new();
+        for _ in 0..blocks {
+            let tone =
+                |n: usize| 0.1 * (std::f32::consts::TAU * ((self.played + n) % PERIOD) as f32 / PERIOD as f32).sin();
+            let mut input = [std::array::from_fn::<_, 256, _>(tone); 2];
+            let mut output = [[0.0; 256]; 2];
+            player.begin(&self.panel.knobs());
+            player.listen(&input.each_mut().map(|channel| &mut channel[..]));
+            player.finish(&mut output.each_mut().map(|channel| &mut channel[..]));
+            heard.extend(output[0]);
+            self.played += 256;
+        }
+        heard
+    }
+
+    /// Plays about as fast as a host until what was asked for is heard, and a while longer. Gives what was heard.
+    fn settle(&mut self, player: &mut Player) -> Vec<f32> {
+        let (mut heard, since) = (Vec::new(), Instant::now());
+        let mut left = 100;
+        while left > 0 {
+            assert!(since.elapsed() < PATIENCE, "it is never ready");
+            heard.extend(self.play(player, 1));
+            std::thread::sleep(Duration::from_millis(4));
+            left -= usize::from(self.shared.remote.status() != LoadStatus::Loading);
+        }
+        assert_eq!(self.shared.remote.status(), LoadStatus::Ready);
+        heard
+    }
+
+    /// Two periods of the tone as they come out when it has sounded for a second.
+    fn sample(&mut self, player: &mut Player) -> Vec<f32> {
+        self.played = PERIOD * self.played.div_ceil(PERIOD);
+        self.play(player, 200);
+        self.play(player, 5)
+    }
+}
+
+/// What one sound may be steeper for fading into another, which may come at another time.
+fn bound(before: &[f32]) -> f32 {
+    1.05 * max_step(before) + 2.0 * peak(before) * std::f32::consts::FRAC_PI_2 / FADE
+}
+
+#[test]
+fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
+    let mut track = Track::of(bundled("Fuzz"));
+    track.shared.remote.set_driver(Driver::Inline);
+    let mut player = track.player();
+    let plain = track.sample(&mut player);
+    assert_eq!(track.notice(), None);
+    track.tell(WindowCommand::SetExecutor(NOWHERE));
+    assert_eq!(track.desk.view().running.expect("there is a choice").executor, NOWHERE);
+    let heard = track.settle(&mut player);
+    assert!(max_step(&heard) < bound(&plain), "a click of {}", max_step(&heard));
+    let silent = heard.chunks(PERIOD).filter(|period| peak(period) < 0.5 * peak(&plain)).count();
+    assert!(silent <= 1, "it goes on: {silent}");
+    let notice = track.notice().expect("it is said");
+    assert!(
+        notice.starts_with("native ") && notice.contains("not torch cuda:255") && !notice.contains('\n'),
+        "{notice}"
+    );
+    track.tell(WindowCommand::Dismiss);
+    assert_eq!(track.notice(), None);
+
+    // Another machine may be able to: the wish is kept, and said again where it is opened.
+    let saved = track.shared.saved();
+    assert_eq!(saved.running, NOWHERE);
+    let text = serde_json::to_string(&saved).unwrap();
+    let mut again = Track::of(bundled("Triode"));
+    again.shared.restore(serde_json::from_str(&text).unwrap());
+    let mut player = again.player();
+    assert!(peak(&again.play(&mut player, 200)) > 0.5 * peak(&plain));
+    assert!(again.notice().is_some_and(|notice| notice.contains("cuda:255")));
+    assert_eq!(again.shared.saved().running, NOWHERE);
+    again.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    again.settle(&mut player);
+    assert_eq!((again.notice(), again.shared.saved().running), (None, ExecutorSelection::default()));
+    // A project from before there was a choice.
+    again.shared.set_running(NOWHERE);
+    again.shared.restore(InstanceState { running: ExecutorSelection::default(), ..saved });
+    assert_eq!(again.shared.running(), ExecutorSelection::default());
+}
+
+#[test]
+fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
+    if let Err(reason) = Library::get() {
+        return println!("nothing plays here: {reason}");
+    }
+    let mut track = Track::of(amplifier());
+    track.tell(WindowCommand::FindDevices);
+    while matches!(track.desk.view().running.unwrap().devices, ExecutorDevices::Unknown) {
+        std::thread::sleep(Duration::from_millis(1));
+        track.desk.refresh();
+    }
+    let ExecutorDevices::Available(devices) = track.desk.view().running.unwrap().devices else { panic!("it is there") };
+    assert_eq!(devices[..2], [Device::Auto, Device::Cpu]);
+
+    track.shared.remote.set_driver(Driver::Worker { latency: Some(1_024) });
+    let mut player = track.player();
+    let plain = track.sample(&mut player);
+    track.tell(WindowCommand::SetExecutor(TORCH));
+    let heard = track.settle(&mut player);
+    assert!(max_step(&heard) < bound(&plain), "a click of {}", max_step(&heard));
+    assert_eq!(track.notice(), None);
+    // Both are as late.
+    let same = max_difference(&track.sample(&mut player), &plain);
+    assert!(same < 1e-5, "{same}");
+
+    // Half as exact it is heard that it is libtorch.
+    track.tell(WindowCommand::SetExecutor(ExecutorSelection { precision: Precision::Bf16, ..TORCH }));
+    track.settle(&mut player);
+    let rough = track.sample(&mut player);
+    assert!((1e-5..0.01).contains(&max_difference(&rough, &plain)), "{}", max_difference(&rough, &plain));
+    track.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    let heard = track.settle(&mut player);
+    assert!(max_step(&heard) < bound(&rough), "a click of {}", max_step(&heard));
+}
+
+#[test]
+fn what_a_model_cannot_do_is_said_and_kept() {
+    let mut track = Track::of(bundled("Bowed"));
+    assert!(matches!(track.desk.view().running.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("instrument")));
+    track.tell(WindowCommand::SetExecutor(TORCH));
+    assert_eq!(track.notice().as_deref(), Some("instruments run on the native executor only; choose executor native"));
+    track.tell(WindowCommand::Dismiss);
+    assert_eq!((track.notice(), track.shared.running()), (None, TORCH));
+    // Our own code knows no precisions.
+    let precise = ExecutorSelection { precision: Precision::F16, ..ExecutorSelection::default() };
+    track.shared.fetch(false, || Ok((bundled("Fuzz"), None))).join().unwrap();
+    track.tell(WindowCommand::SetExecutor(precise));
+    assert!(track.notice().is_some_and(|notice| notice.contains("not in f16")));
+    track.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    assert_eq!(track.notice(), None);
+}
+
+#[test]
+fn it_is_the_projects_and_no_sounds() {
+    let mut track = Track::of(bundled("Fuzz"));
+    track.tell(WindowCommand::RecallSlot(CompareSlot::B));
+    track.tell(WindowCommand::SetExecutor(NOWHERE));
+    track.tell(WindowCommand::RecallSlot(CompareSlot::A));
+    assert_eq!(track.shared.running(), NOWHERE);
+    let saved = track.shared.saved();
+    let other = saved.compare.expect("both are used").other.expect("there is one");
+    assert_eq!((saved.running, other.selection.running), (NOWHERE, ExecutorSelection::default()));
+    // Nor does an audition forget it.
+    assert_eq!(track.shared.keep().saved().running, ExecutorSelection::default());
+    track.shared.fetch(true, || Ok((bundled("Triode"), None))).join().unwrap();
+    assert_eq!((track.shared.running(), track.shared.saved().running), (NOWHERE, NOWHERE));
+    track.shared.come_back();
+    assert_eq!((track.shared.running(), track.shared.saved().running), (NOWHERE, NOWHERE));
+}
