@@ -93,7 +93,7 @@ impl Oversampler {
         }
     }
 
-    /// Forgets all sound.
+    /// Clears all state.
     pub fn reset(&mut self) {
         for stage in &mut self.stages {
             for line in [&mut stage.upwards, &mut stage.even, &mut stage.odd] {

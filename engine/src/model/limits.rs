@@ -12,15 +12,15 @@ pub const HEADER_BYTES: usize = 8 << 20;
 pub const NAME_BYTES: usize = 256;
 /// Longest description, bytes.
 pub const TEXT_BYTES: usize = 64 << 10;
-/// Most methods of a model.
+/// Largest number of methods.
 pub const METHODS: usize = 64;
-/// Most nodes of a method.
+/// Largest number of nodes of a method.
 pub const NODES: usize = 4096;
-/// Most controls of a model.
+/// Largest number of controls.
 pub const CONTROLS: usize = 1024;
-/// Most channels of a value.
+/// Largest number of channels of a value.
 pub const CHANNELS: usize = 16_384;
-/// Most latents of a codec; each has three controls.
+/// Largest number of latents of a codec; each has three controls.
 pub const LATENTS: usize = 1024;
 /// Longest block and largest ratio, samples.
 pub const BLOCK: usize = 65_536;
