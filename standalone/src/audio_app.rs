@@ -113,12 +113,12 @@ impl AudioApp {
 
     /// Changes the input of a track in the background. If its recording cannot be read, the input stays as it is.
     pub fn set_input(&self, slot: usize, input: TrackInput) {
-        self.loader.request(LoadRequest::Listen(slot, input));
+        self.loader.request(LoadRequest::SetInput(slot, input));
     }
 
     /// Sets the MIDI channels of a track in the background, one bit per channel.
     pub fn set_midi_channels(&self, slot: usize, channels: u16) {
-        self.mixer().take_midi_channels(slot, channels);
+        self.mixer().store_midi_channels(slot, channels);
         self.loader.request(LoadRequest::Renew(slot));
     }
 
@@ -160,7 +160,7 @@ impl AudioApp {
     /// Returns the number of dropouts: underruns of the sound system and missed blocks of all tracks.
     pub fn dropouts(&self) -> u64 {
         let mixer = self.mixer();
-        let dropouts = mixer.tracks().filter_map(|(_, track)| Some(track.instance.remote.health()?.dropouts));
+        let dropouts = mixer.tracks().filter_map(|(_, track)| Some(track.instance.session.health()?.dropouts));
         dropouts.sum::<u64>() + self.xruns()
     }
 

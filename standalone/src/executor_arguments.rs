@@ -57,12 +57,12 @@ impl ExecutorArguments {
         };
         let executor = ExecutorSelection { backend, device: self.device, precision: self.precision };
         executor.for_model(model).map_err(|unfit| match unfit {
-            UnsupportedExecutor::Instrument => anyhow!("the model is of kind instrument, which our own code runs"),
+            UnsupportedExecutor::Instrument => anyhow!("an instrument needs --executor native"),
             UnsupportedExecutor::Device(device) => anyhow!(
-                "--device {device} is for what libtorch runs; our own code, which runs this model, is for the CPU (--executor torch)"
+                "the native executor is CPU-only; --device {device} needs --executor torch"
             ),
             UnsupportedExecutor::Precision(precision) => anyhow!(
-                "--precision {precision} is for what libtorch runs; our own code, which runs this model, computes as its file says (--executor torch)"
+                "the native executor uses the precision of the model file; --precision {precision} needs --executor torch"
             ),
         })
     }

@@ -50,7 +50,7 @@ pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
         // A bare name rather than a path.
         None if model.extension().is_none() && model.components().count() == 1 && !model.exists() => {
             let known: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
-            bail!("{name}: there is no such file, and the bundled models are {}", known.join(", "))
+            bail!("{name}: no such file or bundled model; bundled: {}", known.join(", "))
         }
         None => {
             let found = open(model)?;

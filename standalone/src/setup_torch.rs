@@ -15,7 +15,7 @@ Examples:
   ondes setup-torch
   ondes setup-torch --from Downloads
 
-With a GPU of NVIDIA's, PyTorch 2.11.0 is taken instead where LIBTORCH leads to it:
+To use an NVIDIA GPU, set LIBTORCH to PyTorch 2.11.0:
   pip install torch==2.11.0
   LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') ondes setup-torch";
 
@@ -44,7 +44,7 @@ pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
         1 => "the CPU and a GPU".into(),
         gpus => format!("the CPU and {gpus} GPUs"),
     };
-    terminal::print(&format!("TorchScript models play now, on {gpus}: `ondes info MODEL.ts` tries one out"))
+    terminal::print(&format!("TorchScript models can be played now, on {gpus}; `ondes info MODEL.ts` shows one"))
 }
 
 /// Copies the library that came with this program to where plugins also look for it.
@@ -54,16 +54,16 @@ fn install_library() -> anyhow::Result<String> {
     let Some(found) = searched.iter().find(|path| path.is_file()) else {
         let searched: Vec<String> = searched.iter().map(|path| path.display().to_string()).collect();
         bail!(
-            "{file} did not come with this program: take the one of its release, or, from a checkout, `cargo xtask install --torch`; \
-             looked for {}",
+            "{file} is not beside this program: take it from the release, or run `cargo xtask install --torch` in a checkout; \
+             searched: {}",
             searched.join(", ")
         )
     };
-    let folder = torch::installed().context("nothing says where this user's data are: HOME is not set")?;
+    let folder = torch::installed().context("no folder for user data: HOME is not set")?;
     let target = folder.join(&file);
     let same = |a: &Path, b: &Path| Some(std::fs::read(a).ok()? == std::fs::read(b).ok()?);
     if same(found, &target) == Some(true) {
-        return Ok(format!("{file}: already there ({})", target.display()));
+        return Ok(format!("{file}: already installed ({})", target.display()));
     }
     install_file(found, &target).with_context(|| target.display().to_string()).map_err(|error| anyhow!("{error:#}"))?;
     Ok(format!("{file}: {}", target.display()))
@@ -83,27 +83,25 @@ fn install_file(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
     let version = torch::LIBTORCH_VERSION;
-    let folder = torch::libtorch_folder().context("nothing says where this user's data are: HOME is not set")?;
+    let folder = torch::libtorch_folder().context("no folder for user data: HOME is not set")?;
     let manifest = Manifest::published(Contents::Runtime);
     // A damaged libtorch of ours is installed again; any other is left alone.
     if let Some(found) = torch::libtorch_found().filter(|found| *found != folder.join("lib")) {
-        return Ok(format!("libtorch {version}: already there ({})", found.display()));
+        return Ok(format!("libtorch {version}: already installed ({})", found.display()));
     }
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!(
-            "libtorch is fetched for Linux on x86-64 only: put a libtorch {version} somewhere and set LIBTORCH to it"
-        );
+        bail!("libtorch is downloaded for Linux x86-64 only; set LIBTORCH to the folder of a libtorch {version}");
     }
     let bar = WheelProgress::new();
     let source = from.map_or(WheelSource::Network, WheelSource::Folder);
     let outcome = ondes_libtorch::install(&manifest, &folder, source, |_| Ok(()), &mut |progress| bar.show(progress));
     let outcome = outcome.map_err(|error| match error {
-        Error::Network { .. } => anyhow!("{error}; `--from FOLDER` takes wheels that were fetched otherwise"),
+        Error::Network { .. } => anyhow!("{error}; --from FOLDER uses wheels that were downloaded otherwise"),
         error => error.into(),
     })?;
     drop(bar);
     Ok(match outcome {
-        InstallOutcome::AlreadyThere => format!("libtorch {version}: already there ({})", folder.display()),
+        InstallOutcome::AlreadyThere => format!("libtorch {version}: already installed ({})", folder.display()),
         InstallOutcome::Installed => format!("libtorch {version}: {}", folder.display()),
     })
 }

@@ -63,7 +63,7 @@ pub fn print_man_page(arguments: &ManArguments, program: Command) -> anyhow::Res
             Some(command) => command.clone(),
             None => {
                 let known: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
-                bail!("man: there is no command {name:?}; there are {}", known.join(", "));
+                bail!("man: unknown command {name:?}; available: {}", known.join(", "));
             }
         },
     };

@@ -108,7 +108,7 @@ impl TrackLoader {
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    drop(outcome_tx.send(LoadOutcome::Failed(format!("no thread to load anything: {error}"))))
+                    drop(outcome_tx.send(LoadOutcome::Failed(format!("the loader thread cannot be started: {error}"))))
                 }
             }
         }

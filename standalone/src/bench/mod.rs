@@ -2,6 +2,7 @@
 //!
 //! Measures every block of a [`RealtimeBenchmark`], which plays the model as it would be played live.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{anyhow, ensure};
@@ -12,8 +13,8 @@ use ondes_engine::realtime::RealtimeBenchmark;
 use ondes_engine::realtime::Setup;
 use serde::Serialize;
 
-use crate::executor_arguments::ExecutorArguments;
 use crate::argument_parsers::{SIZE, number_in};
+use crate::executor_arguments::ExecutorArguments;
 use crate::terminal;
 use crate::{interrupt, open_model};
 
@@ -26,9 +27,9 @@ Examples:
   ondes bench amp.ondes --block 64 --sample-rate 48000 --seconds 20
   ondes bench wind --json | jq .ns_per_sample.p99
 
-The model runs in the callback, as with --driver inline; what libtorch runs is played by the worker, but is measured in the same way. An instrument holds notes, a new chord every second, with as many
-voices as it has, at most four; an effect or a codec hears a sweep and noise, always the same. The load is the share
-of the time between two callbacks; what is above 100 % is heard as a gap. Close other programs: they are measured, too.";
+The model runs in the audio callback, as with `ondes play --driver inline`. The input of an instrument is held notes, a
+new chord every second with up to four voices; that of an effect or codec is always the same sweep and noise. Load is
+the share of the time between two callbacks; above 100 % there are dropouts. Close other programs before measuring.";
 
 /// Measures the load of a model in an audio callback
 #[derive(Args)]
@@ -165,20 +166,23 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let (model, _) = open_model::find(&arguments.model).map_err(|error| anyhow!("{error:#}"))?;
     let header = model.header();
     let sample_rate = arguments.sample_rate.unwrap_or(header.sample_rate);
-    let named = |error: String| anyhow!("{path}: {error}");
+    let with_path = |error: &dyn Display| anyhow!("{path}: {error}");
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
-    ensure!(arguments.size >= 1.0 || !header.variants.is_empty(), "{path}: the model has only one size");
-    let executor = arguments.executor_arguments.selection_for(&model).map_err(|error| named(error.to_string()))?;
+    ensure!(
+        arguments.size >= 1.0 || !header.variants.is_empty(),
+        "{path}: the model has no smaller variants; leave out --size"
+    );
+    let executor = arguments.executor_arguments.selection_for(&model).map_err(|error| with_path(&error))?;
     let size = arguments.size;
     let options = PipelineOptions { sample_rate, size, executor, ..PipelineOptions::default() };
-    let mut trial = RealtimeBenchmark::new(&model, setup, &options).map_err(named)?;
-    let source = trial.source();
+    let mut benchmark = RealtimeBenchmark::new(&model, setup, &options).map_err(|error| with_path(&error))?;
+    let source = benchmark.source();
     let options = PipelineOptions { source, ..options };
-    let pipeline = Pipeline::new(&model, &options).map_err(|error| named(error.to_string()))?;
-    let input = trial.what();
-    let blocks_s = play_blocks(&mut trial, arguments.seconds)?;
-    trial.check().map_err(named)?;
-    if let Some(notice) = trial.warning() {
+    let pipeline = Pipeline::new(&model, &options).map_err(|error| with_path(&error))?;
+    let input = benchmark.load_description();
+    let blocks_s = play_blocks(&mut benchmark, arguments.seconds)?;
+    benchmark.check().map_err(|error| with_path(&error))?;
+    if let Some(notice) = benchmark.warning() {
         terminal::warn(&format!("{path}: {notice}"));
     }
     let block_s = f64::from(arguments.block) / f64::from(sample_rate);
@@ -201,8 +205,8 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         load: taken_s / seconds,
         load_worst: worst_s / block_s,
         late_blocks: blocks_s.iter().filter(|taken_s| **taken_s > block_s).count(),
-        latency_samples: trial.latency_samples(),
-        latency_ms: 1e3 * trial.latency_samples() as f64 / f64::from(sample_rate),
+        latency_samples: benchmark.latency_samples(),
+        latency_ms: 1e3 * benchmark.latency_samples() as f64 / f64::from(sample_rate),
         executor: pipeline.executor(),
         kernels: Kernels::detect().name(),
         flush_to_zero: true,
@@ -212,13 +216,13 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
 }
 
 /// Plays `seconds` of sound, at least one block, and returns the time of each block in seconds.
-fn play_blocks(trial: &mut RealtimeBenchmark, seconds: f64) -> anyhow::Result<Vec<f64>> {
+fn play_blocks(benchmark: &mut RealtimeBenchmark, seconds: f64) -> anyhow::Result<Vec<f64>> {
     interrupt::listen();
-    let (warm, measured) = (trial.blocks(WARM_UP_S), trial.blocks(seconds));
+    let (warm, measured) = (benchmark.blocks(WARM_UP_S), benchmark.blocks(seconds));
     let mut blocks_s = Vec::with_capacity(measured);
     for block in 0..warm + measured {
         interrupt::check()?;
-        let taken = trial.block();
+        let taken = benchmark.play_block();
         if block >= warm {
             blocks_s.push(taken.as_secs_f64());
         }

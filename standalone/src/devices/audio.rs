@@ -29,7 +29,7 @@ impl Audio {
         let thread = match thread.spawn(move || supervisor.run(choice)) {
             Ok(thread) => Some(thread),
             Err(error) => {
-                status_cell.set(AudioStatus::Failed(format!("no thread for the sound: {error}")));
+                status_cell.set(AudioStatus::Failed(format!("the audio thread cannot be started: {error}")));
                 None
             }
         };

@@ -164,7 +164,7 @@ impl CallbackOwner {
         let panic = self.returned.try_pop()?.panic?;
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Some(text.unwrap_or_else(|| "for a reason that it did not tell".into()))
+        Some(text.unwrap_or_else(|| "without a message".into()))
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn find_host(name: Option<&str>) -> Result<HostKind, String> {
     let found = kinds.iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-        format!("no sound system is called {name:?} here; there is: {}", names.join(", "))
+        format!("unknown sound system {name:?}; available: {}", names.join(", "))
     })
 }
 

@@ -50,12 +50,11 @@ pub(super) fn find(names: &[(String, String)], wanted: &str, what: &str) -> Resu
     let mut parts = (0..names.len()).filter(|&index| has(&names[index].0) || has(&names[index].1));
     match (parts.next(), parts.next()) {
         (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => Err(format!("{wanted:?} is part of the names of several {what}")),
+        (Some(_), Some(_)) => Err(format!("{wanted:?} matches several {what}; give more of the name")),
         _ => {
             let ids: Vec<&str> = names.iter().map(|(id, _)| id.as_str()).collect();
-            let there_is =
-                if ids.is_empty() { "there are none".into() } else { format!("there is: {}", ids.join(", ")) };
-            Err(format!("{wanted:?} is none of the {what}; {there_is}"))
+            let available = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+            Err(format!("{wanted:?} is not among the {what}; available: {available}"))
         }
     }
 }
@@ -71,9 +70,9 @@ mod tests {
         assert_eq!(find("babyface"), Ok(0));
         assert_eq!(find("USB audio"), Ok(2));
         assert_eq!(find("hdm"), Ok(3));
-        assert_eq!(find("hw:"), Err("\"hw:\" is part of the names of several outputs of ALSA".into()));
-        let unknown = "\"x\" is none of the outputs of ALSA; there is: hw:0, hw:1, usb audio, hw:10";
+        assert_eq!(find("hw:"), Err("\"hw:\" matches several outputs of ALSA; give more of the name".into()));
+        let unknown = "\"x\" is not among the outputs of ALSA; available: hw:0, hw:1, usb audio, hw:10";
         assert_eq!(find("x"), Err(unknown.into()));
-        assert_eq!(super::find(&[], "x", "inputs"), Err("\"x\" is none of the inputs; there are none".into()));
+        assert_eq!(super::find(&[], "x", "inputs"), Err("\"x\" is not among the inputs; available: none".into()));
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn client(name: &str) -> Result<Client, String> {
             Ok((client, _)) => return Ok(client),
             Err(jack::Error::LibraryError(_)) => return Err(NO_LIBRARY.into()),
             Err(jack::Error::ClientError(status)) if status.contains(ClientStatus::SERVER_FAILED) => break,
-            Err(_) if attempt == ATTEMPTS => return Err("the JACK server refuses us".into()),
+            Err(_) if attempt == ATTEMPTS => return Err("the JACK server refuses the connection".into()),
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
@@ -193,7 +193,7 @@ fn find_ports(
 fn channels(wanted: Option<u16>) -> Result<usize, String> {
     match usize::from(wanted.unwrap_or(CHANNELS)) {
         channels @ 1..=MAX_CHANNELS => Ok(channels),
-        channels => Err(format!("JACK: {channels} channels; 1 to {MAX_CHANNELS} can be had")),
+        channels => Err(format!("JACK: {channels} channels; supported: 1 to {MAX_CHANNELS}")),
     }
 }
 
@@ -247,7 +247,7 @@ impl ServerState {
             return Some("the JACK server has stopped".into());
         }
         let rate = self.sample_rate.load(Relaxed);
-        self.changed_rate.load(Relaxed).then(|| format!("the JACK server went over to {rate} Hz"))
+        self.changed_rate.load(Relaxed).then(|| format!("the JACK server has switched to {rate} Hz"))
     }
 }
 

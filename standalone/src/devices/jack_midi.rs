@@ -60,7 +60,7 @@ impl MidiClient {
         let failed = |error: jack::Error| format!("JACK: {error}");
         let port = client.register_port(PORT, MidiIn::default()).map_err(failed)?;
         let name = port.name().map_err(failed)?;
-        let sender = queues.sender(choice.channels).ok_or("JACK: too many MIDI ports are heard already")?;
+        let sender = queues.sender(choice.channels).ok_or("JACK: too many MIDI ports are connected")?;
         let state = Arc::new(ServerState::at(client.sample_rate()));
         let process = MidiProcess { port, sender, sample_rate: f64::from(client.sample_rate()) };
         let client = client

@@ -51,7 +51,7 @@ impl MidiInputs {
         let thread = match std::thread::Builder::new().name("ondes-midi".into()).spawn(move || watcher.run(choice)) {
             Ok(thread) => Some(thread),
             Err(error) => {
-                lock(&status).errors = vec![format!("no thread for MIDI: {error}")];
+                lock(&status).errors = vec![format!("the MIDI thread cannot be started: {error}")];
                 None
             }
         };

@@ -110,7 +110,7 @@ impl Supervisor {
                 return Err(StreamFailure::Device(failure));
             }
             if since.elapsed() > 2 * STALL_TIMEOUT {
-                return Err(StreamFailure::Device(format!("{} takes no sound", running.opened.output)));
+                return Err(StreamFailure::Device(format!("{} does not play", running.opened.output)));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -134,7 +134,7 @@ impl Supervisor {
                 Err(OwnerDropped) => return WatchEnd::OwnerDropped,
             }
             if let Some(reason) = running.owner.panic() {
-                let reason = format!("the sound broke down: {}", reason.replace('\n', " "));
+                let reason = format!("the audio callback failed: {}", reason.replace('\n', " "));
                 return WatchEnd::Failed(StreamFailure::Callback(reason));
             }
             if let Some(reason) = running.stream.failure() {
@@ -144,7 +144,7 @@ impl Supervisor {
             if now != blocks {
                 (blocks, since) = (now, Instant::now());
             } else if since.elapsed() >= STALL_TIMEOUT {
-                return WatchEnd::Failed(StreamFailure::Device("it takes no more sound".into()));
+                return WatchEnd::Failed(StreamFailure::Device("it has stopped playing".into()));
             }
         }
     }

@@ -208,7 +208,7 @@ impl ConfiguredDevice {
         let usual = direction.default_config(&device).map_err(|error| format!("{name}: {}", one_line(&error)))?;
         let channels = channels.unwrap_or_else(|| usual.channels());
         if channels == 0 || usize::from(channels) > MAX_CHANNELS {
-            return Err(format!("{name}: {channels} channels; 1 to {MAX_CHANNELS} can be had"));
+            return Err(format!("{name}: {channels} channels; supported: 1 to {MAX_CHANNELS}"));
         }
         let sample_rate = rate.unwrap_or_else(|| usual.sample_rate());
         let fitting =

@@ -81,7 +81,7 @@ fn on_message(stamp_us: u64, message: &[u8], (sender, stamps): &mut (PortSender,
 fn client() -> Result<MidiInput, String> {
     #[cfg(target_os = "linux")]
     if !std::path::Path::new("/dev/snd/seq").exists() {
-        return Err("ALSA has no MIDI here: there is no /dev/snd/seq (the kernel's module snd-seq)".into());
+        return Err("ALSA MIDI is missing: no /dev/snd/seq; load the kernel module snd-seq".into());
     }
     let mut client = MidiInput::new(NAME).map_err(|_| format!("{SYSTEM}: MIDI cannot be opened"))?;
     client.ignore(Ignore::SysexAndActiveSense);

@@ -30,7 +30,7 @@ impl InfoText {
     /// Adds a line `label  value`, unless the value is empty.
     fn row(&mut self, label: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push_str(&format!("{label:LABELS$}{}\n", sanitize(value)));
+            self.0.push_str(&format!("{label:LABEL_WIDTH$}{}\n", sanitize(value)));
         }
     }
 
@@ -102,7 +102,7 @@ impl InfoText {
             ]
         });
         self.table("on this CPU", rows.collect());
-        self.row("real time", if info.holds_in_real_time { "holds here" } else { "too heavy to hold here" });
+        self.row("real time", if info.holds_in_real_time { "yes" } else { "too slow on this machine" });
     }
 
     fn provenance(&mut self, info: &ModelInfo) {

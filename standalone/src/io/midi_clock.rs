@@ -41,7 +41,7 @@ impl ClockFollower {
     }
 
     /// Handles clock, start, continue, stop and song position that arrived at `seconds`; ignores other messages.
-    pub fn hear(&mut self, seconds: f64, message: &[u8]) {
+    pub fn handle_message(&mut self, seconds: f64, message: &[u8]) {
         match *message {
             [0xF8] => self.tick(seconds),
             [0xFA] => (self.ticks, self.playing) = (0, true),
@@ -132,7 +132,7 @@ mod tests {
         let mut noise = noise();
         let period = 60.0 / bpm / 24.0;
         for tick in 0..ticks {
-            clock.hear(start + tick as f64 * period + jitter * noise(), &[0xF8]);
+            clock.handle_message(start + tick as f64 * period + jitter * noise(), &[0xF8]);
         }
         start + ticks as f64 * period
     }
@@ -165,7 +165,7 @@ mod tests {
         // Clocks also run before the start.
         let now = run(&mut clock, 0.0, 10, 120.0, 0.0);
         assert_eq!((clock.is_playing(), clock.position_beats(now)), (false, 0.0));
-        clock.hear(now - 0.01, &[0xFA]);
+        clock.handle_message(now - 0.01, &[0xFA]);
         assert_eq!((clock.is_playing(), clock.position_beats(now)), (true, 0.0));
         let end = run(&mut clock, now, 24 * 4, 120.0, 0.0);
         // 4 beats in 2 s, interpolated in between.
@@ -179,16 +179,16 @@ mod tests {
     #[test]
     fn stop_continue_and_song_position() {
         let mut clock = ClockFollower::new();
-        clock.hear(0.0, &[0xFA]);
+        clock.handle_message(0.0, &[0xFA]);
         let now = run(&mut clock, 0.0, 48, 120.0, 0.0);
-        clock.hear(now, &[0xFC]);
+        clock.handle_message(now, &[0xFC]);
         assert_eq!((clock.is_playing(), clock.position_beats(now)), (false, 2.0));
         let now = run(&mut clock, now, 48, 120.0, 0.0);
         assert_eq!(clock.position_beats(now), 2.0, "the clock runs, the song does not");
         // Sixteenth 16 + 128 × 1 is beat 36.
-        clock.hear(now, &[0xF2, 16, 1]);
+        clock.handle_message(now, &[0xF2, 16, 1]);
         assert_eq!(clock.position_beats(now), 36.0);
-        clock.hear(now, &[0xFB]);
+        clock.handle_message(now, &[0xFB]);
         run(&mut clock, now, 1, 120.0, 0.0);
         assert_eq!(clock.position_beats(now), 36.0);
         assert!(clock.is_playing());
@@ -198,13 +198,13 @@ mod tests {
     fn a_pause_of_the_clock_is_no_slow_tempo() {
         let mut clock = ClockFollower::new();
         let now = run(&mut clock, 0.0, 100, 120.0, 0.0);
-        clock.hear(now + 3.0, &[0xF8]);
+        clock.handle_message(now + 3.0, &[0xF8]);
         assert_eq!(clock.tempo_bpm(), None);
         run(&mut clock, now + 3.0 + 0.025, 5, 100.0, 0.0);
         assert!((clock.tempo_bpm().unwrap() - 100.0).abs() < 1.0);
         // Times that stand still or run backwards do no harm.
         for time in [1.0, 1.0, 0.5, f64::NAN, 2.0] {
-            clock.hear(time, &[0xF8]);
+            clock.handle_message(time, &[0xF8]);
             assert!(clock.tempo_bpm().is_none_or(f64::is_finite));
         }
     }

@@ -75,7 +75,9 @@ impl PortQueues {
     /// another one is in use. Queued messages are dropped.
     pub fn receiver(self: &Arc<Self>, sample_rate: u32, max_block: usize) -> Option<MidiReceiver> {
         let mut receivers = lock(&self.idle_receivers).take()?;
-        receivers.iter_mut().for_each(|receiver| drop(receiver.clear()));
+        for receiver in &mut receivers {
+            receiver.clear();
+        }
         Some(MidiReceiver { receivers, clock: BlockClock::new(sample_rate, max_block), queues: self.clone() })
     }
 

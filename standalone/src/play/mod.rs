@@ -30,7 +30,7 @@ use crate::rack::remaining_events::remaining_events;
 use crate::rack::session_file::{self, TrackInput};
 use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
 use crate::record::RecordingFormat;
-use crate::render::MidiScore;
+use crate::render::midi_score::MidiScore;
 use crate::terminal;
 use crate::{interrupt, open_model};
 use played_time::PlayedTime;
@@ -207,7 +207,10 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
     }
     match &arguments.midi {
         Some(file) if has_extension(Path::new(file), &MIDI_EXTENSIONS) => {
-            ensure!(arguments.input.is_none(), "{file}: a model that follows --input plays no notes; leave out one of them");
+            ensure!(
+                arguments.input.is_none(),
+                "{file}: a model that follows --input plays no notes; leave out one of them"
+            );
             playback = Some(Playback::Notes(Arc::new(MidiScore::read(Path::new(file), None, None)?)));
         }
         Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
@@ -313,25 +316,25 @@ fn add_model_track(
     let slot = mixer.add(product)?;
     let track = mixer.track(slot).context("the track is gone")?;
     let instance = track.instance.clone();
-    instance.set_running(executor);
+    instance.set_executor(executor);
     // The model is loaded already; the thread ends at once.
-    drop(instance.fetch(false, move || Ok(found)).join());
+    drop(instance.load_model(false, move || Ok(found)).join());
     for setting in &arguments.control {
         set_control(track, setting)?;
     }
     if let Some(path) = &arguments.cabinet {
-        drop(instance.fetch_cabinet(path.clone()).join());
+        drop(instance.load_cabinet(path.clone()).join());
         if let Some(missing) = instance.missing_cabinet() {
             bail!("{}", missing.searched.join(", "));
         }
     }
     instance.set_oversampling(track.parameters.oversampling());
-    instance.settle();
+    instance.apply_requested_variant();
     let semitones = arguments.transpose.round();
-    track.parameters.put(TRANSPOSE, semitones);
-    track.parameters.put(TUNE, 100.0 * (arguments.transpose - semitones));
-    if let Some(driver) = choice::of_driver(arguments.driver.into()) {
-        track.parameters.put(DRIVER, driver);
+    track.parameters.set_value(TRANSPOSE, semitones);
+    track.parameters.set_value(TUNE, 100.0 * (arguments.transpose - semitones));
+    if let Some(driver) = choice::driver_value(arguments.driver.into()) {
+        track.parameters.set_value(DRIVER, driver);
     }
     let Some(input) = &arguments.input else { return Ok(None) };
     let path = Path::new(input);
@@ -352,16 +355,18 @@ fn add_model_track(
 fn set_control(track: &Track, setting: &str) -> anyhow::Result<()> {
     let (name, value) = setting.split_once('=').with_context(|| format!("--control {setting}: expected NAME=VALUE"))?;
     let instance = &track.instance;
-    let bound = (0..MACRO_COUNT).filter_map(|index| Some((instance.bound(index)?, ParameterId(index as u32))));
+    let bound = (0..MACRO_COUNT).filter_map(|index| Some((instance.macro_control(index)?, ParameterId(index as u32))));
     let bound: Vec<(String, ParameterId)> = bound.collect();
     let control = bound.iter().find(|(control, _)| control == name).map(|(_, id)| *id);
-    let Some(id) = control.or_else(|| Parameter::named(name)) else {
-        let known: Vec<&str> = bound.iter().map(|(control, _)| control.as_str()).chain(["and Ondes parameters"]).collect();
+    let Some(id) = control.or_else(|| Parameter::find(name)) else {
+        let known: Vec<&str> =
+            bound.iter().map(|(control, _)| control.as_str()).chain(["and Ondes parameters"]).collect();
         bail!("--control {setting}: unknown control {name:?}; available: {}", known.join(", "));
     };
-    let position =
-        instance.parse(id, value).with_context(|| format!("--control {setting}: {value:?} is not a value of {name}"))?;
-    track.parameters.put(id, Parameter::of(id).map_or(position, |parameter| parameter.value(position)));
+    let position = instance
+        .parse_value(id, value)
+        .with_context(|| format!("--control {setting}: {value:?} is not a value of {name}"))?;
+    track.parameters.set_value(id, Parameter::get(id).map_or(position, |parameter| parameter.denormalize(position)));
     Ok(())
 }
 

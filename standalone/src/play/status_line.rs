@@ -48,17 +48,17 @@ impl StatusLine {
         if std::mem::replace(&mut self.lost, lost) != lost {
             self.bar.suspend(|| match status {
                 AudioStatus::Lost { device, reason, .. } => {
-                    terminal::warn(&format!("{device} is gone: {reason}; it is taken again when it is back"));
+                    terminal::warn(&format!("{device} is gone: {reason}; waiting for it to come back"));
                 }
-                _ => terminal::warn("the sound is back"),
+                _ => terminal::warn("the device is back"),
             });
         }
         for (_, track) in app.mixer().tracks() {
-            let failed = match track.instance.remote.status() {
-                realtime::AudioStatus::Failed(reason) => Some(reason),
+            let failed = match track.instance.session.status() {
+                realtime::LoadStatus::Failed(reason) => Some(reason),
                 _ => None,
             };
-            for news in failed.into_iter().chain(track.instance.remote.warning()) {
+            for news in failed.into_iter().chain(track.instance.session.warning()) {
                 if !self.shown_warnings.contains(&news) {
                     self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
                     self.shown_warnings.push(news);
@@ -68,17 +68,17 @@ impl StatusLine {
         let text = match status {
             AudioStatus::Playing(_) | AudioStatus::Opening => {
                 let healths: Vec<_> =
-                    app.mixer().tracks().filter_map(|(_, track)| track.instance.remote.health()).collect();
+                    app.mixer().tracks().filter_map(|(_, track)| track.instance.session.health()).collect();
                 let dropouts = app.dropouts();
                 let load: f32 = healths.iter().map(|health| health.load).sum();
                 let slowest_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
                 let latency_ms = slowest_ms + 1e3 * LOOKAHEAD_S;
                 let sizes =
-                    app.mixer().tracks().filter_map(|(_, track)| track.instance.remote.variant()).collect::<Vec<_>>();
+                    app.mixer().tracks().filter_map(|(_, track)| track.instance.session.variant()).collect::<Vec<_>>();
                 let sizes = if sizes.is_empty() { String::new() } else { format!("  size {}", sizes.join(", ")) };
                 let recorded = app.recording().recording.map(|_| "  recording").unwrap_or_default();
                 format!(
-                    "{}  load {:.0} %  misses {dropouts}  latency {latency_ms:.1} ms  {level_db:.1} dB{sizes}{recorded}",
+                    "{}  load {:.0} %  dropouts {dropouts}  latency {latency_ms:.1} ms  {level_db:.1} dB{sizes}{recorded}",
                     self.head,
                     100.0 * load
                 )

@@ -162,7 +162,10 @@ pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Res
     let mut frames = 0;
     while decoder.next(&mut decoded)? {
         frames += decoded.first().map_or(0, Vec::len) as u64;
-        ensure!(frames <= MAX_LENGTH_S * u64::from(rate), "{name}: it lasts longer than an hour");
+        ensure!(
+            frames <= MAX_LENGTH_S * u64::from(rate),
+            "{name}: longer than an hour, the limit for recordings in memory"
+        );
         while converters.len() < decoded.len().min(max_channels) {
             let resampler =
                 StreamResampler::new(rate, sample_rate).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
@@ -177,7 +180,7 @@ pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Res
         resampler.finish(|samples| append_after_latency(samples, ahead, sound));
     }
     let channels: Vec<Vec<f32>> = converters.into_iter().map(|(.., sound)| sound).collect();
-    ensure!(channels.first().is_some_and(|sound| !sound.is_empty()), "{name}: there is no sound in it");
+    ensure!(channels.first().is_some_and(|sound| !sound.is_empty()), "{name}: contains no sound");
     Ok(channels)
 }
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[derive(Debug)]
 pub struct MasterMeter {
     /// `[channel]`: peak since the last call of [`MasterMeter::peaks`], as bits of `f32`.
-    peaks: [AtomicU32; 2],
-    reduction: AtomicU32,
-    frames: AtomicU64,
-    lost_messages: AtomicU64,
+    pub(super) peaks: [AtomicU32; 2],
+    pub(super) reduction: AtomicU32,
+    pub(super) frames: AtomicU64,
+    pub(super) lost_messages: AtomicU64,
 }
 
 impl Default for MasterMeter {

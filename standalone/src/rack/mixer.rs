@@ -120,7 +120,7 @@ impl Mixer {
     /// Returns an error if all slots are taken.
     pub fn add_silent(&mut self, product: Product) -> anyhow::Result<usize> {
         let Some(slot) = self.tracks.iter().position(Option::is_none) else {
-            bail!("there are no more than {TRACKS} tracks");
+            bail!("all {TRACKS} tracks are in use");
         };
         self.tracks[slot] = Some(Track::new(product, &self.wake));
         Ok(slot)
@@ -201,7 +201,7 @@ impl Mixer {
     pub fn open(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> anyhow::Result<Rack> {
         let (mut rack, plans) = self.open_empty(setup, midi, taps);
         for plan in plans {
-            if let Some(finished) = plan.make()? {
+            if let Some(finished) = plan.build()? {
                 self.insert(&mut rack, finished);
             }
         }
@@ -279,7 +279,7 @@ impl Mixer {
             build_lock: track.build_lock.clone(),
             setup,
             offline: self.offline,
-            plays: track.installed.map(|(config, _)| config.latency),
+            playing_latency: track.installed.map(|(config, _)| config.latency),
             instance: track.instance.clone(),
             parameters: track.parameters.clone(),
             fader: track.fader.clone(),
@@ -293,7 +293,7 @@ impl Mixer {
 
     /// Builds and installs what a track needs. A strip that plays keeps playing, held notes included.
     fn renew(&mut self, slot: usize) -> anyhow::Result<()> {
-        if let Some(finished) = self.plan(slot).map(StripPlan::make).transpose()?.flatten() {
+        if let Some(finished) = self.plan(slot).map(StripPlan::build).transpose()?.flatten() {
             self.install(finished);
         }
         Ok(())
@@ -431,7 +431,7 @@ impl LoadedSession {
     #[must_use]
     pub fn read(session: &SessionFile, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
         let tracks: Vec<Track> = session.tracks.iter().take(TRACKS).map(|saved| Track::restored(saved, wake)).collect();
-        let missing = tracks.iter().filter_map(|track| track.instance.missing());
+        let missing = tracks.iter().filter_map(|track| track.instance.missing_model());
         let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
         if session.tracks.len() > TRACKS {
             problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
@@ -451,7 +451,7 @@ impl Drop for Mixer {
 
 #[cfg(test)]
 mod tests {
-    use ondes_engine::realtime::Status;
+    use ondes_engine::realtime::LoadStatus;
     use ondes_processor::parameter::DRIVER;
 
     use super::*;
@@ -465,7 +465,7 @@ mod tests {
             let mut console = Mixer::new(|| {});
             console.add(Product::Instrument).unwrap();
             // Independent of the load of this machine.
-            console.track(0).unwrap().instance.remote.set_non_realtime(true);
+            console.track(0).unwrap().instance.session.set_non_realtime(true);
             let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
             rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap());
             let mut play = |blocks: usize| {
@@ -480,7 +480,7 @@ mod tests {
                 peaks.fold(f32::INFINITY, f32::min)
             };
             play(40);
-            console.track(0).unwrap().parameters.put(DRIVER, driver);
+            console.track(0).unwrap().parameters.set_value(DRIVER, driver);
             let mut renewals = Vec::new();
             for round in 0..10 {
                 // Simulates that time has passed.
@@ -494,7 +494,7 @@ mod tests {
                 }
                 let least = play(60);
                 assert!(least > 0.01, "the note goes on: {least}");
-                while console.track(0).unwrap().instance.remote.status() == Status::Loading {
+                while console.track(0).unwrap().instance.session.status() == LoadStatus::Loading {
                     play(1);
                 }
             }

@@ -23,23 +23,23 @@ const PROGRAM_CHANGE: u8 = 0xC0;
 
 /// Audio callback that plays all strips and the master.
 pub struct Rack {
-    strips: [Option<Box<Strip>>; TRACKS],
-    changes: HeapCons<RackChange>,
-    retired: HeapProd<RetiredPart>,
-    midi: Option<MidiReceiver>,
-    messages: ArrayVec<(usize, MidiMessage), MESSAGES>,
-    clock_follower: ClockFollower,
+    pub(super) strips: [Option<Box<Strip>>; TRACKS],
+    pub(super) changes: HeapCons<RackChange>,
+    pub(super) retired: HeapProd<RetiredPart>,
+    pub(super) midi: Option<MidiReceiver>,
+    pub(super) messages: ArrayVec<(usize, MidiMessage), MESSAGES>,
+    pub(super) clock_follower: ClockFollower,
     /// Program changes for the mixer: channel and number.
-    programs: HeapProd<(u8, u8)>,
-    master: Master,
+    pub(super) programs: HeapProd<(u8, u8)>,
+    pub(super) master: Master,
     /// Latency of the slowest track, samples.
-    tracks_latency: usize,
-    meter: Arc<MasterMeter>,
+    pub(super) tracks_latency: usize,
+    pub(super) meter: Arc<MasterMeter>,
     /// Taps of the master and of the tracks.
-    taps: Vec<Tap>,
+    pub(super) taps: Vec<Tap>,
     /// Number of the next frame.
-    clock: u64,
-    sample_rate: u32,
+    pub(super) clock: u64,
+    pub(super) sample_rate: u32,
 }
 
 impl Callback for Rack {
@@ -126,11 +126,11 @@ impl Rack {
     /// Aligns all tracks with the slowest one.
     fn align(&mut self) {
         self.tracks_latency = self.strips.iter().flatten().map(|strip| strip.latency_samples()).max().unwrap_or(0);
-        self.strips.iter_mut().flatten().for_each(|strip| strip.wait_for(self.tracks_latency));
+        self.strips.iter_mut().flatten().for_each(|strip| strip.align_to(self.tracks_latency));
     }
 
     /// Ends all fades: faders and delays jump to their targets.
-    fn finish_fades(&mut self) {
+    pub(super) fn finish_fades(&mut self) {
         self.align();
         let any_solo = self.any_solo();
         self.strips.iter_mut().flatten().for_each(|strip| strip.finish_fades(any_solo));
@@ -150,7 +150,7 @@ impl Rack {
     /// Adds a MIDI message at a frame of the next block; call it in order of frames.
     pub fn receive_midi(&mut self, frame: usize, message: &MidiMessage) {
         let seconds = (self.clock + frame as u64) as f64 / f64::from(self.sample_rate);
-        self.clock_follower.receive_midi(seconds, message.bytes());
+        self.clock_follower.handle_message(seconds, message.bytes());
         if let &[status, program] = message.bytes()
             && status & 0xF0 == PROGRAM_CHANGE
         {

@@ -1,20 +1,20 @@
 //! Playback of events from the middle.
 
-use ondes_engine::instrument::{Event, EventKind, Memory};
+use ondes_engine::instrument::{Event, EventKind, PerformanceState};
 
 /// Returns the events from sample `start` on: first, at `start`, the notes and controllers that are active by then,
 /// then the later events.
 pub fn remaining_events(score: impl IntoIterator<Item = (u64, EventKind)>, start: u64) -> Vec<(u64, EventKind)> {
-    let mut memory = Memory::new();
+    let mut state = PerformanceState::new();
     let mut to_come = Vec::new();
     for (at, kind) in score {
         if at < start {
-            memory.note(&Event { at, kind });
+            state.record(&Event { at, kind });
         } else {
             to_come.push((at, kind));
         }
     }
-    memory.events().into_iter().map(|event| (start, event.kind)).chain(to_come).collect()
+    state.events().into_iter().map(|event| (start, event.kind)).chain(to_come).collect()
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl SessionFile {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
         let length = fs::metadata(path).with_context(|| name.to_string())?.len();
-        ensure!(length <= MAX_BYTES, "{name}: it is larger than any session");
+        ensure!(length <= MAX_BYTES, "{name}: {length} bytes; a session has at most {MAX_BYTES}");
         let text = fs::read_to_string(path).with_context(|| name.to_string())?;
         Self::parse(&text).with_context(|| name.to_string())
     }
@@ -149,9 +149,9 @@ impl SessionFile {
             format: String,
             version: u32,
         }
-        let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("it is no session of Ondes") };
-        ensure!(head.format == FORMAT, "it is no session of Ondes");
-        ensure!(head.version <= VERSION, "it is of version {}; this Ondes reads up to {VERSION}", head.version);
+        let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("not an Ondes session") };
+        ensure!(head.format == FORMAT, "not an Ondes session");
+        ensure!(head.version <= VERSION, "session version {}; this Ondes reads up to version {VERSION}", head.version);
         Ok(serde_json::from_str(text)?)
     }
 

@@ -100,14 +100,14 @@ impl Strip {
     /// Changes the routing and returns the old one. Sounding notes continue, except on channels that are no longer
     /// received: their note-offs would be lost.
     pub fn set_routing(&mut self, mut routing: Box<StripRouting>) -> Box<StripRouting> {
-        self.player.exchange(&mut routing.dry);
+        self.player.swap_dry_delay(&mut routing.dry);
         let old = std::mem::replace(&mut self.routing, routing);
         let input_block =
             |routing: &StripRouting| if routing.source == ControlSource::Notes { routing.midi_channels } else { 0 };
         let deaf = input_block(&old) & !input_block(&self.routing);
         for channel in (0..16).filter(|channel| deaf >> channel & 1 == 1) {
             for number in [controller::ALL_NOTES_OFF, controller::RESET] {
-                self.player.play(0, EventKind::Controller { channel, number, value: 0.0 });
+                self.player.handle_event(0, EventKind::Controller { channel, number, value: 0.0 });
             }
         }
         old
@@ -159,9 +159,9 @@ impl Strip {
         transport: Option<Transport>,
         any_solo: bool,
     ) {
-        self.player.begin(&self.parameters.knobs());
+        self.player.begin_block(&self.parameters.player_parameters());
         if let Some(transport) = transport {
-            self.player.follow(transport);
+            self.player.set_transport(transport);
         }
         let end = clock + frames as u64;
         let mut messages = messages.iter().peekable();
@@ -184,7 +184,7 @@ impl Strip {
         }
         self.feed_input(frames, input);
         let [left, right] = &mut self.sound;
-        self.player.finish(&mut [&mut left[..frames], &mut right[..frames]]);
+        self.player.process(&mut [&mut left[..frames], &mut right[..frames]]);
         self.delay.process(&mut self.sound, frames);
         let target = self.fader.get().gains_heard(any_solo);
         for ((channel, gain), target) in self.sound.iter_mut().zip(&mut self.gains).zip(target) {
@@ -200,7 +200,7 @@ impl Strip {
         if let &[status, number, value] = bytes
             && status & 0xF0 == CONTROL_CHANGE
         {
-            self.parameters.follow(&self.instance.controllers, number, value);
+            self.parameters.handle_controller(&self.instance.midi_bindings, number, value);
         }
         if let Some(kind) = self.decoder.decode_bytes(bytes) {
             self.play_event(frame, kind);
@@ -213,7 +213,7 @@ impl Strip {
             return;
         }
         if let EventKind::Controller { number, value, .. } = kind {
-            self.parameters.follow(&self.instance.controllers, number, (127.0 * value).round() as u8);
+            self.parameters.handle_controller(&self.instance.midi_bindings, number, (127.0 * value).round() as u8);
         }
         self.play_event(frame, kind);
     }
@@ -225,7 +225,7 @@ impl Strip {
     fn play_event(&mut self, frame: usize, kind: EventKind) {
         // A model that follows audio ignores notes.
         if self.routing.source == ControlSource::Notes {
-            self.player.play(frame, kind);
+            self.player.handle_event(frame, kind);
         }
     }
 
@@ -248,6 +248,6 @@ impl Strip {
         };
         let [left, right] = &mut self.input_block;
         let both = [&mut left[..frames], &mut right[..frames]];
-        self.player.feed_input(&both[..channels]);
+        self.player.set_input(&both[..channels]);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Driver, Setup, Status};
+use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_engine::sync::lock;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
@@ -41,7 +41,7 @@ impl StripConfig {
     /// Returns the configuration that the parameters ask for, with a latency in samples.
     pub fn wanted(parameters: &ParameterStore, offline: bool, latency: usize) -> Self {
         let driver = if offline { Driver::Offline } else { parameters.driver() };
-        Self { driver, source: parameters.source(), latency }
+        Self { driver, source: parameters.control_source(), latency }
     }
 }
 
@@ -111,7 +111,7 @@ impl StripPlan {
         }
         let wanted = StripConfig::wanted(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
         self.instance.set_source(wanted.source);
-        self.instance.remote.set_driver(wanted.driver);
+        self.instance.session.set_driver(wanted.driver);
         let player = if self.playing_latency.is_none() { Some(self.player()?) } else { None };
         let latency = player.as_ref().map(Player::latency_samples).or_else(|| latency_samples(&self.instance));
         let config = StripConfig { latency: latency.unwrap_or(wanted.latency), ..wanted };
@@ -142,14 +142,14 @@ impl StripPlan {
 
     /// Waits for the model and creates a player.
     fn player(&self) -> anyhow::Result<Player> {
-        self.instance.wait(if self.offline { Duration::MAX } else { MODEL_TIMEOUT });
-        let session = self.instance.remote.activate(self.setup).with_context(|| format!("track {}", self.slot + 1))?;
-        if let Status::Failed(reason) = self.instance.remote.status()
+        self.instance.wait_until_loaded(if self.offline { Duration::MAX } else { MODEL_TIMEOUT });
+        let session = self.instance.session.activate(self.setup).with_context(|| format!("track {}", self.slot + 1))?;
+        if let LoadStatus::Failed(reason) = self.instance.session.status()
             && self.offline
         {
             bail!("track {}: {reason}", self.slot + 1);
         }
-        Ok(Player::new(session, self.instance.clone(), self.setup, &self.parameters.knobs()))
+        Ok(Player::new(session, self.instance.clone(), self.setup, &self.parameters.player_parameters()))
     }
 
     /// Returns the recording at the device's sample rate. If it has to be read again for another rate, its position is
@@ -161,7 +161,7 @@ impl StripPlan {
         }
         let new = read(&self.input, self.setup.sample_rate)?;
         if let (Some(new), Some(old)) = (&new, old) {
-            new.go_on_from(old);
+            new.resume_from(old);
         }
         Ok(new)
     }
@@ -177,6 +177,6 @@ pub(crate) fn read(input: &TrackInput, sample_rate: u32) -> anyhow::Result<Optio
 
 /// Returns the latency of the active model in samples; `None` while another one is being prepared.
 pub(super) fn latency_samples(instance: &InstanceHandle) -> Option<usize> {
-    let ready = instance.remote.status() == Status::Ready;
-    instance.remote.health().filter(|_| ready).map(|health| health.latency_samples)
+    let ready = instance.session.status() == LoadStatus::Ready;
+    instance.session.health().filter(|_| ready).map(|health| health.latency_samples)
 }

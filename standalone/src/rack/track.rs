@@ -52,8 +52,8 @@ impl Track {
         let wake = wake.clone();
         let instance = InstanceHandle::new(product, move || wake());
         let parameters = Arc::new(ParameterStore::new(product));
-        parameters.offer(&instance.controllers);
-        instance.listen_to(&parameters);
+        parameters.register_midi(&instance.midi_bindings);
+        instance.set_parameter_source(&parameters);
         let input = match product {
             Product::Effect => TrackInput::Channels { first: 0, count: 1 },
             Product::Instrument => TrackInput::Nothing,
@@ -80,7 +80,7 @@ impl Track {
         let mut track = Self::new(saved.product, wake);
         track.name.clone_from(&saved.name);
         track.parameters.restore(&saved.parameters);
-        track.instance.restore(saved.selection.clone());
+        track.instance.restore_state(saved.selection.clone());
         track.fader.set(saved.fader);
         (track.input, track.midi_channels) = (saved.input.clone(), saved.midi_channels);
         track
@@ -127,8 +127,8 @@ impl Track {
         SavedTrack {
             name: self.name.clone(),
             product: self.instance.product,
-            parameters: self.parameters.saved(),
-            selection: self.instance.saved(),
+            parameters: self.parameters.values(),
+            selection: self.instance.state(),
             fader: self.fader.get(),
             input: self.input.clone(),
             midi_channels: self.midi_channels,

@@ -18,22 +18,22 @@ pub enum RecordError {
         supported: String,
     },
     /// The memory for the history cannot be allocated.
-    #[error("there is not enough memory for the sound that is kept for recordings")]
+    #[error("not enough memory for the pre-roll of the recorder")]
     Memory,
     /// The thread cannot be started.
     #[error("the recorder cannot be started: {0}")]
     Thread(io::Error),
     /// No file was given.
-    #[error("nothing is to be recorded")]
+    #[error("no file to record to")]
     NoFile,
     /// There is no tap of this number.
-    #[error("there is no tap {0}")]
+    #[error("no tap {0}")]
     NoTap(usize),
     /// A recording is already running.
-    #[error("a recording is running")]
+    #[error("a recording is running already")]
     Running,
     /// Nothing was played yet.
-    #[error("there is no sound to be saved yet")]
+    #[error("nothing was played yet")]
     NoSound,
     /// A file cannot be created.
     #[error(transparent)]

@@ -66,12 +66,12 @@ impl GrowingFlac {
     /// Creates a new file; an existing one is an error.
     pub fn create(path: &Path, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
         let name = display_name(path);
-        let check = |what, found: u64, range: RangeInclusive<u64>| {
+        let check = |quantity, found: u64, range: RangeInclusive<u64>| {
             if range.contains(&found) {
                 return Ok(());
             }
             let supported = format!("{} to {} in a FLAC file", range.start(), range.end());
-            Err(MediaError::Limit { file: name.clone(), what, found, supported })
+            Err(MediaError::Limit { file: name.clone(), quantity, found, supported })
         };
         check("the sample rate in Hz", u64::from(sample_rate), RATES_HZ)?;
         check("the number of channels", channels as u64, CHANNELS)?;
@@ -115,7 +115,7 @@ impl GrowingFlac {
     /// On an error the file is complete up to the last block.
     pub fn append(&mut self, interleaved: &[f32]) -> Result<(), MediaError> {
         for &sample in interleaved {
-            self.pending.push(self.quantiser.quantise(sample));
+            self.pending.push(self.quantiser.quantize(sample));
             if self.pending.len() == BLOCK * self.channels {
                 self.write_block()?;
             }

@@ -164,7 +164,7 @@ impl Writer {
             self.readers.iter_mut().for_each(|reader| reader.pass_jump(back));
         }
         for take in &mut self.takes {
-            take.end_at(end, Some("the recording ended where the sample clock was set anew"));
+            take.end_at(end, Some("the recording ended at a reset of the sample clock"));
         }
     }
 

@@ -214,10 +214,7 @@ impl RenderArguments {
             );
         }
         ensure!(is_driven || self.seconds.is_some(), "{name}: needs --midi or --input");
-        ensure!(
-            self.midi.is_empty() || self.input.is_empty(),
-            "{name}: takes --midi or --input, not both"
-        );
+        ensure!(self.midi.is_empty() || self.input.is_empty(), "{name}: takes --midi or --input, not both");
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 use ebur128::{EbuR128, Mode};
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
+
 use super::output_target::OutputTarget;
 use super::report::amplitude_db;
 use crate::interrupt;
@@ -65,7 +67,7 @@ impl Normalizer {
     pub fn new(target_lufs: f64, sample_rate: u32, channels: usize, target: &OutputTarget) -> anyhow::Result<Self> {
         let name = target.name();
         if sample_rate < MIN_RATE_HZ {
-            bail!("{name}: loudness is measured from {MIN_RATE_HZ} Hz on, the sound is at {sample_rate} Hz");
+            bail!("{name}: loudness needs a sample rate of at least {MIN_RATE_HZ} Hz, found {sample_rate} Hz");
         }
         let meter =
             meter(sample_rate, channels, Mode::I | Mode::TRUE_PEAK).map_err(|reason| anyhow!("{name}: {reason}"))?;

@@ -26,7 +26,7 @@ impl MidiScore {
         let selection = match (track, channel) {
             (Some(track), _) => match find_track(&file, track) {
                 Some(index) => MidiSelection::Track(index),
-                None => bail!("{name}: there is no track {track:?}; there are {}", list_tracks(&file)),
+                None => bail!("{name}: no track {track:?}; available: {}", list_tracks(&file)),
             },
             (None, Some(channel)) => MidiSelection::Channel(channel - 1),
             (None, None) => MidiSelection::All,
@@ -34,9 +34,9 @@ impl MidiScore {
         if file.notes(selection) == 0 {
             match (selection, channel) {
                 (MidiSelection::Channel(_), Some(channel)) => {
-                    bail!("{name}: channel {channel} holds no notes; those that do are {}", list_channels(&file))
+                    bail!("{name}: channel {channel} has no notes; channels with notes: {}", list_channels(&file))
                 }
-                _ => bail!("{name}: that track holds no notes; there are {}", list_tracks(&file)),
+                _ => bail!("{name}: the track has no notes; tracks with notes: {}", list_tracks(&file)),
             }
         }
         Ok(Self { file, selection, name })
@@ -82,15 +82,13 @@ impl MidiScore {
         let mut warnings = Vec::new();
         if !damaged.is_empty() {
             let tracks = damaged.join(", ");
-            warnings.push(format!("{name}: damaged in track {tracks}; what came before was played"));
+            warnings.push(format!("{name}: track {tracks} is damaged; played up to the damage"));
         }
         let outside = self.notes_outside(performance, transpose);
         if outside > 0 {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
             let all = self.notes();
-            warnings.push(format!(
-                "{name}: {outside} of {all} notes lie outside {low} to {high}, which is all that the model has learnt"
-            ));
+            warnings.push(format!("{name}: {outside} of {all} notes are outside the model's range, {low} to {high}"));
         }
         warnings
     }

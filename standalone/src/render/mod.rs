@@ -8,7 +8,7 @@
 mod arguments;
 mod batch;
 mod loudness;
-mod midi_score;
+pub(crate) mod midi_score;
 mod model_renderer;
 mod output_target;
 mod parameter_arguments;
@@ -24,7 +24,6 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 pub use arguments::RenderArguments;
-pub(crate) use midi_score::MidiScore;
 pub use midi_score::note_name;
 
 use crate::progress::RenderProgress;

@@ -83,8 +83,7 @@ impl<'a> ModelRenderer<'a> {
             RenderSource::RecordingReader(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
         };
         let untold = arguments.calibration().missing_levels(self.levels());
-        warnings
-            .extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
+        warnings.extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
         warnings.iter().for_each(|warning| progress.warn(warning));
         let already_shown = warnings.len();
 
@@ -193,7 +192,10 @@ impl<'a> ModelRenderer<'a> {
             bail!("{file}: only instruments play notes, this model is of kind {kind}; give it --input");
         }
         if arguments.generated_seconds().is_some() && model.header().method("prior").is_none() {
-            bail!("{}: needs --midi or --input; only models with a prior generate without them", arguments.model.display());
+            bail!(
+                "{}: needs --midi or --input; only models with a prior generate without them",
+                arguments.model.display()
+            );
         }
         if kind != Kind::Effect && arguments.oversampling() > 1 {
             let (file, kind) = (arguments.model.display(), kind.name());

@@ -64,7 +64,7 @@ impl OutputTarget {
 /// Returns an error if `out` is one of `read`.
 pub fn check_not_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
     if read.into_iter().any(|path| is_same_file(path, out)) {
-        bail!("{}: is what is read, the output needs another name", out.display());
+        bail!("{}: output would overwrite an input; choose another --out", out.display());
     }
     Ok(())
 }

@@ -194,7 +194,7 @@ impl<'a> PipelineRender<'a> {
 /// Returns the model's message; other panics continue.
 fn processing_error(reason: Box<dyn Any + Send>) -> anyhow::Error {
     match reason.downcast::<String>() {
-        Ok(reason) => anyhow!("the model broke down: {reason}"),
+        Ok(reason) => anyhow!("the model failed: {reason}"),
         Err(reason) => resume_unwind(reason),
     }
 }

@@ -78,9 +78,9 @@ impl RecordingReader {
 
     /// Returns warnings about the recording, once it was read.
     pub fn warnings(&self) -> Vec<&'static str> {
-        let truncated = self.decoder.truncated().then_some("is cut short; what there is was played");
+        let truncated = self.decoder.truncated().then_some("is truncated; played up to its end");
         let replaced =
-            (self.decoder.replaced() > 0).then_some("holds samples that are no numbers; they were played as 0");
+            (self.decoder.replaced() > 0).then_some("contains NaN or infinite samples; they were replaced by 0");
         truncated.into_iter().chain(replaced).collect()
     }
 

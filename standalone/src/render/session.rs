@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail, ensure};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Setup, LoadStatus};
+use ondes_engine::realtime::{LoadStatus, Setup};
 use ondes_processor::parameter_source::ParameterSource;
 use serde::Serialize;
 
@@ -92,8 +92,7 @@ impl SessionReport {
         } else {
             String::new()
         };
-        let stems =
-            if self.tracks.iter().any(|track| track.out.is_some()) { ", each with a stem file" } else { "" };
+        let stems = if self.tracks.iter().any(|track| track.out.is_some()) { ", each with a stem file" } else { "" };
         format!(
             "{}: {:.2} s at {} Hz, {:.0}× real time, {peak}{loudness}{limited}, {} tracks{stems}",
             self.out,
@@ -115,7 +114,8 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let session = SessionFile::read(&arguments.model).map_err(with_causes)?;
     ensure!(!session.tracks.is_empty(), "{name}: the session has no tracks");
     let recordings = session.tracks.iter().filter_map(|track| track.input.file());
-    let read: Vec<&Path> = [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
+    let read: Vec<&Path> =
+        [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
     let default = || PathBuf::from(arguments.model.file_stem().unwrap_or_default()).with_added_extension("wav");
     let target = OutputTarget::choose_avoiding(arguments, default, read.iter().copied())?;
     let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(DEFAULT_RATE);
@@ -139,7 +139,8 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let already_shown = warnings.len();
 
     let started_at = Instant::now();
-    let mut render = SessionRender::create(arguments, Bounce::new(rack), input, sample_rate, &target, &stems, &progress)?;
+    let mut render =
+        SessionRender::create(arguments, Bounce::new(rack), input, sample_rate, &target, &stems, &progress)?;
     let mut tracks = render.track_reports(&mixer);
     let latency_samples = render.bounce.latency_samples();
     render.render_all(length, arguments.seconds.is_none())?;
@@ -426,10 +427,9 @@ impl<'a> SessionRender<'a> {
             let start = self.position;
             let until = if start < length { target.min(length) } else { target };
             let frames = (until - start).min(CHUNK as u64) as usize;
-            let block = |channel: &Vec<f32>| {
-                if start < length { &channel[start as usize..][..frames] } else { &silence[..frames] }
-            };
-            let block: Vec<&[f32]> = input.iter().map(block).collect();
+            let range = start as usize..start as usize + frames;
+            let block = input.iter().map(|channel| channel.get(range.clone()).unwrap_or(&silence[..frames]));
+            let block: Vec<&[f32]> = block.collect();
             self.play(frames, &block, end)?;
         }
         self.input = input;

@@ -14,7 +14,7 @@ pub enum RenderSource {
     MidiScore(MidiScore),
     RecordingReader(Box<RecordingReader>),
     /// Length in seconds that the model generates without a source.
-    Alone(f64),
+    Generated(f64),
 }
 
 impl RenderSource {
@@ -25,7 +25,7 @@ impl RenderSource {
     /// Returns an error if the file is of another kind or cannot be read.
     pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
         if let Some(seconds) = arguments.generated_seconds() {
-            return Ok(Self::Alone(seconds));
+            return Ok(Self::Generated(seconds));
         }
         Ok(match arguments.source() {
             ControlSource::Notes => {
@@ -40,7 +40,7 @@ impl RenderSource {
     /// Returns the default output rate, Hz.
     pub fn natural_rate(&self, model: &Model) -> u32 {
         match self {
-            Self::MidiScore(_) | Self::Alone(_) => model.header().sample_rate,
+            Self::MidiScore(_) | Self::Generated(_) => model.header().sample_rate,
             Self::RecordingReader(recording) => recording.sample_rate(),
         }
     }
@@ -49,7 +49,7 @@ impl RenderSource {
     pub fn length(&self, sample_rate: u32) -> Option<u64> {
         match self {
             Self::MidiScore(score) => Some(score.end(sample_rate)),
-            Self::Alone(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
+            Self::Generated(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
             Self::RecordingReader(recording) => {
                 let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
                 recording.frames().map(|frames| (frames as f64 * scale) as u64)

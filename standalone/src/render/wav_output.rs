@@ -42,19 +42,17 @@ impl WrittenWav {
         if let (Some(target), Some(loudness)) = (arguments.normalize, &self.loudness) {
             match loudness.lufs {
                 None => warnings.push(format!(
-                    "{out}: is too short or too soft to have a loudness; only its true peak was looked at"
+                    "{out}: too short or soft for a loudness measurement; only the true peak was limited"
                 )),
                 Some(lufs) if loudness.limited => warnings.push(format!(
-                    "{out}: {lufs:.1} LUFS instead of {target}, as more would take the true peak beyond {MAX_TRUE_PEAK_DB} dBTP"
+                    "{out}: {lufs:.1} LUFS instead of {target}: limited by the true peak of {MAX_TRUE_PEAK_DB} dBTP"
                 )),
                 Some(_) => {}
             }
         }
         if arguments.bits.clips() && self.peak > 1.0 {
             let over = amplitude_db(self.peak).unwrap_or_default();
-            warnings.push(format!(
-                "{out}: clipped, the sound is {over:.1} dB too loud for integers; --bits 32 keeps it whole"
-            ));
+            warnings.push(format!("{out}: clipped, {over:.1} dB above full scale; --bits 32 avoids clipping"));
         }
         warnings
     }

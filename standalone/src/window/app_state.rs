@@ -7,23 +7,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ondes_engine::dsp::level::amplitude_to_db;
-use ondes_engine::realtime::AudioStatus as ModelStatus;
+use ondes_engine::realtime::LoadStatus;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::FileReference;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::product::Product;
 use ondes_processor::state::WindowSettings;
-use ondes_ui::ViewModel;
-use ondes_ui::file_dialog;
-use ondes_ui::view_model;
-use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
+use ondes_ui::view_model::{self, InstanceViewModel};
+use ondes_ui::{ViewModel, file_dialog};
 
 use super::autosave::Autosave;
 use super::device_scan::DeviceScan;
 use super::dropped_files::{DroppedKind, PresetLoad};
-use super::file_dialog::{DialogPurpose, FileDialog};
+use super::file_dialog::{DialogPurpose, OpenDialog};
 use super::recording_settings::{RecordingFiles, RecordingSettings};
 use super::settings::AppSettings;
 use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
@@ -62,7 +60,7 @@ pub(super) struct AppState {
     prompt: Option<Prompt>,
     /// Command to continue with after the prompt.
     pending: Option<AppCommand>,
-    dialog: FileDialog,
+    dialog: OpenDialog,
     can_browse: bool,
     recording: Option<PathBuf>,
     /// Notice to show when the files of a recording are complete.
@@ -133,7 +131,7 @@ impl AppState {
             notice: None,
             prompt,
             pending: None,
-            dialog: FileDialog::default(),
+            dialog: OpenDialog::default(),
             can_browse: file_dialog::is_available(),
             recording: None,
             finishing_notice: None,
@@ -182,7 +180,7 @@ impl AppState {
             return;
         }
         let mixer = self.app.mixer();
-        let loading = mixer.tracks().any(|(_, track)| track.instance.progress() == ModelStatus::Loading);
+        let loading = mixer.tracks().any(|(_, track)| track.instance.status() == LoadStatus::Loading);
         if loading {
             return;
         }
@@ -218,7 +216,7 @@ impl AppState {
         let sound = self.app.status();
         let loading = self.app.loading();
         let mixer = self.app.mixer();
-        let healths: Vec<_> = mixer.tracks().filter_map(|(_, track)| track.instance.remote.health()).collect();
+        let healths: Vec<_> = mixer.tracks().filter_map(|(_, track)| track.instance.session.health()).collect();
         let mut tracks = Vec::new();
         for (slot, track) in mixer.tracks() {
             let peak_db = match self.selected.as_ref().filter(|selected| selected.slot == slot) {
@@ -236,14 +234,14 @@ impl AppState {
                 length_s: clip.frames() as f32 / clip.sample_rate() as f32,
                 playing: clip.is_playing(),
             });
-            let progress = track.instance.progress();
+            let progress = track.instance.status();
             let read = loading.iter().find(|loading| loading.slot == Some(slot)).map(|loading| loading.name.clone());
             let preset = self.preset_loads.iter().find(|preset| Arc::ptr_eq(&preset.instance, &track.instance));
             let preset = preset.map(|preset| preset.name.clone());
-            let model = (progress == ModelStatus::Loading).then(|| track.requested_model().to_owned());
-            let missing = track.instance.missing().map(|missing| missing.to_string());
+            let model = (progress == LoadStatus::Loading).then(|| track.requested_model().to_owned());
+            let missing = track.instance.missing_model().map(|missing| missing.to_string());
             let error = missing.or(match progress {
-                ModelStatus::Failed(reason) => Some(reason),
+                LoadStatus::Failed(reason) => Some(reason),
                 _ => track.input_error().map(str::to_owned),
             });
             tracks.push(TrackView {
@@ -301,9 +299,9 @@ impl AppState {
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let Some(selected) = &mut self.selected else { return };
         view_model::show(&mut selected.desk, &mut selected.window, ui, &*selected.parameters);
-        let look = selected.instance.look();
-        if look != self.settings.look {
-            self.settings.look = look;
+        let window = selected.instance.window_settings();
+        if window != self.settings.window {
+            self.settings.window = window;
             self.write_settings();
         }
     }
@@ -353,7 +351,7 @@ impl AppState {
             }
             AppCommand::Recover => {
                 self.prompt = None;
-                let autosave = self.autosave.as_ref().context("another window has it")?;
+                let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
                 let (session, path) = autosave.read()?;
                 self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
             }
@@ -397,7 +395,7 @@ impl AppState {
             AppCommand::AddToSetList => {
                 let Some(selected) = &self.selected else { return Ok(()) };
                 selected.instance.model().context("the track has no model yet")?;
-                let reference = selected.instance.saved().model;
+                let reference = selected.instance.state().model;
                 self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
             }
             AppCommand::PlayFromSetList(index) => {
@@ -450,7 +448,7 @@ impl AppState {
                 self.dialog.open(what, session, &self.settings.recording_settings, self.wake.clone());
             }
             AppCommand::Panic => {
-                self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.panic());
+                self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.request_panic());
             }
             AppCommand::SetAudio(choice) => {
                 if choice.host != self.settings.audio.host {
@@ -665,7 +663,7 @@ impl AppState {
         let Some((slot, track)) = slot.and_then(|slot| Some((slot, mixer.track(slot)?))) else { return };
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
         // There is one window; its settings override those of the instance.
-        instance.set_look(self.settings.look);
+        instance.set_window_settings(self.settings.window);
         let desk = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
         self.selected = Some(SelectedTrack { slot, instance, parameters, desk, window: ondes_ui::Window::new() });
     }
@@ -711,7 +709,7 @@ impl Drop for AppState {
 /// Returns the session without window settings, for comparison.
 fn comparable_session(mixer: &Mixer) -> SessionFile {
     let mut session = mixer.saved();
-    session.tracks.iter_mut().for_each(|track| track.selection.look = WindowSettings::default());
+    session.tracks.iter_mut().for_each(|track| track.selection.window = WindowSettings::default());
     session
 }
 

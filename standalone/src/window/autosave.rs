@@ -66,7 +66,7 @@ impl Autosave {
         };
         match std::thread::Builder::new().name("ondes-unsaved".into()).spawn(write) {
             Ok(thread) => self.writing = Some(thread),
-            Err(error) => return Some(format!("the session is not kept: {error}")),
+            Err(error) => return Some(format!("the session cannot be autosaved: {error}")),
         }
         problem
     }

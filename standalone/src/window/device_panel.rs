@@ -14,16 +14,19 @@ const BLOCKS: [u32; 7] = [32, 64, 128, 256, 512, 1024, 2048];
 /// Sample rates to choose from if the device does not report any, Hz.
 const RATES: [u32; 4] = [44_100, 48_000, 88_200, 96_000];
 
+/// Width of the labels before the lists, points.
+const LABEL_WIDTH: f32 = 92.0;
+
 /// Draws the panel.
 pub(super) fn show(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     ui.horizontal(|ui| {
         ui.heading("Devices");
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if ui.button("Look again").clicked() {
+            if ui.button("Scan again").clicked() {
                 commands.push(AppCommand::Rescan);
             }
             if view.available.scanning {
-                ui.weak("Looking …");
+                ui.weak("Scanning …");
             }
         });
     });
@@ -41,12 +44,12 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     let now = &view.audio;
     let mut choice = now.clone();
     let found = &view.available;
-    ui.strong("Sound");
+    ui.strong("Audio");
     let hosts = found.hosts.iter().map(|host| {
         let note = if host.available { "" } else { " (not running)" };
         (Some(host.name.clone()), format!("{}{note}", host.name))
     });
-    if pick(ui, "System", &mut choice.host, hosts) {
+    if pick(ui, "Sound system", &mut choice.host, hosts) {
         // Another sound system has other devices.
         choice = AudioChoice { host: choice.host, block: choice.block, ..AudioChoice::default() };
     }
@@ -57,7 +60,7 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             (Some(device.id.clone()), name)
         })
     };
-    pick(ui, "Output", &mut choice.output, devices(|device| device.output.as_ref()));
+    pick(ui, "Output device", &mut choice.output, devices(|device| device.output.as_ref()));
     let mut input = if now.input_channels == Some(0) { None } else { Some(now.input.clone()) };
     let inputs = devices(|device| device.input.as_ref()).map(|(id, name)| (Some(id), name));
     let inputs = std::iter::once((Some(None), "Automatic".to_owned())).chain(inputs);
@@ -65,7 +68,7 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     if none {
         input = None;
     }
-    if pick_named(ui, "Recorded", "None", &mut input, inputs) {
+    if pick_named(ui, "Input device", "None", &mut input, inputs) {
         (choice.input, choice.input_channels) = match input {
             None => (None, Some(0)),
             Some(None) => (None, Some(2)),
@@ -78,8 +81,8 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     if rates.is_empty() {
         rates = RATES.into();
     }
-    pick(ui, "Rate", &mut choice.sample_rate, rates.into_iter().map(|rate| (Some(rate), format!("{rate} Hz"))));
-    pick(ui, "Block", &mut choice.block, BLOCKS.into_iter().map(|block| (Some(block), format!("{block} frames"))));
+    pick(ui, "Sample rate", &mut choice.sample_rate, rates.into_iter().map(|rate| (Some(rate), format!("{rate} Hz"))));
+    pick(ui, "Block size", &mut choice.block, BLOCKS.into_iter().map(|block| (Some(block), format!("{block} frames"))));
     if choice != *now {
         commands.push(AppCommand::SetAudio(choice));
     }
@@ -134,12 +137,12 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         ui.weak("No ports");
     }
     for missing in &view.ports.missing {
-        ui.small(format!("{missing} is not there; it is heard when it comes"));
+        ui.small(format!("{missing} is not connected; it is used when it appears"));
     }
     ui.add_space(4.0);
     let all = ui.horizontal(|ui| {
         ui.label("Channels");
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| all_channels(ui, now.channels, "everything")).inner
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| all_channels(ui, now.channels, "all tracks")).inner
     });
     let all = all.inner;
     let mut heard = None;
@@ -148,7 +151,7 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 3.0;
             for number in row {
-                heard = heard.or(channel(ui, now.channels, number, 32.0, "everything"));
+                heard = heard.or(channel(ui, now.channels, number, 32.0, "all tracks"));
             }
         });
     }
@@ -177,11 +180,11 @@ fn pick_named<T: PartialEq + Clone>(
 ) -> bool {
     let choices: Vec<(Option<T>, String)> = std::iter::once((None, none.to_owned())).chain(choices).collect();
     // The chosen device may be missing at the moment.
-    let said = choices.iter().find(|(choice, _)| choice == chosen).map_or("not there", |(_, name)| name.as_str());
+    let said = choices.iter().find(|(choice, _)| choice == chosen).map_or("not connected", |(_, name)| name.as_str());
     let before = chosen.clone();
     ui.horizontal(|ui| {
-        ui.allocate_ui_with_layout(vec2(72.0, 24.0), Layout::left_to_right(Align::Center), |ui| {
-            ui.set_min_width(72.0);
+        ui.allocate_ui_with_layout(vec2(LABEL_WIDTH, 24.0), Layout::left_to_right(Align::Center), |ui| {
+            ui.set_min_width(LABEL_WIDTH);
             ui.label(label);
         });
         let width = ui.available_width();

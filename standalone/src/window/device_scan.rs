@@ -47,7 +47,7 @@ impl DeviceScan {
         (self.coming, self.found.scanning) = match started {
             Ok(_) => (Some(receiver), true),
             Err(error) => {
-                self.found.errors = vec![format!("no thread to look for devices: {error}")];
+                self.found.errors = vec![format!("the device scan cannot be started: {error}")];
                 (None, false)
             }
         };

@@ -46,7 +46,7 @@ pub(super) struct PresetLoad {
 impl PresetLoad {
     /// Starts to load. If presets or models are requested in quick succession, the last one wins.
     pub fn begin(instance: Arc<InstanceHandle>, path: &Path, wake: impl FnOnce() + Send + 'static) -> Self {
-        let (ticket, path) = (instance.ask(), path.to_owned());
+        let (ticket, path) = (instance.begin_request(), path.to_owned());
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let reader = std::thread::spawn(move || {
             let read = || {
@@ -68,13 +68,13 @@ impl PresetLoad {
     /// Returns the preset, unless something else was requested since; an error is shown in the track's status.
     pub fn take(self) -> Option<SoundSnapshot> {
         match self.reader.join().unwrap_or_else(|_| Err("the preset could not be read".into())) {
-            Ok(setting) if self.instance.is_awaited(self.ticket) => {
-                let selection = setting.selection.in_place_of(&self.instance.keep());
+            Ok(setting) if self.instance.is_current(self.ticket) => {
+                let selection = setting.selection.keeping_embedded(&self.instance.selection_snapshot());
                 Some(SoundSnapshot { selection, ..setting })
             }
             Ok(_) => None,
             Err(reason) => {
-                self.instance.refuse(self.ticket, Some(reason));
+                self.instance.fail_request(self.ticket, Some(reason));
                 None
             }
         }
@@ -82,7 +82,7 @@ impl PresetLoad {
 
     /// Cancels the load.
     pub fn give_up(self) {
-        self.instance.refuse(self.ticket, None);
+        self.instance.fail_request(self.ticket, None);
         drop(self.reader.join());
     }
 }

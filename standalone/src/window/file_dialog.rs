@@ -23,9 +23,9 @@ pub enum DialogPurpose {
 
 /// The open dialog, if any.
 #[derive(Default)]
-pub(super) struct FileDialog(Option<(DialogPurpose, FileDialog)>);
+pub(super) struct OpenDialog(Option<(DialogPurpose, FileDialog)>);
 
-impl FileDialog {
+impl OpenDialog {
     /// Opens a dialog, unless one is open.
     pub fn open(
         &mut self,
@@ -47,13 +47,13 @@ impl FileDialog {
     pub fn poll(&mut self) -> Result<Option<(DialogPurpose, PathBuf)>, &'static str> {
         let Some((purpose, dialog)) = &self.0 else { return Ok(None) };
         let (purpose, answer) = (*purpose, dialog.poll());
-        if answer != DialogAnswer::Open {
+        if answer != DialogAnswer::Pending {
             self.0 = None;
         }
         match answer {
             DialogAnswer::Chosen(path) => Ok(Some((purpose, path))),
             DialogAnswer::Unavailable => Err(UNAVAILABLE),
-            DialogAnswer::Open | DialogAnswer::Cancelled => Ok(None),
+            DialogAnswer::Pending | DialogAnswer::Cancelled => Ok(None),
         }
     }
 }
@@ -63,18 +63,18 @@ fn request(purpose: DialogPurpose, session: Option<&Path>, recording_settings: &
     let folder = session.and_then(Path::parent).map(Path::to_owned);
     match purpose {
         DialogPurpose::OpenSession => {
-            DialogRequest { title: "Open a session", kinds: sessions, folder, ..DialogRequest::default() }
+            DialogRequest { title: "Open a session", file_types: sessions, folder, ..DialogRequest::default() }
         }
         DialogPurpose::SaveSession => {
             let name = session.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
             let name = name.unwrap_or_else(|| format!("Session.{}", session_file::EXTENSION));
-            DialogRequest { title: "Save the session", wanted: DialogKind::Place(name), kinds: sessions, folder }
+            DialogRequest { title: "Save the session", kind: DialogKind::SaveFile(name), file_types: sessions, folder }
         }
         DialogPurpose::Recording(_) => {
-            let kinds = vec![("Recordings", clip::EXTENSIONS.to_vec())];
+            let file_types = vec![("Recordings", clip::EXTENSIONS.to_vec())];
             DialogRequest {
                 title: "Open a recording",
-                kinds,
+                file_types,
                 folder: recording_settings.folder(),
                 ..DialogRequest::default()
             }
@@ -82,8 +82,8 @@ fn request(purpose: DialogPurpose, session: Option<&Path>, recording_settings: &
         DialogPurpose::RecordingFolder => {
             let folder = recording_settings.folder();
             DialogRequest {
-                title: "Where recordings go",
-                wanted: DialogKind::Folder,
+                title: "Folder for recordings",
+                kind: DialogKind::OpenFolder,
                 folder,
                 ..DialogRequest::default()
             }

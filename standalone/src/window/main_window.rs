@@ -97,7 +97,7 @@ impl MainWindow {
         let mut over = false;
         ui.horizontal(|ui| {
             ui.label("Record to");
-            let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes among your music"));
+            let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes in your music folder"));
             let field = named(ui, field, "Folder for recordings");
             if field.lost_focus() && *text != folder(view) {
                 recording_settings.folder =
@@ -121,7 +121,7 @@ impl MainWindow {
             });
             named(ui, combo.response, "Format of recordings");
             ui.checkbox(&mut recording_settings.tracks, "Each track to its own file")
-                .on_hover_text("Besides the master: each track as it is after its fader");
+                .on_hover_text("Also record each track, after its fader");
             over = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close").clicked()).inner;
         });
         if recording_settings != view.recording_settings {
@@ -188,11 +188,11 @@ impl MainWindow {
                     commands.push(AppCommand::Panic);
                 }
                 ui.separator();
-                let past = ui.button("Save last 30 s").on_hover_text("Writes what was heard just now into a file");
+                let past = ui.button("Save last 30 s").on_hover_text("Save the last 30 s to a file");
                 if past.clicked() {
                     commands.push(AppCommand::SavePreroll);
                 }
-                if toggle(ui, self.recording_settings.is_some(), "…", "How recordings are made") {
+                if toggle(ui, self.recording_settings.is_some(), "…", "Recording settings") {
                     self.recording_settings = match self.recording_settings {
                         Some(_) => None,
                         None => Some(folder(view)),
@@ -311,7 +311,7 @@ fn record(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     };
     let text = if on { RichText::new(text).color(ui.visuals().error_fg_color) } else { RichText::new(text) };
     let response = ui.add(Button::new(text).min_size(vec2(84.0, 26.0)));
-    let label = if on { "End the recording" } else { "Record" };
+    let label = if on { "Stop recording" } else { "Record" };
     if named(ui, response, label).clicked() {
         commands.push(AppCommand::Record(!on));
     }
@@ -327,7 +327,7 @@ fn status(ui: &mut Ui, view: &AppView) {
         AudioStatus::Opening => ("Opening devices …".into(), String::new()),
         AudioStatus::Playing(opened) => (
             format!("{} · {} kHz · {} frames", opened.host, f64::from(opened.sample_rate) / 1e3, opened.max_block),
-            format!("load {:.0} % · late {}", 100.0 * view.load, view.dropouts),
+            format!("load {:.0} % · dropouts {}", 100.0 * view.load, view.dropouts),
         ),
         AudioStatus::Lost { .. } | AudioStatus::Failed(_) => ("No sound".into(), String::new()),
     };
@@ -349,19 +349,19 @@ fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &
         message(ui, "question", calm, |ui| match prompt {
             Prompt::UnsavedChanges => {
                 answer(ui, "Discard", AppCommand::Discard, commands);
-                if ui.button("Save it").clicked() {
+                if ui.button("Save changes").clicked() {
                     match view.path {
                         Some(_) => commands.push(AppCommand::Save),
                         None => *path = Some(PathField { text: String::new(), saving: true }),
                     }
                 }
-                answer(ui, "Stay", AppCommand::Cancel, commands);
-                format!("“{}” has changes that are not saved", view.session)
+                answer(ui, "Cancel", AppCommand::Cancel, commands);
+                format!("“{}” has unsaved changes", view.session)
             }
             Prompt::RecoverAutosave => {
                 answer(ui, "Discard", AppCommand::Discard, commands);
-                answer(ui, "Bring it back", AppCommand::Recover, commands);
-                "There is work from last time that was not saved".into()
+                answer(ui, "Recover", AppCommand::Recover, commands);
+                "The last run ended with unsaved changes".into()
             }
         });
     }

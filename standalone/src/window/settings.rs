@@ -30,7 +30,8 @@ pub struct AppSettings {
     #[serde(rename = "takes")]
     pub recording_settings: RecordingSettings,
     /// Settings of the window.
-    pub look: WindowSettings,
+    #[serde(rename = "look")]
+    pub window: WindowSettings,
 }
 
 /// Returns the folder of the app's settings.

@@ -48,7 +48,7 @@ impl TrackPanel {
                     self.row(ui, view, track, commands);
                 }
                 if view.tracks.is_empty() {
-                    ui.weak("Nothing plays yet. Add an instrument.");
+                    ui.weak("No tracks yet. Add an instrument.");
                 }
             });
         ui.separator();
@@ -299,7 +299,7 @@ fn clock(seconds: f32) -> String {
 fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     ui.horizontal(|ui| {
         ui.label("Set list")
-            .on_hover_text("MIDI program changes choose these models, on the tracks that hear their channel");
+            .on_hover_text("MIDI program changes load these models on the tracks that receive the channel");
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let response = ui.add_enabled(view.selected.is_some(), Button::new("+ Model"));
             if named(ui, response, "Add the model to the set list").clicked() {
@@ -313,14 +313,14 @@ fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             ui.push_id(index, |ui| {
                 ui.horizontal(|ui| {
                     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                        if sign(ui, "×", &format!("Take {name} out of the set list")) {
+                        if sign(ui, "×", &format!("Remove {name} from the set list")) {
                             commands.push(AppCommand::RemoveFromSetList(index));
                         }
                         let last = index + 1 == view.set_list.len();
-                        if ui.add_enabled_ui(!last, |ui| sign(ui, "Down", &format!("{name} comes later"))).inner {
+                        if ui.add_enabled_ui(!last, |ui| sign(ui, "Down", &format!("Move {name} down"))).inner {
                             commands.push(AppCommand::MoveDown(index));
                         }
-                        if ui.add_enabled_ui(index > 0, |ui| sign(ui, "Up", &format!("{name} comes earlier"))).inner {
+                        if ui.add_enabled_ui(index > 0, |ui| sign(ui, "Up", &format!("Move {name} up"))).inner {
                             commands.push(AppCommand::MoveUp(index));
                         }
                         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {

@@ -59,7 +59,7 @@ pub(super) fn pan(ui: &mut Ui, settings: FaderSettings, width: f32, label: &str)
 pub(super) fn meter(ui: &mut Ui, peaks_db: &[f32], width: f32, height: f32, label: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
     let highest = peaks_db.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    response.widget_info(|| WidgetInfo::labeled(Role::MasterMeter, true, label));
+    response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, label));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(decibels(highest)));
     let visuals = ui.visuals();
     ui.painter().rect_filled(rect, 2.0, visuals.extreme_bg_color);
@@ -78,7 +78,7 @@ pub(super) fn meter(ui: &mut Ui, peaks_db: &[f32], width: f32, height: f32, labe
 /// Draws a figure with a fixed width, so that nothing moves when it changes.
 pub(super) fn figure(ui: &mut Ui, text: &str, width: f32, dim: bool) {
     let (rect, response) = ui.allocate_exact_size(vec2(width, 22.0), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::AudioStatus, true, text));
+    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, text));
     let ink = if dim { ui.visuals().weak_text_color() } else { ui.visuals().text_color() };
     ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, text, FontId::monospace(11.0), ink);
 }

@@ -36,10 +36,10 @@ fn models_that_are_cut_short() {
 fn executors_that_do_not_fit_the_model() {
     let folder = with_score();
     let render = ["render", "small.ondes", "--midi", "song.mid"];
-    folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "our own code runs"]);
-    folder.refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "libtorch"]);
+    folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "--executor native"]);
+    folder.refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "--executor torch"]);
     folder.refuses(&["bench", "small.ondes", "--device", "cuda:1"], &["small.ondes: ", "--device cuda:1"]);
-    folder.refuses(&[&render[..], &["--precision", "f16"]].concat(), &["small.ondes: ", "--precision f16", "libtorch"]);
+    folder.refuses(&[&render[..], &["--precision", "f16"]].concat(), &["small.ondes: ", "--precision f16", "--executor torch"]);
     folder.refuses(&["bench", "small.ondes", "--precision", "bf16"], &["small.ondes: ", "--precision bf16"]);
 }
 

@@ -238,9 +238,9 @@ fn two_files_of_one_name_are_refused() {
     let folder = with_takes();
     write_wav(&folder.path("a.wav"), 48_000, 1, tone(300.0, 0.1, 48_000));
     std::fs::copy(folder.path("a.wav"), folder.path("takes/a.aiff")).expect("the file is copied");
-    folder.refuses(&BATCH, &["takes/a.wav: ", "takes/a.aiff", "would become out/a.wav"]);
+    folder.refuses(&BATCH, &["takes/a.wav: ", "takes/a.aiff", "has the same output as"]);
     std::fs::remove_file(folder.path("takes/a.aiff")).expect("the file is removed");
-    folder.refuses(&[&BATCH[..], &["a.wav"]].concat(), &["a.wav", "takes/a.wav", "would become out/a.wav"]);
+    folder.refuses(&[&BATCH[..], &["a.wav"]].concat(), &["a.wav", "takes/a.wav", "has the same output as"]);
     // The same file twice is one.
     let (lines, _) = folder.batch(&[&BATCH[..], &["takes/a.wav", "takes/../takes/b.wav"]].concat());
     assert_eq!(lines.len(), TAKES.len());
@@ -258,10 +258,10 @@ fn batches_that_make_no_sense() {
         (&["takes/a.wav", "--jobs", "1"], &["--out FOLDER"]),
         (&["takes", "--out", "-"], &["--out FOLDER"]),
         (&["takes", "--out", "file"], &["file: is no folder"]),
-        (&["takes", "--out", "file/out"], &["file/out: cannot be made"]),
+        (&["takes", "--out", "file/out"], &["file/out: cannot be created"]),
         (&["empty", "--out", "out"], &["empty: holds no file to play"]),
-        (&["takes", "--out", "takes"], &["takes: is what is read"]),
-        (&["takes/a.wav", "takes/b.wav", "--out", "takes"], &["takes/a.wav: is what is read"]),
+        (&["takes", "--out", "takes"], &["takes: input and output folder are the same"]),
+        (&["takes/a.wav", "takes/b.wav", "--out", "takes"], &["takes/a.wav: output would overwrite an input"]),
         (&["takes", "--out", "out", "--control", "nothing=1"], &["small.ondes: there is no control \"nothing\""]),
     ];
     for (arguments, words) in cases {

@@ -40,7 +40,7 @@ fn an_instrument_is_measured_with_notes() {
     std::fs::write(folder.path("song.mid"), two_tracks()).expect("the file is written");
     let rendered = folder.json(&["render", "small.ondes", "--midi", "song.mid"]);
     assert_eq!(report["latency_samples"], rendered["latency_samples"]);
-    let report = folder.json(&["bench", "small.ondes", "--seconds", "0.2", "--rate", "44100", "--block", "64"]);
+    let report = folder.json(&["bench", "small.ondes", "--seconds", "0.2", "--sample-rate", "44100", "--block", "64"]);
     check(&report);
     assert_eq!((&report["sample_rate"], &report["blocks"]), (&44_100.into(), &138.into()));
     assert_ne!(report["latency_samples"], rendered["latency_samples"]);
@@ -79,7 +79,7 @@ fn what_cannot_be_measured_is_said() {
     folder.refuses(&["bench", "bad.ondes"], &["bad.ondes: "]);
     folder.refuses(&["bench", "none.ondes"], &["none.ondes: No such file"]);
     folder.refuses(&["bench", "trumpet"], &["trumpet: ", "bowed, plucked, wind"]);
-    for wrong in [["--block", "0"], ["--block", "9000"], ["--seconds", "0"], ["--seconds", "NaN"], ["--rate", "1000"]] {
+    for wrong in [["--block", "0"], ["--block", "9000"], ["--seconds", "0"], ["--seconds", "NaN"], ["--sample-rate", "1000"]] {
         let output = folder.run(&[&["bench", "small.ondes"], &wrong[..]].concat());
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
     }

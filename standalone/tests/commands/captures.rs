@@ -99,7 +99,7 @@ fn a_size_sounds_like_the_file_that_it_was() {
         let output = folder.run(&[&["render", "slim.nam"], &input[..], &["--size", wrong]].concat());
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong}");
     }
-    let one = "alone.nam: the model has only one size";
+    let one = "alone.nam: the model has no smaller variants; leave out --size";
     folder.refuses(&[&["render", "alone.nam"], &input[..], &["--size", "0.5"]].concat(), &[one]);
     folder.refuses(&["bench", "alone.nam", "--size", "0.5"], &[one]);
 }
@@ -120,9 +120,9 @@ fn levels_are_those_of_the_card() {
     let (plain, _) = render("told.nam", &[]);
     for (arguments, gain_db) in [
         (&["--interface-dbu", "12"][..], -6.0),
-        (&["--output-level", "normalised"], 6.0),
+        (&["--output-level", "normalized"], 6.0),
         (&["--interface-dbu", "12", "--output-level", "calibrated"], -12.0),
-        (&["--interface-dbu", "12", "--output-level", "normalised"], 0.0),
+        (&["--interface-dbu", "12", "--output-level", "normalized"], 0.0),
     ] {
         let gain = db_to_amplitude(gain_db);
         let (heard, warnings) = render("told.nam", arguments);
@@ -131,7 +131,7 @@ fn levels_are_those_of_the_card() {
         assert!(most < 1e-5 && warnings == json!([]), "{arguments:?}: off by {most}, {warnings}");
         let (heard, warnings) = render("untold.nam", arguments);
         assert!(heard == plain, "{arguments:?} changes what does not tell");
-        let said = "untold.nam: a level stays as it is: the model states no";
+        let said = "untold.nam: level not calibrated: the model states no";
         assert!(warnings[0].as_str().is_some_and(|warning| warning.starts_with(said)), "{arguments:?}: {warnings}");
     }
     let render = ["render", "told.nam", "--input", "guitar.wav"];
@@ -155,5 +155,5 @@ fn what_is_too_new_says_so() {
     folder.refuses(&["import", "new.nam"], &["new.nam: version: 0.9.0 is not supported"]);
     std::fs::write(folder.path("new.nam"), "{}").expect("it can be written");
     folder.refuses(&["render", "new.nam", "--input", "x.wav"], &["new.nam: ", "architecture"]);
-    folder.refuses(&["import", "half.nam", "-o", "half.nam"], &["half.nam: would be written over itself"]);
+    folder.refuses(&["import", "half.nam", "-o", "half.nam"], &["half.nam: input and output are the same file"]);
 }

@@ -131,7 +131,7 @@ fn parts_are_chosen_by_name_number_and_channel() {
         folder.refuses(&["render", "small.ondes", "--midi", "song.mid", part[0], part[1]], words);
     };
     song(&["song.mid: ", "\"Middle\"", "1 \"High\" (2 notes), 2 \"Low\" (2 notes)"], ["--track", "Middle"]);
-    song(&["song.mid: ", "channel 5 holds no notes", "1, 2"], ["--channel", "5"]);
+    song(&["song.mid: ", "channel 5 has no notes", "1, 2"], ["--channel", "5"]);
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn what_a_user_should_know_is_said() {
     };
     assert_eq!(warned(&["--midi", "song.mid"]), "");
     let high = warned(&["--midi", "song.mid", "--transpose", "20"]);
-    assert!(high.starts_with("ondes: warning: song.mid: 1 of 4 notes lie outside E2 to F♯6"), "{high}");
+    assert!(high.starts_with("ondes: warning: song.mid: 1 of 4 notes are outside the model's range, E2 to F♯6"), "{high}");
     let whole = two_tracks();
     std::fs::write(folder.path("cut.mid"), &whole[..whole.len() - 6]).expect("the file is written");
     let cut = warned(&["--midi", "cut.mid"]);
-    assert!(cut.contains("cut.mid: damaged in track 2") && cut.lines().count() == 1, "{cut}");
+    assert!(cut.contains("cut.mid: track 2 is damaged") && cut.lines().count() == 1, "{cut}");
 }
 
 #[test]

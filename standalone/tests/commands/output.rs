@@ -93,7 +93,7 @@ fn what_is_read_is_never_overwritten() {
     let folder = with_score();
     let song = std::fs::read(folder.path("song.mid")).expect("there is a file");
     for place in ["song.mid", "./song.mid", "small.ondes"] {
-        folder.refuses(&[&RENDER[..], &[place]].concat(), &[place, "another name"]);
+        folder.refuses(&[&RENDER[..], &[place]].concat(), &[place, "would overwrite an input"]);
     }
     assert_eq!(std::fs::read(folder.path("song.mid")).expect("there is a file"), song);
 }

@@ -190,5 +190,5 @@ fn a_recording_that_is_cut_short_is_played_with_a_warning() {
     let output = folder.run(&["render", "small.ondes", "--input", "cut.wav", "--out", "x.wav"]);
     assert!(output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.starts_with("ondes: warning: cut.wav: is cut short"), "{errors}");
+    assert!(errors.starts_with("ondes: warning: cut.wav: is truncated"), "{errors}");
 }

@@ -103,10 +103,10 @@ fn bad_sessions_are_refused() {
         std::fs::write(folder.path("a.ondes-session"), text).expect("the file is written");
         folder.refuses(&RENDER, &[&["a.ondes-session: "], words].concat());
     };
-    refuses("", &["no session"]);
-    refuses("{}", &["no session"]);
+    refuses("", &["not an Ondes session"]);
+    refuses("{}", &["not an Ondes session"]);
     for length in [1, text.len() / 2, text.len() - 1] {
-        refuses(&text[..length], &["no session"]);
+        refuses(&text[..length], &["not an Ondes session"]);
     }
     refuses(&text.replace("\"version\":1", "\"version\":7"), &["version 7"]);
     refuses(r#"{"format":"ondes-session","version":1}"#, &["no tracks"]);
@@ -123,22 +123,22 @@ fn bad_sessions_are_refused() {
     folder.refuses(&["render", "none.ondes-session"], &["none.ondes-session: No such file"]);
     write(&folder, &sound);
     folder.refuses(&["render", "a.ondes-session"], &["--midi, --input or --seconds"]);
-    folder.refuses(&[&RENDER[..], &["--out", "song.mid"]].concat(), &["song.mid: is what is read"]);
-    folder.refuses(&[&RENDER[..], &["--out", "a.ondes-session"]].concat(), &["is what is read"]);
+    folder.refuses(&[&RENDER[..], &["--out", "song.mid"]].concat(), &["song.mid: output would overwrite an input"]);
+    folder.refuses(&[&RENDER[..], &["--out", "a.ondes-session"]].concat(), &["output would overwrite an input"]);
     for (more, words) in [
         (&["--control", "noise=1"][..], "--control is for a model"),
         (&["--transpose", "1"], "--transpose is for a model"),
         (&["--track", "High"], "--track is for a model"),
-        (&["--force"], "--force is for many files"),
+        (&["--force"], "--force is for a batch"),
         (&["more.mid"], "one file for --midi"),
-        (&["--stems", "--out", "-"], "- is no file"),
-        (&["--stems", "--normalize", "-20"], "do not go together"),
+        (&["--stems", "--out", "-"], "needs a file as --out"),
+        (&["--stems", "--normalize", "-20"], "cannot be combined"),
         (&["--input", "none.wav"], "none.wav: no such file"),
     ] {
         folder.refuses(&[&RENDER[..], more].concat(), &[words]);
     }
-    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--stems"], &["--stems is for a session"]);
-    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--seconds", "2"], &["--seconds is for a session"]);
+    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--stems"], &["--stems needs a session"]);
+    folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--seconds", "2"], &["--seconds needs a session"]);
     let output = folder.run(&["render", "a.ondes-session", "--seconds", "0"]);
     assert_eq!(output.status.code(), Some(2));
 }

@@ -22,7 +22,7 @@ fn run(mut command: Command) -> Output {
 fn without_the_library_nothing_is_fetched() {
     let folder = Folder::new();
     let refused = run(command(&folder, &["setup-torch"]));
-    assert_refused(&refused, &["did not come with this program", "cargo xtask install --torch", "library.so"]);
+    assert_refused(&refused, &["is not beside this program", "cargo xtask install --torch", "library.so"]);
     assert!(!folder.path("data").exists());
 }
 
@@ -46,7 +46,7 @@ fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!((refused.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
-        assert!(String::from_utf8_lossy(&refused.stdout).contains("already there"));
+        assert!(String::from_utf8_lossy(&refused.stdout).contains("already installed"));
     };
     from(&["wheels: torch-2.11.0-", "is missing", "https://"]);
     let wheel = &ondes_libtorch::Manifest::published(ondes_libtorch::Contents::Runtime).wheels[0];
@@ -70,6 +70,6 @@ fn what_is_there_is_left_as_it_is() {
     });
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(said.contains("libtorch 2.11.0: already there") && said.contains("play now, on the CPU"), "{said}");
+    assert!(said.contains("libtorch 2.11.0: already installed") && said.contains("can be played now, on the CPU"), "{said}");
     assert!(folder.path("data/ondes/torch").join(ondes_engine::torch::library_file()).is_file());
 }

@@ -197,19 +197,19 @@ fn through_input_and_output_time_is_as_told() {
 fn what_cannot_be_had_is_told_in_a_line_that_names_what_there_is() {
     alone("audio::what_cannot_be_had_is_told_in_a_line_that_names_what_there_is", || {
         let error = refusal(AudioChoice { host: Some("OSS".into()), ..AudioChoice::default() });
-        assert_eq!(error, "no sound system is called \"OSS\" here; there is: ALSA, JACK");
+        assert_eq!(error, "unknown sound system \"OSS\"; available: ALSA, JACK");
         assert_eq!(refusal(jack()), "no JACK server is running");
         let _server = Server::start();
         let error = refusal(AudioChoice { output: Some("Babyface".into()), ..jack() });
         assert_eq!(error, "\"Babyface\" is none of the outputs of JACK; there is: system");
         let error = refusal(AudioChoice { input: Some("Babyface".into()), ..jack() });
-        assert_eq!(error, "\"Babyface\" is none of the inputs of JACK; there is: system");
+        assert_eq!(error, "\"Babyface\" is not among the inputs of JACK; available: system");
         let error = refusal(AudioChoice { sample_rate: Some(44_100), ..jack() });
         assert_eq!(error, "the JACK server runs at 48000 Hz, not at 44100 Hz");
         assert!(refusal(AudioChoice { output_channels: Some(65), ..jack() }).contains("1 to 64"));
         let alsa = AudioChoice { host: Some("ALSA".into()), output: Some("Babyface".into()), ..AudioChoice::default() };
         let error = refusal(alsa);
-        assert!(error.starts_with("\"Babyface\" is none of the outputs of ALSA; there is: "), "{error}");
+        assert!(error.starts_with("\"Babyface\" is not among the outputs of ALSA; available: "), "{error}");
     });
 }
 
@@ -225,7 +225,7 @@ fn a_callback_that_panics_or_cannot_be_made_is_told() {
         let _server = Server::start();
         let audio = Audio::open(jack(), Box::new(|_| Ok(Box::new(Bomb))));
         wait_until("it is told", || matches!(audio.status(), AudioStatus::Failed(_)));
-        assert_eq!(audio.status(), AudioStatus::Failed("the sound broke down: out of tune".into()));
+        assert_eq!(audio.status(), AudioStatus::Failed("the audio callback failed: out of tune".into()));
         let audio = Audio::open(jack(), Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))));
         assert_eq!(audio.settled(PATIENCE), AudioStatus::Failed("no model for 48000 Hz".into()));
     });

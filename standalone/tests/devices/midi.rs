@@ -91,7 +91,7 @@ fn a_server_that_comes_back_has_both_sound_and_midi() {
             server.kill();
             drop(keyboard);
             wait_until("sound is lost", || matches!(audio.status(), AudioStatus::Lost { .. }));
-            wait_until("MIDI is lost", || midi.status().troubles.contains(&"no JACK server is running".into()));
+            wait_until("MIDI is lost", || midi.status().errors.contains(&"no JACK server is running".into()));
         }
     });
 }

@@ -45,8 +45,8 @@ fn allocations(work: impl FnOnce()) -> u64 {
 fn a_rack_that_plays_takes_no_memory() {
     assert!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 2);
     let mut hands = Hands::new(3);
-    let track = hands.console.track(1).unwrap();
-    assert!(track.instance.controllers.learn("transpose"));
+    let track = hands.mixer.track(1).unwrap();
+    assert!(track.instance.midi_bindings.learn("transpose"));
     hands.open();
     let mut sound = hands.block();
     let messages = [[0x90, 60, 90], [0xB0, 20, 77], [0x91, 64, 90], [0xE0, 0, 80], [0xF2, 0, 1]];
@@ -55,10 +55,10 @@ fn a_rack_that_plays_takes_no_memory() {
     let clock = message(&[0xF8]);
     for round in 0..40 {
         match round {
-            10 => hands.console.remove(0),
-            20 => drop(hands.console.add(Product::Effect).unwrap()),
-            25 => hands.console.set_midi_channels(1, 1).unwrap(),
-            30 => (0..hands.console.tracks().count()).for_each(|place| hands.console.remove(place)),
+            10 => hands.mixer.remove(0),
+            20 => drop(hands.mixer.add(Product::Effect).unwrap()),
+            25 => hands.mixer.set_midi_channels(1, 1).unwrap(),
+            30 => (0..hands.mixer.tracks().count()).for_each(|place| hands.mixer.remove(place)),
             _ => {}
         }
         let rack = hands.rack();
@@ -71,6 +71,6 @@ fn a_rack_that_plays_takes_no_memory() {
             sound.play(rack);
         });
         assert_eq!(taken, 0, "round {round}");
-        hands.console.tick();
+        hands.mixer.tick();
     }
 }

@@ -28,21 +28,21 @@ fn what_is_no_model_or_session_is_said() {
     refuses(folder, &["nothing.ondes"], "nothing.ondes: ", "No such file");
     refuses(folder, &["bad.ondes"], "bad.ondes: ", "");
     refuses(folder, &["nothing.ondes-session"], "nothing.ondes-session: ", "No such file");
-    refuses(folder, &["bad.ondes-session"], "bad.ondes-session: ", "no session");
+    refuses(folder, &["bad.ondes-session"], "bad.ondes-session: ", "not an Ondes session");
     refuses(folder, &["future.ondes-session"], "future.ondes-session: ", "version 99");
     refuses(folder, &["empty.ondes-session", "--control", "room=1"], "--control", "is for a model");
     refuses(folder, &["empty.ondes-session", "--device", "cpu"], "--device", "is for a model");
-    refuses(folder, &["bowed", "--executor", "torch"], "bowed: ", "our own code runs");
+    refuses(folder, &["bowed", "--executor", "torch"], "bowed: ", "--executor native");
     refuses(folder, &["fuzz", "--device", "cuda:0"], "fuzz: ", "--executor torch");
     refuses(folder, &["fuzz", "--precision", "bf16"], "fuzz: ", "--executor torch");
     refuses(folder, &["empty.ondes-session", "--precision", "f16"], "--precision", "is for a model");
     refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
     refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");
-    refuses(folder, &["bowed", "--control", "gate=loud"], "--control gate=loud: ", "no value");
+    refuses(folder, &["bowed", "--control", "gate=loud"], "--control gate=loud: ", "not a value");
     refuses(folder, &["bowed", "--cabinet", "box.wav"], "", "box.wav: no such file");
     refuses(folder, &["bowed", "--input", "singing.wav"], "singing.wav: ", "No such file");
-    refuses(folder, &["bowed", "--host", "nothing"], "no sound system is called \"nothing\"", "JACK");
+    refuses(folder, &["bowed", "--host", "nothing"], "unknown sound system \"nothing\"", "JACK");
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn where_nothing_can_be_played_that_is_said() {
         let jack = |rest: &[&'static str]| [&["bowed", "--host", "jack"], rest].concat();
         refuses(folder, &jack(&[]), "no JACK server is running", "");
         let _server = Server::start();
-        refuses(folder, &jack(&["--output", "nothing"]), "\"nothing\" is none of the outputs of JACK", "system");
-        refuses(folder, &jack(&["--rate", "44100"]), "the JACK server runs at 48000 Hz", "44100");
+        refuses(folder, &jack(&["--output", "nothing"]), "\"nothing\" is not among the outputs of JACK", "system");
+        refuses(folder, &jack(&["--sample-rate", "44100"]), "the JACK server runs at 48000 Hz", "44100");
         std::fs::write(folder.join("file"), "").unwrap();
         refuses(folder, &jack(&["--record", "nowhere/take.wav"]), "nowhere/take.wav: ", "No such file");
         refuses(folder, &jack(&["--record", "file/take.wav"]), "file/take.wav: ", "Not a directory");

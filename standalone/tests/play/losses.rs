@@ -26,7 +26,7 @@ fn a_server_that_comes_back_is_played_to_and_recorded_in_another_file() {
         playing.signal("INT");
         let told = playing.end_well();
         assert!(told.contains("warning: system is gone: the JACK server has stopped"), "{told}");
-        assert!(told.contains("warning: the sound is back"), "{told}");
+        assert!(told.contains("warning: the device is back"), "{told}");
         let first = decode(&folder.path().join("take.wav"));
         for (heard, recorded) in heard.iter().zip(&first) {
             let (shift, count) = place(recorded, heard);

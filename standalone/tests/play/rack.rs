@@ -49,7 +49,7 @@ impl Hands {
         let mut console = Mixer::new(|| {});
         for place in 0..tracks {
             assert_eq!(console.add(Product::Instrument).unwrap(), place);
-            console.track(place).unwrap().parameters.put(DRIVER, 1.0);
+            console.track(place).unwrap().parameters.set_value(DRIVER, 1.0);
         }
         Self { console, rack: None }
     }
@@ -92,7 +92,7 @@ fn chord(keys: &[u8], settings: &[FaderSettings]) -> [Vec<f32>; 2] {
     let mut hands = Hands::new(keys.len());
     for (place, (key, settings)) in keys.iter().zip(settings).enumerate() {
         hands.fader(place, *settings);
-        hands.console.set_score(place, vec![note(1_000, *key)]);
+        hands.mixer.set_score(place, vec![note(1_000, *key)]);
     }
     hands.open();
     hands.play(94)
@@ -116,14 +116,14 @@ fn it_plays_what_the_pipeline_plays_as_late_as_it_says() {
     let mut wanted = vec![0.0; 94 * BLOCK];
     wanted.chunks_mut(100).for_each(|block| pipeline.process(&[], block));
     let mut hands = Hands::new(1);
-    hands.console.set_score(0, score.to_vec());
+    hands.mixer.set_score(0, score.to_vec());
     hands.open();
     let [left, right] = hands.play(94);
     let late = hands.rack().latency_samples() - pipeline.latency_samples();
     assert!(late > 0 && peak(&wanted) > 0.05 && peak(&wanted) < CEILING);
     assert_eq!((peak(&left[..late]), &left[late..]), (0.0, &wanted[..wanted.len() - late]));
     assert_eq!(left, right);
-    let health = hands.console.track(0).unwrap().instance.remote.health().unwrap();
+    let health = hands.mixer.track(0).unwrap().instance.session.health().unwrap();
     assert_eq!(health.latency_samples, pipeline.latency_samples());
 }
 
@@ -167,44 +167,44 @@ fn tracks_come_and_go_while_it_plays() {
     hands.open();
     hands.rack().receive_midi(0, &message(&[0x90, 57, 90]));
     assert!(peak(&hands.play(50)[0]) > 0.02);
-    let place = hands.console.add(Product::Instrument).unwrap();
+    let place = hands.mixer.add(Product::Instrument).unwrap();
     hands.play(1);
     hands.rack().receive_midi(7, &message(&[0x90, 64, 90]));
     hands.play(50);
-    let gone = Arc::downgrade(&hands.console.track(0).unwrap().instance);
-    hands.console.remove(0);
+    let gone = Arc::downgrade(&hands.mixer.track(0).unwrap().instance);
+    hands.mixer.remove(0);
     assert!(peak(&hands.play(50)[0]) > 0.02, "the other one plays on");
-    hands.console.tick();
+    hands.mixer.tick();
     assert!(gone.upgrade().is_none(), "nothing is left of what was removed");
-    hands.console.remove(place);
+    hands.mixer.remove(place);
     hands.play(2);
     assert_eq!(peak(&hands.play(50)[0]), 0.0);
     // As many as there may be, and one more; then all over again.
     for _ in 0..3 {
-        (0..16).for_each(|place| assert_eq!(hands.console.add(Product::Instrument).unwrap(), place));
-        assert!(hands.console.add(Product::Instrument).unwrap_err().to_string().contains("16"));
+        (0..16).for_each(|place| assert_eq!(hands.mixer.add(Product::Instrument).unwrap(), place));
+        assert!(hands.mixer.add(Product::Instrument).unwrap_err().to_string().contains("16"));
         hands.play(1);
-        (0..16).for_each(|place| hands.console.remove(place));
+        (0..16).for_each(|place| hands.mixer.remove(place));
         hands.play(1);
-        hands.console.tick();
+        hands.mixer.tick();
     }
-    assert_eq!(hands.console.tracks().count(), 0);
+    assert_eq!(hands.mixer.tracks().count(), 0);
 }
 
 #[test]
 fn a_strip_that_is_made_anew_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let mut hands = Hands::new(2);
-    hands.console.set_score(0, vec![note(0, 57), note(30_000, 60)]);
+    hands.mixer.set_score(0, vec![note(0, 57), note(30_000, 60)]);
     let path = tone(folder.path(), 0.0, 2.0);
-    hands.console.set_input(1, TrackInput::File { path, looped: false }).unwrap();
+    hands.mixer.set_input(1, TrackInput::File { path, looped: false }).unwrap();
     hands.open();
     hands.play(50);
-    let place = hands.console.track(1).unwrap().clip().unwrap().place();
+    let place = hands.mixer.track(1).unwrap().clip().unwrap().place();
     assert_eq!(place, 50 * BLOCK);
-    (0..2).for_each(|place| hands.console.set_midi_channels(place, 1).unwrap());
+    (0..2).for_each(|place| hands.mixer.set_midi_channels(place, 1).unwrap());
     hands.play(60);
-    assert_eq!(hands.console.track(1).unwrap().clip().unwrap().place(), 110 * BLOCK);
+    assert_eq!(hands.mixer.track(1).unwrap().clip().unwrap().place(), 110 * BLOCK);
     // All goes on as if nothing had happened.
     assert!(peak(&hands.play(1)[0]) > 0.02);
 }
@@ -213,8 +213,8 @@ fn a_strip_that_is_made_anew_goes_on_where_it_was() {
 #[test]
 fn what_is_too_small_to_be_a_normal_number_is_silence_all_the_way() {
     let mut hands = Hands::new(1);
-    hands.console.set_input(0, TrackInput::Channels { first: 0, count: 2 }).unwrap();
-    hands.console.track(0).unwrap().parameters.put(BYPASS, 1.0);
+    hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 2 }).unwrap();
+    hands.mixer.track(0).unwrap().parameters.set_value(BYPASS, 1.0);
     hands.open();
     // What was before is still on its way through the limiter, and however late the model is.
     let blocks = hands.rack().latency_samples() / BLOCK + 2;
@@ -248,11 +248,11 @@ fn held_notes_go_on_when_a_track_is_renewed() {
     let plain = renewed(|_| {});
     assert!(peak(&plain[0][159 * BLOCK..]) > 0.02);
     // Another input, and another MIDI channel beside the one that plays.
-    assert_eq!(renewed(|hands| hands.console.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap()), plain);
-    assert_eq!(renewed(|hands| hands.console.set_midi_channels(0, 3).unwrap()), plain);
+    assert_eq!(renewed(|hands| hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap()), plain);
+    assert_eq!(renewed(|hands| hands.mixer.set_midi_channels(0, 3).unwrap()), plain);
     // A note of a channel that is not heard any more ends; the other track's goes on.
-    let ended = renewed(|hands| hands.console.set_midi_channels(0, 2).unwrap());
-    let other = renewed(|hands| hands.console.remove(0));
+    let ended = renewed(|hands| hands.mixer.set_midi_channels(0, 2).unwrap());
+    let other = renewed(|hands| hands.mixer.remove(0));
     assert_eq!(ended[0][..60 * BLOCK], plain[0][..60 * BLOCK]);
     let differ: Vec<f32> = ended[0].iter().zip(&other[0]).skip(140 * BLOCK).map(|(a, b)| a - b).collect();
     // But for what is left of its room.
@@ -272,15 +272,15 @@ fn tracks_of_different_latency_are_heard_together() {
         writer.finish().unwrap();
         for (place, heard) in [slow, fast].into_iter().enumerate() {
             let input = TrackInput::File { path: path.clone(), looped: false };
-            hands.console.set_input(place, input).unwrap();
-            let track = hands.console.track(place).unwrap();
-            track.parameters.put(BYPASS, 1.0);
-            track.parameters.put(DRIVER, if place == 0 { 2.0 } else { 1.0 });
+            hands.mixer.set_input(place, input).unwrap();
+            let track = hands.mixer.track(place).unwrap();
+            track.parameters.set_value(BYPASS, 1.0);
+            track.parameters.set_value(DRIVER, if place == 0 { 2.0 } else { 1.0 });
             track.fader.set(FaderSettings { mute: !heard, ..FaderSettings::default() });
         }
         hands.open();
         let [left, _] = hands.play(300);
-        let health = |place: usize| hands.console.track(place).unwrap().instance.remote.health().unwrap().latency_samples;
+        let health = |place: usize| hands.mixer.track(place).unwrap().instance.session.health().unwrap().latency_samples;
         let (slow, fast) = (health(0), health(1));
         assert!(slow > fast, "{slow} {fast}");
         let late = hands.rack().latency_samples();
@@ -296,23 +296,23 @@ fn tracks_of_different_latency_are_heard_together() {
 fn programs_choose_from_the_set_list() {
     let mut hands = Hands::new(2);
     let references = BUNDLED.iter().map(|bundled| FileReference::to(&bundled.model(), None));
-    hands.console.set_list = references.collect();
+    hands.mixer.set_list = references.collect();
     hands.open();
-    (0..2).for_each(|place| hands.console.set_midi_channels(place, 1 << place).unwrap());
+    (0..2).for_each(|place| hands.mixer.set_midi_channels(place, 1 << place).unwrap());
     let hash = |hands: &Hands, place: usize| {
-        hands.console.track(place).unwrap().instance.model().unwrap().content_hash().to_owned()
+        hands.mixer.track(place).unwrap().instance.model().unwrap().content_hash().to_owned()
     };
     let bundled = |number: usize| BUNDLED[number].model().content_hash().to_owned();
     // The second has no number 99 either.
     hands.rack().receive_midi(0, &message(&[0xC0, 99]));
     hands.rack().receive_midi(0, &message(&[0xC0, 2]));
     hands.play(1);
-    hands.console.tick();
+    hands.mixer.tick();
     wait_until("it is chosen", || hash(&hands, 0) == bundled(2));
     assert_eq!(hash(&hands, 1), bundled(0), "it hears another channel");
     hands.rack().receive_midi(0, &message(&[0xC1, 1]));
     hands.play(1);
-    hands.console.tick();
+    hands.mixer.tick();
     wait_until("it is chosen", || hash(&hands, 1) == bundled(1));
     assert_eq!(hash(&hands, 0), bundled(2));
 }
@@ -322,12 +322,12 @@ fn a_parameter_learns_the_controller_that_is_moved() {
     let mut hands = Hands::new(2);
     hands.open();
     let track = |hands: &Hands, place: usize| {
-        let track = hands.console.track(place).unwrap();
+        let track = hands.mixer.track(place).unwrap();
         (track.instance.clone(), track.parameters.clone())
     };
     let (shared, panel) = track(&hands, 0);
-    let id = Parameter::of(TRANSPOSE).unwrap().id;
-    assert!(shared.controllers.learn(id));
+    let id = Parameter::get(TRANSPOSE).unwrap().id;
+    assert!(shared.midi_bindings.learn(id));
     for (value, wanted) in [(127, 24.0), (0, -24.0)] {
         hands.rack().receive_midi(0, &message(&[0xB3, 20, value]));
         hands.play(1);

@@ -7,6 +7,7 @@ use ondes::rack::limiter::{CEILING, Limiter};
 use ondes::rack::fader::FaderSettings;
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack, SessionFile};
+use ondes_engine::dsp::level::max_difference;
 use ondes_engine::realtime::Setup;
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::library::{BUNDLED, FileReference};
@@ -42,9 +43,9 @@ fn stage() -> tempfile::TempDir {
         console.rename(place, name);
         let reference = FileReference::to(&BUNDLED[model].model(), None);
         let track = console.track(place).unwrap();
-        track.instance.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        track.instance.load_model(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
         track.fader.set(settings);
-        knobs.iter().for_each(|(knob, value)| track.parameters.put(*knob, *value));
+        knobs.iter().for_each(|(knob, value)| track.parameters.set_value(*knob, *value));
         place
     };
     let plain = FaderSettings::default();
@@ -56,8 +57,8 @@ fn stage() -> tempfile::TempDir {
     console.set_midi_channels(0, 1).unwrap();
     console.set_midi_channels(1, 2).unwrap();
     // A controller that nobody moves is learnt all the same.
-    let id = Parameter::of(TRANSPOSE).unwrap().id;
-    assert!(console.track(0).unwrap().instance.controllers.learn(id));
+    let id = Parameter::get(TRANSPOSE).unwrap().id;
+    assert!(console.track(0).unwrap().instance.midi_bindings.learn(id));
     console.set_input(2, TrackInput::File { path: path("loop.wav"), looped: true }).unwrap();
     console.set_input(3, TrackInput::Channels { first: 1, count: 1 }).unwrap();
     let mut session = console.saved();
@@ -72,11 +73,11 @@ fn live(folder: &Path, seconds: f64) -> ([Vec<f32>; 2], usize) {
     let session = SessionFile::read(&folder.join("stage.ondes-session")).unwrap();
     assert_eq!(console.restore(&session), [""; 0]);
     for (_, track) in console.tracks() {
-        track.instance.remote.set_non_realtime(true);
+        track.instance.session.set_non_realtime(true);
     }
     let mut rack: Rack = console.open(Setup { sample_rate: RATE, max_block: BLOCK }, None, Vec::new()).unwrap();
     let late = rack.latency_samples();
-    let latency = |place: usize| console.track(place).unwrap().instance.remote.health().unwrap().latency_samples;
+    let latency = |place: usize| console.track(place).unwrap().instance.session.health().unwrap().latency_samples;
     assert!(latency(1) > latency(0) && late > latency(1), "tracks are late in different ways");
     let mut messages: Vec<(usize, [u8; 3])> = NOTES
         .iter()
@@ -166,7 +167,7 @@ fn jobs_and_blocks_change_nothing_and_the_tracks_add_up_to_the_mix() {
     assert!(left.iter().any(|sample| sample.abs() > CEILING), "it has something to do");
     limiter.process(left, right);
     for (mix, sum) in mix.iter().zip(&sum) {
-        let worst = sum[late..].iter().zip(mix).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let worst = max_difference(&sum[late..], mix);
         assert!(worst < 1e-6, "{worst}");
     }
     assert!(report["reduction_db"].as_f64().unwrap() > 0.1);

@@ -18,7 +18,7 @@ fn eight(folder: &Path) {
         let model = BUNDLED[place % BUNDLED.len()].model();
         let reference = FileReference::to(&model, None);
         let track = console.track(place).unwrap();
-        track.instance.fetch(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        track.instance.load_model(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
         let mut settings = track.fader.get();
         (settings.level_db, settings.pan) = (-12.0, place as f32 / 7.0 - 0.5);
         track.fader.set(settings);

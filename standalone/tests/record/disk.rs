@@ -13,7 +13,7 @@ fn places_that_cannot_be_written_are_told_at_once() {
     fs::write(path("there.wav"), "before").expect("the file is written");
     for (name, words) in [("none/a.wav", "cannot be written"), ("there.wav", "exists"), (".", "cannot be written")] {
         for format in [RecordingFormat::Float32, RecordingFormat::Flac] {
-            let error = recorder.start([(1, path("good.wav")), (0, path(name))], format, false).expect_err("not there");
+            let error = recorder.start([(1, path("good.wav")), (0, path(name))], format, false).expect_err("not connected");
             let line = error.to_string();
             assert!(line.starts_with(&path(name).display().to_string()) && line.contains(words), "{line}");
             assert_eq!(line.lines().count(), 1);

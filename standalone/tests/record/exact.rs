@@ -214,7 +214,7 @@ fn a_clock_set_anew_ends_a_recording() {
     play(&mut taps, chance, 7, 1_000);
     until("the recording ends", || recorder.status().recording.is_none());
     let error = recorder.wait().error.expect("it is told");
-    assert!(error.ends_with("a0.wav: the recording ended where the sample clock was set anew"), "{error}");
+    assert!(error.ends_with("a0.wav: the recording ended at a reset of the sample clock"), "{error}");
     recorder.start((0..2).map(|tap| path("b", tap)), RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 1_000, 2_000);
     recorder.stop();

@@ -52,10 +52,10 @@ fn devices_and_ports_are_chosen() {
     let mut test = open(playing());
     click(&mut test, "Devices");
     assert_eq!(told(&mut test), [AppCommand::Rescan]);
-    choose(&mut test, "Output", "hw:Babyface");
-    choose(&mut test, "Rate", "44100 Hz");
-    choose(&mut test, "Block", "64 frames");
-    choose(&mut test, "Recorded", "hw:Babyface");
+    choose(&mut test, "Output device", "hw:Babyface");
+    choose(&mut test, "Sample rate", "44100 Hz");
+    choose(&mut test, "Block size", "64 frames");
+    choose(&mut test, "Input device", "hw:Babyface");
     let audio = AudioChoice::default();
     let expected = [
         AppCommand::SetAudio(AudioChoice { output: Some("hw:Babyface".into()), ..audio.clone() }),
@@ -66,7 +66,7 @@ fn devices_and_ports_are_chosen() {
     assert_eq!(told(&mut test), expected);
     // Another system has other devices, and other rates.
     test.state_mut().view.audio = AudioChoice { output: Some("hw:Babyface".into()), block: Some(64), ..audio.clone() };
-    choose(&mut test, "System", "ALSA");
+    choose(&mut test, "Sound system", "ALSA");
     assert_eq!(told(&mut test), [AppCommand::SetAudio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]);
 
     click(&mut test, "All ports");
@@ -74,7 +74,7 @@ fn devices_and_ports_are_chosen() {
     assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
     test.state_mut().view.midi.ports = both.clone();
     test.run_steps(2);
-    click(&mut test, "MIDI channel 1 for everything");
+    click(&mut test, "MIDI channel 1 for all tracks");
     assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: 1 })]);
     click(&mut test, "Faders");
     let one = MidiPorts::Names(vec!["Keystation".into()]);
@@ -118,12 +118,12 @@ fn the_set_list_is_ordered_by_hand() {
     let labels = [
         "Add the model to the set list",
         "Play Plucked",
-        "Plucked comes earlier",
-        "Bowed comes later",
+        "Move Plucked up",
+        "Move Bowed down",
         // The first and the last one can go no further.
-        "Bowed comes earlier",
-        "Plucked comes later",
-        "Take Bowed out of the set list",
+        "Move Bowed up",
+        "Move Plucked down",
+        "Remove Bowed from the set list",
     ];
     labels.into_iter().for_each(|label| click(&mut test, label));
     let expected = [AppCommand::AddToSetList, AppCommand::PlayFromSetList(1), AppCommand::MoveUp(1), AppCommand::MoveDown(0), AppCommand::RemoveFromSetList(0)];
@@ -140,7 +140,7 @@ fn what_is_heard_is_recorded() {
     test.state_mut().view.notice = Some("Saved the last 30 s to /music/a.wav".into());
     test.run_steps(2);
     assert!(sees(&test, "/music/a.wav"));
-    click(&mut test, "End the recording");
+    click(&mut test, "Stop recording");
     click(&mut test, "Dismiss");
     assert_eq!(told(&mut test), [AppCommand::Record(false), AppCommand::Dismiss]);
 }
@@ -148,7 +148,7 @@ fn what_is_heard_is_recorded() {
 #[test]
 fn recordings_go_where_and_as_what_is_wanted() {
     let mut test = open(playing());
-    click(&mut test, "How recordings are made");
+    click(&mut test, "Recording settings");
     choose(&mut test, "Format of recordings", "FLAC, 24 bits");
     click(&mut test, "Each track to its own file");
     type_in(&mut test, "Folder for recordings", "/stage/takes");
@@ -191,7 +191,7 @@ fn files_are_chosen_in_the_systems_dialog() {
     click(&mut test, "Browse…");
     choose(&mut test, "Input of the track", "Recording…");
     click(&mut test, "Browse…");
-    click(&mut test, "How recordings are made");
+    click(&mut test, "Recording settings");
     click(&mut test, "Browse…");
     let wanted = [DialogPurpose::OpenSession, DialogPurpose::SaveSession, DialogPurpose::Recording(0), DialogPurpose::RecordingFolder];
     assert_eq!(told(&mut test), wanted.map(AppCommand::OpenDialog));
@@ -243,12 +243,12 @@ fn sessions_are_opened_and_saved() {
 #[test]
 fn nothing_is_lost_unasked() {
     let mut test = open(AppView { prompt: Some(Prompt::UnsavedChanges), ..playing() });
-    assert!(sees(&test, "“Stage” has changes that are not saved"));
-    ["Stay", "Save it", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
+    assert!(sees(&test, "“Stage” has unsaved changes"));
+    ["Cancel", "Save changes", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
     assert_eq!(told(&mut test), [AppCommand::Cancel, AppCommand::Save, AppCommand::Discard]);
     test.state_mut().view.prompt = Some(Prompt::RecoverAutosave);
     test.run_steps(2);
-    click(&mut test, "Bring it back");
+    click(&mut test, "Recover");
     assert_eq!(told(&mut test), [AppCommand::Recover]);
 }
 

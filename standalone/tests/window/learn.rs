@@ -22,7 +22,7 @@ fn a_knob_learns_the_controller_that_is_moved() {
     let mut rack = console.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
     let track = console.track(slot).unwrap();
     let (shared, panel) = (track.instance.clone(), track.parameters.clone());
-    let name = shared.bound(0).unwrap();
+    let name = shared.macro_control(0).unwrap();
     let desk = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
     let setter = panel.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(

@@ -32,6 +32,6 @@ fn a_recording_plays_and_there_is_something_to_decide() {
     view.tracks[0].clip = Some(ClipView { waveform, position: 0.4, length_s: 92.5, playing: true });
     view.tracks[1].loading = Some("choir.ondes".into());
     let mut test = open(view);
-    click(&mut test, "How recordings are made");
+    click(&mut test, "Recording settings");
     picture(&mut test, "recording");
 }

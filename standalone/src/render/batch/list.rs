@@ -43,43 +43,43 @@ impl BatchList {
         let first = sources.first().map(|source| source.display());
         let Some(out) = arguments.out.clone().filter(|out| out.as_os_str() != "-") else {
             bail!(
-                "{}: a batch needs a folder to write to, --out FOLDER",
+                "{}: a batch needs an output folder, --out FOLDER",
                 first.map_or_else(String::new, |name| name.to_string())
             );
         };
         if fs::metadata(&out).is_ok_and(|metadata| !metadata.is_dir()) {
-            bail!("{}: is no folder, and a batch is written to one", out.display());
+            bail!("{}: not a folder; a batch needs a folder as --out", out.display());
         }
         let finder = FileFinder { extensions: extensions(arguments.source()), out: out.canonicalize().ok() };
         let mut entries = Vec::new();
         for source in sources {
             if source.is_dir() {
                 if finder.is_out(source) && arguments.source() == ControlSource::AudioInput {
-                    bail!("{}: is what is read, the output needs another folder", out.display());
+                    bail!("{}: input and output folder are the same; choose another --out", out.display());
                 }
                 finder.visit(source, Path::new(""), 0, &mut |source, name| {
                     entries.push(BatchEntry { source, out: out.join(name).with_extension("wav") });
                 })?;
             } else {
-                let name = source.file_name().ok_or_else(|| anyhow!("{}: names no file", source.display()))?;
+                let name = source.file_name().ok_or_else(|| anyhow!("{}: not a file name", source.display()))?;
                 entries.push(BatchEntry { source: source.to_owned(), out: out.join(name).with_extension("wav") });
             }
         }
         if let (true, Some(first)) = (entries.is_empty(), first) {
-            bail!("{first}: holds no file to play ({})", finder.extensions.join(", "));
+            bail!("{first}: contains no matching file ({})", finder.extensions.join(", "));
         }
         entries.sort_by(|one, other| (&one.out, &one.source).cmp(&(&other.out, &other.source)));
         entries.dedup_by(|next, entry| next.out == entry.out && is_same_file(&next.source, &entry.source));
         if let Some([one, other]) = entries.array_windows().find(|[one, other]| one.out == other.out) {
             let (one, other, out) = (one.source.display(), other.source.display(), one.out.display());
-            bail!("{other}: would become {out}, and so would {one}");
+            bail!("{other}: has the same output as {one}, {out}");
         }
         let read: HashSet<PathBuf> = entries.iter().filter_map(|entry| entry.source.canonicalize().ok()).collect();
         let model = arguments.model.canonicalize().ok();
         for entry in &entries {
             let is_read = |out: &PathBuf| read.contains(out) || model.as_ref() == Some(out);
             if entry.out.canonicalize().is_ok_and(|out| is_read(&out)) {
-                bail!("{}: is what is read, the output needs another folder", entry.out.display());
+                bail!("{}: output would overwrite an input; choose another --out", entry.out.display());
             }
         }
         Ok(Self { entries, out })
@@ -111,7 +111,7 @@ pub fn remove_abandoned_files<'a>(entries: impl Iterator<Item = &'a BatchEntry>)
     for (folder, names) in folders {
         match remove_abandoned(folder, |name| names.contains(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                bail!("{}: cannot be tidied: {error}", folder.display());
+                bail!("{}: unfinished files cannot be removed: {error}", folder.display());
             }
             _ => {}
         }
@@ -148,7 +148,7 @@ impl FileFinder {
     ) -> anyhow::Result<()> {
         let unreadable = |error: io::Error| anyhow!("{}: cannot be read: {error}", folder.display());
         if depth > MAX_DEPTH {
-            bail!("{}: is more than {MAX_DEPTH} folders deep", folder.display());
+            bail!("{}: nested deeper than {MAX_DEPTH} folders", folder.display());
         }
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;

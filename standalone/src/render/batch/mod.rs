@@ -44,7 +44,7 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     let list = BatchList::gather(arguments)?;
     let checked = player.check()?;
     let out = list.out();
-    fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be made: {error}", out.display()))?;
+    fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be created: {error}", out.display()))?;
 
     // Only in this shard: on machines without common file locks, a file that another one is writing looks abandoned.
     let part = || arguments.shard.unwrap_or_default().of(list.entries());
@@ -185,5 +185,5 @@ fn send_outcome(sender: &mpsc::Sender<BatchOutcome>, finish: FinishFile<'_>) {
 
 fn create_parent(out: &Path) -> anyhow::Result<()> {
     let Some(folder) = out.parent() else { return Ok(()) };
-    fs::create_dir_all(folder).map_err(|error| anyhow!("{}: cannot be made: {error}", folder.display()))
+    fs::create_dir_all(folder).map_err(|error| anyhow!("{}: cannot be created: {error}", folder.display()))
 }

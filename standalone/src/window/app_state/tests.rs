@@ -1,7 +1,7 @@
 use ondes_processor::library::BUNDLED;
 use ondes_processor::parameter::TRANSPOSE;
 use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_values::complete;
+use ondes_processor::parameter_values::complete_values;
 use ondes_processor::preset::{Preset, file};
 use ondes_processor::state::SoundState;
 
@@ -72,15 +72,16 @@ fn recordings_and_presets_that_are_dropped_are_for_the_track_that_is_chosen() {
     app_state.handle(AppCommand::OpenDropped(sound.clone()));
     wait_until(&mut app_state, "it listens", |view| view.tracks[0].input.is_file(&sound));
     let selected = app_state.selected.as_ref().unwrap();
-    selected.parameters.put(TRANSPOSE, 7.0);
+    selected.parameters.set_value(TRANSPOSE, 7.0);
     let now = selected.desk.sound_snapshot();
-    let sound = SoundState { parameters: complete(&now.values).unwrap(), selection: now.selection.saved().into() };
+    let sound =
+        SoundState { parameters: complete_values(&now.values).unwrap(), selection: now.selection.saved().into() };
     let product = Product::Instrument;
     let name = "Up".to_owned();
     let preset = Preset { name, product, author: String::new(), comment: String::new(), tags: Vec::new(), sound };
     let path = folder.path().join("up.ondes-preset");
     fs::write(&path, file::serialize(&preset).unwrap()).unwrap();
-    selected.parameters.put(TRANSPOSE, 0.0);
+    selected.parameters.set_value(TRANSPOSE, 0.0);
     app_state.handle(AppCommand::OpenDropped(path));
     let parameters = app_state.selected.as_ref().unwrap().parameters.clone();
     wait_until(&mut app_state, "it is recalled", |_| parameters.value(TRANSPOSE) == Some(7.0));
