@@ -63,9 +63,6 @@ impl ModelFactory for CopyModel {
     fn worst_case_load(&self) -> Vec<Action> {
         Vec::new()
     }
-    fn measured_latency(&self, _sample_rate: u32) -> Option<usize> {
-        Some(0)
-    }
 }
 
 fn session(factory: Arc<dyn ModelFactory>, driver: Driver) -> (SessionController, Session) {
