@@ -1,35 +1,34 @@
-//! A RAVE v2 of 31.5 million random weights, `forward` at blocks of 2048: the imported graph on the native executor beside the
-//! TorchScript archive that it was imported from on libtorch, on one thread, one block of each in turn. The same graph in fewer
-//! bits and with half of the channels plays, too. Prints the fastest and the median block of each. `-- --nodes` adds what each
-//! layer costs natively.
+//! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of 2048, on one
+//! thread, one block of each in turn. Also runs the graph with compressed weights and with half of the channels. Prints the fastest
+//! and the median block of each; `-- --nodes` adds the native time of each layer.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
-use ondes_tests::seeded_rng;
 use ondes_tests::rave::Recipe;
+use ondes_tests::seeded_rng;
 use rand::RngExt;
 use tch::{CModule, Tensor};
 
 const BLOCK: usize = 2048;
-/// Blocks of each that are measured, after some that are not.
+/// Blocks that are measured, and blocks before them that are not.
 const BLOCKS: usize = 150;
 const WARM_UP: usize = 10;
 const SAMPLE_RATE: f64 = 44_100.0;
 
-/// One way to run the model natively.
+/// A variant of the model on the native executor.
 struct Native {
     name: &'static str,
     executor: Executor,
     file_bytes: usize,
     seconds: Vec<f64>,
-    /// Squares of its difference from the model in f32, and of that; none where it is another model.
+    /// Sums of squares of the difference from the f32 model and of that model; `None` for another model.
     error: Option<[f64; 2]>,
 }
 
@@ -40,7 +39,7 @@ impl Native {
         Self { name, executor, file_bytes, seconds: Vec::new(), error: is_same.then_some([0.0; 2]) }
     }
 
-    /// Plays a block; gives what comes out.
+    /// Runs a block and returns the output.
     fn play(&mut self, input: &[f32]) -> Vec<f32> {
         let started = Instant::now();
         self.executor.begin(&[0], 1);
@@ -71,9 +70,9 @@ fn main() {
     let narrow = import(&narrow, Some("half of the channels")).expect("it is understood").model;
     let mut natives = [
         Native::new("native, f32", &model, false),
-        Native::new("native, f16", &compressed(Precision::F16), true),
-        Native::new("native, int8 computed in f32", &compressed(Precision::Stored8), true),
-        Native::new("native, int8", &compressed(Precision::Computed8), true),
+        Native::new("native, f16", &compressed(WeightPrecision::F16), true),
+        Native::new("native, int8 computed in f32", &compressed(WeightPrecision::Stored8), true),
+        Native::new("native, int8", &compressed(WeightPrecision::Computed8), true),
         Native::new("native, half of the channels", &narrow, false),
     ];
     tch::set_num_threads(1);
@@ -115,7 +114,7 @@ fn main() {
     }
 }
 
-/// Prints and gives the fastest and the median block, seconds.
+/// Prints and returns the fastest and the median block in seconds.
 fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
     times.drain(..WARM_UP);
     times.sort_by(f64::total_cmp);
@@ -126,7 +125,7 @@ fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
     figures
 }
 
-/// Prints what each layer takes at best, those first that take most.
+/// Prints the fastest time of each layer, the slowest layer first.
 fn nodes(native: &mut Executor) {
     let names: Vec<String> = native.layers().map(str::to_owned).collect();
     let mut fastest = vec![f64::INFINITY; names.len()];

@@ -1,12 +1,11 @@
 //! Measures steps of TorchScript programs by number of sessions in a batch: the table in `docs/src/rave-and-torchscript.md`.
 //!
-//! Times are those of the one thread that computes, without what other programs take away: the 10 % quantile of steps that are
-//! taken in turn for all numbers of sessions.
+//! Times are CPU times of the computing thread: the 10 % quantile of steps, taken in turn for all batch sizes.
 
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{ExecutorOptions, MethodExecutor};
 use ondes_engine::model::Model;
 use ondes_engine::torch;
-use ondes_engine::executor::ExecutorSelection;
 use ondes_tests::torchscript::models::{counter, streaming};
 
 const SESSIONS: [usize; 4] = [1, 2, 8, 32];
@@ -29,19 +28,23 @@ fn main() {
     }
 }
 
-/// Seconds that this thread has computed.
+/// Returns the CPU time of this thread in seconds.
 fn busy_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: there is room for what it writes.
+    // SAFETY: the pointer is valid for writes.
     let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(done, 0, "the system counts the time of threads");
     time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
 }
 
-/// Seconds of a step for each of [`SESSIONS`].
+/// Returns the seconds of a step for each of [`SESSIONS`].
 fn measure(model: &Model) -> Vec<f64> {
     let method = model.method("forward").expect("an effect");
-    let running = ExecutorOptions { selection: ExecutorSelection::default(), kernels: ondes_engine::Kernels::detect(), allow_fallback: false };
+    let running = ExecutorOptions {
+        selection: ExecutorSelection::default(),
+        kernels: ondes_engine::Kernels::detect(),
+        allow_fallback: false,
+    };
     let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
     let mut executors: Vec<MethodExecutor> = SESSIONS.iter().map(prepare).collect();
     let mut times = vec![Vec::new(); SESSIONS.len()];

@@ -1,8 +1,8 @@
-//! Runs a method of a model, node by node, on whole sequences that start from silence, or go on where the last one ended.
+//! Runs a method of a model on whole sequences, node by node, from silence or from the state after the previous sequence.
 
 use std::collections::HashMap;
 
-use ondes_engine::model::{Activation, Control, ModelError, Method, Op, graph::Shapes};
+use ondes_engine::model::{Activation, Control, Method, ModelError, Op, graph::Shapes};
 use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
@@ -12,112 +12,113 @@ use crate::synthesis::{self, Noise};
 /// ε of [`Op::LayerNorm`].
 const LAYER_NORM_EPSILON: f64 = 1e-5;
 
-/// A method that can be run on libtorch. All values are `[batch, channels, frames]`.
+/// A method that libtorch runs. All values are `[batch, channels, frames]`.
 pub struct TorchGraph {
     method: Method,
     shapes: Shapes,
     sample_rate: f64,
-    /// What an input port hears before its first frame, by port; no frames of it where there is no warm-up.
-    rest: Vec<f32>,
+    /// `[port]`: constant input during the warm-up.
+    defaults: Vec<f32>,
 }
 
-/// What recurrent nodes remember from one sequence to the next, by name.
+/// States of recurrent nodes after a sequence, by node name.
 #[derive(Debug, Default)]
-pub struct Memory(HashMap<String, Vec<Tensor>>);
+pub struct RecurrentState(HashMap<String, Vec<Tensor>>);
 
-impl Memory {
-    /// Forgets how it came about, so that no gradient goes further back.
+impl RecurrentState {
+    /// Detaches the states, so that gradients end here.
     pub fn detach(&mut self) {
         self.0.values_mut().flatten().for_each(|state| *state = state.detach());
     }
 }
 
 impl TorchGraph {
-    /// Checks the method's shapes. Its inputs are taken to be fed by no control; [`TorchGraph::with_rest`] tells otherwise.
+    /// Checks the method's shapes. The warm-up gets silence on all inputs unless [`TorchGraph::with_defaults`] follows.
     ///
     /// # Errors
-    /// [`ModelError`] names the first node that does not fit.
+    /// Returns [`ModelError`] with the first node that does not fit.
     pub fn new(method: &Method, sample_rate: u32) -> Result<Self, ModelError> {
         let shapes = method.infer()?;
-        let rest = vec![0.0; method.inputs.len()];
-        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate), rest })
+        let defaults = vec![0.0; method.inputs.len()];
+        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate), defaults })
     }
 
-    /// The same with the values that controls rest at: what the method's warm-up hears on their ports.
+    /// Uses the controls' defaults as the input of their ports during the warm-up.
     #[must_use]
-    pub fn with_rest(mut self, controls: &[Control]) -> Self {
-        for (port, rest) in self.method.inputs.iter().zip(&mut self.rest) {
-            *rest = controls.iter().find(|control| control.name == port.name).map_or(0.0, |control| control.default);
+    pub fn with_defaults(mut self, controls: &[Control]) -> Self {
+        for (port, default) in self.method.inputs.iter().zip(&mut self.defaults) {
+            *default = controls.iter().find(|control| control.name == port.name).map_or(0.0, |control| control.default);
         }
         self
     }
 
-    /// The values of all output ports, given those of all input ports, each `[batch, channels, frames]`; `noise_seed` is that of
-    /// the native executor's `seed`.
+    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; `noise_seed` is that of the native
+    /// executor's `seed`.
     ///
     /// # Panics
-    /// When the number of inputs is not that of the input ports, or libtorch refuses their shapes.
+    /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their shapes.
     #[must_use]
     pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise_seed: u64) -> Vec<Tensor> {
-        self.go_on(weights, inputs, noise_seed, &mut Memory::default())
+        self.run_with_state(weights, inputs, noise_seed, &mut RecurrentState::default())
     }
 
-    /// The same, where recurrent nodes start from what is remembered and leave what they remember in the end. No other node
-    /// remembers, so a sequence goes on as if it were one only where all other nodes see no frame but the present one.
+    /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing their final state there. Other
+    /// nodes keep no state, so a sequence continues seamlessly only if they see just the current frame.
     ///
     /// # Panics
-    /// As [`TorchGraph::run`].
+    /// Panics as [`TorchGraph::run`] does.
     #[must_use]
-    pub fn go_on(
+    pub fn run_with_state(
         &self,
         weights: &TorchWeights,
         inputs: &[Tensor],
         noise_seed: u64,
-        memory: &mut Memory,
+        state: &mut RecurrentState,
     ) -> Vec<Tensor> {
         assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
-        // The frames of the warm-up come first, and what is made of them is dropped in the end.
+        // The warm-up is prepended to the inputs and removed from the outputs.
         let frames = |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
-        let warmed = inputs.iter().zip(&self.method.inputs).zip(&self.rest).map(|((input, port), &rest)| {
-            if self.method.warm_up == 0 {
-                return input.shallow_clone();
-            }
-            let (batch, channels, _) = input.size3().expect("[batch, channels, frames]");
-            let shape = [batch, channels, frames(port.ratio)];
-            Tensor::cat(
-                &[Tensor::full(shape, f64::from(rest), (input.kind(), input.device())), input.shallow_clone()],
-                2,
-            )
-        });
-        let mut values: Vec<Tensor> = warmed.collect();
+        let with_warm_up =
+            inputs.iter().zip(&self.method.inputs).zip(&self.defaults).map(|((input, port), &default)| {
+                if self.method.warm_up == 0 {
+                    return input.shallow_clone();
+                }
+                let (batch, channels, _) = input.size3().expect("[batch, channels, frames]");
+                let shape = [batch, channels, frames(port.ratio)];
+                Tensor::cat(
+                    &[Tensor::full(shape, f64::from(default), (input.kind(), input.device())), input.shallow_clone()],
+                    2,
+                )
+            });
+        let mut values: Vec<Tensor> = with_warm_up.collect();
         for (node, reads) in self.method.nodes.iter().zip(&self.shapes.reads) {
             let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
             let hop = self.shapes.values[reads[0]].ratio;
             let weight = |parameter: &str| weights.get(&node.name, parameter);
             let value = match node.op {
                 Op::Gru { .. } | Op::Lstm { .. } => {
-                    let before = memory.0.remove(&node.name);
+                    let before = state.0.remove(&node.name);
                     let (value, after) = recurrent(&node.op, read[0], &weight, before);
-                    memory.0.insert(node.name.clone(), after);
+                    state.0.insert(node.name.clone(), after);
                     value
                 }
                 _ => self.node(&node.op, &read, hop, &weight, noise_seed),
             };
             values.push(value);
         }
-        let shown = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
+        let outputs = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
             let all = &values[value];
             all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio))
         });
-        shown.collect()
+        outputs.collect()
     }
 
-    /// The shapes of all values.
+    /// Returns the shapes of all values.
     pub(crate) fn shapes(&self) -> &Shapes {
         &self.shapes
     }
 
-    /// What a node makes of whole sequences that start from silence.
+    /// Computes a node on whole sequences that start from silence.
     pub(crate) fn node<'w>(
         &self,
         op: &Op,
@@ -198,10 +199,10 @@ impl TorchGraph {
     }
 }
 
-/// [`Op::FlipOddBands`].
+/// Computes [`Op::FlipOddBands`].
 fn flip_odd_bands(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
-    // f16 and bf16 do not count so far.
+    // In f32: f16 and bf16 cannot represent such large integers.
     let parity = |length: i64| Tensor::arange(length, (Kind::Float, x.device())).remainder(2.0).to_kind(x.kind());
     let (odd, second) = (parity(channels).view([1, -1, 1]), parity(frames));
     x * (1.0 - 2.0 * odd * (1.0 - second))
@@ -222,7 +223,7 @@ fn activate(activation: Activation, x: &Tensor) -> Tensor {
         Activation::HardSwish => x.hardswish(),
         Activation::Softsign => x / (x.abs() + 1.0),
         Activation::Silu => x.silu(),
-        // In f32: it has polynomials of large values and a divisor that may be small.
+        // In f32: polynomials of large values, and a divisor that may be small.
         Activation::FastTanh => in_f32([x], |[x]| fast_tanh(&x)),
         Activation::Softplus => x.softplus(),
         Activation::Exp => x.exp(),
@@ -230,7 +231,7 @@ fn activate(activation: Activation, x: &Tensor) -> Tensor {
     }
 }
 
-/// [`Activation::FastTanh`].
+/// Computes [`Activation::FastTanh`].
 fn fast_tanh(x: &Tensor) -> Tensor {
     let a = x.abs();
     let square = &a * &a;
@@ -240,7 +241,7 @@ fn fast_tanh(x: &Tensor) -> Tensor {
     numerator / ((square + 2.445_066_346_522_99) * stretched + 2.445_066_346_522_99)
 }
 
-/// What a recurrent layer makes of a sequence, and its state after it.
+/// Computes a recurrent layer on a sequence; returns the output and the final state.
 pub(crate) fn recurrent<'w>(
     op: &Op,
     x: &Tensor,
@@ -251,22 +252,22 @@ pub(crate) fn recurrent<'w>(
     let frames = x.transpose(1, 2);
     match *op {
         Op::Lstm { hidden, initial_state } => {
-            let rest = || ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name)))).into();
-            let states: Vec<Tensor> = before.unwrap_or_else(rest);
+            let initial = || ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name)))).into();
+            let states: Vec<Tensor> = before.unwrap_or_else(initial);
             let (value, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
             (value.transpose(1, 2), vec![h, c])
         }
         Op::Gru { hidden, initial_state } => {
-            let rest = || vec![state(x, hidden, initial_state.then(|| weight("h0")))];
-            let states = before.unwrap_or_else(rest);
+            let initial = || vec![state(x, hidden, initial_state.then(|| weight("h0")))];
+            let states = before.unwrap_or_else(initial);
             let (value, h) = frames.gru(&states[0], &parameters, true, 1, 0.0, false, false, true);
             (value.transpose(1, 2), vec![h])
         }
-        _ => unreachable!("only recurrent layers come here"),
+        _ => unreachable!("not a recurrent layer"),
     }
 }
 
-/// The state that a recurrent layer starts from, `[1, batch, hidden]`.
+/// Returns the initial state of a recurrent layer, `[1, batch, hidden]`.
 fn state(x: &Tensor, hidden: usize, initial: Option<&Tensor>) -> Tensor {
     let shape = [1, x.size()[0], hidden as i64];
     match initial {

@@ -1,50 +1,52 @@
-//! A graph of ours, stepped for several streams.
+//! A method of a graph, stepped for several streams.
 
 use ondes_engine::executor::Precision;
 use ondes_engine::model::file;
-use ondes_engine::torch::Order;
+use ondes_engine::torch::PrepareRequest;
 use tch::{Device, Tensor};
 
-use crate::host::Host;
+use crate::host::PortMemory;
 use crate::script::Inference;
-use crate::step::Step;
-use crate::streaming::Streaming;
+use crate::step::MethodStep;
+use crate::streaming::StreamingGraph;
 use crate::weights::TorchWeights;
 use crate::{device, precision};
 
-/// A graph at work.
-pub struct Graph {
-    streaming: Streaming,
+/// A prepared method of a graph.
+pub struct GraphStep {
+    streaming: StreamingGraph,
     device: Device,
     precision: Precision,
-    /// One for each port.
-    inputs: Vec<Host>,
-    outputs: Vec<Host>,
+    /// `[port]`
+    inputs: Vec<PortMemory>,
+    outputs: Vec<PortMemory>,
 }
 
-impl Graph {
-    /// Prepares what an order says, out of the bytes of a model file.
+impl GraphStep {
+    /// Prepares the method of a request from the bytes of a model file.
     ///
     /// # Errors
-    /// One line: the file is damaged, or the method cannot be run here.
-    pub fn new(order: &Order, bytes: &[u8]) -> Result<Self, String> {
+    /// Returns the reason in one line if the file is invalid or the method cannot be run.
+    pub fn new(request: &PrepareRequest, bytes: &[u8]) -> Result<Self, String> {
         let _inference = Inference::begin();
-        let told = |fault: ondes_engine::model::Fault| fault.to_string();
-        let model = file::parse(bytes).map_err(told)?;
-        let method = model.method(&order.method.name).map_err(told)?;
-        let (device, kind) = (device::choose(order.device), precision::kind(order.precision));
+        let text = |error: ondes_engine::model::ModelError| error.to_string();
+        let model = file::parse(bytes).map_err(text)?;
+        let method = model.method(&request.method.name).map_err(text)?;
+        let (device, kind) = (device::choose(request.device), precision::kind(request.precision));
         let weights = TorchWeights::new(model.weights(), device).to_kind(kind);
         let header = model.header();
         let options = (kind, device);
-        let streaming = Streaming::new(method, &header.controls, weights, header.sample_rate, order.streams, options)
-            .map_err(told)?;
-        let host = |port| Host::new(port, order, device, kind);
-        let (inputs, outputs) = (method.inputs.iter().map(host).collect(), method.outputs.iter().map(host).collect());
-        Ok(Self { streaming, device, precision: order.precision, inputs, outputs })
+        let streaming =
+            StreamingGraph::new(method, &header.controls, weights, header.sample_rate, request.streams, options)
+                .map_err(text)?;
+        let memory = |port| PortMemory::new(port, request, device, kind);
+        let (inputs, outputs) =
+            (method.inputs.iter().map(memory).collect(), method.outputs.iter().map(memory).collect());
+        Ok(Self { streaming, device, precision: request.precision, inputs, outputs })
     }
 }
 
-impl Step for Graph {
+impl MethodStep for GraphStep {
     fn run(
         &mut self,
         streams: &[usize],
@@ -53,12 +55,12 @@ impl Step for Graph {
         outputs: &mut [&mut [f32]],
     ) -> Result<(), String> {
         let _inference = Inference::begin();
-        let hosts = self.inputs.iter_mut().zip(inputs);
+        let ports = self.inputs.iter_mut().zip(inputs);
         let inputs: Vec<Tensor> =
-            hosts.map(|(host, values)| host.send(values, streams.len())).collect::<Result<_, _>>()?;
-        let given = self.streaming.run(streams, &inputs);
-        let hosts = self.outputs.iter_mut().zip(&given);
-        hosts.zip(outputs).try_for_each(|((host, tensor), values)| host.receive(tensor, values))
+            ports.map(|(memory, values)| memory.send(values, streams.len())).collect::<Result<_, _>>()?;
+        let output = self.streaming.run(streams, &inputs);
+        let ports = self.outputs.iter_mut().zip(&output);
+        ports.zip(outputs).try_for_each(|((memory, tensor), values)| memory.receive(tensor, values))
     }
 
     fn seed(&mut self, stream: usize, _seed: u64) {

@@ -1,13 +1,13 @@
 //! Runs graphs and TorchScript programs on libtorch.
 //!
-//! As a crate it is for training: [`weights`] brings weights to libtorch and back; [`graph`] runs the nodes of a method, whole
-//! sequences at once and with gradients; [`synthesis`] holds the ops that make sound. The native executor of the engine computes
-//! the same, frame by frame; parity tests hold the two together.
+//! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs the nodes of a method on whole
+//! sequences, with gradients; `synthesis` holds the ops that make sound. The engine's native executor computes the same frame by
+//! frame; parity tests compare the two.
 //!
-//! As a library it is opened by the engine where it is there ([`ondes_engine::torch`]): [`exports`] is its C interface, [`step`]
-//! what it steps, which is [`program`] or [`graph_step`]. A program is a module of TorchScript ([`script`]) that keeps to what
-//! [`nn_tilde`] or [`neutone`] has agreed on; [`call`] calls it by either. [`host`] brings samples there and back; [`device`],
-//! [`precision`] and [`threads`] say where, in what, and on how many cores; [`warm_up`] is what a GPU tries before it plays.
+//! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C interface, and `step` the interface of
+//! a prepared method, of a `program` or of a graph (`graph_step`). A program is a TorchScript module (`script`) that follows the
+//! conventions of `nn_tilde` or `neutone`; `call` calls it by either. `host` transfers samples; `device`, `precision` and `threads`
+//! select where and how to compute; `warm_up` lets a GPU choose its algorithms before it plays.
 
 #![deny(unsafe_code)]
 
@@ -17,7 +17,7 @@ mod device;
 mod exports;
 pub mod graph;
 mod graph_step;
-#[expect(unsafe_code, reason = "writes where libtorch reads")]
+#[expect(unsafe_code, reason = "writes to libtorch's memory")]
 mod host;
 mod neutone;
 mod nn_tilde;
@@ -32,5 +32,5 @@ mod threads;
 mod warm_up;
 pub mod weights;
 
-pub use graph::{Memory, TorchGraph};
+pub use graph::{RecurrentState, TorchGraph};
 pub use weights::TorchWeights;

@@ -1,26 +1,28 @@
-//! What nn~ has agreed on with its models: which methods there are, their channels and ratios, their attributes.
+//! Convention of nn~'s models: their methods with channels and ratios, and their attributes.
 //!
 //! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names, `a_params`
-//! holds the types of an attribute's values, `get_a` gives them and `set_a` takes them.
+//! holds the types of an attribute's values, `get_a` returns them and `set_a` sets them.
 
 use ondes_engine::model::program::Convention;
-use ondes_engine::torch::description::{Described, DescribedAttribute, Description, Flow, Turned, TurnedKind};
+use ondes_engine::torch::description::{
+    AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
+};
 use serde_json::Value;
 
 use crate::script::Script;
 
-/// Attributes that hold a model's sample rate, as its trainers name it.
+/// Attributes for the sample rate, as trainers name them.
 const RATES: [&str; 3] = ["sampling_rate", "sample_rate", "sr"];
-/// Rates that are believed, Hz.
-const BELIEVED: std::ops::RangeInclusive<u64> = 8_000..=384_000;
-/// The words for the types of values, by their numbers.
+/// Plausible sample rates, in Hz.
+const PLAUSIBLE_RATES: std::ops::RangeInclusive<u64> = 8_000..=384_000;
+/// Names of the types of values, by number.
 const TYPES: [&str; 6] = ["bool", "int", "float", "string", "tensor", "buffer"];
 
-/// What is in a module.
+/// Describes a module.
 ///
 /// # Errors
-/// One line: it keeps to no such convention.
-pub fn describe(script: &mut Script) -> Result<Description, String> {
+/// Returns the reason in one line if the module does not follow the convention.
+pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
     let known = script.methods()?;
     let has = |name: &str| known.iter().any(|method| method == name);
     let mut notes = Vec::new();
@@ -35,49 +37,49 @@ pub fn describe(script: &mut Script) -> Result<Description, String> {
         }
         with_buffer
     };
-    let mut methods: Vec<Described> = Vec::new();
+    let mut methods: Vec<MethodDescription> = Vec::new();
     for name in names {
         if !has(&name) {
-            return Err(format!("says that it has a method {name:?}, and has none"));
+            return Err(format!("lists a method {name:?} that it does not have"));
         }
         let buffer = format!("{name}_params");
-        let [inputs, ratio_in, outputs, ratio_out] = whole_numbers(&script.attribute(&buffer)?)
+        let [inputs, ratio_in, outputs, ratio_out] = integers(&script.attribute(&buffer)?)
             .and_then(|numbers| <[usize; 4]>::try_from(numbers).ok())
             .filter(|numbers| !numbers.contains(&0))
-            .ok_or_else(|| format!("the buffer {buffer:?} does not hold channels and ratios of a method"))?;
-        let mut labels = |which: &str, channels: usize| -> Result<Vec<String>, String> {
-            let labels = texts(&script.attribute(&format!("{name}_{which}_labels"))?);
+            .ok_or_else(|| format!("buffer {buffer:?} does not hold the channels and ratios of a method"))?;
+        let mut labels = |side: &str, channels: usize| -> Result<Vec<String>, String> {
+            let labels = texts(&script.attribute(&format!("{name}_{side}_labels"))?);
             if !labels.is_empty() && labels.len() != channels {
-                notes.push(format!("method {name:?} has {} {which} labels for {channels} channels", labels.len()));
+                notes.push(format!("method {name:?} has {} {side} labels for {channels} channels", labels.len()));
                 return Ok(Vec::new());
             }
             Ok(labels)
         };
-        let input = Flow { channels: inputs, ratio: ratio_in, labels: labels("input", inputs)? };
-        let output = Flow { channels: outputs, ratio: ratio_out, labels: labels("output", outputs)? };
-        methods.push(Described { name, input, output });
+        let input = PortDescription { channels: inputs, ratio: ratio_in, labels: labels("input", inputs)? };
+        let output = PortDescription { channels: outputs, ratio: ratio_out, labels: labels("output", outputs)? };
+        methods.push(MethodDescription { name, input, output });
     }
     if methods.is_empty() {
-        return Err("is no model for nn~: it has no method with a buffer of channels and ratios (NAME_params)".into());
+        return Err("not a model for nn~: no method has a buffer of channels and ratios (NAME_params)".into());
     }
     let listed = if has("get_attributes") { texts(&script.call("get_attributes", &[])?) } else { Vec::new() };
     let mut attributes = Vec::new();
     for name in listed.into_iter().filter(|name| name != "none") {
         match attribute(script, &name, has(&format!("set_{name}")))? {
             Ok(attribute) => attributes.push(attribute),
-            Err(why) => notes.push(format!("attribute {name:?} stays as it is: {why}")),
+            Err(reason) => notes.push(format!("attribute {name:?} cannot be set: {reason}")),
         }
     }
     let mut sample_rate = None;
     for name in RATES {
         let rate = script.attribute(name)?;
         let rate = rate.as_array().and_then(|values| values.first()).unwrap_or(&rate).as_f64();
-        sample_rate = sample_rate.or(rate.map(|rate| rate as u64).filter(|rate| BELIEVED.contains(rate)));
+        sample_rate = sample_rate.or(rate.map(|rate| rate as u64).filter(|rate| PLAUSIBLE_RATES.contains(rate)));
     }
     if sample_rate.is_none() {
-        notes.push("it names no sample rate: 44100 Hz is assumed".into());
+        notes.push("no sample rate is stated; 44100 Hz is assumed".into());
     }
-    Ok(Description {
+    Ok(ProgramDescription {
         convention: Convention::NnTilde,
         name: String::new(),
         description: String::new(),
@@ -92,46 +94,50 @@ pub fn describe(script: &mut Script) -> Result<Description, String> {
     })
 }
 
-/// An attribute; within, why it is none that can be turned.
-fn attribute(script: &mut Script, name: &str, is_settable: bool) -> Result<Result<DescribedAttribute, String>, String> {
-    let Some(codes) = whole_numbers(&script.attribute(&format!("{name}_params"))?) else {
-        return Ok(Err("it does not say of what type it is".into()));
+/// Describes an attribute. The inner error is the reason why it cannot be set; the outer one is libtorch's.
+fn attribute(
+    script: &mut Script,
+    name: &str,
+    is_settable: bool,
+) -> Result<Result<AttributeDescription, String>, String> {
+    let Some(codes) = integers(&script.attribute(&format!("{name}_params"))?) else {
+        return Ok(Err("its type is not stated".into()));
     };
     let mut kinds = Vec::new();
     for code in codes {
         kinds.push(match code {
-            0 => TurnedKind::Bool,
-            1 => TurnedKind::Int,
-            2 => TurnedKind::Float,
-            _ => return Ok(Err(format!("it is a {}", TYPES.get(code).unwrap_or(&"thing of no known type")))),
+            0 => AttributeKind::Bool,
+            1 => AttributeKind::Int,
+            2 => AttributeKind::Float,
+            _ => return Ok(Err(format!("its type is {}", TYPES.get(code).unwrap_or(&"unknown")))),
         });
     }
     if !is_settable {
-        return Ok(Err("it cannot be set".into()));
+        return Ok(Err("it has no setter".into()));
     }
-    let given = match script.call(&format!("get_{name}"), &[]) {
-        Ok(given) => numbers(&given).unwrap_or_default(),
-        Err(why) => return Ok(Err(why)),
+    let current = match script.call(&format!("get_{name}"), &[]) {
+        Ok(values) => numbers(&values).unwrap_or_default(),
+        Err(error) => return Ok(Err(error)),
     };
-    if given.len() != kinds.len() || kinds.is_empty() {
-        return Ok(Err(format!("it is said to have {} values and gives {} numbers", kinds.len(), given.len())));
+    if current.len() != kinds.len() || kinds.is_empty() {
+        return Ok(Err(format!("it declares {} values and returns {} numbers", kinds.len(), current.len())));
     }
-    let turned = |(kind, value): (TurnedKind, f64)| Turned {
+    let described = |(kind, value): (AttributeKind, f64)| AttributeValue {
         name: String::new(),
         description: String::new(),
         kind,
         value: value as f32,
     };
-    let values = kinds.into_iter().zip(given).map(turned).collect();
-    Ok(Ok(DescribedAttribute { name: name.into(), values }))
+    let values = kinds.into_iter().zip(current).map(described).collect();
+    Ok(Ok(AttributeDescription { name: name.into(), values }))
 }
 
-/// The texts in a list.
+/// Returns the texts in a list.
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
 }
 
-/// One number, or those in a list; truth is 1.
+/// Returns one number, or those in a list; true is 1.
 fn numbers(value: &Value) -> Option<Vec<f64>> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(|is| f64::from(u8::from(is))));
     match value {
@@ -140,9 +146,9 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// Numbers that count something.
-fn whole_numbers(value: &Value) -> Option<Vec<usize>> {
+/// Returns the non-negative integers in a list.
+fn integers(value: &Value) -> Option<Vec<usize>> {
     let numbers = value.as_array().and_then(|_| numbers(value))?;
-    let whole = |number: f64| (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize);
-    numbers.into_iter().map(whole).collect()
+    let integer = |number: f64| (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize);
+    numbers.into_iter().map(integer).collect()
 }

@@ -1,9 +1,9 @@
-//! In what libtorch computes.
+//! Number formats of libtorch.
 
 use ondes_engine::executor::Precision;
 use tch::{Kind, Tensor};
 
-/// The kind of tensors of that precision.
+/// Returns libtorch's tensor kind for a precision.
 #[must_use]
 pub fn kind(precision: Precision) -> Kind {
     match precision {
@@ -13,8 +13,8 @@ pub fn kind(precision: Precision) -> Kind {
     }
 }
 
-/// What an op makes of tensors, computed in f32 and brought to the kind of the first of them: for what f16 or bf16 do not hold
-/// on the way.
+/// Applies an op in f32 and converts the result to the kind of the first tensor: for intermediate values that f16 or bf16 cannot
+/// hold.
 pub fn in_f32<const N: usize>(tensors: [&Tensor; N], op: impl FnOnce([Tensor; N]) -> Tensor) -> Tensor {
     let kind = tensors[0].kind();
     op(tensors.map(|tensor| tensor.to_kind(Kind::Float))).to_kind(kind)

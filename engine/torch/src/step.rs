@@ -1,11 +1,11 @@
-//! What the library steps.
+//! A method that the library steps, of a program or of a graph.
 
-/// A method at work for several streams.
-pub trait Step: Send {
-    /// Steps `blocks` blocks of those streams; one slice for each port, `[stream][frame][channel]`.
+/// A prepared method.
+pub trait MethodStep {
+    /// Computes a step; the values of a port are `[stream][frame][channel]`.
     ///
     /// # Errors
-    /// One line: it breaks down.
+    /// Returns the reason in one line if the method fails.
     fn run(
         &mut self,
         streams: &[usize],
@@ -14,12 +14,12 @@ pub trait Step: Send {
         outputs: &mut [&mut [f32]],
     ) -> Result<(), String>;
 
-    /// Forgets all that a stream has heard and gives its noise another seed.
+    /// Resets a stream's state and sets the seed of its noise.
     fn seed(&mut self, stream: usize, seed: u64);
 
-    /// Bytes of weights and states.
+    /// Returns the bytes of weights and states.
     fn bytes(&self) -> usize;
 
-    /// Where it computes and, where it is not in f32, in what.
+    /// Returns the device and, unless it is f32, the precision.
     fn device(&self) -> String;
 }

@@ -1,38 +1,38 @@
-//! A graph block by block, for several streams: what each node remembers from one step to the next.
+//! Runs a graph block by block for several streams, with the state of each node.
 
-use ondes_engine::model::{Control, ModelError, Method, Op};
+use ondes_engine::model::{Control, Method, ModelError, Op};
 use tch::{Device, Kind, Tensor};
 
 use crate::graph::{TorchGraph, recurrent};
 use crate::weights::TorchWeights;
 
 /// A method of a graph with a state for each stream.
-pub struct Streaming {
+pub struct StreamingGraph {
     graph: TorchGraph,
     method: Method,
     weights: TorchWeights,
-    /// Kind and place of all tensors.
+    /// Kind and device of all tensors.
     options: (Kind, Device),
     /// `[node][state]`, each `[stream, …]`.
     states: Vec<Vec<Tensor>>,
-    /// The same for one stream that has heard its warm-up.
-    rest: Vec<Vec<Tensor>>,
+    /// `[node][state]` of one stream after the warm-up, each `[1, …]`.
+    initial: Vec<Vec<Tensor>>,
 }
 
-/// What a node remembers.
-enum Memory {
+/// State that a node keeps from one step to the next.
+enum NodeMemory {
     Nothing,
-    /// So many frames of its input.
+    /// Number of input frames.
     Frames(usize),
-    /// The state of a recurrent layer: so many tensors of so many values.
+    /// State of a recurrent layer: number of tensors, and values of each.
     States(usize, usize),
 }
 
-impl Streaming {
-    /// For so many streams of a method whose controls rest at their defaults; `options` are kind and place of `weights`.
+impl StreamingGraph {
+    /// Prepares a method for `streams` streams, with all controls at their defaults; `options` are kind and device of `weights`.
     ///
     /// # Errors
-    /// [`ModelError::Node`] where a node makes sound of its own: such a method runs natively only.
+    /// Returns [`ModelError::Node`] for an oscillator or a noise generator, which only the native executor runs block by block.
     pub fn new(
         method: &Method,
         controls: &[Control],
@@ -43,15 +43,15 @@ impl Streaming {
     ) -> Result<Self, ModelError> {
         let graph = TorchGraph::new(method, sample_rate)?;
         let shapes = method.infer()?;
-        let mut rest = Vec::new();
+        let mut initial_states = Vec::new();
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
-            let reason = "makes sound of its own, which libtorch does not block by block: it runs natively".to_owned();
-            let fault = || ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason };
+            let reason = "generates sound, which libtorch cannot do block by block; use the native executor".to_owned();
+            let error = || ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason };
             let zeros = |shape: [i64; 3]| Tensor::zeros(shape, options);
-            rest.push(match memory(&node.op).ok_or_else(fault)? {
-                Memory::Nothing => Vec::new(),
-                Memory::Frames(frames) => vec![zeros([1, inputs[0].channels as i64, frames as i64])],
-                Memory::States(count, hidden) => {
+            initial_states.push(match memory(&node.op).ok_or_else(error)? {
+                NodeMemory::Nothing => Vec::new(),
+                NodeMemory::Frames(frames) => vec![zeros([1, inputs[0].channels as i64, frames as i64])],
+                NodeMemory::States(count, hidden) => {
                     let initial = |name: &str| weights.0.get(&format!("{}.{name}", node.name));
                     let state = |name| match initial(name) {
                         Some(initial) => initial.view([1, 1, hidden as i64]).copy(),
@@ -61,10 +61,10 @@ impl Streaming {
                 }
             });
         }
-        let states = rest.clone_states();
-        let mut streaming = Self { graph, method: method.clone(), weights, options, states, rest };
+        let states = initial_states.clone_states();
+        let mut streaming = Self { graph, method: method.clone(), weights, options, states, initial: initial_states };
         streaming.warm_up(controls);
-        streaming.rest = streaming.states.clone_states();
+        streaming.initial = streaming.states.clone_states();
         for state in streaming.states.iter_mut().flatten() {
             let mut shape = state.size();
             shape[0] = streams as i64;
@@ -73,20 +73,20 @@ impl Streaming {
         Ok(streaming)
     }
 
-    /// Lets the first stream hear silence.
+    /// Runs the warm-up on the first stream, with silence and default controls.
     fn warm_up(&mut self, controls: &[Control]) {
         for _ in 0..self.method.warm_up_blocks() {
             let inputs = self.method.inputs.iter().map(|port| {
-                let knob = controls.iter().find(|control| control.name == port.name);
+                let control = controls.iter().find(|control| control.name == port.name);
                 let shape = [1, port.channels as i64, (self.method.block / port.ratio) as i64];
-                Tensor::full(shape, f64::from(knob.map_or(0.0, |knob| knob.default)), self.options)
+                Tensor::full(shape, f64::from(control.map_or(0.0, |control| control.default)), self.options)
             });
             let inputs: Vec<Tensor> = inputs.collect();
             drop(self.run(&[0], &inputs));
         }
     }
 
-    /// A step: one tensor for each input port, `[stream, channel, frame]`; gives one for each output port.
+    /// Computes a step from one tensor for each input port, `[stream, channel, frame]`; returns one for each output port.
     pub fn run(&mut self, streams: &[usize], inputs: &[Tensor]) -> Vec<Tensor> {
         let rows: Vec<i64> = streams.iter().map(|&stream| stream as i64).collect();
         let rows = Tensor::from_slice(&rows).to_device(self.options.1);
@@ -104,19 +104,19 @@ impl Streaming {
         self.graph.shapes().shown.iter().map(|&value| values[value].shallow_clone()).collect()
     }
 
-    /// What a node makes of what it reads and remembers, and what it remembers then.
+    /// Computes a node from its inputs and its state; returns the output and the new state.
     fn node(&self, index: usize, read: &[&Tensor], before: Vec<Tensor>) -> (Tensor, Vec<Tensor>) {
         let node = &self.method.nodes[index];
         let weight = |parameter: &str| self.weights.get(&node.name, parameter);
         let x = read[0];
         match (memory(&node.op), &node.op) {
-            (Some(Memory::Frames(frames)), op) => {
+            (Some(NodeMemory::Frames(frames)), op) => {
                 let past = &before[0];
-                let whole = Tensor::cat(&[past, x], 2);
-                let (frames, all) = (frames as i64, whole.size()[2]);
-                let after = whole.narrow(2, all - frames, frames);
+                let with_past = Tensor::cat(&[past, x], 2);
+                let (frames, all) = (frames as i64, with_past.size()[2]);
+                let after = with_past.narrow(2, all - frames, frames);
                 let value = match *op {
-                    Op::Conv1d { stride, dilation, groups, .. } => whole.conv1d(
+                    Op::Conv1d { stride, dilation, groups, .. } => with_past.conv1d(
                         weight("weight"),
                         Some(weight("bias")),
                         [stride as i64],
@@ -125,17 +125,17 @@ impl Streaming {
                         groups as i64,
                     ),
                     _ => {
-                        // As a whole sequence, of which the past was heard before.
+                        // As one sequence, of which the past part of the output is dropped.
                         let ratio = self.graph.shapes().values[self.method.inputs.len() + index].ratio;
-                        let heard = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let made = self.graph.node(op, &[&whole], heard, &weight, 0);
-                        let past = frames * heard as i64 / ratio as i64;
-                        made.narrow(2, past, made.size()[2] - past)
+                        let input_ratio = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
+                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, 0);
+                        let past = frames * input_ratio as i64 / ratio as i64;
+                        output.narrow(2, past, output.size()[2] - past)
                     }
                 };
                 (value, vec![after])
             }
-            (Some(Memory::States(..)), op) => {
+            (Some(NodeMemory::States(..)), op) => {
                 let before = before.iter().map(|state| state.transpose(0, 1).contiguous()).collect();
                 let (value, after) = recurrent(op, x, &weight, Some(before));
                 (value, after.iter().map(|state| state.transpose(0, 1)).collect())
@@ -147,14 +147,14 @@ impl Streaming {
         }
     }
 
-    /// Forgets what a stream has heard.
+    /// Resets a stream.
     pub fn reset(&mut self, stream: usize) {
-        for (state, rest) in self.states.iter_mut().flatten().zip(self.rest.iter().flatten()) {
-            state.narrow(0, stream as i64, 1).copy_(rest);
+        for (state, initial) in self.states.iter_mut().flatten().zip(self.initial.iter().flatten()) {
+            state.narrow(0, stream as i64, 1).copy_(initial);
         }
     }
 
-    /// Bytes of weights and states.
+    /// Returns the bytes of weights and states.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let all = self.weights.0.values().chain(self.states.iter().flatten());
@@ -162,7 +162,7 @@ impl Streaming {
     }
 }
 
-/// Copies of states.
+/// Deep copies of states.
 trait CloneStates {
     fn clone_states(&self) -> Self;
 }
@@ -173,16 +173,16 @@ impl CloneStates for Vec<Vec<Tensor>> {
     }
 }
 
-/// What a node remembers; none where it makes sound of its own.
-fn memory(op: &Op) -> Option<Memory> {
-    let frames = |frames: usize| if frames > 0 { Memory::Frames(frames) } else { Memory::Nothing };
+/// Returns the state that a node keeps; `None` for nodes that generate sound.
+fn memory(op: &Op) -> Option<NodeMemory> {
+    let frames = |frames: usize| if frames > 0 { NodeMemory::Frames(frames) } else { NodeMemory::Nothing };
     Some(match *op {
         Op::Conv1d { kernel, stride, dilation, .. } => frames((kernel - 1) * dilation + 1 - stride),
         Op::ConvTranspose1d { kernel, stride, .. } => frames(kernel.div_ceil(stride) - 1),
         Op::Convolve { taps } => frames(taps - 1),
         Op::Delay { frames: late } => frames(late),
-        Op::Gru { hidden, .. } => Memory::States(1, hidden),
-        Op::Lstm { hidden, .. } => Memory::States(2, hidden),
+        Op::Gru { hidden, .. } => NodeMemory::States(1, hidden),
+        Op::Lstm { hidden, .. } => NodeMemory::States(2, hidden),
         Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } => return None,
         Op::Linear { .. }
         | Op::LayerNorm
@@ -199,6 +199,6 @@ fn memory(op: &Op) -> Option<Memory> {
         | Op::Latency { .. }
         | Op::Interleave { .. }
         | Op::FlipOddBands
-        | Op::ShapedNoise { .. } => Memory::Nothing,
+        | Op::ShapedNoise { .. } => NodeMemory::Nothing,
     })
 }

@@ -1,8 +1,7 @@
-//! Ops that make sound, as differentiable tensor arithmetic.
+//! Ops that make sound, with gradients.
 //!
-//! An oscillator's sines do not depend on weights, only its amplitudes do: the sines of a frame are one factor of a batched
-//! matrix product whose other factor holds the amplitudes at the frame's two ends. Nothing is ever held at audio rate for each
-//! harmonic but the sines.
+//! An oscillator's sines do not depend on weights, only its amplitudes do. The sines of a frame are one factor of a batched matrix
+//! product; the other holds the amplitudes at both ends of the frame. Only the sines exist per harmonic at the audio rate.
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::filtered_noise::NoiseFilter;
@@ -10,8 +9,8 @@ use ondes_engine::dsp::noise;
 use ondes_engine::model::Distribution;
 use tch::{Device, Kind, Tensor};
 
-/// [`ondes_engine::model::Op::Harmonic`]: `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
-/// gives `[B, 1, F · hop]`.
+/// Computes [`ondes_engine::model::Op::Harmonic`] from `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
+/// returns `[B, 1, F · hop]`.
 pub(crate) fn harmonic(
     pitch: &Tensor,
     amplitude: &Tensor,
@@ -24,7 +23,7 @@ pub(crate) fn harmonic(
     let (steps, sines) = tch::no_grad(|| {
         let step_end = ((pitch.to_kind(Kind::Double) - 69.0) / 12.0).exp2() * (440.0 / sample_rate);
         let step_start = previous_frame(&step_end, &step_end.narrow(2, 0, 1));
-        // Cycles at the end of each frame, then at each sample: the integral of a frequency that changes linearly.
+        // Phase at the end of each frame, then at each sample: the integral of a linearly changing frequency.
         let cycles = ((&step_start + &step_end) * (0.5 * hop as f64)).remainder(1.0);
         let advance = cycles.narrow(2, 0, 1) * 0.0;
         let phase = previous_frame(&cycles.cumsum(2, Kind::Double), &advance);
@@ -33,7 +32,7 @@ pub(crate) fn harmonic(
         let turns = phase + &t * &start + (end - start) * (&t * &t) * (0.5 / hop as f64);
         let turns = (&turns - turns.round()).to_kind(Kind::Float).reshape([batch * frames, 1, hop_samples]);
         let order = Tensor::arange_start(1, harmonics + 1, (Kind::Float, device)).view([1, harmonics, 1]);
-        // In place: at a hundred megabytes each, temporaries would cost more than the sines.
+        // In place: temporaries of a hundred megabytes would cost more than the sines.
         let mut turns = (turns * order).frac_();
         turns *= std::f64::consts::TAU;
         let sines = turns.sin_();
@@ -45,7 +44,7 @@ pub(crate) fn harmonic(
     let sum = distribution.sum_dim_intlist([1_i64].as_slice(), true, Kind::Float).clamp_min(1e-12);
     let amplitudes = distribution * (amplitude / sum);
     let before = previous_frame(&amplitudes, &amplitudes.narrow(2, 0, 1).zeros_like());
-    // [B · F, 2, H] × [B · F, H, hop]: what each frame would sound like with the amplitudes of its start and of its end.
+    // [B · F, 2, H] × [B · F, H, hop]: each frame with the amplitudes of its start, and with those of its end.
     let ends = Tensor::stack(&[before, amplitudes], 3).permute([0, 2, 3, 1]).reshape([batch * frames, 2, harmonics]);
     let sounds = ends.bmm(&sines);
     let ramp = Tensor::arange_start(1, hop_samples + 1, (Kind::Float, device)) / hop as f64;
@@ -54,19 +53,19 @@ pub(crate) fn harmonic(
     sound.reshape([batch, 1, frames * hop_samples])
 }
 
-/// Each frame's predecessor; `first` is that of frame 0.
+/// Shifts by one frame; `first` becomes frame 0.
 fn previous_frame(value: &Tensor, first: &Tensor) -> Tensor {
     let frames = value.size()[2];
     Tensor::cat(&[first, &value.narrow(2, 0, frames - 1)], 2)
 }
 
-/// Which noise to filter.
+/// Noise that matches the native executor's.
 pub(crate) struct Noise {
     pub seed: u64,
 }
 
 impl Noise {
-    /// The same samples as the native executor's: `[batch, frames, hop]`, one stream for each row of the batch.
+    /// Returns samples `[batch, frames, hop]`, one stream for each row of the batch.
     fn samples(&self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
         let mut samples = vec![0.0_f32; (batch * frames * hop) as usize];
         for (stream, row) in samples.chunks_exact_mut((frames * hop) as usize).enumerate() {
@@ -76,7 +75,7 @@ impl Noise {
     }
 }
 
-/// [`ondes_engine::model::Op::FilteredNoise`]: `magnitudes [B, bands, F]`; gives `[B, 1, F · hop]`.
+/// Computes [`ondes_engine::model::Op::FilteredNoise`] from `magnitudes [B, bands, F]`; returns `[B, 1, F · hop]`.
 pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> Tensor {
     let (batch, bands, frames) = magnitudes.size3().expect("[batch, bands, frames]");
     let filter = NoiseFilter { bands: bands as usize, hop };
@@ -86,18 +85,18 @@ pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> T
     let lead = filter.taps() as i64 / 2;
     let noise = noise.samples(batch, frames, hop, device).constant_pad_nd([lead, fft - lead - hop]);
     let filtered = (noise.fft_rfft(fft, -1, "backward") * gains).fft_irfft(fft, -1, "backward");
-    // Overlap-add: part `p` of each frame sounds `p` hops later.
+    // Overlap-add: part `p` of each frame is delayed by `p` hops.
     let parts = (fft + hop - 1) / hop;
     let filtered = filtered.constant_pad_nd([0, parts * hop - fft]).view([batch, frames, parts, hop]);
-    let later = |part: i64| {
-        let sounding = filtered.select(2, part).narrow(1, 0, (frames - part).max(0));
-        sounding.constant_pad_nd([0, 0, part.min(frames), 0])
+    let delayed = |part: i64| {
+        let shifted = filtered.select(2, part).narrow(1, 0, (frames - part).max(0));
+        shifted.constant_pad_nd([0, 0, part.min(frames), 0])
     };
-    let sum = (1..parts).fold(later(0), |sum, part| sum + later(part));
+    let sum = (1..parts).fold(delayed(0), |sum, part| sum + delayed(part));
     sum.reshape([batch, 1, frames * hop])
 }
 
-/// [`ondes_engine::model::Op::Noise`]: the same values as the native executor's, `[B, channels, F]` for `x [B, C, F]`.
+/// Computes [`ondes_engine::model::Op::Noise`] with the native executor's values, `[B, channels, F]` for `x [B, C, F]`.
 pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, number: u32, noise: Noise) -> Tensor {
     let (batch, _, frames) = x.size3().expect("[batch, channels, frames]");
     let length = frames as usize * channels;
@@ -112,7 +111,7 @@ pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, num
     Tensor::from_slice(&values).view([batch, frames, channels as i64]).transpose(1, 2).to_device(x.device())
 }
 
-/// [`ondes_engine::model::Op::ShapedNoise`]: `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`; gives `[B, C, F · hop]`.
+/// Computes [`ondes_engine::model::Op::ShapedNoise`] from `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`; returns `[B, C, F · hop]`.
 pub(crate) fn shaped_noise(magnitudes: &Tensor, noise: &Tensor, bands: usize, hop: usize) -> Tensor {
     let (batch, _, frames) = magnitudes.size3().expect("[batch, channels, frames]");
     let (bands, hop) = (bands as i64, hop as i64);
@@ -126,7 +125,7 @@ pub(crate) fn shaped_noise(magnitudes: &Tensor, noise: &Tensor, bands: usize, ho
     sound.narrow(3, 0, hop).permute([0, 2, 1, 3]).reshape([batch, -1, frames * hop])
 }
 
-/// [`ondes_engine::model::Op::Convolve`]: `audio [B, 1, T]`, `impulse [taps]`; gives `[B, 1, T]`.
+/// Computes [`ondes_engine::model::Op::Convolve`] from `audio [B, 1, T]` and `impulse [taps]`; returns `[B, 1, T]`.
 pub(crate) fn convolve(audio: &Tensor, impulse: &Tensor) -> Tensor {
     let samples = audio.size()[2];
     let fft = (samples + impulse.size()[0] - 1).max(1) as u64;

@@ -1,4 +1,4 @@
-//! Weights as tensors of libtorch.
+//! Weights as libtorch tensors.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 pub struct TorchWeights(pub BTreeMap<String, Tensor>);
 
 impl TorchWeights {
-    /// Copies weights to a device, as 32-bit floats however they are stored.
+    /// Copies weights to a device as f32, whatever their storage.
     #[must_use]
     pub fn new(weights: &Weights, device: Device) -> Self {
         let tensor = |plain: &PlainTensor| {
@@ -20,31 +20,31 @@ impl TorchWeights {
         Self(weights.iter().map(|(name, plain)| (name.to_owned(), tensor(plain))).collect())
     }
 
-    /// The same weights, each of that kind.
+    /// Converts all weights to a kind.
     #[must_use]
     pub fn to_kind(self, kind: Kind) -> Self {
         Self(self.0.into_iter().map(|(name, weight)| (name, weight.to_kind(kind))).collect())
     }
 
-    /// The same weights, which share what they hold.
+    /// Returns weights that share the same memory.
     #[must_use]
     pub fn shallow_clone(&self) -> Self {
         Self(self.0.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect())
     }
 
-    /// The weight of a node.
+    /// Returns a weight of a node.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if the node has no such weight.
     pub fn get(&self, node: &str, parameter: &str) -> &Tensor {
         let name = format!("{node}.{parameter}");
         self.0.get(&name).unwrap_or_else(|| panic!("no weight {name:?}"))
     }
 
-    /// Copies the weights back.
+    /// Copies the weights to a model's.
     ///
     /// # Errors
-    /// What libtorch says.
+    /// Returns libtorch's error.
     pub fn to_plain(&self) -> Result<Weights, tch::TchError> {
         let mut weights = Weights::default();
         for (name, tensor) in &self.0 {
@@ -54,10 +54,10 @@ impl TorchWeights {
     }
 }
 
-/// Copies a tensor's values.
+/// Copies a tensor to a model's.
 ///
 /// # Errors
-/// What libtorch says.
+/// Returns libtorch's error.
 pub fn to_plain(tensor: &Tensor) -> Result<PlainTensor, tch::TchError> {
     let shape: Vec<usize> = tensor.size().iter().map(|&extent| extent as usize).collect();
     let flat = tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous().view(-1);

@@ -1,23 +1,22 @@
-//! Our own graphs, block by block on libtorch through the library: the same sound as natively, in every driver.
+//! Graphs on libtorch, block by block through the library, sound as on the native executor.
 
+use ondes_engine::dsp::level::max_difference;
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device};
 use ondes_engine::model::{Kind, Op};
-use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Start, Turn};
-use ondes_engine::wish::Wish;
-use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_engine::pipeline::{
+    ControlSource, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart, build_playable,
+};
+use ondes_tests::audio_models::{method, model_with, sound, untrained_codec, untrained_effect};
 use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
 
-fn options(backend: Backend, seats: usize) -> PipelineOptions {
-    let wish = Wish { executor: backend, device: Device::Cpu, ..Wish::default() };
-    PipelineOptions { wish, seats, source: Source::Sound, ..PipelineOptions::default() }
-}
-
-fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+fn options(backend: Backend, sessions: usize) -> PipelineOptions {
+    let executor = ExecutorSelection { backend, device: Device::Cpu, ..ExecutorSelection::default() };
+    PipelineOptions { executor, sessions, source: ControlSource::AudioInput, ..PipelineOptions::default() }
 }
 
 #[test]
-fn effects_codecs_and_recurrent_captures_sound_the_same() {
+fn effects_codecs_and_recurrent_captures_match_the_native_executor() {
     let lstm = |initial_state| {
         let nodes = vec![
             node("memory", &["in"], Op::Lstm { hidden: 12, initial_state }),
@@ -46,36 +45,36 @@ fn effects_codecs_and_recurrent_captures_sound_the_same() {
             (output, pipeline.executor())
         };
         let ((native, _), (torch, executor)) = (render(Backend::Native), render(Backend::Torch));
-        let difference = largest_difference(&native, &torch);
+        let difference = max_difference(&native, &torch);
         assert_eq!(executor, "torch cpu");
         assert!(difference < 1e-5 && native.iter().any(|sample| sample.abs() > 1e-3), "{what}: {difference:e}");
     }
 }
 
 #[test]
-fn sessions_have_states_of_their_own() {
+fn sessions_have_separate_states() {
     let model = untrained_effect(8);
     let input = sound(6_000, SAMPLE_RATE);
-    let play = |ensemble: &mut Ensemble, seat: usize, from: usize, to: usize| {
+    let play = |ensemble: &mut dyn Playable, slot: usize, from: usize, to: usize| {
         let mut output = vec![0.0; to - from];
-        ensemble.process(&mut [Turn { seat, input: &input[from..to], output: &mut output, mute: false }]);
+        ensemble.process(&mut [ProcessRequest { slot, input: &input[from..to], output: &mut output, mute: false }]);
         output
     };
-    let mut alone = Ensemble::new(&model, &options(Backend::Native, 1)).expect("it plays");
-    let alone = play(&mut alone, 0, 0, 6_000);
-    let mut both = Ensemble::new(&model, &options(Backend::Torch, 2)).expect("it plays");
-    let mut first = play(&mut both, 0, 0, 2_000);
-    let second = play(&mut both, 1, 0, 6_000);
-    first.extend(play(&mut both, 0, 2_000, 6_000));
+    let mut alone = build_playable(&model, &options(Backend::Native, 1)).expect("it plays");
+    let alone = play(&mut *alone, 0, 0, 6_000);
+    let mut both = build_playable(&model, &options(Backend::Torch, 2)).expect("it plays");
+    let mut first = play(&mut *both, 0, 0, 2_000);
+    let second = play(&mut *both, 1, 0, 6_000);
+    first.extend(play(&mut *both, 0, 2_000, 6_000));
     for output in [&first, &second] {
-        assert!(largest_difference(output, &alone) < 1e-5);
+        assert!(max_difference(output, &alone) < 1e-5);
     }
-    both.open(0, &Start::default());
-    assert!(largest_difference(&play(&mut both, 0, 0, 6_000), &alone) < 1e-5);
+    both.open(0, &SessionStart::default());
+    assert!(max_difference(&play(&mut *both, 0, 0, 6_000), &alone) < 1e-5);
 }
 
 #[test]
-fn instruments_run_natively_whatever_is_said() {
+fn instruments_always_run_natively() {
     let pipeline = Pipeline::new(&untrained_instrument(1), &options(Backend::Torch, 1)).expect("it plays");
     assert!(pipeline.executor().starts_with("native"), "{}", pipeline.executor());
 }

@@ -1,22 +1,22 @@
-//! Every layer: native f32 and libtorch agree within 1e-5 relative RMS on random input.
+//! Native f32 and libtorch agree within 1e-5 relative RMS on random input, for every layer.
 
 mod common;
 
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Activation, Distribution, Kind, Method, Op, Port};
 use ondes_engine::native::Executor;
 use ondes_tests::{model, port, seeded_rng, single_node_method};
-use ondes_torch::{Memory, TorchGraph, TorchWeights};
+use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use rand::RngExt;
 
-/// Both executors on one node; inputs are random within `range`.
+/// Compares both executors on one node, with random inputs within `range`.
 fn check(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>) {
     check_warmed(op, inputs, block, range, 0);
 }
 
-/// The same after a warm-up.
+/// Compares as above, after a warm-up.
 fn check_warmed(op: Op, inputs: &[Port], block: usize, range: std::ops::Range<f32>, warm_up: usize) {
     let label = format!("{op:?}");
     let (streams, blocks) = (3, 40);
@@ -43,7 +43,7 @@ fn x(channels: usize) -> Vec<Port> {
 }
 
 #[test]
-fn linear() {
+fn linear_layers_and_convolutions_agree() {
     check(Op::Linear { outputs: 37 }, &x(53), 4, -1.0..1.0);
 }
 
@@ -64,7 +64,7 @@ fn conv_transpose1d() {
 }
 
 #[test]
-fn recurrent() {
+fn recurrent_layers_agree() {
     check(Op::Gru { hidden: 45, initial_state: false }, &x(19), 4, -1.0..1.0);
     check(Op::Lstm { hidden: 33, initial_state: false }, &x(19), 4, -1.0..1.0);
     check(Op::Gru { hidden: 45, initial_state: true }, &x(19), 4, -1.0..1.0);
@@ -72,7 +72,7 @@ fn recurrent() {
 }
 
 #[test]
-fn warmed_up() {
+fn warmed_up_layers_agree() {
     for op in [
         Op::Lstm { hidden: 33, initial_state: true },
         Op::Gru { hidden: 20, initial_state: false },
@@ -83,7 +83,7 @@ fn warmed_up() {
 }
 
 #[test]
-fn activations() {
+fn activations_agree() {
     for op in [
         Op::Activation(Activation::Tanh),
         Op::Activation(Activation::Sigmoid),
@@ -110,7 +110,7 @@ fn activations() {
 }
 
 #[test]
-fn joins() {
+fn joins_agree() {
     let ports = |channels: &[usize]| -> Vec<Port> {
         channels.iter().enumerate().map(|(index, &channels)| port(&format!("x{index}"), channels, 1)).collect()
     };
@@ -123,7 +123,7 @@ fn joins() {
 }
 
 #[test]
-fn time() {
+fn delays_and_interleaving_agree() {
     check(Op::Delay { frames: 0 }, &x(3), 4, -1.0..1.0);
     check(Op::Delay { frames: 7 }, &x(3), 4, -1.0..1.0);
     check(Op::Delay { frames: 100 }, &x(3), 4, -1.0..1.0);
@@ -134,7 +134,7 @@ fn time() {
 }
 
 #[test]
-fn noise() {
+fn noise_agrees() {
     for distribution in [Distribution::Uniform, Distribution::Normal] {
         for number in [0, 3] {
             check(Op::Noise { channels: 5, distribution, number }, &x(2), 4, -1.0..1.0);
@@ -150,10 +150,10 @@ fn noise() {
 }
 
 #[test]
-fn synthesis() {
+fn synthesis_agrees() {
     let hop = 192;
     let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
-    // One range serves all three ports: pitches below 1 are sub-audio, so every harmonic sounds.
+    // One range for all three ports: pitches below 1 are sub-audio, so every harmonic is audible.
     check(Op::Harmonic, &bank, hop, 0.01..1.0);
     check(Op::FilteredNoise, &[port("magnitudes", 65, hop)], hop, 0.0..1.0);
     check(Op::FilteredNoise, &[port("magnitudes", 9, 240)], 240, 0.0..1.0);
@@ -161,13 +161,13 @@ fn synthesis() {
 }
 
 #[test]
-fn harmonics_at_audible_pitches() {
+fn harmonics_agree_at_audible_pitches() {
     let hop = 192;
     let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];
     let model = model(Kind::Effect, vec![single_node_method(Op::Harmonic, &bank, hop)], 1);
     let (streams, blocks) = (4, 250);
     let mut random = seeded_rng(3);
-    // A vibrato about another pitch in each stream: from few harmonics below half the sample rate to all.
+    // A vibrato around a different pitch in each stream: from few harmonics below half the sample rate to all.
     let pitch: Vec<f32> = (0..streams * blocks)
         .map(|i| [40.0, 57.0, 76.0, 100.0][i / blocks] + (0.1 * (i % blocks) as f32).sin())
         .collect();
@@ -183,7 +183,7 @@ fn harmonics_at_audible_pitches() {
 }
 
 #[test]
-fn recurrent_layers_go_on_where_they_ended() {
+fn recurrent_layers_continue_from_their_state() {
     for op in [Op::Lstm { hidden: 6, initial_state: true }, Op::Gru { hidden: 6, initial_state: false }] {
         let label = format!("{op:?}");
         let model = model(Kind::Effect, vec![single_node_method(op, &x(2), 1)], 1);
@@ -191,24 +191,24 @@ fn recurrent_layers_go_on_where_they_ended() {
         let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
         let sound = tch::Tensor::rand([3, 2, 50], (tch::Kind::Float, tch::Device::Cpu)) - 0.5;
         let whole = graph.run(&weights, &[sound.shallow_clone()], 0).remove(0);
-        let mut memory = Memory::default();
+        let mut memory = RecurrentState::default();
         let mut part = |from, length| {
             memory.detach();
-            graph.go_on(&weights, &[sound.narrow(2, from, length)], 0, &mut memory).remove(0)
+            graph.run_with_state(&weights, &[sound.narrow(2, from, length)], 0, &mut memory).remove(0)
         };
         let parts = tch::Tensor::cat(&[part(0, 17), part(17, 1), part(18, 32)], 2);
         let difference = (&whole - &parts).abs().max().double_value(&[]);
         assert!(difference < 1e-6, "{label}: {difference:e}");
-        // Without the memory the later part is another.
+        // Without the state, the second part differs.
         let anew = graph.run(&weights, &[sound.narrow(2, 18, 32)], 0).remove(0);
         assert!((whole.narrow(2, 18, 32) - anew).abs().max().double_value(&[]) > 1e-3, "{label}");
     }
 }
 
-/// Weights in eight bits are the same numbers to both. Where the native executor brings what they multiply to eight bits, too, each
-/// value is off by up to 1/254 of the largest of its frame: noise of some 0.5 % of uniform values.
+/// Both executors use the same 8-bit weights. If the native executor quantizes activations too, each value is off by up to 1/254 of
+/// the largest of its frame: about 0.5 % for uniform values.
 #[test]
-fn weights_in_eight_bits() {
+fn layers_with_8_bit_weights_agree() {
     let (streams, blocks, block) = (3, 40, 8);
     let conv = |outputs, kernel, stride, dilation, groups| Op::Conv1d { outputs, kernel, stride, dilation, groups };
     for (op, channels, ratio) in [
@@ -224,7 +224,8 @@ fn weights_in_eight_bits() {
         let mut random = seeded_rng(2);
         let values = (0..streams * blocks * block / ratio * channels).map(|_| random.random_range(-1.0..1.0)).collect();
         let inputs = [values];
-        for (precision, on_bytes, bound) in [(Precision::Stored8, 0, 1e-5), (Precision::Computed8, 1, 1e-2)] {
+        for (precision, on_bytes, bound) in [(WeightPrecision::Stored8, 0, 1e-5), (WeightPrecision::Computed8, 1, 1e-2)]
+        {
             let compressed = original.compressed(Scaling::default(), |_| precision).expect("there are scales");
             let executor = Executor::new(&compressed, "forward", Kernels::detect(), 1, 1).expect("it fits");
             assert_eq!(executor.int8_layers().count(), on_bytes, "{label}");

@@ -1,17 +1,17 @@
-//! Every bundled model: native f32 and libtorch agree within 1e-5 relative RMS on random input.
+//! Native f32 and libtorch agree within 1e-5 relative RMS on random input, for every bundled model.
 
 mod common;
 
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
-use ondes_engine::model::compression::{Precision, Scaling};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Model, file};
-use ondes_tests::{bundled_models, random};
+use ondes_tests::{bundled_models, seeded_rng};
 use rand::RngExt;
 
-/// Values for one input port that wander through the range of a control frame, a new one every frame.
+/// Returns random values for one input port within the range of a control frame.
 fn control(name: &str, frames: usize, seed: u64) -> Vec<f32> {
-    let mut random = random(seed);
+    let mut random = seeded_rng(seed);
     let (low, high) = match name {
         "pitch" => (40.0, 90.0),
         "loudness" => (-80.0, -10.0),
@@ -47,12 +47,12 @@ fn check(model: &Model, method: &str, label: &str, bound: f64) {
 }
 
 fn audio(count: usize) -> Vec<f32> {
-    let mut random = random(9);
+    let mut random = seeded_rng(9);
     (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
 }
 
 #[test]
-fn every_bundled_model() {
+fn every_bundled_model_agrees() {
     for path in bundled_models() {
         let label = path.display().to_string();
         let model = file::read(&path).expect("bundled models are whole");
@@ -63,13 +63,13 @@ fn every_bundled_model() {
     }
 }
 
-/// In eight bits: the same weights to both; where products are computed on bytes, libtorch does not.
+/// Both executors use the same 8-bit weights, but libtorch computes no products on bytes.
 #[test]
-fn every_bundled_model_in_eight_bits() {
+fn every_bundled_model_with_8_bit_weights_agrees() {
     for path in bundled_models() {
         let label = path.display().to_string();
         let model = file::read(&path).expect("bundled models are whole");
-        for (precision, bound) in [(Precision::Stored8, 1e-5), (Precision::Computed8, 2e-2)] {
+        for (precision, bound) in [(WeightPrecision::Stored8, 1e-5), (WeightPrecision::Computed8, 2e-2)] {
             let model = model.compressed(Scaling::default(), |_| precision).expect("there are scales");
             for method in &model.header().methods {
                 check(&model, &method.name, &format!("{label} {precision:?}"), bound);

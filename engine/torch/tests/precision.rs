@@ -1,16 +1,16 @@
-//! Programs and graphs in bf16 and f16: near to what they are in f32, and not the same.
+//! Programs and graphs in bf16 and f16 are close to f32, and not equal.
 
+use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device, Precision};
-use ondes_engine::model::{Kind, Model, Op};
-use ondes_engine::pipeline::{Ensemble, Pipeline, PipelineOptions, Playable, Source, Turn};
+use ondes_engine::model::{Activation, Kind, Model, Op};
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions, ProcessRequest, build_playable};
 use ondes_engine::torch;
-use ondes_engine::wish::Wish;
-use ondes_tests::through::{method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_tests::audio_models::{method, model_with, sound, untrained_codec, untrained_effect};
 use ondes_tests::torchscript::models::{codec, neutone, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use ondes_tests::{SAMPLE_RATE, node, port};
 
-/// Bounds of the relative RMS of the difference to f32: some roundings to 8 and to 11 bits, one after the other.
+/// Bounds of the relative RMS difference from f32, for several roundings to 8 and to 11 bits.
 const BOUNDS: [(Precision, f64); 2] = [(Precision::Bf16, 1e-2), (Precision::F16, 2e-3)];
 
 fn open(class: &Class) -> Model {
@@ -20,12 +20,12 @@ fn open(class: &Class) -> Model {
     torch::open(&path).expect("it runs").model
 }
 
-fn options(model: &Model, precision: Precision, seats: usize) -> PipelineOptions {
+fn options(model: &Model, precision: Precision, sessions: usize) -> PipelineOptions {
     PipelineOptions {
         sample_rate: model.header().sample_rate,
-        wish: Wish { executor: Backend::Torch, device: Device::Cpu, precision },
-        seats,
-        source: Source::Sound,
+        executor: ExecutorSelection { backend: Backend::Torch, device: Device::Cpu, precision },
+        sessions,
+        source: ControlSource::AudioInput,
         ..PipelineOptions::default()
     }
 }
@@ -44,8 +44,8 @@ fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
     (difference / reference.iter().map(|&b| square(b)).sum::<f64>()).sqrt()
 }
 
-/// Convolves a ramp that it makes itself, in f32 whatever its weights are in.
-fn self_made() -> Class {
+/// Program that convolves a ramp which it creates in f32, whatever the precision of its weights.
+fn with_own_input() -> Class {
     let weight = Value::Weight(vec![1, 1, 3], vec![0.3, 0.5, -0.2]);
     let body = [
         "ramp = torch.cumsum(torch.mul(torch.ones([1, 1, torch.size(x, 2)]), 0.001), 2)",
@@ -54,12 +54,12 @@ fn self_made() -> Class {
     Class::default().with("weight", weight).nn("forward", [1, 1, 1, 1], &body)
 }
 
-/// A capture of recurrent layers, which has heard its warm-up.
+/// Capture with recurrent layers and a warm-up.
 fn recurrent() -> Model {
     let nodes = vec![
         node("memory", &["in"], Op::Lstm { hidden: 12, initial_state: true }),
         node("again", &["memory"], Op::Gru { hidden: 7, initial_state: true }),
-        node("fast", &["again"], Op::FastTanh),
+        node("fast", &["again"], Op::Activation(Activation::FastTanh)),
         node("out", &["fast"], Op::Linear { outputs: 1 }),
     ];
     let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
@@ -73,7 +73,7 @@ fn what_is_played_is_near_to_f32() {
         ("convolutions", open(&streaming(8, 1))),
         ("codec", open(&codec(8, 512, false))),
         ("for Neutone", open(&neutone(false))),
-        ("with tensors of its own", open(&self_made())),
+        ("with tensors of its own", open(&with_own_input())),
         ("graph: effect", untrained_effect(3)),
         ("graph: codec", untrained_codec(4)),
         ("graph: recurrent", recurrent()),
@@ -92,36 +92,36 @@ fn what_is_played_is_near_to_f32() {
 }
 
 #[test]
-fn sessions_are_one_batch_with_states_of_half_the_size() {
+fn half_precision_halves_the_states_of_a_batch() {
     let model = open(&streaming(8, 2));
     let input = sound(6_000, SAMPLE_RATE);
-    let ensemble = |precision| Ensemble::new(&model, &options(&model, precision, 3)).expect("it plays");
+    let ensemble = |precision| build_playable(&model, &options(&model, precision, 3)).expect("it plays");
     let wide = ensemble(Precision::F32).bytes();
     for (precision, _) in BOUNDS {
         let mut ensemble = ensemble(precision);
         assert_eq!(ensemble.executor(), format!("torch cpu {precision}"), "one batch");
-        // Samples come and go in f32.
+        // Audio stays in f32.
         assert!(ensemble.bytes() < wide - wide / 4, "{} of {wide}", ensemble.bytes());
         let mut outputs = vec![vec![0.0; input.len()]; 3];
-        let mut turns: Vec<Turn<'_>> = outputs
+        let mut turns: Vec<ProcessRequest<'_>> = outputs
             .iter_mut()
             .enumerate()
-            .map(|(seat, output)| Turn { seat, input: &input, output, mute: false })
+            .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
             .collect();
         ensemble.process(&mut turns);
         let mut alone = Pipeline::new(&model, &options(&model, precision, 1)).expect("it plays");
         let mut expected = vec![0.0; input.len()];
         alone.process(&input, &mut expected);
-        for (seat, output) in outputs.iter().enumerate() {
+        for (slot, output) in outputs.iter().enumerate() {
             let difference = relative_rms(output, &expected);
-            assert!(difference < 1e-3, "{precision}, seat {seat}: {difference:e}");
+            assert!(difference < 1e-3, "{precision}, seat {slot}: {difference:e}");
         }
     }
 }
 
 #[test]
-fn programs_that_have_no_such_numbers_are_refused_before_they_play() {
-    // There are complex numbers of two f32, and none of two bf16.
+fn programs_that_do_not_support_a_precision_are_refused() {
+    // Complex numbers exist for f32, not for bf16.
     let model = open(&Class::default().nn("forward", [1, 1, 1, 1], &["return torch.real(torch.complex(x, x))"]));
     assert!(Pipeline::new(&model, &options(&model, Precision::F32, 1)).is_ok());
     let refused = Pipeline::new(&model, &options(&model, Precision::Bf16, 1)).err().expect("it cannot be run");

@@ -1,29 +1,29 @@
-//! `script.cpp`, as it is called.
+//! Declarations of `script.cpp`.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use tch::Tensor;
 
-use super::Held;
+use super::NamedTensor;
 
-/// A module, in C++.
+/// A module in C++.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawScript {
     _opaque: [u8; 0],
 }
 
-/// A tensor, in C++.
+/// A tensor in C++.
 #[repr(C)]
 pub struct RawTensor {
     _opaque: [u8; 0],
 }
 
-/// Hears a text.
+/// Receives a text, valid during the call.
 pub type Listener = unsafe extern "C" fn(context: *mut c_void, text: *const c_char, length: usize);
-/// Sees a tensor, which is its own to keep.
+/// Receives a tensor, with ownership.
 pub type Visitor = unsafe extern "C" fn(
-    seen: *mut c_void,
+    tensors: *mut c_void,
     name: *const c_char,
     length: usize,
     tensor: *mut RawTensor,
@@ -35,25 +35,30 @@ unsafe extern "C" {
         bytes: *const c_char,
         length: usize,
         cuda: c_int,
-        script: *mut *mut Raw,
+        script: *mut *mut RawScript,
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
-    pub fn ondes_script_narrow(script: *mut Raw, to_bf16: bool, listener: Listener, context: *mut c_void) -> bool;
-    pub fn ondes_script_free(script: *mut Raw);
-    pub fn ondes_script_copy(script: *const Raw, copy: *mut *mut Raw, listener: Listener, context: *mut c_void)
+    pub fn ondes_script_narrow(script: *mut RawScript, to_bf16: bool, listener: Listener, context: *mut c_void)
     -> bool;
-    pub fn ondes_script_metadata(script: *const Raw, listener: Listener, context: *mut c_void);
-    pub fn ondes_script_methods(script: *const Raw, listener: Listener, context: *mut c_void) -> bool;
+    pub fn ondes_script_free(script: *mut RawScript);
+    pub fn ondes_script_copy(
+        script: *const RawScript,
+        copy: *mut *mut RawScript,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
+    pub fn ondes_script_metadata(script: *const RawScript, listener: Listener, context: *mut c_void);
+    pub fn ondes_script_methods(script: *const RawScript, listener: Listener, context: *mut c_void) -> bool;
     pub fn ondes_script_attribute(
-        script: *const Raw,
+        script: *const RawScript,
         name: *const c_char,
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
-    pub fn ondes_script_scalars(script: *const Raw, listener: Listener, context: *mut c_void) -> bool;
+    pub fn ondes_script_scalars(script: *const RawScript, listener: Listener, context: *mut c_void) -> bool;
     pub fn ondes_script_call(
-        script: *mut Raw,
+        script: *mut RawScript,
         name: *const c_char,
         values: *const f64,
         count: usize,
@@ -61,14 +66,14 @@ unsafe extern "C" {
         context: *mut c_void,
     ) -> bool;
     pub fn ondes_script_tensors(
-        script: *const Raw,
+        script: *const RawScript,
         visitor: Visitor,
-        seen: *mut c_void,
+        tensors: *mut c_void,
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
     pub fn ondes_script_run(
-        script: *mut Raw,
+        script: *mut RawScript,
         name: *const c_char,
         inputs: *const *const RawTensor,
         count: usize,
@@ -81,33 +86,38 @@ unsafe extern "C" {
     pub fn ondes_inference_end(inference: *mut c_void);
 }
 
-/// A [`Listener`] that appends to the `Vec<u8>` at `context`.
+/// [`Listener`] that appends the text to the `Vec<u8>` at `context`.
 ///
 /// # Safety
-/// `context` must lead to such a list that nobody else uses meanwhile, and `text` to `length` bytes.
-pub unsafe extern "C" fn listen(context: *mut c_void, text: *const c_char, length: usize) {
+/// `context` must point to a `Vec<u8>` that nothing else uses during the call, and `text` to `length` bytes.
+pub unsafe extern "C" fn append_text(context: *mut c_void, text: *const c_char, length: usize) {
     if length > 0 {
-        // SAFETY: so says our caller.
-        let (heard, text) =
+        // SAFETY: guaranteed by the caller.
+        let (received, text) =
             unsafe { (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(text.cast(), length)) };
-        heard.extend_from_slice(text);
+        received.extend_from_slice(text);
     }
 }
 
-/// A [`Visitor`] that appends to the `Vec<Held>` at `seen`.
+/// [`Visitor`] that appends to the `Vec<NamedTensor>` at `tensors`.
 ///
 /// # Safety
-/// `seen` must lead to such a list that nobody else uses meanwhile, `name` to `length` bytes, and the tensor must be ours.
-pub unsafe extern "C" fn see(
-    seen: *mut c_void,
+/// `tensors` must point to a `Vec<NamedTensor>` that nothing else uses during the call, `name` to `length` bytes, and the tensor must
+/// be owned by the caller.
+pub unsafe extern "C" fn collect_tensor(
+    tensors: *mut c_void,
     name: *const c_char,
     length: usize,
     tensor: *mut RawTensor,
     is_weight: bool,
 ) {
-    // SAFETY: so says our caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let name = String::from_utf8_lossy(std::slice::from_raw_parts(name.cast(), length)).into_owned();
-        (*seen.cast::<Vec<Held>>()).push(Held { name, tensor: Tensor::from_ptr(tensor.cast()), is_weight });
+        (*tensors.cast::<Vec<NamedTensor>>()).push(NamedTensor {
+            name,
+            tensor: Tensor::from_ptr(tensor.cast()),
+            is_weight,
+        });
     }
 }

@@ -1,8 +1,8 @@
-// What TorchScript offers in C++ and tch does not bring to Rust: files in memory, buffers, attributes, signatures, copies that
-// share weights, and inference mode.
+// Parts of TorchScript that tch does not bring to Rust: files in memory, buffers, attributes, signatures, copies that share weights,
+// and inference mode.
 //
-// Whatever libtorch throws stays here. A function gives whether it has done its work; what it says, JSON or one line about what went
-// wrong, goes to the listener.
+// Exceptions of libtorch do not leave this file. Functions return true on success; their text, JSON or the error, goes to the
+// listener.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ namespace {
 using Listener = void (*)(void* context, const char* text, size_t length);
 using Visitor = void (*)(void* context, const char* name, size_t length, at::Tensor* tensor, bool is_weight);
 
-// Tensors of an attribute with more values than these are told by their shape.
+// Larger tensors of an attribute are described by their shape.
 constexpr int64_t kShownValues = 256;
 constexpr const char* kMetadata = "metadata.json";
 
@@ -40,12 +40,12 @@ struct Script {
   torch::jit::Module module;
   std::string metadata;
   c10::DeviceType device;
-  // Of weights and states.
+  // Precision of weights and states.
   at::ScalarType precision;
 };
 
-// As long as this is there, its thread computes convolutions and products in the precision of a script, whatever the tensors are that
-// the program makes itself, and what needs f32 in f32.
+// Guard of autocast: while it exists, its thread computes convolutions and products in the script's precision, and what needs f32 in
+// f32.
 class Autocast {
  public:
   explicit Autocast(const Script& script)
@@ -73,10 +73,10 @@ class Autocast {
   at::ScalarType before_;
 };
 
-// A file that is in memory already.
-class Memory : public caffe2::serialize::ReadAdapterInterface {
+// Reads a file in memory.
+class MemoryReader : public caffe2::serialize::ReadAdapterInterface {
  public:
-  Memory(const char* bytes, size_t length) : bytes_(bytes), length_(length) {}
+  MemoryReader(const char* bytes, size_t length) : bytes_(bytes), length_(length) {}
 
   size_t size() const override {
     return length_;
@@ -105,12 +105,12 @@ struct Say {
   }
 };
 
-// Runs something of libtorch's in inference mode.
+// Runs `work` in inference mode and reports its error.
 template <typename Work>
 bool guarded(Say say, Work work) {
   try {
     c10::InferenceMode inference;
-    // A graph that is specialised to what it has seen is compiled anew whenever something else comes along, in the middle of playing.
+    // The profiling executor would recompile a graph while it plays, whenever shapes change.
     torch::jit::GraphOptimizerEnabledGuard as_it_is(false);
     work();
     return true;
@@ -188,7 +188,7 @@ void write_value(std::string& out, const IValue& value) {
   }
 }
 
-// A number as the method wants it.
+// Converts a number to the type that the method takes.
 IValue argument(double value, const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::BoolType:
@@ -215,7 +215,7 @@ const at::Tensor& first_tensor(const IValue& result) {
 
 extern "C" {
 
-// cuDNN's convolutions would otherwise round f32 to TF32's 10 bits of mantissa, and sound otherwise than the CPU.
+// Otherwise cuDNN's convolutions would round f32 to TF32's 10 bits of mantissa, and differ from the CPU.
 void ondes_full_precision() {
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
@@ -231,7 +231,7 @@ bool ondes_script_load(
   return guarded({listener, context}, [&] {
     torch::jit::ExtraFilesMap extra{{kMetadata, ""}};
     const c10::Device device = cuda < 0 ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, static_cast<int8_t>(cuda));
-    torch::jit::Module module = torch::jit::load(std::make_unique<Memory>(bytes, length), device, extra);
+    torch::jit::Module module = torch::jit::load(std::make_unique<MemoryReader>(bytes, length), device, extra);
     module.eval();
     *script = new Script{std::move(module), extra[kMetadata], device.type(), at::kFloat};
   });
@@ -241,11 +241,11 @@ void ondes_script_free(Script* script) {
   delete script;
 }
 
-// Brings weights and states from f32 to bf16, or to f16.
+// Converts weights and states from f32 to bf16 or f16.
 bool ondes_script_narrow(Script* script, bool to_bf16, Listener listener, void* context) {
   return guarded({listener, context}, [&] {
     script->precision = to_bf16 ? at::kBFloat16 : at::kHalf;
-    // What is shared stays shared. Those from before are kept meanwhile: another tensor could be put where one was.
+    // Shared tensors stay shared. The old ones are kept until the end, so that no new tensor reuses an address.
     std::unordered_map<const void*, std::pair<at::Tensor, at::Tensor>> narrowed;
     for (const torch::jit::Module& module : script->module.modules()) {
       const auto object = module._ivalue();
@@ -266,7 +266,7 @@ bool ondes_script_narrow(Script* script, bool to_bf16, Listener listener, void* 
   });
 }
 
-// Another with a state of its own; weights are shared.
+// Copies a module and its state; weights are shared.
 bool ondes_script_copy(const Script* script, Script** copy, Listener listener, void* context) {
   return guarded({listener, context}, [&] {
     IValue::HashIdentityIValueMap shared;
@@ -282,7 +282,7 @@ void ondes_script_metadata(const Script* script, Listener listener, void* contex
   listener(context, script->metadata.data(), script->metadata.size());
 }
 
-// The names of all methods: ["forward"].
+// Lists the names of all methods, such as ["forward"].
 bool ondes_script_methods(const Script* script, Listener listener, void* context) {
   const Say say{listener, context};
   return guarded(say, [&] {
@@ -292,7 +292,7 @@ bool ondes_script_methods(const Script* script, Listener listener, void* context
   });
 }
 
-// An attribute of the module itself; null where there is none.
+// Returns an attribute of the module itself; null without one.
 bool ondes_script_attribute(const Script* script, const char* name, Listener listener, void* context) {
   const Say say{listener, context};
   return guarded(say, [&] {
@@ -302,7 +302,7 @@ bool ondes_script_attribute(const Script* script, const char* name, Listener lis
   });
 }
 
-// All that it remembers besides tensors, to see whether it has changed.
+// Returns the state besides tensors, to detect changes.
 bool ondes_script_scalars(const Script* script, Listener listener, void* context) {
   const Say say{listener, context};
   return guarded(say, [&] {
@@ -318,7 +318,7 @@ bool ondes_script_scalars(const Script* script, Listener listener, void* context
   });
 }
 
-// Calls a method with numbers; what it gives comes as JSON.
+// Calls a method with numbers and returns the result as JSON.
 bool ondes_script_call(
     Script* script,
     const char* name,
@@ -342,7 +342,7 @@ bool ondes_script_call(
   });
 }
 
-// Shows all tensors, weights among them; they go on being the module's own.
+// Visits all tensors, including weights; they remain the module's own.
 bool ondes_script_tensors(const Script* script, Visitor visitor, void* seen, Listener listener, void* context) {
   return guarded({listener, context}, [&] {
     std::unordered_set<const void*> weights;
@@ -359,7 +359,7 @@ bool ondes_script_tensors(const Script* script, Visitor visitor, void* seen, Lis
   });
 }
 
-// Runs a method on tensors, which are only read.
+// Runs a method on tensors, which are not modified.
 bool ondes_script_run(
     Script* script,
     const char* name,
@@ -378,7 +378,7 @@ bool ondes_script_run(
   });
 }
 
-// While one of these is there, its thread is in inference mode.
+// Guard of inference mode for its thread.
 void* ondes_inference_begin() {
   return new c10::InferenceMode();
 }

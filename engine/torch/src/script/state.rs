@@ -1,128 +1,124 @@
 //! Streams that play one module, each with a state of its own.
 //!
-//! Modules for streaming hold a row for each stream in their buffers, so that all streams are one batch. Which buffers those are, a
-//! trial tells. A stream keeps its rows while it rests, and they are put in place where it plays. A module that remembers otherwise
-//! is copied for each stream.
+//! Modules for streaming have buffers with a row per stream, so that all streams form one batch; a trial finds these buffers. The rows
+//! of inactive streams are stored and copied back when needed. Any other module is copied for each stream.
 
 use tch::{Kind, Tensor};
 
-use super::{Held, Script};
+use super::{NamedTensor, Script, StreamCall};
 use crate::call::Caller;
 
-/// Streams of the batch of a trial, and its steps: enough for what goes in to be remembered everywhere.
+/// Streams and steps of a trial: enough for the input to reach all states.
 const TRIAL_STREAMS: i64 = 2;
 const TRIAL_STEPS: usize = 3;
 
-/// A module, and how its attributes stand.
-struct Instance {
+/// A module and the values of its attributes.
+struct ScriptInstance {
     script: Script,
-    /// For each attribute the values that were set last; none where it is as it was.
-    set: Vec<Option<Vec<f32>>>,
+    /// `[attribute]`: the values that were set last; `None` before.
+    attributes: Vec<Option<Vec<f32>>>,
 }
 
-/// What a stream plays in a step.
-pub struct Part {
-    /// Which stream.
-    pub stream: usize,
-    /// Values of each attribute.
-    pub values: Vec<Vec<f32>>,
-    /// Of the noise.
-    pub seed: u64,
+/// The states of all streams of a method.
+pub struct Streams(StreamStates);
+
+enum StreamStates {
+    BatchRows(BatchRows),
+    Copies { source: Script, instances: Vec<ScriptInstance> },
 }
 
-/// All streams of a method.
-pub struct Streams(Memory);
-
-enum Memory {
-    Rows(Rows),
-    Copies { source: Script, instances: Vec<Instance> },
-}
-
-/// One module for all.
-struct Rows {
-    instance: Instance,
+/// One module for all streams.
+struct BatchRows {
+    instance: ScriptInstance,
     buffers: Vec<Buffer>,
-    /// The stream whose state is in each row.
+    /// `[row]`: the stream whose state the module holds.
     loaded: Vec<usize>,
 }
 
 /// A buffer with a row for each stream.
 struct Buffer {
-    /// The module's own.
+    /// The module's own tensor.
     tensor: Tensor,
-    /// `[stream, …]`
-    kept: Tensor,
-    /// A row as the file has it.
-    rest: Tensor,
+    /// `[stream, …]`: states of all streams.
+    stored: Tensor,
+    /// A row as in the file.
+    initial: Tensor,
 }
 
 impl Streams {
-    /// For `count` streams of a module that is called like this; `frames` go into a step.
+    /// Prepares `count` streams of a module; a step has `frames` input frames.
     ///
     /// # Errors
-    /// One line: the module cannot be run, or not be copied.
+    /// Returns the reason in one line if the module cannot be run or copied.
     pub fn new(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<Self, String> {
         let attributes = caller.call.attributes.len();
-        let instance = || Ok::<_, String>(Instance { script: source.copy()?, set: vec![None; attributes] });
+        let instance =
+            || Ok::<_, String>(ScriptInstance { script: source.copy()?, attributes: vec![None; attributes] });
         if count > 1
             && caller.takes_batches()
-            && let Some(names) = rows(source, caller, count, frames)?
+            && let Some(names) = batch_buffers(source, caller, count, frames)?
         {
             let instance = instance()?;
-            let held = instance.script.tensors()?;
-            let buffers = held.into_iter().filter(|held| names.contains(&held.name)).map(|Held { tensor, .. }| {
-                let rest = tensor.narrow(0, 0, 1).copy();
-                let mut shape = rest.size();
-                shape[0] = count as i64;
-                let kept = rest.expand(shape.as_slice(), false).contiguous();
-                Buffer { tensor, kept, rest }
-            });
-            return Ok(Self(Memory::Rows(Rows { buffers: buffers.collect(), instance, loaded: Vec::new() })));
+            let tensors = instance.script.tensors()?;
+            let buffers = tensors.into_iter().filter(|named| names.contains(&named.name)).map(
+                |NamedTensor { tensor, .. }| {
+                    let initial = tensor.narrow(0, 0, 1).copy();
+                    let mut shape = initial.size();
+                    shape[0] = count as i64;
+                    let stored = initial.expand(shape.as_slice(), false).contiguous();
+                    Buffer { tensor, stored, initial }
+                },
+            );
+            return Ok(Self(StreamStates::BatchRows(BatchRows {
+                buffers: buffers.collect(),
+                instance,
+                loaded: Vec::new(),
+            })));
         }
         let instances = (0..count).map(|_| instance()).collect::<Result<_, _>>()?;
-        Ok(Self(Memory::Copies { source: source.copy()?, instances }))
+        Ok(Self(StreamStates::Copies { source: source.copy()?, instances }))
     }
 
-    /// Whether all streams are one batch.
+    /// Returns true if all streams form one batch.
     #[must_use]
     pub fn is_batch(&self) -> bool {
-        matches!(self.0, Memory::Rows(_))
+        matches!(self.0, StreamStates::BatchRows(_))
     }
 
-    /// Forgets what a stream has heard.
+    /// Resets a stream.
     ///
     /// # Errors
-    /// One line: what libtorch says.
+    /// Returns libtorch's error in one line.
     pub fn reset(&mut self, stream: usize) -> Result<(), String> {
         match &mut self.0 {
-            Memory::Rows(rows) => {
+            StreamStates::BatchRows(rows) => {
                 let row = rows.loaded.iter().position(|&loaded| loaded == stream);
-                for Buffer { tensor, kept, rest } in &mut rows.buffers {
-                    kept.narrow(0, stream as i64, 1).copy_(rest);
+                for Buffer { tensor, stored, initial } in &mut rows.buffers {
+                    stored.narrow(0, stream as i64, 1).copy_(initial);
                     if let Some(row) = row {
-                        tensor.narrow(0, row as i64, 1).copy_(rest);
+                        tensor.narrow(0, row as i64, 1).copy_(initial);
                     }
                 }
             }
-            Memory::Copies { source, instances } => {
-                let set = vec![None; instances[stream].set.len()];
-                instances[stream] = Instance { script: source.copy()?, set };
+            StreamStates::Copies { source, instances } => {
+                let attributes = vec![None; instances[stream].attributes.len()];
+                instances[stream] = ScriptInstance { script: source.copy()?, attributes };
             }
         }
         Ok(())
     }
 
-    /// A step: `input` and what comes out are `[part, channel, frame]`.
+    /// Computes a step; `input` and the output are `[call, channel, frame]`.
     ///
     /// # Errors
-    /// One line: the module breaks down or gives something else than what is due.
-    pub fn run(&mut self, caller: &Caller, parts: &[Part], input: &Tensor) -> Result<Tensor, String> {
+    /// Returns the reason in one line if the module fails or returns another shape.
+    pub fn run(&mut self, caller: &Caller, calls: &[StreamCall], input: &Tensor) -> Result<Tensor, String> {
         match &mut self.0 {
-            Memory::Rows(rows) => rows.run(caller, parts, input),
-            Memory::Copies { instances, .. } => {
-                let each = parts.iter().enumerate().map(|(row, part)| {
+            StreamStates::BatchRows(rows) => rows.run(caller, calls, input),
+            StreamStates::Copies { instances, .. } => {
+                let each = calls.iter().enumerate().map(|(row, call)| {
                     let input = input.narrow(0, row as i64, 1);
-                    instances[part.stream].step(caller, part, &input)
+                    instances[call.stream].step(caller, call, &input)
                 });
                 let each = each.collect::<Result<Vec<_>, _>>()?;
                 Ok(Tensor::cat(&each, 0))
@@ -130,46 +126,46 @@ impl Streams {
         }
     }
 
-    /// Bytes of all states; weights are elsewhere.
+    /// Returns the bytes of all states, without weights.
     ///
     /// # Errors
-    /// One line: what libtorch says.
+    /// Returns libtorch's error in one line.
     pub fn bytes(&self) -> Result<usize, String> {
         let own = |script: &Script| -> Result<usize, String> {
-            Ok(script.tensors()?.iter().filter(|held| !held.is_weight).map(|held| bytes(&held.tensor)).sum())
+            Ok(script.tensors()?.iter().filter(|named| !named.is_weight).map(|named| bytes(&named.tensor)).sum())
         };
         match &self.0 {
-            Memory::Rows(rows) => {
-                let kept: usize = rows.buffers.iter().map(|buffer| bytes(&buffer.kept)).sum();
-                Ok(own(&rows.instance.script)? + kept)
+            StreamStates::BatchRows(rows) => {
+                let stored: usize = rows.buffers.iter().map(|buffer| bytes(&buffer.stored)).sum();
+                Ok(own(&rows.instance.script)? + stored)
             }
-            Memory::Copies { instances, .. } => instances.iter().map(|instance| own(&instance.script)).sum(),
+            StreamStates::Copies { instances, .. } => instances.iter().map(|instance| own(&instance.script)).sum(),
         }
     }
 }
 
-/// Bytes of a tensor's values.
+/// Returns the bytes of a tensor's values.
 pub fn bytes(tensor: &Tensor) -> usize {
     tensor.numel() * tensor.kind().elt_size_in_bytes()
 }
 
-impl Rows {
-    fn run(&mut self, caller: &Caller, parts: &[Part], input: &Tensor) -> Result<Tensor, String> {
-        if parts.iter().all(|part| part.values == parts[0].values) {
-            self.put_in_place(parts.iter().map(|part| part.stream).collect());
-            return self.instance.step(caller, &parts[0], input);
+impl BatchRows {
+    fn run(&mut self, caller: &Caller, calls: &[StreamCall], input: &Tensor) -> Result<Tensor, String> {
+        if calls.iter().all(|call| call.values == calls[0].values) {
+            self.load_rows(calls.iter().map(|call| call.stream).collect());
+            return self.instance.step(caller, &calls[0], input);
         }
-        // Attributes are those of the whole module: who has them otherwise has a turn of his own.
-        let each = parts.iter().enumerate().map(|(row, part)| {
-            self.put_in_place(vec![part.stream]);
-            self.instance.step(caller, part, &input.narrow(0, row as i64, 1))
+        // Attributes belong to the module, so streams with different values are called one by one.
+        let each = calls.iter().enumerate().map(|(row, call)| {
+            self.load_rows(vec![call.stream]);
+            self.instance.step(caller, call, &input.narrow(0, row as i64, 1))
         });
         let each = each.collect::<Result<Vec<_>, _>>()?;
         Ok(Tensor::cat(&each, 0))
     }
 
-    /// Sees to it that the first rows are those of these streams, in their order.
-    fn put_in_place(&mut self, streams: Vec<usize>) {
+    /// Brings the states of these streams into the first rows, in their order.
+    fn load_rows(&mut self, streams: Vec<usize>) {
         if self.loaded == streams {
             return;
         }
@@ -177,42 +173,43 @@ impl Rows {
             let numbers: Vec<i64> = streams.iter().map(|&stream| stream as i64).collect();
             Tensor::from_slice(&numbers).to_device(device)
         };
-        for Buffer { tensor, kept, .. } in &mut self.buffers {
+        for Buffer { tensor, stored, .. } in &mut self.buffers {
             if !self.loaded.is_empty() {
                 let rows = tensor.narrow(0, 0, self.loaded.len() as i64);
-                let _ = kept.index_copy_(0, &index(&self.loaded, kept.device()), &rows);
+                let _ = stored.index_copy_(0, &index(&self.loaded, stored.device()), &rows);
             }
-            let rows = kept.index_select(0, &index(&streams, kept.device()));
+            let rows = stored.index_select(0, &index(&streams, stored.device()));
             tensor.narrow(0, 0, streams.len() as i64).copy_(&rows);
         }
         self.loaded = streams;
     }
 }
 
-impl Instance {
-    fn step(&mut self, caller: &Caller, part: &Part, input: &Tensor) -> Result<Tensor, String> {
-        for ((attribute, set), values) in caller.call.attributes.iter().zip(&mut self.set).zip(&part.values) {
-            if set.as_ref() != Some(values) {
+impl ScriptInstance {
+    fn step(&mut self, caller: &Caller, call: &StreamCall, input: &Tensor) -> Result<Tensor, String> {
+        for ((attribute, current), values) in caller.call.attributes.iter().zip(&mut self.attributes).zip(&call.values)
+        {
+            if current.as_ref() != Some(values) {
                 caller.set(&mut self.script, attribute, values)?;
-                *set = Some(values.clone());
+                *current = Some(values.clone());
             }
         }
-        tch::manual_seed(part.seed as i64);
-        caller.run(&mut self.script, part, input)
+        tch::manual_seed(call.seed as i64);
+        caller.run(&mut self.script, call, input)
     }
 }
 
-/// The buffers that hold a row for each stream, where all that a step changes is such a buffer.
-fn rows(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<Option<Vec<String>>, String> {
+/// Returns the names of the buffers with a row per stream; `None` if a step changes anything else.
+fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<Option<Vec<String>>, String> {
     let mut trial = source.copy()?;
     let scalars = trial.scalars()?;
     let before = trial.tensors()?;
-    let copies: Vec<Tensor> = before.iter().map(|held| held.tensor.copy()).collect();
+    let copies: Vec<Tensor> = before.iter().map(|named| named.tensor.copy()).collect();
     let channels = caller.channels_in();
     for _ in 0..TRIAL_STEPS {
         let noise = Tensor::randn([TRIAL_STREAMS, channels, frames], (Kind::Float, caller.device));
-        let part = Part { stream: 0, values: Vec::new(), seed: 0 };
-        if caller.run(&mut trial, &part, &(noise * 0.1).to_kind(caller.kind)).is_err() {
+        let call = StreamCall { stream: 0, values: Vec::new(), seed: 0 };
+        if caller.run(&mut trial, &call, &(noise * 0.1).to_kind(caller.kind)).is_err() {
             return Ok(None);
         }
     }
@@ -221,23 +218,23 @@ fn rows(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<O
         return Ok(None);
     }
     let mut names = Vec::new();
-    for ((held, own), copy) in after.iter().zip(&before).zip(&copies) {
-        let size = held.tensor.size();
-        if held.name != own.name || size != copy.size() || held.tensor.kind() != copy.kind() {
+    for ((named, original), copy) in after.iter().zip(&before).zip(&copies) {
+        let size = named.tensor.size();
+        if named.name != original.name || size != copy.size() || named.tensor.kind() != copy.kind() {
             return Ok(None);
         }
-        if held.tensor.equal(copy) {
+        if named.tensor.equal(copy) {
             continue;
         }
-        // Another tensor in its place would not be the one that is filled before a step.
-        let stays = held.tensor.data_ptr() == own.tensor.data_ptr();
+        // A replaced tensor would not be the one that rows are loaded into.
+        let is_in_place = named.tensor.data_ptr() == original.tensor.data_ptr();
         let rows = size.first().copied().unwrap_or(0);
-        let rest = rows - TRIAL_STREAMS;
-        let is_row = |tensor: &Tensor| tensor.narrow(0, TRIAL_STREAMS, rest);
-        if !stays || rest < 1 || rows < count as i64 || !is_row(&held.tensor).equal(&is_row(copy)) {
+        let unused = rows - TRIAL_STREAMS;
+        let unused_rows = |tensor: &Tensor| tensor.narrow(0, TRIAL_STREAMS, unused);
+        if !is_in_place || unused < 1 || rows < count as i64 || !unused_rows(&named.tensor).equal(&unused_rows(copy)) {
             return Ok(None);
         }
-        names.push(held.name.clone());
+        names.push(named.name.clone());
     }
     Ok(Some(names))
 }

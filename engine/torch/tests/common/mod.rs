@@ -1,4 +1,4 @@
-//! What both executors make of the same inputs.
+//! Runs both executors on the same inputs.
 
 use std::sync::Once;
 
@@ -10,7 +10,7 @@ use ondes_torch::{TorchGraph, TorchWeights};
 /// Values of one input port, `[stream][frame][channel]`.
 pub type PortValues = Vec<f32>;
 
-/// Runs a method natively, all blocks in one step, for `streams` streams; the values of output 0.
+/// Runs a method natively, all blocks in one step, for `streams` streams; returns output 0.
 pub fn native(
     model: &Model,
     method: &str,
@@ -29,15 +29,15 @@ pub fn native(
     executor.output(0).to_vec()
 }
 
-/// What libtorch (2.11, two threads on a busy Intel Xeon) makes of the first graph in a process was seen to be off by 4e-5 in a
-/// few runs of a hundred, and by the usual 1e-6 when computed again: so the first time does not count.
-static FIRST_TIME: Once = Once::new();
+/// Discards the first run in a process: libtorch 2.11 (two threads on a busy Intel Xeon) was off by 4e-5 in a few of a hundred first
+/// runs, and by the usual 1e-6 in later ones.
+static FIRST_RUN: Once = Once::new();
 
-/// Runs a method on libtorch; the values of output 0 as `[stream][frame][channel]`.
+/// Runs a method on libtorch; returns output 0 as `[stream][frame][channel]`.
 pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues]) -> Vec<f32> {
     let method = model.method(method).expect("the method is there");
     let graph = TorchGraph::new(method, model.header().sample_rate).expect("the method fits");
-    let graph = graph.with_rest(&model.header().controls);
+    let graph = graph.with_defaults(&model.header().controls);
     let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
     let inputs: Vec<tch::Tensor> = inputs
         .iter()
@@ -49,12 +49,12 @@ pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues])
                 .contiguous()
         })
         .collect();
-    FIRST_TIME.call_once(|| drop(graph.run(&weights, &inputs, 0)));
+    FIRST_RUN.call_once(|| drop(graph.run(&weights, &inputs, 0)));
     let output = graph.run(&weights, &inputs, 0).remove(0).transpose(1, 2).contiguous().view(-1);
     Vec::<f32>::try_from(&output).expect("a flat tensor")
 }
 
-/// Root mean square of the difference, relative to that of the reference.
+/// Returns the RMS of the difference, relative to that of the reference.
 pub fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
     assert_eq!(values.len(), reference.len());
     let square = |x: f32| f64::from(x) * f64::from(x);
