@@ -16,7 +16,7 @@ use ondes_training::capture::trainer::{CaptureOptions, CaptureTrainer, Length};
 use ondes_training::capture::{nam, signal};
 use ondes_training::variants;
 
-use crate::number;
+use crate::value_parser;
 
 /// Network if neither `--size` nor `--from` is given.
 const DEFAULT_SIZE: &str = "standard";

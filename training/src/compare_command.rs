@@ -9,8 +9,8 @@ use ondes_engine::model::file;
 use ondes_training::compare::candidate::candidates;
 use ondes_training::compare::{ComparisonRow, chart, compare};
 
-use crate::number;
 use crate::sound_options::{SoundOptions, default_cache};
+use crate::value_parser;
 
 /// Options of `compare`.
 #[derive(Args)]
@@ -55,7 +55,7 @@ pub fn run(options: &CompareArguments) -> anyhow::Result<()> {
     let rows = compare(&all, &held_out, &options.blocks, options.seconds, report)?;
     progress.finish_and_clear();
     if let Some(path) = &options.chart {
-        chart::draw(&rows).write(path)?;
+        chart::draw(&rows).write_png(path)?;
     }
     if options.json {
         println!("{}", serde_json::to_string(&rows)?);

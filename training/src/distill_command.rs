@@ -9,9 +9,9 @@ use ondes_training::distill::{distillation_pair, student};
 use ondes_training::fine_tune::FineTuneMode;
 use ondes_training::variants;
 
-use crate::number;
-use crate::smaller::{OutputOptions, finish};
+use crate::output_options::{OutputOptions, write_report};
 use crate::sound_options::{FineTuneOptions, SoundOptions};
+use crate::value_parser;
 
 /// Options of `distill`.
 #[derive(Args)]
@@ -73,5 +73,5 @@ pub fn run(options: &DistillArguments) -> anyhow::Result<()> {
     let mode = FineTuneMode { teacher: Some((&teacher, options.features)), ..FineTuneMode::default() };
     let trained = job.run(&student, mode).with_context(named)?;
     // Without a pair, the student is measured on the end of the teacher's output.
-    finish(&trained, &teacher, "distilled", &options.output, &job)
+    write_report(&trained, &teacher, "distilled", &options.output, &job)
 }

@@ -43,7 +43,7 @@ impl OutputOptions {
 }
 
 /// Prints the quality of both models and writes the smaller one, or the original with the smaller one as a variant.
-pub fn finish(
+pub fn write_report(
     smaller: &Model,
     original: &Model,
     how: &str,

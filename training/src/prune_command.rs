@@ -9,9 +9,9 @@ use ondes_training::prune::sparse::zero_share;
 use ondes_training::prune::{PruneOptions, Schedule, prune};
 use ondes_training::variants;
 
-use crate::number;
-use crate::smaller::{OutputOptions, finish};
+use crate::output_options::{OutputOptions, write_report};
 use crate::sound_options::{FineTuneOptions, SoundOptions};
+use crate::value_parser;
 
 /// Options of `prune`.
 #[derive(Args)]
@@ -67,7 +67,7 @@ pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
         );
     }
     let suffix = format!("pruned {:.0} %", 100.0 * options.ratio);
-    finish(&pruned, &model, &suffix, &options.output, &job)
+    write_report(&pruned, &model, &suffix, &options.output, &job)
 }
 
 fn print_progress(base: &Model, ratio: f64, pruned: &Model) {

@@ -18,6 +18,7 @@ use ondes_training::quantize::report::CompressionReport;
 use ondes_training::quantize::search::{QuantizeOptions, compress};
 
 use crate::sound_options::{FineTuneOptions, SoundOptions};
+use crate::value_parser;
 
 /// Longest sound to measure the loss on, seconds.
 const MAX_SECONDS: f64 = 120.0;
@@ -52,7 +53,7 @@ pub struct QuantizeArguments {
     wet: Option<PathBuf>,
     /// Largest relative increase of the error; the layers that do most harm stay in more bits until it is met [default:
     /// 0.05 for instruments, else 0.5].
-    #[arg(long, value_parser = share)]
+    #[arg(long, value_parser = value_parser::non_negative)]
     max_loss: Option<f64>,
     /// Stores weights in 8 bits, but computes with 32-bit floats.
     #[arg(long)]
@@ -83,11 +84,6 @@ pub struct QuantizeArguments {
     json: bool,
     #[command(flatten)]
     training: FineTuneOptions,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if share >= 0.0 && share.is_finite() { Ok(share) } else { Err("must be 0 or above".into()) }
 }
 
 /// Compresses a model and writes it.

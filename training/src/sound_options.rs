@@ -13,7 +13,7 @@ use ondes_training::config::{Config, NetworkConfig, TrainingConfig};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
 
-use crate::number;
+use crate::value_parser;
 
 /// Options for sound.
 #[derive(Args)]

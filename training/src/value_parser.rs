@@ -8,25 +8,25 @@ pub fn in_range(text: &str, range: impl Fn(f64) -> bool, range_text: &str) -> Re
 
 /// Parses a number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {
-    within(text, |number| number > 0.0 && number.is_finite(), "must be above 0")
+    in_range(text, |number| number > 0.0 && number.is_finite(), "must be above 0")
 }
 
 /// Parses a number of at least 0.
 pub fn non_negative(text: &str) -> Result<f64, String> {
-    within(text, |number| number >= 0.0 && number.is_finite(), "must be 0 or above")
+    in_range(text, |number| number >= 0.0 && number.is_finite(), "must be 0 or above")
 }
 
 /// Parses a number from 0 to 1.
 pub fn fraction(text: &str) -> Result<f64, String> {
-    within(text, |number| (0.0..=1.0).contains(&number), "must be 0 to 1")
+    in_range(text, |number| (0.0..=1.0).contains(&number), "must be 0 to 1")
 }
 
 /// Parses a ratio above 0 and below 1.
 pub fn ratio(text: &str) -> Result<f64, String> {
-    within(text, |number| number > 0.0 && number < 1.0, "must be above 0 and below 1")
+    in_range(text, |number| number > 0.0 && number < 1.0, "must be above 0 and below 1")
 }
 
 /// Parses the length of a crop, seconds.
 pub fn crop_seconds(text: &str) -> Result<f64, String> {
-    within(text, |seconds| (0.1..=60.0).contains(&seconds), "must be 0.1 to 60 seconds")
+    in_range(text, |seconds| (0.1..=60.0).contains(&seconds), "must be 0.1 to 60 seconds")
 }
