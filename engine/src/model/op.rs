@@ -170,7 +170,7 @@ impl Serialize for Op {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Activation(activation) => activation.serialize(serializer),
-            // Not this function, but the one that `remote` derives.
+            // The inherent function that `remote` derives, not this one.
             op => Self::serialize(op, serializer),
         }
     }
@@ -183,7 +183,7 @@ impl<'de> Deserialize<'de> for Op {
         if tag.is_some_and(|tag| Activation::TAGS.contains(&tag)) {
             Activation::deserialize(fields).map(Self::Activation)
         } else {
-            // Not this function, but the one that `remote` derives.
+            // The inherent function that `remote` derives, not this one.
             Self::deserialize(fields)
         }
         .map_err(D::Error::custom)
@@ -213,7 +213,7 @@ fn one() -> usize {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }

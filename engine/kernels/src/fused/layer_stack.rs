@@ -162,8 +162,8 @@ impl<const W: usize, const O: usize> Kernel for RunLayers<'_, W, O> {
             (own_delays, delays) = delays.split_at(layer.delays);
             (own_weights, weights) = weights.split_at(1 + layer.singles + layer.delays * W + 1 + W);
             let (singles, delays, weights) = (own_singles, own_delays, own_weights);
-            let signals_of = SignalMemory::new(signals);
-            let tile = LayerTile::<W, O> { layer, singles, delays, weights, positions, signals: signals_of };
+            let memory = SignalMemory::new(signals);
+            let tile = LayerTile::<W, O> { layer, singles, delays, weights, positions, signals: memory };
             let mut at = 0;
             while at < frames {
                 let left = frames - at;
