@@ -8,7 +8,7 @@
 //! - `playable`: the interface between drivers and models; [`options`](PipelineOptions);
 //! - `batch`: a network and the sessions that share it, for all kinds of model;
 //! - `timeline`: a session's clock, rate conversion and latency;
-//! - `method_ports`, [`controls`], `control_ports`: inputs of a method, the controls of a model, and their smoothed values;
+//! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of a model, and their smoothed values;
 //! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops, `method_runner` runs a method for all
 //!   sessions, `prior` plays a codec's own latents;
 //! - `instrument`: `instrument_stream` turns a session's notes or input into control frames, `silence_detector` skips the

@@ -92,8 +92,11 @@ impl InputHistory {
         if from.checked_add(out.len() as u64).is_none_or(|to| to > end) || !self.keeps(from, end) {
             return false;
         }
-        for (position, sample) in (from..).zip(&mut *out) {
-            *sample = f32::from_bits(self.samples[self.index(position)].load(Ordering::Relaxed));
+        let (tail, head) = self.ring_slices(from, out.len());
+        let (first, second) = out.split_at_mut(tail.len());
+        for (stored, samples) in [(tail, first), (head, second)] {
+            let loaded = stored.iter().map(|stored| f32::from_bits(stored.load(Ordering::Relaxed)));
+            samples.iter_mut().zip(loaded).for_each(|(sample, loaded)| *sample = loaded);
         }
         // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below sees the end of that push, or of a
         // later one.
@@ -106,8 +109,11 @@ impl InputHistory {
         to.saturating_sub(from) <= self.samples.len() as u64
     }
 
-    fn index(&self, position: u64) -> usize {
-        position as usize & (self.samples.len() - 1)
+    /// Returns the `count` stored samples from a position on, in two slices; `count` is at most the capacity.
+    fn ring_slices(&self, position: u64, count: usize) -> (&[AtomicU32], &[AtomicU32]) {
+        let start = position as usize & (self.samples.len() - 1);
+        let in_tail = count.min(self.samples.len() - start);
+        (&self.samples[start..start + in_tail], &self.samples[..count - in_tail])
     }
 }
 
@@ -129,8 +135,10 @@ impl InputHistoryWriter {
         fence(Ordering::Release);
         // Only the end of a push that exceeds the capacity is kept.
         let kept = &samples[samples.len().saturating_sub(history.samples.len())..];
-        for (position, sample) in (end - kept.len() as u64..).zip(kept) {
-            history.samples[history.index(position)].store(sample.to_bits(), Ordering::Relaxed);
+        let (tail, head) = history.ring_slices(end - kept.len() as u64, kept.len());
+        let (first, second) = kept.split_at(tail.len());
+        for (stored, samples) in [(tail, first), (head, second)] {
+            stored.iter().zip(samples).for_each(|(stored, sample)| stored.store(sample.to_bits(), Ordering::Relaxed));
         }
         // Release: a reader that sees this end sees the samples before it.
         history.end.store(end, Ordering::Release);

@@ -55,9 +55,9 @@ fn effects_codecs_and_recurrent_captures_match_the_native_executor() {
 fn sessions_have_separate_states() {
     let model = untrained_effect(8);
     let input = sound(6_000, SAMPLE_RATE);
-    let play = |ensemble: &mut dyn Playable, slot: usize, from: usize, to: usize| {
+    let play = |playable: &mut dyn Playable, slot: usize, from: usize, to: usize| {
         let mut output = vec![0.0; to - from];
-        ensemble.process(&mut [ProcessRequest { slot, input: &input[from..to], output: &mut output, mute: false }]);
+        playable.process(&mut [ProcessRequest { slot, input: &input[from..to], output: &mut output, mute: false }]);
         output
     };
     let mut alone = build_playable(&model, &options(Backend::Native, 1)).expect("it plays");

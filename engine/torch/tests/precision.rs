@@ -95,20 +95,20 @@ fn what_is_played_is_near_to_f32() {
 fn half_precision_halves_the_states_of_a_batch() {
     let model = open(&streaming(8, 2));
     let input = sound(6_000, SAMPLE_RATE);
-    let ensemble = |precision| build_playable(&model, &options(&model, precision, 3)).expect("it plays");
-    let wide = ensemble(Precision::F32).bytes();
+    let playable = |precision| build_playable(&model, &options(&model, precision, 3)).expect("it plays");
+    let wide = playable(Precision::F32).bytes();
     for (precision, _) in BOUNDS {
-        let mut ensemble = ensemble(precision);
-        assert_eq!(ensemble.executor(), format!("torch cpu {precision}"), "one batch");
+        let mut playable = playable(precision);
+        assert_eq!(playable.executor(), format!("torch cpu {precision}"), "one batch");
         // Audio stays in f32.
-        assert!(ensemble.bytes() < wide - wide / 4, "{} of {wide}", ensemble.bytes());
+        assert!(playable.bytes() < wide - wide / 4, "{} of {wide}", playable.bytes());
         let mut outputs = vec![vec![0.0; input.len()]; 3];
-        let mut turns: Vec<ProcessRequest<'_>> = outputs
+        let mut requests: Vec<ProcessRequest<'_>> = outputs
             .iter_mut()
             .enumerate()
             .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
             .collect();
-        ensemble.process(&mut turns);
+        playable.process(&mut requests);
         let mut alone = Pipeline::new(&model, &options(&model, precision, 1)).expect("it plays");
         let mut expected = vec![0.0; input.len()];
         alone.process(&input, &mut expected);

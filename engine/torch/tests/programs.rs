@@ -86,20 +86,20 @@ fn methods_become_ports_and_attributes_become_controls() {
 #[test]
 fn attributes_are_set_per_session() {
     let model = open(&attributes());
-    let mut ensemble = build_playable(&model, &options(3)).expect("it plays");
+    let mut playable = build_playable(&model, &options(3)).expect("it plays");
     let turn = |name: &str, value| TimedCommand { at: 0, action: Action::Control { id: ControlId::of(name), value } };
     for (slot, name, value) in [(0, "gain", 2.0), (1, "steps", 5.0), (1, "range.2", 0.25), (2, "mute", 1.0)] {
-        ensemble.handle(slot, turn(name, value)).expect("there is room");
+        playable.handle(slot, turn(name, value)).expect("there is room");
     }
     let input = sound(4_000, RATE);
     let mut outputs = vec![vec![0.0; input.len()]; 3];
-    let latency = ensemble.latency_samples();
-    let mut turns: Vec<ProcessRequest<'_>> = outputs
+    let latency = playable.latency_samples();
+    let mut requests: Vec<ProcessRequest<'_>> = outputs
         .iter_mut()
         .enumerate()
         .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
         .collect();
-    ensemble.process(&mut turns);
+    playable.process(&mut requests);
     let expected: [fn(f32) -> f32; 3] = [|x| 4.0 * x, |x| 2.5 * x + 0.25, |_| 0.0];
     for (output, expected) in outputs.iter().zip(expected) {
         let expected: Vec<f32> = input.iter().copied().map(expected).collect();
@@ -156,16 +156,16 @@ fn batched_sessions_sound_as_single_ones() {
     let input = |slot: usize| sound(12_000 + 37 * slot, RATE)[37 * slot..].to_vec();
     let alone = |slot: usize| play(&model, &options(1), &input(slot), &[12_000]);
     for sessions in [2, 8, 32] {
-        let mut ensemble = build_playable(&model, &options(sessions)).expect("it plays");
-        assert!(!ensemble.executor().contains("copy"), "{}", ensemble.executor());
-        let latency = ensemble.latency_samples();
+        let mut playable = build_playable(&model, &options(sessions)).expect("it plays");
+        assert!(!playable.executor().contains("copy"), "{}", playable.executor());
+        let latency = playable.latency_samples();
         let inputs: Vec<Vec<f32>> = (0..sessions).map(input).collect();
         let mut outputs = vec![vec![0.0; 12_000]; sessions];
         // Only some sessions play at a time, so that their positions differ.
         for (index, &piece) in random_splits(sessions as u64, 12_000, 1_500).iter().enumerate() {
             for group in 0..2 {
                 let begun: usize = random_splits(sessions as u64, 12_000, 1_500)[..index].iter().sum();
-                let mut turns: Vec<ProcessRequest<'_>> = outputs
+                let mut requests: Vec<ProcessRequest<'_>> = outputs
                     .iter_mut()
                     .enumerate()
                     .filter(|(slot, _)| (slot + index) % 3 % 2 == group)
@@ -176,7 +176,7 @@ fn batched_sessions_sound_as_single_ones() {
                         mute: false,
                     })
                     .collect();
-                ensemble.process(&mut turns);
+                playable.process(&mut requests);
             }
         }
         for (slot, output) in outputs.iter().enumerate().take(8) {
@@ -184,9 +184,9 @@ fn batched_sessions_sound_as_single_ones() {
             assert!(difference < 1e-5, "{sessions} seats, seat {slot}: {difference:e}");
         }
         // A new session in a used slot starts from silence; the others continue.
-        ensemble.open(1, &SessionStart::default());
+        playable.open(1, &SessionStart::default());
         let mut anew = vec![0.0; 12_000];
-        ensemble.process(&mut [ProcessRequest { slot: 1, input: &inputs[1], output: &mut anew, mute: false }]);
+        playable.process(&mut [ProcessRequest { slot: 1, input: &inputs[1], output: &mut anew, mute: false }]);
         let difference = max_difference(&anew[latency..], &alone(1));
         assert!(difference < 1e-5, "{sessions} seats, anew: {difference:e}");
     }
@@ -195,15 +195,15 @@ fn batched_sessions_sound_as_single_ones() {
 #[test]
 fn programs_without_batch_buffers_are_copied_per_session() {
     let model = open(&counter());
-    let mut ensemble = build_playable(&model, &options(2)).expect("it plays");
-    assert_eq!(ensemble.executor(), "torch cpu, a copy for each session");
+    let mut playable = build_playable(&model, &options(2)).expect("it plays");
+    assert_eq!(playable.executor(), "torch cpu, a copy for each session");
     let mut outputs = [vec![0.0; 1_024], vec![0.0; 512]];
     for (slot, output) in outputs.iter_mut().enumerate() {
-        ensemble.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
+        playable.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
     }
     assert_eq!((outputs[0][1_023], outputs[1][511]), (4.0, 2.0));
-    ensemble.open(0, &SessionStart::default());
-    ensemble.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut outputs[0], mute: false }]);
+    playable.open(0, &SessionStart::default());
+    playable.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut outputs[0], mute: false }]);
     assert_eq!(outputs[0][1_023], 4.0);
 }
 
@@ -280,21 +280,21 @@ fn neutone_models_run_in_their_own_blocks() {
         assert_eq!((header.card.name.as_str(), &controls[..]), ("Late", &[("Drive", 0.5), ("Bias", 0.0)][..]));
         assert_eq!((header.methods[0].block, model.latency_samples(&header.methods[0])), (128, 1));
         let options = PipelineOptions { sample_rate: 32_000, ..options(2) };
-        let mut ensemble = build_playable(&model, &options).expect("it plays");
+        let mut playable = build_playable(&model, &options).expect("it plays");
         let turn =
             |name: &str, value| TimedCommand { at: 0, action: Action::Control { id: ControlId::of(name), value } };
-        ensemble.handle(1, turn("Drive", 1.0)).expect("there is room");
-        ensemble.handle(1, turn("Bias", 0.25)).expect("there is room");
+        playable.handle(1, turn("Drive", 1.0)).expect("there is room");
+        playable.handle(1, turn("Bias", 0.25)).expect("there is room");
         let input = sound(4_000, 32_000);
         let mut outputs = vec![vec![0.0; input.len()]; 2];
-        let mut turns: Vec<ProcessRequest<'_>> = outputs
+        let mut requests: Vec<ProcessRequest<'_>> = outputs
             .iter_mut()
             .enumerate()
             .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
             .collect();
-        ensemble.process(&mut turns);
+        playable.process(&mut requests);
         // A block, and the stated delay of one sample.
-        assert_eq!(ensemble.latency_samples(), 128);
+        assert_eq!(playable.latency_samples(), 128);
         let expected: [fn(f32) -> f32; 2] = [|x| 0.5 * x, |x| x + 0.25];
         for (output, expected) in outputs.iter().zip(expected) {
             let expected: Vec<f32> = input.iter().copied().map(expected).collect();
@@ -307,25 +307,25 @@ fn neutone_models_run_in_their_own_blocks() {
 #[test]
 fn programs_always_run_on_the_worker() {
     let model = Arc::new(open(&streaming(4, 3)));
-    let patch: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options(1)).expect("it plays"));
+    let playable_model: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options(1)).expect("it plays"));
     let input = sound(20_480, RATE);
     let expected = play(&model, &options(1), &input, &[input.len()]);
     for driver in [Driver::Auto, Driver::Inline, Driver::Worker { latency: Some(2_048) }] {
-        let (remote, patch) = (SessionController::new(), patch.clone());
-        remote.set_driver(driver);
+        let (controller, playable_model) = (SessionController::new(), playable_model.clone());
+        controller.set_driver(driver);
         // Timing does not matter here, only the output.
-        remote.set_non_realtime(true);
-        remote.load(Box::new(move || Ok(patch)), &[]);
-        while remote.status() == LoadStatus::Loading {
+        controller.set_non_realtime(true);
+        controller.load(Box::new(move || Ok(playable_model)), &[]);
+        while controller.status() == LoadStatus::Loading {
             std::thread::yield_now();
         }
-        let mut session = remote.activate(Setup { sample_rate: RATE, max_block: 512 }).expect("a sound setup");
+        let mut session = controller.activate(Setup { sample_rate: RATE, max_block: 512 }).expect("a sound setup");
         let mut output = vec![0.0; input.len()];
         for (input, output) in input.chunks(512).zip(output.chunks_mut(512)) {
             session.process(&[], &[input], &mut [output]);
         }
-        assert_eq!(remote.status(), LoadStatus::Ready);
-        assert_eq!(remote.health().expect("a model plays").driven, Driven::Worker, "{driver:?}");
+        assert_eq!(controller.status(), LoadStatus::Ready);
+        assert_eq!(controller.health().expect("a model plays").driven, Driven::Worker, "{driver:?}");
         if let Driver::Worker { .. } = driver {
             let difference = max_difference(&output[session.latency_samples()..], &expected);
             assert!(difference < 1e-5, "{difference:e}");

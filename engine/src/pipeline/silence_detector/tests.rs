@@ -6,6 +6,7 @@ use super::super::{
     Action, ControlSource, GLIDE, InputAnalysis, PipelineOptions, Playable, ProcessRequest, TRANSPOSE, TimedCommand,
 };
 use super::{NetworkActivity, SilenceDetector};
+use crate::dsp::level::max_step;
 use crate::model::{Model, file};
 
 const RATE: usize = 48_000;
@@ -97,10 +98,6 @@ fn level_db(sound: &[f32]) -> f32 {
     10.0 * (sound.iter().map(|sample| sample * sample).sum::<f32>() / sound.len() as f32).log10()
 }
 
-fn steepest(sound: &[f32]) -> f32 {
-    sound.windows(2).fold(0.0, |most, pair| most.max((pair[1] - pair[0]).abs()))
-}
-
 #[test]
 fn sleeping_is_inaudible() {
     let silence = vec![0.0; 3 * RATE];
@@ -128,7 +125,7 @@ fn sleeping_is_inaudible() {
             assert!((a - b).abs() < 1.0, "{name} at sample {start}: {a} and {b} dB");
         }
         let onset = again..again + RATE / 20;
-        assert!(steepest(&slept.sound[onset.clone()]) < 1.5 * steepest(&awake.sound[onset]), "{name}: a click");
+        assert!(max_step(&slept.sound[onset.clone()]) < 1.5 * max_step(&awake.sound[onset]), "{name}: a click");
     }
 }
 
