@@ -163,16 +163,17 @@ impl Kernels {
     /// use ondes_kernels::{Int8Columns, Int8Matrix, Kernels, int8_frame_width};
     ///
     /// let kernels = Kernels::detect();
-    /// let x = [1.0, -0.5, 0.25];
-    /// let (mut codes, mut scales) = (vec![0; int8_frame_width(x.len())], [0.0]);
-    /// kernels.quantize(&x, x.len(), &mut codes, &mut scales);
+    /// let frame = [1.0, -0.5, 0.25];
+    /// let (mut codes, mut scales) = (vec![0; int8_frame_width(3)], [0.0]);
+    /// kernels.quantize(&frame, 3, &mut codes, &mut scales);
     ///
     /// // One output: 0.01 · (100 x₀ + 50 x₁ + 20 x₂) + 1.
     /// let w = Int8Matrix::new(1, 1, 3, |_, _, input| [100, 50, 20][input], &[0.01], &[1.0]);
     /// let width = codes.len();
-    /// let columns = Int8Columns { codes: &codes, scales: &scales, width, first: 0, count: 1, stride: 1, tap_stride: 1 };
+    /// let (codes, scales) = (&codes, &scales);
+    /// let x = Int8Columns { codes, scales, width, first: 0, count: 1, stride: 1, tap_stride: 1 };
     /// let mut y = [0.0];
-    /// kernels.int8_matmul(&w, columns, &mut y, 1);
+    /// kernels.int8_matmul(&w, x, &mut y, 1);
     /// assert!((y[0] - 1.8).abs() < 0.01);
     /// ```
     ///

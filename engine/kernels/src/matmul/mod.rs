@@ -1,7 +1,7 @@
 //! Matrix products.
 //!
-//! A *block* is P panels by C columns of sums, held in registers while all inputs are added. Each sum is one chain, so a
-//! block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8 registers), and each
+//! A *block* is P panels by C columns of sums, held in registers while all inputs are added. Each sum is one chain, so
+//! a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8 registers), and each
 //! loaded weight should be used for as many columns as fit.
 
 mod narrow;

@@ -192,7 +192,7 @@ impl Op {
             Self::Harmonic => {
                 require(channels == 1 && second == 1 && ratio > 1, || {
                     format!(
-                        "needs one channel of pitch and amplitude at control rate; found {channels} and {second} at {ratio}"
+                        "has a pitch of {channels} and an amplitude of {second} channels; 1 at control rate is needed"
                     )
                 })?;
                 return Ok(Shape { channels: 1, ratio: 1 });
