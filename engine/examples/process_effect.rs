@@ -17,7 +17,8 @@ pub fn process(model: &Path, input: &Path, output: &Path) -> Result<f32, Box<dyn
     let (mut samples, sample_rate) = read_mono(input)?;
     let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate, ..PipelineOptions::default() })?;
 
-    // Silence at the end makes room for the latency; dropping as many samples at the start aligns the output with the input.
+    // Silence at the end makes room for the latency; dropping as many samples at the start aligns the output with the
+    // input.
     let latency = pipeline.latency_samples();
     samples.resize(samples.len() + latency, 0.0);
     let mut processed = vec![0.0; samples.len()];

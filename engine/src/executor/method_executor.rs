@@ -4,8 +4,8 @@ use crate::native;
 
 /// A method of a model that libtorch, or a test, steps block by block for several streams at once.
 ///
-/// A step is [`Execute::begin`], filling every [`Execute::input`], [`Execute::run`], and reading [`Execute::output`]. The output
-/// of a stream depends only on that stream's input.
+/// A step is [`Execute::begin`], filling every [`Execute::input`], [`Execute::run`], and reading [`Execute::output`].
+/// The output of a stream depends only on that stream's input.
 pub(crate) trait Execute: Send {
     /// Starts a step of `blocks` blocks for these streams, in this order.
     fn begin(&mut self, streams: &[usize], blocks: usize);

@@ -88,8 +88,8 @@ impl TryFrom<String> for Device {
     }
 }
 
-/// Number format of weights, states and activations in libtorch; written `f32`, `f16` or `bf16`. Audio enters and leaves in
-/// f32.
+/// Number format of weights, states and activations in libtorch; written `f32`, `f16` or `bf16`. Audio enters and
+/// leaves in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
@@ -137,8 +137,8 @@ impl FromStr for Precision {
     }
 }
 
-/// Executor, device and precision for a model's network; the default is the native executor. Reading ignores values that this
-/// version does not know and takes the default instead.
+/// Executor, device and precision for a model's network; the default is the native executor. Reading ignores values
+/// that this version does not know and takes the default instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutorSelection {

@@ -19,8 +19,8 @@ pub(super) trait SessionStream: Send {
     /// Queues a command.
     fn handle(&mut self, command: TimedCommand) -> Result<(), CommandQueueFull>;
 
-    /// Advances by `length` host samples, at most a chunk; [`SessionStream::next_hop`] then returns the hops that this completes.
-    /// Empty input counts as silence.
+    /// Advances by `length` host samples, at most a chunk; [`SessionStream::next_hop`] then returns the hops that this
+    /// completes. Empty input counts as silence.
     fn take_input(&mut self, input: &[f32], length: usize, mute: bool);
 
     /// Prepares the next hop, if it is complete; [`SessionStream::deliver`] must follow.

@@ -1,7 +1,8 @@
-//! Codecs and generators: `encode` turns the input into latents, controls change these, and `decode` turns them into the output.
+//! Codecs and generators: `encode` turns the input into latents, controls change these, and `decode` turns them into
+//! the output.
 //!
-//! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between those of
-//! the input and those of the prior. A generator has no encoder. A session is mono, as in [`super::effect`].
+//! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between
+//! those of the input and those of the prior. A generator has no encoder. A session is mono, as in [`super::effect`].
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};

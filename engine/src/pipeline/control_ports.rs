@@ -115,8 +115,8 @@ impl ControlPorts {
         }
     }
 
-    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing. Returns the control's index and the
-    /// clamped value, or `None` for an unknown control.
+    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing. Returns the control's index
+    /// and the clamped value, or `None` for an unknown control.
     pub fn set(&mut self, id: ControlId, value: f32, at_once: bool) -> Option<(usize, f32)> {
         let index = self.bindings.iter().position(|binding| binding.id == id)?;
         let ControlBinding { control, port, .. } = &self.bindings[index];
@@ -140,8 +140,8 @@ impl ControlPorts {
         }
     }
 
-    /// Advances to the end of the hop at time `at`; `seconds` converts samples at the model's rate. Returns true if a value has
-    /// changed.
+    /// Advances to the end of the hop at time `at`; `seconds` converts samples at the model's rate. Returns true if a
+    /// value has changed.
     pub fn step(&mut self, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
         let position = self.position_port.zip(self.transport).map(|(port, (since, transport))| {
             let elapsed = seconds(at.saturating_sub(since));

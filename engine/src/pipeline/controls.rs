@@ -1,12 +1,13 @@
-//! Controls of a model as it is played: its own, those of codec latents and priors, and those that every instrument has.
+//! Controls of a model as it is played: its own, those of codec latents and priors, and those that every instrument
+//! has.
 
 use super::method_ports::{has_prior, latent_count};
 use super::playable::ControlId;
 use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
 
-/// Returns the controls of a model as it is played: those in its header and, for a codec or a generator, those of its latents
-/// ([`latent_controls`]) and of its prior.
+/// Returns the controls of a model as it is played: those in its header and, for a codec or a generator, those of its
+/// latents ([`latent_controls`]) and of its prior.
 #[must_use]
 pub fn controls(header: &Header) -> Vec<Control> {
     let mut controls = header.controls.clone();
@@ -18,8 +19,8 @@ pub fn controls(header: &Header) -> Vec<Control> {
     controls
 }
 
-/// Control of an instrument that is not an input port of its network: it changes how notes are played or how the output is
-/// mixed. A model lists those it offers.
+/// Control of an instrument that is not an input port of its network: it changes how notes are played or how the output
+/// is mixed. A model lists those it offers.
 pub struct InstrumentControl {
     /// Name in the model's list of controls.
     pub name: &'static str,
@@ -119,7 +120,8 @@ const LATENT_SCALE: (f32, f32) = (-4.0, 4.0);
 /// Range of a latent's offset.
 const LATENT_OFFSET: (f32, f32) = (-4.0, 4.0);
 
-/// Returns the controls of `latents` latents, numbered from 1: for each `latentN.scale`, `latentN.offset` and `latentN.hold`.
+/// Returns the controls of `latents` latents, numbered from 1: for each `latentN.scale`, `latentN.offset` and
+/// `latentN.hold`.
 pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
     (1..=latents).flat_map(|number| {
         let control = |name: &str, (min, max): (f32, f32), default: f32, description: String| Control {
@@ -174,13 +176,13 @@ pub(super) fn prior_controls(header: &Header) -> impl Iterator<Item = Control> {
 
 /// Shift of all pitches in semitones; glides within 50 ms.
 pub const TRANSPOSE: ControlId = ControlId::of("transpose");
-/// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A change to mono or legato releases
-/// all held notes but one per channel.
+/// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A change to mono or
+/// legato releases all held notes but one per channel.
 pub const PLAY_MODE: ControlId = ControlId::of("play_mode");
 /// Glide time between notes that share a voice, in ms, for future glides; negative is the model's own.
 pub const GLIDE: ControlId = ControlId::of("glide");
-/// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the upper limit. When it falls, the
-/// least audible notes fade out.
+/// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the upper limit. When it
+/// falls, the least audible notes fade out.
 pub const VOICES: ControlId = ControlId::of("voices");
 
 /// Control that every instrument has. It also sets a model's own control of the same name.

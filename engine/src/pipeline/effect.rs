@@ -1,9 +1,10 @@
 //! Effects: the method `forward`, or a variant of it, turns the input into the output.
 //!
-//! A session is mono: all channels of the method's input receive the same samples, and the output is the mean of its channels.
+//! A session is mono: all channels of the method's input receive the same samples, and the output is the mean of its
+//! channels.
 //!
-//! Oversampled by 2, one state of the network processes the even samples of the input at twice the rate, and another state the
-//! odd ones. All delays of the network keep their duration in seconds.
+//! Oversampled by 2, one state of the network processes the even samples of the input at twice the rate, and another
+//! state the odd ones. All delays of the network keep their duration in seconds.
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;

@@ -68,8 +68,8 @@ impl EffectStream {
         Ok(stream)
     }
 
-    /// Returns how long the output continues after the input has ended, in host samples, if the model's own output continues for
-    /// `samples` at its rate.
+    /// Returns how long the output continues after the input has ended, in host samples, if the model's own output
+    /// continues for `samples` at its rate.
     pub fn tail_samples(&self, samples: usize) -> usize {
         self.timeline.to_host_samples(samples) + self.timeline.resampler_tail_samples()
     }
@@ -121,7 +121,8 @@ impl SessionStream for EffectStream {
         }
         self.piece = start..start + length;
         pop_slice(&mut self.pending, &mut self.input[self.piece.clone()]);
-        // Controls change where hops begin, even if less than a hop is available: the output must not depend on host blocks.
+        // Controls change where hops begin, even if less than a hop is available: the output must not depend on host
+        // blocks.
         if start > 0 {
             return true;
         }

@@ -164,8 +164,8 @@ impl InstrumentStream {
         }
     }
 
-    /// Fills the control frame of the coming hop from the notes, or from a frame of the audio input; `changed` says that a
-    /// control input of the network has changed.
+    /// Fills the control frame of the coming hop from the notes, or from a frame of the audio input; `changed` says
+    /// that a control input of the network has changed.
     fn fill_frames(&mut self, frame: Option<AnalysisFrame>, transposition: f32, changed: bool) {
         let (FrameSource::AudioInput { current, silence, .. }, Some(frame)) = (&mut self.input, frame) else {
             self.controls.sounding = self.voices.frame(self.timeline.hop_start(), &mut self.controls.frames);

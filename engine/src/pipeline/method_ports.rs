@@ -56,7 +56,8 @@ pub(super) fn fits(output: &Port, input: &Port) -> bool {
     (output.channels, output.ratio) == (input.channels, input.ratio)
 }
 
-/// Returns true if the model's method `prior` can be played: its latents fit `decode`, and controls feed all its inputs.
+/// Returns true if the model's method `prior` can be played: its latents fit `decode`, and controls feed all its
+/// inputs.
 pub(super) fn has_prior(header: &Header) -> bool {
     let (Some(prior), Some(decode)) = (header.method("prior"), header.method("decode")) else { return false };
     let input = inputs(header, decode).map(|(_, port)| port);

@@ -115,7 +115,8 @@ impl MethodRunner {
         self.begin_samples(streams, slots, piece.start, piece.len());
     }
 
-    /// Starts a step of one block for these slots and fills all control inputs with the values from sample `at` of their hops on.
+    /// Starts a step of one block for these slots and fills all control inputs with the values from sample `at` of
+    /// their hops on.
     pub fn begin_block(&mut self, streams: &[EffectStream], slots: &[usize], at: usize) {
         self.begin_samples(streams, slots, at, self.block);
     }

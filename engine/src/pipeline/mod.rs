@@ -1,21 +1,23 @@
 //! A pipeline makes a model playable at the host's rate: rate conversion → analysis → network → rate conversion.
 //!
-//! [`build_playable`] makes a [`Playable`]: a model with a slot for each of several sessions. Drivers ([`crate::realtime`]) send
-//! it a [`ProcessRequest`] per slot and [`TimedCommand`]s. [`Pipeline`] wraps one with a single session for offline rendering.
+//! [`build_playable`] makes a [`Playable`]: a model with a slot for each of several sessions. Drivers
+//! ([`crate::realtime`]) send it a [`ProcessRequest`] per slot and [`TimedCommand`]s. [`Pipeline`] wraps one with a
+//! single session for offline rendering.
 //!
 //! Suggested reading order:
 //!
 //! - `playable`: the interface between drivers and models; [`options`](PipelineOptions);
 //! - `batch`: a network and the sessions that share it, for all kinds of model;
 //! - `timeline`: a session's clock, rate conversion and latency;
-//! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of a model, and their smoothed values;
-//! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops, `method_runner` runs a method for all
-//!   sessions, `prior` plays a codec's own latents;
-//! - `instrument`: `instrument_stream` turns a session's notes or input into control frames, `silence_detector` skips the
-//!   network in silence.
+//! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of a model, and their
+//!   smoothed values;
+//! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops, `method_runner` runs a
+//!   method for all sessions, `prior` plays a codec's own latents;
+//! - `instrument`: `instrument_stream` turns a session's notes or input into control frames, `silence_detector` skips
+//!   the network in silence.
 //!
-//! The output at a host sample depends only on input and commands up to there: neither on the size of host blocks nor on other
-//! sessions.
+//! The output at a host sample depends only on input and commands up to there: neither on the size of host blocks nor
+//! on other sessions.
 
 mod batch;
 mod codec;

@@ -10,8 +10,8 @@ use crate::model::{Control, Kind, Model};
 /// Checks that a model has what its kind needs and that the options fit it, without building anything.
 ///
 /// # Errors
-/// Returns [`PipelineError`] if the model cannot be played with these options. Errors of the executor and of the sample rate come
-/// from [`build_playable`].
+/// Returns [`PipelineError`] if the model cannot be played with these options. Errors of the executor and of the sample
+/// rate come from [`build_playable`].
 pub fn validate(model: &Model, options: &PipelineOptions) -> Result<(), PipelineError> {
     match model.header().kind {
         Kind::Instrument => instrument::Methods::of(model, options).map(drop),
@@ -36,7 +36,8 @@ pub fn build_playable(model: &Model, options: &PipelineOptions) -> Result<Box<dy
     })
 }
 
-/// A model made playable at the host's rate, mono, for one session, with controls addressed by name. Used for offline rendering.
+/// A model made playable at the host's rate, mono, for one session, with controls addressed by name. Used for offline
+/// rendering.
 ///
 /// After [`Pipeline::new`] only the errors of [`Pipeline::set_control`] allocate.
 ///
@@ -110,7 +111,8 @@ impl Pipeline {
         self.playable.stats(0).notes_dropped
     }
 
-    /// Returns the number of samples that were due before the model had made them; not 0 only if the stated latency is wrong.
+    /// Returns the number of samples that were due before the model had made them; not 0 only if the stated latency is
+    /// wrong.
     #[must_use]
     pub fn samples_missing(&self) -> u64 {
         self.playable.stats(0).samples_missing
@@ -128,8 +130,8 @@ impl Pipeline {
         self.playable.bytes()
     }
 
-    /// Sets a control from the next frame on, smoothed unless nothing has been processed yet. Controls of notes affect later
-    /// notes.
+    /// Sets a control from the next frame on, smoothed unless nothing has been processed yet. Controls of notes affect
+    /// later notes.
     ///
     /// # Errors
     /// Returns [`PipelineError`] if the control is unknown, the value is out of range, or too many changes are waiting.
@@ -152,8 +154,8 @@ impl Pipeline {
         Ok(self.playable.handle(0, TimedCommand { at, action })?)
     }
 
-    /// Queues an event at its time, in host samples since the start. Events come in the order of their times, ahead of time or
-    /// late; a late one happens as soon as possible.
+    /// Queues an event at its time, in host samples since the start. Events come in the order of their times, ahead of
+    /// time or late; a late one happens as soon as possible.
     ///
     /// # Errors
     /// Returns [`QueueFull`] if too many events are waiting; process some samples first.
@@ -162,8 +164,8 @@ impl Pipeline {
         self.playable.handle(0, command).map_err(|_| QueueFull(event))
     }
 
-    /// Processes a block of any length. The input has the output's length, or is empty for instruments that notes play and for
-    /// silence.
+    /// Processes a block of any length. The input has the output's length, or is empty for instruments that notes play
+    /// and for silence.
     ///
     /// # Panics
     /// Panics if input and output differ in length.

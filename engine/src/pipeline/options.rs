@@ -33,14 +33,15 @@ pub struct PipelineOptions {
     pub kernels: Kernels,
     /// Number of sessions, each with a slot of its own.
     pub sessions: usize,
-    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other kinds
-    /// ignore it.
+    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other
+    /// kinds ignore it.
     pub oversampling: usize,
     /// Size of the variant to play, 0 to 1; 1 is the base model. Models without variants ignore it.
     pub size: f32,
     /// Executor of an effect's or a codec's network; instruments always run natively.
     pub executor: ExecutorSelection,
-    /// Uses an available executor, with a [warning](crate::executor::take_warning), where the selected one cannot be had.
+    /// Uses an available executor, with a [warning](crate::executor::take_warning), where the selected one cannot be
+    /// had.
     pub allow_fallback: bool,
 }
 

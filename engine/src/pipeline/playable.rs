@@ -4,8 +4,8 @@ use crate::instrument::EventKind;
 
 /// A model made playable for several sessions at once, which its executor steps as one batch.
 ///
-/// All sessions have the same sample rate. Each has a slot of its own: its output depends only on the input and the commands
-/// since [`Playable::open`], never on the other slots. Nothing after construction allocates, unless
+/// All sessions have the same sample rate. Each has a slot of its own: its output depends only on the input and the
+/// commands since [`Playable::open`], never on the other slots. Nothing after construction allocates, unless
 /// [`Playable::may_allocate`] says so.
 pub trait Playable: Send {
     /// Returns the number of slots.
@@ -25,8 +25,8 @@ pub trait Playable: Send {
     /// Resets a slot: no input so far, all controls at their defaults, and `start.at` as the number of the next sample.
     fn open(&mut self, slot: usize, start: &SessionStart);
 
-    /// Queues a command for a slot. Commands come in the order of their times; a late one acts as soon as possible, but a late
-    /// note sounds as if it had begun at its time.
+    /// Queues a command for a slot. Commands come in the order of their times; a late one acts as soon as possible, but
+    /// a late note sounds as if it had begun at its time.
     ///
     /// # Errors
     /// Returns [`CommandQueueFull`] if too many commands are waiting.
@@ -35,7 +35,8 @@ pub trait Playable: Send {
     /// Processes all requests as one batch; a slot may have at most one request.
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]);
 
-    /// Returns the pitch and loudness that a slot tracks in its input; `None` for other models, or before the first frame.
+    /// Returns the pitch and loudness that a slot tracks in its input; `None` for other models, or before the first
+    /// frame.
     fn input_analysis(&self, _slot: usize) -> Option<InputAnalysis> {
         None
     }
@@ -131,8 +132,8 @@ pub enum Action {
     Transport(Transport),
 }
 
-/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute) and `position` (beats)
-/// receive them.
+/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute) and `position`
+/// (beats) receive them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transport {
     /// Beats per minute.

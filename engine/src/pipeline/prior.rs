@@ -1,7 +1,8 @@
 //! A model's method `prior`, which makes latents on its own, played at a variable tempo.
 //!
-//! The decoder's frames come at a constant rate; the prior advances by its tempo from each of them to the next, interpolating
-//! linearly between two of its own frames, or skipping some. At tempo 1 its frames are the decoder's, bit by bit.
+//! The decoder's frames come at a constant rate; the prior advances by its tempo from each of them to the next,
+//! interpolating linearly between two of its own frames, or skipping some. At tempo 1 its frames are the decoder's, bit
+//! by bit.
 
 use super::controls::{MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO};
 use super::effect_stream::EffectStream;
@@ -67,8 +68,8 @@ impl Path {
 }
 
 impl Prior {
-    /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output and `tempo_port` the port
-    /// of its tempo.
+    /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output and `tempo_port`
+    /// the port of its tempo.
     pub fn new(runner: MethodRunner, tempo_port: usize, latents: &Port, block: usize, sessions: usize) -> Self {
         let Port { channels: latents, ratio, .. } = *latents;
         let path = || Path {

@@ -1,12 +1,12 @@
 //! Skips the network of an instrument that follows audio input while there is nothing to play.
 //!
-//! The network sleeps when the input is silent, none of its control inputs changes, and its output, with the room's tail, has
-//! been inaudible for a while. All of this is known per control frame, so it depends neither on the driver nor on host blocks. A
-//! network that makes sound without input never sleeps.
+//! The network sleeps when the input is silent, none of its control inputs changes, and its output, with the room's
+//! tail, has been inaudible for a while. All of this is known per control frame, so it depends neither on the driver
+//! nor on host blocks. A network that makes sound without input never sleeps.
 //!
-//! A network that wakes continues from its last state. As nothing had changed, that state had settled: the output is that of a
-//! network that never slept, except for the phases of oscillators and noise. A reset network would sound different for the first
-//! tenths of a second.
+//! A network that wakes continues from its last state. As nothing had changed, that state had settled: the output is
+//! that of a network that never slept, except for the phases of oscillators and noise. A reset network would sound
+//! different for the first tenths of a second.
 
 /// Time without activity before the network sleeps, in seconds.
 const IDLE_TIME_S: f64 = 0.5;
@@ -48,7 +48,8 @@ impl SilenceDetector {
         *self = Self { idle_frames: 0, is_still: false, is_asleep: false, ..*self };
     }
 
-    /// Processes the next frame; `is_still` says that the input is silent and no control input has changed since the last frame.
+    /// Processes the next frame; `is_still` says that the input is silent and no control input has changed since the
+    /// last frame.
     pub fn step(&mut self, is_still: bool) -> NetworkActivity {
         self.is_still = is_still;
         let sleeps = is_still && self.idle_frames >= self.frames_to_sleep;

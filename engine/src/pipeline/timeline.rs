@@ -1,8 +1,8 @@
 //! One session's time: rate conversion with an exact latency, hops of the model, and the commands that wait for them.
 //!
-//! A resampler and a model make their output in blocks, so a host that asks for few samples at a time would sometimes find
-//! none. As many samples of silence as the longest such wait are therefore queued in front of the output. They count as latency,
-//! and no host block of any size ever has to wait.
+//! A resampler and a model make their output in blocks, so a host that asks for few samples at a time would sometimes
+//! find none. As many samples of silence as the longest such wait are therefore queued in front of the output. They
+//! count as latency, and no host block of any size ever has to wait.
 
 use std::collections::VecDeque;
 
@@ -61,8 +61,8 @@ pub(super) struct Timeline {
     /// True until the first hop: control changes are not smoothed.
     is_fresh: bool,
     samples_missing: u64,
-    /// Set after non-finite output; the session then outputs NaN until it is reset, since non-finite input would corrupt the
-    /// resampler.
+    /// Set after non-finite output; the session then outputs NaN until it is reset, since non-finite input would
+    /// corrupt the resampler.
     has_failed: bool,
     /// One hop of output at the model's rate.
     pub sound: Vec<f32>,
@@ -74,15 +74,16 @@ struct HostOutput {
     queue: VecDeque<f32>,
     /// Host samples of silence in front of the output.
     initial_silence: usize,
-    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer number of host samples.
+    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer number of host
+    /// samples.
     dropped_at_start: usize,
     /// Samples of these still to drop.
     still_to_drop: usize,
 }
 
 impl Timeline {
-    /// Creates a timeline for rates in Hz; `with_input` says whether the model processes audio input, and `hop` is in samples at
-    /// the model's rate.
+    /// Creates a timeline for rates in Hz; `with_input` says whether the model processes audio input, and `hop` is in
+    /// samples at the model's rate.
     ///
     /// # Errors
     /// Returns [`ResampleError`] if the rates cannot be converted.
@@ -187,8 +188,8 @@ impl Timeline {
 
     /// Resets the session; its next sample is the host's sample `at`.
     pub fn open(&mut self, at: u64) {
-        // A session that takes over has a past: its own time begins late enough to hold it, at a multiple of all blocks, where the
-        // block boundaries are as at 0.
+        // A session that takes over has a past: its own time begins late enough to hold it, at a multiple of all
+        // blocks, where the block boundaries are as at 0.
         self.position = if at == 0 { 0 } else { self.past };
         self.origin = at.wrapping_sub(self.position);
         self.hops = self.position * self.rates.model / (self.rates.host * self.hop as u64);
@@ -198,8 +199,8 @@ impl Timeline {
         (self.is_fresh, self.samples_missing, self.has_failed) = (true, 0, false);
     }
 
-    /// Converts a host time to samples at the model's rate. Rounds up: hops so far lie before the next host sample, so no command
-    /// can miss its hop.
+    /// Converts a host time to samples at the model's rate. Rounds up: hops so far lie before the next host sample, so
+    /// no command can miss its hop.
     pub fn model_time(&self, at: u64) -> u64 {
         let own = at.wrapping_sub(self.origin);
         // Times before the session's past count as its beginning.

@@ -30,8 +30,8 @@ pub(super) fn time_spent() -> TimeSpent {
     SPENT_NS.with(|ns| TimeSpent { thread: std::ptr::from_ref(ns).addr(), ns: ns.get() })
 }
 
-/// Runs an audio callback with subnormal numbers flushed to zero, as they would cost a hundred times more. A session enters by
-/// itself; a caller with more work in the callback enters first, so that all of it counts.
+/// Runs an audio callback with subnormal numbers flushed to zero, as they would cost a hundred times more. A session
+/// enters by itself; a caller with more work in the callback enters first, so that all of it counts.
 pub fn enter<R>(callback: impl FnOnce() -> R) -> R {
     /// `None` inside another callback.
     struct Leave(Option<Instant>);

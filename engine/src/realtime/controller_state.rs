@@ -1,5 +1,5 @@
-//! State behind a [`SessionController`](super::SessionController): the requested model, the active host, and what the loader
-//! does with both.
+//! State behind a [`SessionController`](super::SessionController): the requested model, the active host, and what the
+//! loader does with both.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,7 +154,8 @@ impl ActiveHost {
         self.instances.get(&self.newest.0).map(|info| &*info.metrics)
     }
 
-    /// Returns true if the newest instance's model has panicked. Older instances do not count, even if they are still heard.
+    /// Returns true if the newest instance's model has panicked. Older instances do not count, even if they are still
+    /// heard.
     fn has_failed(&self) -> bool {
         let (number, _) = self.newest;
         number > 0 && self.link.failed_instance.load(Ordering::Relaxed) == number
@@ -190,8 +191,8 @@ impl ControllerInner {
         lock(&self.state)
     }
 
-    /// Builds the first instance for a host, if there is a model, without holding the lock; again if the request has changed
-    /// meanwhile.
+    /// Builds the first instance for a host, if there is a model, without holding the lock; again if the request has
+    /// changed meanwhile.
     pub fn build_first(&self, link: &SessionLink) -> FirstInstance<'_> {
         loop {
             let state = self.state();

@@ -1,15 +1,15 @@
 //! Fades one channel out when its output is late, and in when it is back.
 //!
-//! A fade-out plays the last output backwards, so that there is no step. It always completes, even if the output is back earlier:
-//! mirrored and new output are out of phase, so a cross-fade between them could be twice as steep.
+//! A fade-out plays the last output backwards, so that there is no step. It always completes, even if the output is
+//! back earlier: mirrored and new output are out of phase, so a cross-fade between them could be twice as steep.
 
 use std::f64::consts::PI;
 
 /// Duration of a fade in seconds: short enough to be only a dip, long enough not to click.
 const FADE_S: f64 = 0.005;
 
-/// Fader of one channel. Whatever is late, the step from one sample to the next is at most the largest step of the sound itself
-/// plus its peak × π/2 / (samples of a fade), and no sample exceeds that peak.
+/// Fader of one channel. Whatever is late, the step from one sample to the next is at most the largest step of the
+/// sound itself plus its peak × π/2 / (samples of a fade), and no sample exceeds that peak.
 #[derive(Clone, Debug)]
 pub(super) struct DropoutFader {
     /// Raised cosine from 0 to 1, both included: one more value than a fade has samples.

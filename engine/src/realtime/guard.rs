@@ -23,8 +23,8 @@ pub(super) fn guard(work: impl FnOnce()) -> Result<(), Failure> {
     })
 }
 
-/// Runs a model's code and returns the reason of a panic, one line; not for the audio thread. A failing TorchScript program
-/// unwinds with a [`String`], of which the first line is reported, shortened.
+/// Runs a model's code and returns the reason of a panic, one line; not for the audio thread. A failing TorchScript
+/// program unwinds with a [`String`], of which the first line is reported, shortened.
 pub(super) fn guard_with_reason(work: impl FnOnce()) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));

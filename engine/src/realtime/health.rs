@@ -154,8 +154,8 @@ impl InstanceMetrics {
     }
 }
 
-/// The last [`InputAnalysis`] in one word, so that pitch and loudness belong to the same instant: the bits of the pitch above
-/// those of the loudness, and NaN for `None`.
+/// The last [`InputAnalysis`] in one word, so that pitch and loudness belong to the same instant: the bits of the pitch
+/// above those of the loudness, and NaN for `None`.
 #[derive(Debug)]
 struct LastAnalysis(AtomicU64);
 

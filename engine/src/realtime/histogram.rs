@@ -58,8 +58,8 @@ impl Histogram {
         self.snapshot().count
     }
 
-    /// Returns the quantile `q` (0 to 1) of the durations: up to an eighth too long, never longer than the worst; zero for an empty
-    /// histogram.
+    /// Returns the quantile `q` (0 to 1) of the durations: up to an eighth too long, never longer than the worst; zero
+    /// for an empty histogram.
     pub fn quantile(&self, q: f64) -> Duration {
         self.snapshot().quantile(q)
     }

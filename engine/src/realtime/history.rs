@@ -7,8 +7,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Ring buffer of the last samples of one channel. Neither side waits: a reader that the writer has overtaken learns it from the
-/// result.
+/// Ring buffer of the last samples of one channel. Neither side waits: a reader that the writer has overtaken learns it
+/// from the result.
 ///
 /// Positions count samples since the start; a sample's index is its position modulo the capacity.
 ///
@@ -28,12 +28,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 ///
 /// # Orderings
 ///
-/// A seqlock with a position as its sequence number. The samples are relaxed atomics, so a race returns an old or a new sample,
-/// never undefined behaviour; the two positions tell a reader which:
+/// A seqlock with a position as its sequence number. The samples are relaxed atomics, so a race returns an old or a new
+/// sample, never undefined behaviour; the two positions tell a reader which:
 ///
 /// - `end` is stored (release) after the samples of a push, and loaded (acquire) before a copy: no sample is too old.
-/// - `write_end` is stored before the samples of a push, followed by a release fence, and loaded after a copy, preceded by an
-///   acquire fence. A reader that saw a sample of a push therefore sees the end of that push, and so which samples may be too new.
+/// - `write_end` is stored before the samples of a push, followed by a release fence, and loaded after a copy, preceded
+///   by an acquire fence. A reader that saw a sample of a push therefore sees the end of that push, and so which
+///   samples may be too new.
 #[derive(Debug)]
 pub struct InputHistory {
     /// Bits of the samples; their number is a power of two.
@@ -47,8 +48,8 @@ pub struct InputHistory {
 }
 
 impl InputHistory {
-    /// Creates a buffer for at least the last `samples` samples, rounded up to a power of two. During a push fewer are readable, by
-    /// the length of the push, so add one block to what readers need.
+    /// Creates a buffer for at least the last `samples` samples, rounded up to a power of two. During a push fewer are
+    /// readable, by the length of the push, so add one block to what readers need.
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
@@ -66,7 +67,8 @@ impl InputHistory {
         first.then(|| InputHistoryWriter { history: Arc::clone(self), end: 0 })
     }
 
-    /// Returns the number of samples since the start. All of them are complete; the last [`InputHistory::capacity`] are readable.
+    /// Returns the number of samples since the start. All of them are complete; the last [`InputHistory::capacity`] are
+    /// readable.
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -76,8 +78,8 @@ impl InputHistory {
         self.samples.len()
     }
 
-    /// Copies the samples from position `from` on. Returns false, and fills `out` with silence, if some of them are not written yet,
-    /// or may have been overwritten.
+    /// Copies the samples from position `from` on. Returns false, and fills `out` with silence, if some of them are not
+    /// written yet, or may have been overwritten.
     pub fn read(&self, from: u64, out: &mut [f32]) -> bool {
         let is_complete = self.copy(from, out);
         if !is_complete {
@@ -98,8 +100,8 @@ impl InputHistory {
             let loaded = stored.iter().map(|stored| f32::from_bits(stored.load(Ordering::Relaxed)));
             samples.iter_mut().zip(loaded).for_each(|(sample, loaded)| *sample = loaded);
         }
-        // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below sees the end of that push, or of a
-        // later one.
+        // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below sees the end of that
+        // push, or of a later one.
         fence(Ordering::Acquire);
         self.keeps(from, self.write_end.load(Ordering::Relaxed))
     }

@@ -39,7 +39,8 @@ impl InlineModel {
         Self { playable, position: start.at, offline, start, scratch: [scratch(), scratch()] }
     }
 
-    /// Catches up and processes a block. Returns how many samples are available, or `None` while there is more to catch up with.
+    /// Catches up and processes a block. Returns how many samples are available, or `None` while there is more to catch
+    /// up with.
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,

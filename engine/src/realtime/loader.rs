@@ -135,8 +135,8 @@ fn build_instance(
     Ok((Box::new(ModelInstance::new(placement, parts)), info))
 }
 
-/// Builds the playable with as many slots as its place needs, and resolves the driver. Builds it once, unless a trial shows that
-/// a model which should fit into the callback needs the worker.
+/// Builds the playable with as many slots as its place needs, and resolves the driver. Builds it once, unless a trial
+/// shows that a model which should fit into the callback needs the worker.
 fn build_playable(
     request: &InstanceRequest<'_>,
     link: &SessionLink,
@@ -186,8 +186,8 @@ fn request_snapshot(link: &SessionLink) -> Option<Box<SessionSnapshot>> {
     link.snapshot_reply.take()
 }
 
-/// Lists the commands that bring an instance into the session's state: controls and transport, then held notes and controller
-/// positions with their own times.
+/// Lists the commands that bring an instance into the session's state: controls and transport, then held notes and
+/// controller positions with their own times.
 fn past_commands(
     request: &InstanceRequest<'_>,
     snapshot: Option<&SessionSnapshot>,
@@ -218,8 +218,8 @@ fn transport_at((since, transport): (u64, Transport), at: u64, sample_rate: u32)
     TimedCommand { at: at.max(since), action: Action::Transport(transport) }
 }
 
-/// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the number of the next command
-/// that the instance has not received.
+/// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the number of the next
+/// command that the instance has not received.
 fn warm_up_inline(inline: &mut InlineModel, link: &SessionLink, now: u64, next_command: u64) -> Result<u64, LoadError> {
     let (mut until, mut next_command) = (now, next_command);
     let mut scratch = [vec![0.0; WARM_UP_CHUNK], vec![0.0; WARM_UP_CHUNK]];

@@ -74,15 +74,15 @@ pub trait ModelFactory: Send + Sync {
         1.0
     }
 
-    /// Returns true if the model will probably need the worker, which wants slots for several sessions. A wrong guess costs a
-    /// second build, or memory.
+    /// Returns true if the model will probably need the worker, which wants slots for several sessions. A wrong guess
+    /// costs a second build, or memory.
     fn expects_worker(&self) -> bool {
         false
     }
 }
 
-/// Multiply-adds per second from which a model is expected to need the worker: a quarter of what a core of a current desktop CPU
-/// computes.
+/// Multiply-adds per second from which a model is expected to need the worker: a quarter of what a core of a current
+/// desktop CPU computes.
 const WORKER_LOAD: f64 = 4e9;
 
 /// A model and the options to play it with.
@@ -93,12 +93,12 @@ pub struct PlayableModel {
 }
 
 impl PlayableModel {
-    /// Checks that the model can be played with these options, without building it. Their sample rate and number of sessions
-    /// are replaced later.
+    /// Checks that the model can be played with these options, without building it. Their sample rate and number of
+    /// sessions are replaced later.
     ///
     /// # Errors
-    /// Returns [`PipelineError`] if the model lacks what its kind needs, or the options do not fit it. Errors of the executor,
-    /// such as missing memory or a missing libtorch, come when the model is loaded.
+    /// Returns [`PipelineError`] if the model lacks what its kind needs, or the options do not fit it. Errors of the
+    /// executor, such as missing memory or a missing libtorch, come when the model is loaded.
     pub fn new(model: Arc<Model>, options: PipelineOptions) -> Result<Self, PipelineError> {
         validate(&model, &options)?;
         Ok(Self { model, options })

@@ -13,8 +13,8 @@ const REFUSED: u8 = 2;
 
 static OUTCOME: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it was granted; the first refusal
-/// in a process logs a remedy. May allocate. Threads that this one starts later inherit the priority.
+/// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it was granted; the
+/// first refusal in a process logs a remedy. May allocate. Threads that this one starts later inherit the priority.
 pub(super) fn raise(name: &str) -> bool {
     let outcome = ask();
     let state = if outcome.is_ok() { GRANTED } else { REFUSED };
@@ -42,8 +42,8 @@ const REMEDY: &str = "Join a group that may have it (`sudo usermod -aG audio $US
 #[cfg(not(target_os = "linux"))]
 const REMEDY: &str = "Close other programs, or use a longer block";
 
-/// Sets first-in-first-out scheduling. The priority is below that of sound servers (JACK 70 and more, PipeWire 88), whose deadlines
-/// are nearer. A system limit may allow less; even the lowest is above every ordinary thread.
+/// Sets first-in-first-out scheduling. The priority is below that of sound servers (JACK 70 and more, PipeWire 88),
+/// whose deadlines are nearer. A system limit may allow less; even the lowest is above every ordinary thread.
 #[cfg(unix)]
 fn ask() -> Result<(), Error> {
     use thread_priority::{

@@ -30,10 +30,10 @@ pub struct BlockCommand {
 
 /// A model in a host: takes blocks of any size with commands at any sample, and returns audio.
 ///
-/// This half belongs to the audio thread; [`SessionController`](super::SessionController) is the other one and has an example.
-/// Nothing here allocates, frees, locks or waits, with two exceptions:
-/// [`SessionController::set_non_realtime`](super::SessionController::set_non_realtime) makes it wait for the worker, and a
-/// model whose code panics in the callback prints its message, once.
+/// This half belongs to the audio thread; [`SessionController`](super::SessionController) is the other one and has an
+/// example. Nothing here allocates, frees, locks or waits, with two exceptions:
+/// [`SessionController::set_non_realtime`](super::SessionController::set_non_realtime) makes it wait for the worker,
+/// and a model whose code panics in the callback prints its message, once.
 pub struct Session {
     link: Arc<SessionLink>,
     history: InputHistoryWriter,
@@ -91,15 +91,15 @@ impl Session {
         Some(session)
     }
 
-    /// Returns the delay from a command or an input sample to its effect at the output, in host samples. It changes only when
-    /// another model or another driver has taken over.
+    /// Returns the delay from a command or an input sample to its effect at the output, in host samples. It changes
+    /// only when another model or another driver has taken over.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.current.as_ref().map_or(0, |instance| instance.latency_samples())
     }
 
-    /// Returns the model that is heard, or is fading in, by its number from [`SessionController::load`](super::SessionController::load);
-    /// `None` without a model.
+    /// Returns the model that is heard, or is fading in, by its number from
+    /// [`SessionController::load`](super::SessionController::load); `None` without a model.
     #[must_use]
     pub fn active_model(&self) -> Option<u64> {
         let fading_in = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(instance, _)| instance);
@@ -112,9 +112,9 @@ impl Session {
         self.current.as_ref().map_or(0, |instance| instance.tail_samples())
     }
 
-    /// Processes a block: `input[channel][frame]` with any number of channels, none for silence, and `output[channel][frame]`,
-    /// which is filled with the same samples on every channel. Commands come in the order of their offsets. Without output
-    /// channels the session advances by the input length.
+    /// Processes a block: `input[channel][frame]` with any number of channels, none for silence, and
+    /// `output[channel][frame]`, which is filled with the same samples on every channel. Commands come in the order of
+    /// their offsets. Without output channels the session advances by the input length.
     ///
     /// # Panics
     /// Panics if channels differ in length.
@@ -219,7 +219,8 @@ impl Session {
         self.report_failure(failed_unheard);
     }
 
-    /// Publishes the failure of the newest instance; one that failed before it was heard is retired, and the current one plays on.
+    /// Publishes the failure of the newest instance; one that failed before it was heard is retired, and the current
+    /// one plays on.
     fn report_failure(&mut self, failed_unheard: bool) {
         if failed_unheard && let Some((next, _)) = self.next.take() {
             self.link.failed_instance.store(next.number, Ordering::Relaxed);
@@ -266,7 +267,8 @@ impl Session {
         }
         let Some(mut instance) = self.link.arrival.take() else { return };
         if !instance.has_session_state && self.commands > 0 {
-            // It was built while this thread stood still, so it lacks held notes and controls; the controller builds it again.
+            // It was built while this thread stood still, so it lacks held notes and controls; the controller builds it
+            // again.
             return self.retire(instance);
         }
         if let Some((unheard, _)) = self.next.take() {

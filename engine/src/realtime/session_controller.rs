@@ -23,8 +23,8 @@ const MAX_VARIANTS: usize = 16;
 /// Obtains a model to load; runs on the background thread and may take its time.
 pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn ModelFactory>, LoadError> + Send>;
 
-/// Controls a session from outside the audio thread: loads models, chooses the driver, and reports health. Clones control the
-/// same session.
+/// Controls a session from outside the audio thread: loads models, chooses the driver, and reports health. Clones
+/// control the same session.
 ///
 /// # Examples
 ///
@@ -71,8 +71,8 @@ impl SessionController {
         Self::default()
     }
 
-    /// Starts playing in a host with the model that was loaded last, and returns the audio thread's half. An earlier half is
-    /// disconnected. Blocks until the model is built; [`SessionController::status`] tells whether that failed.
+    /// Starts playing in a host with the model that was loaded last, and returns the audio thread's half. An earlier
+    /// half is disconnected. Blocks until the model is built; [`SessionController::status`] tells whether that failed.
     ///
     /// # Errors
     /// Returns [`SetupError`] for an unsupported sample rate or an empty block.
@@ -98,8 +98,8 @@ impl SessionController {
         Ok(Session::new(link, retired_in, instance).expect("the link is new"))
     }
 
-    /// Loads a model, which takes over without a gap as soon as it is ready, with these controls set. The last of several quick
-    /// requests wins. Returns a number by which [`Session::active_model`] identifies the model.
+    /// Loads a model, which takes over without a gap as soon as it is ready, with these controls set. The last of
+    /// several quick requests wins. Returns a number by which [`Session::active_model`] identifies the model.
     pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) -> u64 {
         let request = self.0.begin_request(&mut self.0.state());
         let (inner, controls) = (self.0.clone(), controls.to_vec());
@@ -143,7 +143,8 @@ impl SessionController {
         self.rebuild_if_variant_changed(state, before);
     }
 
-    /// Declares that the host does not play in real time, as in a bounce: the session waits for the worker and never drops out.
+    /// Declares that the host does not play in real time, as in a bounce: the session waits for the worker and never
+    /// drops out.
     pub fn set_non_realtime(&self, non_realtime: bool) {
         let mut state = self.0.state();
         let before = state.variant_index();
@@ -221,14 +222,15 @@ impl SessionController {
         self.0.state().host.as_ref()?.active()?.variant.clone()
     }
 
-    /// Returns the pitch and loudness that the model tracks in the input; `None` if notes play it, or before the first frame.
+    /// Returns the pitch and loudness that the model tracks in the input; `None` if notes play it, or before the first
+    /// frame.
     #[must_use]
     pub fn input_analysis(&self) -> Option<InputAnalysis> {
         self.0.state().host.as_ref()?.active()?.metrics.input_analysis()
     }
 
-    /// Fills `values` with the latents that the model decoded last, after scale, offset and hold; clears it for other models. Each
-    /// value is the latest, so they need not belong to the same frame.
+    /// Fills `values` with the latents that the model decoded last, after scale, offset and hold; clears it for other
+    /// models. Each value is the latest, so they need not belong to the same frame.
     pub fn latents(&self, values: &mut Vec<f32>) {
         values.clear();
         if let Some(info) = self.0.state().host.as_ref().and_then(ActiveHost::active) {

@@ -50,8 +50,8 @@ impl Trace {
         self.spans.force_push(span);
     }
 
-    /// Removes the spans and writes them as JSON in Chrome's trace event format, for `ui.perfetto.dev` and `chrome://tracing`. Returns
-    /// their number. Writes in small pieces, so `out` should be buffered.
+    /// Removes the spans and writes them as JSON in Chrome's trace event format, for `ui.perfetto.dev` and
+    /// `chrome://tracing`. Returns their number. Writes in small pieces, so `out` should be buffered.
     ///
     /// # Errors
     /// Returns the error of `out`.

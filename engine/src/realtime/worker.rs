@@ -1,8 +1,8 @@
 //! The worker: one thread for the whole process that plays all models which are too heavy for an audio callback.
 //!
-//! Sessions that play the same model form a group, which is stepped as one batch. The worker gives every group in turn a few
-//! milliseconds of sound. A group that cannot keep up with real time moves to a second thread, where it delays only other slow
-//! groups.
+//! Sessions that play the same model form a group, which is stepped as one batch. The worker gives every group in turn
+//! a few milliseconds of sound. A group that cannot keep up with real time moves to a second thread, where it delays
+//! only other slow groups.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -349,7 +349,8 @@ impl Group {
 }
 
 impl WorkerSlot {
-    /// Returns the request for the next turn; `None` without pending input, without room for output, or after a failure.
+    /// Returns the request for the next turn; `None` without pending input, without room for output, or after a
+    /// failure.
     fn next_request(
         &mut self,
         playable: &mut dyn Playable,

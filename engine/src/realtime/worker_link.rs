@@ -1,8 +1,8 @@
 //! The audio thread's end of a model that the worker plays.
 //!
-//! Input goes through the session's [`InputHistory`](super::history::InputHistory), which holds it by sample number; commands and
-//! output go through ring buffers. Output that is not there when it is needed is dropped when it arrives: the latency stays
-//! constant.
+//! Input goes through the session's [`InputHistory`](super::history::InputHistory), which holds it by sample number;
+//! commands and output go through ring buffers. Output that is not there when it is needed is dropped when it arrives:
+//! the latency stays constant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,8 +68,8 @@ impl WorkerLink {
         self.commands.try_push(command).is_ok()
     }
 
-    /// Hands a block to the worker and takes the output for an earlier one. Returns how many samples of `out` are available, or
-    /// `None` before there can be any.
+    /// Hands a block to the worker and takes the output for an earlier one. Returns how many samples of `out` are
+    /// available, or `None` before there can be any.
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::program::Convention;
 use crate::model::{ModelError, limits};
 
-/// Shortest block in samples of programs that take any number of frames: long enough that the overhead of a call is small.
+/// Shortest block in samples of programs that take any number of frames: long enough that the overhead of a call is
+/// small.
 const MIN_BLOCK: usize = 256;
 
 /// Properties of the library and its system.

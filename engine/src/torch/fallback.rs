@@ -23,8 +23,8 @@ impl FallibleExecute for TorchExecutor {
     }
 }
 
-/// An executor on a device, and a spare that takes over when the device fails. The spare starts from silence, since the state is
-/// lost with the device; the last frame of each stream is held and cross-faded into its output.
+/// An executor on a device, and a spare that takes over when the device fails. The spare starts from silence, since the
+/// state is lost with the device; the last frame of each stream is held and cross-faded into its output.
 pub(crate) struct FallbackExecutor<T = TorchExecutor> {
     /// `None` after a failure.
     primary: Option<T>,

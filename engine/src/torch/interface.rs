@@ -1,7 +1,7 @@
 //! C interface of the library `ondes-torch`: one symbol, which returns a table of functions.
 //!
-//! All texts are UTF-8 and go through a [`Listener`], so that neither side frees the other's memory. Functions that return `bool`
-//! return true on success; on failure the listener receives the reason in one line. None of them unwinds.
+//! All texts are UTF-8 and go through a [`Listener`], so that neither side frees the other's memory. Functions that
+//! return `bool` return true on success; on failure the listener receives the reason in one line. None of them unwinds.
 
 use std::ffi::c_void;
 
@@ -27,8 +27,8 @@ pub struct Interface {
     /// Describes a program, which it runs, as the JSON of [`super::description::ProgramDescription`].
     pub describe:
         unsafe extern "C" fn(bytes: *const u8, length: usize, listener: Listener, context: *mut c_void) -> bool,
-    /// Prepares the method of a [`super::PrepareRequest`], in JSON, from the bytes of a program or of a model file, and stores its
-    /// handle at `executor`.
+    /// Prepares the method of a [`super::PrepareRequest`], in JSON, from the bytes of a program or of a model file, and
+    /// stores its handle at `executor`.
     pub prepare: unsafe extern "C" fn(
         request: *const u8,
         request_length: usize,

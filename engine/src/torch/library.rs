@@ -65,7 +65,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// Returns the library of this process. Tries again after a failure, since the library may have been installed meanwhile.
+    /// Returns the library of this process. Tries again after a failure, since the library may have been installed
+    /// meanwhile.
     ///
     /// # Errors
     /// Returns [`TorchError`] with what is missing and the remedy.
@@ -112,7 +113,8 @@ impl Library {
         }
         // SAFETY: the initialisers are those of Rust and libtorch, which have no preconditions.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| broken(&error))?;
-        // SAFETY: the symbol has this type in all versions, and the table stays valid because the library is never closed.
+        // SAFETY: the symbol has this type in all versions, and the table stays valid because the library is never
+        // closed.
         let interface = unsafe {
             let entry: libloading::Symbol<'_, InterfaceFn> = library.get(SYMBOL).map_err(|error| broken(&error))?;
             let table = entry();

@@ -37,8 +37,8 @@ pub fn libtorch_folder() -> Option<PathBuf> {
     Some(user_folder("XDG_DATA_HOME", ".local/share")?.join("ondes").join(format!("libtorch-{LIBTORCH_VERSION}-cpu")))
 }
 
-/// Lists the candidates for the library's file: the one that the environment names, alone; else in the program's folder, in the
-/// plugin's folder, and in the installation folder.
+/// Lists the candidates for the library's file: the one that the environment names, alone; else in the program's
+/// folder, in the plugin's folder, and in the installation folder.
 #[must_use]
 pub fn libraries() -> Vec<PathBuf> {
     if let Some(named) = variable(LIBRARY) {
@@ -59,7 +59,8 @@ fn this_object() -> Option<PathBuf> {
     object_at(&std::fs::read_to_string("/proc/self/maps").ok()?, this_object as fn() -> _ as usize)
 }
 
-/// Returns the file that is mapped at an address. A line of the table is `FROM-TO MODE OFFSET DEVICE INODE PATH` (proc_pid_maps(5)).
+/// Returns the file that is mapped at an address. A line of the table is `FROM-TO MODE OFFSET DEVICE INODE PATH`
+/// (proc_pid_maps(5)).
 fn object_at(maps: &str, address: usize) -> Option<PathBuf> {
     let is_here = |line: &&str| {
         let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).unwrap_or_default();

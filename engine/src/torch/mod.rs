@@ -1,8 +1,9 @@
 //! Runs TorchScript programs, and graphs on request, with libtorch where it is installed.
 //!
-//! This crate does not link libtorch. The library `ondes-torch` does; it is found and opened on first use ([`library`]), behind a
-//! versioned C interface ([`interface`]). The library [describes](description) a program, from which [`open`] makes a model, and
-//! steps its methods ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU fails, another executor takes over.
+//! This crate does not link libtorch. The library `ondes-torch` does; it is found and opened on first use
+//! ([`library`]), behind a versioned C interface ([`interface`]). The library [describes](description) a program, from
+//! which [`open`] makes a model, and steps its methods ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU
+//! fails, another executor takes over.
 //!
 //! A TorchScript file contains code. Only [`open`] and [`open_known`] run it.
 

@@ -135,8 +135,8 @@ fn kind(description: &ProgramDescription) -> Result<Kind, ModelError> {
     Ok(Kind::Effect)
 }
 
-/// Returns the samples per frame of a method's ports. Audio ports have one frame a sample; the library converts to the program's own
-/// ratio.
+/// Returns the samples per frame of a method's ports. Audio ports have one frame a sample; the library converts to the
+/// program's own ratio.
 fn ratios(name: &str, method: &MethodDescription) -> (usize, usize) {
     match name {
         "forward" => (1, 1),
@@ -146,7 +146,8 @@ fn ratios(name: &str, method: &MethodDescription) -> (usize, usize) {
     }
 }
 
-/// Returns the input ports of a method: the main one, still without a name, then one for each control, with one frame a block.
+/// Returns the input ports of a method: the main one, still without a name, then one for each control, with one frame a
+/// block.
 fn inputs(method: &MethodDescription, ratio: usize, block: usize, controls: &[Control]) -> Vec<Port> {
     let main = Port { name: String::new(), channels: method.input.channels, ratio };
     let control_ports = controls.iter().map(|control| Port { name: control.name.clone(), channels: 1, ratio: block });

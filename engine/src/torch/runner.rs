@@ -27,8 +27,8 @@ impl TorchExecutor {
     /// Prepares a method for up to `streams` streams and up to `blocks` blocks a step.
     ///
     /// # Errors
-    /// Returns [`ModelError::Torch`] if libtorch is missing or cannot run the method, [`ModelError::Limit`] if the streams need too much
-    /// memory.
+    /// Returns [`ModelError::Torch`] if libtorch is missing or cannot run the method, [`ModelError::Limit`] if the
+    /// streams need too much memory.
     pub fn new(
         model: &Model,
         method: &Method,

@@ -1,6 +1,6 @@
-//! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of 2048, on one
-//! thread, one block of each in turn. Also runs the graph with compressed weights and with half of the channels. Prints the fastest
-//! and the median block of each; `-- --nodes` adds the native time of each layer.
+//! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of
+//! 2048, on one thread, one block of each in turn. Also runs the graph with compressed weights and with half of the
+//! channels. Prints the fastest and the median block of each; `-- --nodes` adds the native time of each layer.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Measures steps of TorchScript programs by number of sessions in a batch: the table in `docs/src/rave-and-torchscript.md`.
+//! Measures steps of TorchScript programs by number of sessions in a batch: the table in
+//! `docs/src/rave-and-torchscript.md`.
 //!
 //! Times are CPU times of the computing thread: the 10 % quantile of steps, taken in turn for all batch sizes.
 

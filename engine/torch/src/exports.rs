@@ -141,8 +141,8 @@ unsafe extern "C" fn run(
     listener: Listener,
     context: *mut c_void,
 ) -> bool {
-    // SAFETY: the handle comes from `prepare`, and nothing else uses it during the call; streams, ports and values are as many as
-    // the request says; listener and context belong together.
+    // SAFETY: the handle comes from `prepare`, and nothing else uses it during the call; streams, ports and values are
+    // as many as the request says; listener and context belong together.
     unsafe {
         let Prepared { step, request } = &mut *executor.cast::<Prepared>();
         let method = &request.method;

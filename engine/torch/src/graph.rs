@@ -1,4 +1,5 @@
-//! Runs a method of a model on whole sequences, node by node, from silence or from the state after the previous sequence.
+//! Runs a method of a model on whole sequences, node by node, from silence or from the state after the previous
+//! sequence.
 
 use std::collections::HashMap;
 
@@ -52,8 +53,8 @@ impl TorchGraph {
         self
     }
 
-    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; `noise_seed` is that of the native
-    /// executor's `seed`.
+    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; `noise_seed` is that of the
+    /// native executor's `seed`.
     ///
     /// # Panics
     /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their shapes.
@@ -62,8 +63,8 @@ impl TorchGraph {
         self.run_with_state(weights, inputs, noise_seed, &mut RecurrentState::default())
     }
 
-    /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing their final state there. Other
-    /// nodes keep no state, so a sequence continues seamlessly only if they see just the current frame.
+    /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing their final state
+    /// there. Other nodes keep no state, so a sequence continues seamlessly only if they see just the current frame.
     ///
     /// # Panics
     /// Panics as [`TorchGraph::run`] does.

@@ -1,7 +1,7 @@
 //! Transfer of samples between CPU memory and a device.
 //!
-//! A GPU copies pinned memory asynchronously. Pinning takes long, so each port has pinned memory of its own from the start. Input
-//! is queued before the step that reads it; only the output is waited for.
+//! A GPU copies pinned memory asynchronously. Pinning takes long, so each port has pinned memory of its own from the
+//! start. Input is queued before the step that reads it; only the output is waited for.
 
 use ondes_engine::model::Port;
 use ondes_engine::torch::PrepareRequest;
@@ -17,7 +17,8 @@ pub struct PortMemory {
 }
 
 impl PortMemory {
-    /// Allocates memory for a port's values in the longest step of a request; `kind` is that of the tensors on the device.
+    /// Allocates memory for a port's values in the longest step of a request; `kind` is that of the tensors on the
+    /// device.
     #[must_use]
     pub fn new(port: &Port, request: &PrepareRequest, device: Device, kind: Kind) -> Self {
         let frames = request.method.block / port.ratio * request.blocks;
@@ -35,9 +36,9 @@ impl PortMemory {
     pub fn send(&mut self, values: &[f32], streams: usize) -> Result<Tensor, String> {
         let text = |error: tch::TchError| error.to_string();
         let memory = self.first(values.len())?;
-        // SAFETY: the memory belongs to this port, is contiguous CPU memory of at least this length, and overlaps no Rust slice. The
-        // device no longer reads it, since all earlier input has led to output; after a failed step it may, but then the output is
-        // discarded.
+        // SAFETY: the memory belongs to this port, is contiguous CPU memory of at least this length, and overlaps no
+        // Rust slice. The device no longer reads it, since all earlier input has led to output; after a failed step it
+        // may, but then the output is discarded.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data_ptr().cast(), values.len()) };
         // Copies on the CPU too, since a program may keep its input.
         let sent = memory.f_internal_to_copy((self.kind, self.device), true).map_err(text)?;

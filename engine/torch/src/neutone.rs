@@ -1,5 +1,6 @@
-//! Convention of Neutone's models: `forward(audio [channels, samples], parameters [4, samples])`, a method that takes the host's
-//! sample rate and block size, and a file `metadata.json` with names, authors and up to four parameters from 0 to 1.
+//! Convention of Neutone's models: `forward(audio [channels, samples], parameters [4, samples])`, a method that takes
+//! the host's sample rate and block size, and a file `metadata.json` with names, authors and up to four parameters from
+//! 0 to 1.
 
 use ondes_engine::model::program::Convention;
 use ondes_engine::torch::description::{
@@ -126,7 +127,8 @@ fn parameter(metadata: &Value, number: usize) -> Option<AttributeDescription> {
     Some(AttributeDescription { name, values: vec![value] })
 }
 
-/// Runs one stream; `input` and the output are `[1, channel, frame]`, and `numbers` are those of the parameters, from 1.
+/// Runs one stream; `input` and the output are `[1, channel, frame]`, and `numbers` are those of the parameters, from
+/// 1.
 ///
 /// # Errors
 /// Returns the reason in one line if the model fails.

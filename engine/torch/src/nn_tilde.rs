@@ -1,7 +1,7 @@
 //! Convention of nn~'s models: their methods with channels and ratios, and their attributes.
 //!
-//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names, `a_params`
-//! holds the types of an attribute's values, `get_a` returns them and `set_a` sets them.
+//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names,
+//! `a_params` holds the types of an attribute's values, `get_a` returns them and `set_a` sets them.
 
 use ondes_engine::model::program::Convention;
 use ondes_engine::torch::description::{

@@ -29,10 +29,12 @@ enum NodeMemory {
 }
 
 impl StreamingGraph {
-    /// Prepares a method for `streams` streams, with all controls at their defaults; `options` are kind and device of `weights`.
+    /// Prepares a method for `streams` streams, with all controls at their defaults; `options` are kind and device of
+    /// `weights`.
     ///
     /// # Errors
-    /// Returns [`ModelError::Node`] for an oscillator or a noise generator, which only the native executor runs block by block.
+    /// Returns [`ModelError::Node`] for an oscillator or a noise generator, which only the native executor runs block
+    /// by block.
     pub fn new(
         method: &Method,
         controls: &[Control],
@@ -86,7 +88,8 @@ impl StreamingGraph {
         }
     }
 
-    /// Computes a step from one tensor for each input port, `[stream, channel, frame]`; returns one for each output port.
+    /// Computes a step from one tensor for each input port, `[stream, channel, frame]`; returns one for each output
+    /// port.
     pub fn run(&mut self, streams: &[usize], inputs: &[Tensor]) -> Vec<Tensor> {
         let rows: Vec<i64> = streams.iter().map(|&stream| stream as i64).collect();
         let rows = Tensor::from_slice(&rows).to_device(self.options.1);

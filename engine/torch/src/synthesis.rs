@@ -1,7 +1,8 @@
 //! Ops that make sound, with gradients.
 //!
-//! An oscillator's sines do not depend on weights, only its amplitudes do. The sines of a frame are one factor of a batched matrix
-//! product; the other holds the amplitudes at both ends of the frame. Only the sines exist per harmonic at the audio rate.
+//! An oscillator's sines do not depend on weights, only its amplitudes do. The sines of a frame are one factor of a
+//! batched matrix product; the other holds the amplitudes at both ends of the frame. Only the sines exist per harmonic
+//! at the audio rate.
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::filtered_noise::NoiseFilter;
@@ -9,8 +10,8 @@ use ondes_engine::dsp::noise;
 use ondes_engine::model::Distribution;
 use tch::{Device, Kind, Tensor};
 
-/// Computes [`ondes_engine::model::Op::Harmonic`] from `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`, `distribution [B, H, F]`;
-/// returns `[B, 1, F · hop]`.
+/// Computes [`ondes_engine::model::Op::Harmonic`] from `pitch [B, 1, F]` in semitones, `amplitude [B, 1, F]`,
+/// `distribution [B, H, F]`; returns `[B, 1, F · hop]`.
 pub(crate) fn harmonic(
     pitch: &Tensor,
     amplitude: &Tensor,
@@ -111,7 +112,8 @@ pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, num
     Tensor::from_slice(&values).view([batch, frames, channels as i64]).transpose(1, 2).to_device(x.device())
 }
 
-/// Computes [`ondes_engine::model::Op::ShapedNoise`] from `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`; returns `[B, C, F · hop]`.
+/// Computes [`ondes_engine::model::Op::ShapedNoise`] from `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`;
+/// returns `[B, C, F · hop]`.
 pub(crate) fn shaped_noise(magnitudes: &Tensor, noise: &Tensor, bands: usize, hop: usize) -> Tensor {
     let (batch, _, frames) = magnitudes.size3().expect("[batch, channels, frames]");
     let (bands, hop) = (bands as i64, hop as i64);

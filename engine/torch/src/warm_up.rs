@@ -6,8 +6,9 @@ use tch::Cuda;
 
 use crate::step::MethodStep;
 
-/// Runs silence while cuDNN tries which algorithm computes each convolution fastest. The choices stay valid; later steps try
-/// nothing. Each number of streams is a shape of its own: powers of two are tried, for others cuDNN guesses. Resets all streams.
+/// Runs silence while cuDNN tries which algorithm computes each convolution fastest. The choices stay valid; later
+/// steps try nothing. Each number of streams is a shape of its own: powers of two are tried, for others cuDNN guesses.
+/// Resets all streams.
 ///
 /// # Errors
 /// Returns the reason in one line if a step fails, such as for lack of memory.

@@ -205,8 +205,8 @@ fn recurrent_layers_continue_from_their_state() {
     }
 }
 
-/// Both executors use the same 8-bit weights. If the native executor quantizes activations too, each value is off by up to 1/254 of
-/// the largest of its frame: about 0.5 % for uniform values.
+/// Both executors use the same 8-bit weights. If the native executor quantizes activations too, each value is off by up
+/// to 1/254 of the largest of its frame: about 0.5 % for uniform values.
 #[test]
 fn layers_with_8_bit_weights_agree() {
     let (streams, blocks, block) = (3, 40, 8);

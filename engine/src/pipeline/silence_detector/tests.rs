@@ -116,8 +116,8 @@ fn sleeping_is_inaudible() {
         // The analysis looks ahead, so the onset begins a little early.
         let pairs = || slept.sound[..again].iter().zip(&awake.sound);
         assert!(pairs().all(|(a, b)| (a - b).abs() < 1e-4), "{name}: a click");
-        // Phases of oscillators and noise differ, so levels are compared, over periods that both notes have in common. A reset
-        // network would be 3 dB off in the first tenth of a second of the bowed instrument.
+        // Phases of oscillators and noise differ, so levels are compared, over periods that both notes have in common.
+        // A reset network would be 3 dB off in the first tenth of a second of the bowed instrument.
         let phrase = again + slept.latency + RATE / 50..again + RATE - RATE / 20;
         for start in phrase.step_by(RATE / 20) {
             let (a, b) = (&slept.sound[start..][..RATE / 20], &awake.sound[start..][..RATE / 20]);

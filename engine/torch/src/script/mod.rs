@@ -1,7 +1,7 @@
 //! A TorchScript module in memory.
 //!
-//! tch lacks buffers, attributes and copies that share weights; `script.cpp` adds them and this file makes them safe. Everything runs
-//! in inference mode.
+//! tch lacks buffers, attributes and copies that share weights; `script.cpp` adds them and this file makes them safe.
+//! Everything runs in inference mode.
 
 mod native;
 pub mod state;

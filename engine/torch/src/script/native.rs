@@ -102,8 +102,8 @@ pub unsafe extern "C" fn append_text(context: *mut c_void, text: *const c_char, 
 /// [`Visitor`] that appends to the `Vec<NamedTensor>` at `tensors`.
 ///
 /// # Safety
-/// `tensors` must point to a `Vec<NamedTensor>` that nothing else uses during the call, `name` to `length` bytes, and the tensor must
-/// be owned by the caller.
+/// `tensors` must point to a `Vec<NamedTensor>` that nothing else uses during the call, `name` to `length` bytes, and
+/// the tensor must be owned by the caller.
 pub unsafe extern "C" fn collect_tensor(
     tensors: *mut c_void,
     name: *const c_char,

@@ -1,7 +1,8 @@
 //! Streams that play one module, each with a state of its own.
 //!
-//! Modules for streaming have buffers with a row per stream, so that all streams form one batch; a trial finds these buffers. The rows
-//! of inactive streams are stored and copied back when needed. Any other module is copied for each stream.
+//! Modules for streaming have buffers with a row per stream, so that all streams form one batch; a trial finds these
+//! buffers. The rows of inactive streams are stored and copied back when needed. Any other module is copied for each
+//! stream.
 
 use tch::{Kind, Tensor};
 
