@@ -19,7 +19,7 @@ const RECORDING: &str = "assets/demo/phrase.wav";
 const REPLAYED_BY: &str = "assets/models/bowed.ondes";
 
 /// Rendering needs no window, no sound card and no network.
-const BUILD_ARGUMENTS: [&str; 3] = ["--no-default-features", "--profile", "demo"];
+const BUILD_OPTIONS: [&str; 3] = ["--no-default-features", "--profile", "rendering"];
 
 /// Figures that `ondes render --json` prints.
 struct RenderReport {
@@ -37,7 +37,7 @@ pub fn demo() -> anyhow::Result<()> {
     let folder = root().join("target/demo");
     fs::create_dir_all(&folder).with_context(|| format!("{}: cannot be created", folder.display()))?;
     println!("building `ondes render`");
-    let ondes = build("ondes", "ondes", &BUILD_ARGUMENTS)?;
+    let ondes = build("ondes", "ondes", &BUILD_OPTIONS)?;
 
     let (mix, drawing) = (folder.join("demo.wav"), folder.join("demo.png"));
     let piece = render(&ondes, &[SESSION, "--midi", NOTES, "--bits", "24"], &mix)?;
