@@ -1,10 +1,9 @@
-//! What a batch of many short recordings gains from a second job.
+//! Gain of a second job for a batch of many short recordings.
 //!
-//! What the machine itself gains is measured with it: two programs at once that share the files, and nothing else.
+//! The gain of the machine itself is measured with it: two programs at once that share nothing but the files.
 //!
-//! With files of a quarter of a second, what is done once a file shows most, so this is where a batch is at its worst. All
-//! are measured in turn in the same run, so that what else the machine does meets them alike; the cores must be idle for
-//! the ratio to mean anything.
+//! With files of a quarter of a second the fixed cost per file dominates, the worst case for a batch. All variants run
+//! in turn in the same run, so that other load affects them alike; the ratio only means something on idle cores.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ const FILES: u64 = 200;
 const RATE: u32 = 48_000;
 const SECONDS: f64 = 0.25;
 
-/// A folder of short recordings of different pitches.
+/// Creates a folder of short recordings with different pitches.
 fn recordings() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     std::fs::create_dir(folder.path().join("in")).expect("a folder is made");
@@ -33,14 +32,14 @@ fn recordings() -> tempfile::TempDir {
     folder
 }
 
-/// How the work is shared: by jobs of one program, or by programs that know nothing of one another.
+/// Ways to share the work: jobs of one program, or independent programs.
 const WAYS: [(&str, &[&[&str]]); 3] = [
     ("jobs 1", &[&["--jobs", "1"]]),
     ("jobs 2", &[&["--jobs", "2"]]),
     ("two programs", &[&["--jobs", "1", "--shard", "1/2"], &["--jobs", "1", "--shard", "2/2"]]),
 ];
 
-/// Renders all of them and gives the time that it took.
+/// Renders all recordings and returns the time taken.
 fn render(folder: &Path, programs: &[&[&str]]) -> Duration {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package lies");
     let model = PathBuf::from(package).join("../assets/models/wind.ondes");

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_exist_are_left_alone() {
+    fn existing_files_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("take.wav");
         assert_eq!(unused_path(path.clone()), path);

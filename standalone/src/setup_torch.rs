@@ -148,12 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_fetched_is_what_the_engine_looks_for() {
+    fn the_downloaded_version_is_the_engines() {
         assert_eq!(torch::LIBTORCH_VERSION, ondes_libtorch::VERSION);
     }
 
     #[test]
-    fn a_library_replaces_the_one_before() {
+    fn a_library_replaces_an_older_one() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("new.so"), folder.path().join("torch/lib.so"));
         for content in ["first", "second"] {

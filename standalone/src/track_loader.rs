@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_recording_that_is_being_read() {
+    fn the_mixer_stays_unlocked_while_a_recording_is_read() {
         let folder = tempfile::tempdir().unwrap();
         // A named pipe: reading it blocks until somebody writes.
         let path = folder.path().join("slow.wav");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_comes_by_and_by_and_says_what_is_missing() {
+    fn a_session_loads_in_the_background_and_reports_missing_files() {
         let mut mixer = Mixer::new(|| {});
         (0..2).for_each(|slot| assert_eq!(mixer.add(Product::Instrument).unwrap(), slot));
         let mut session = mixer.saved();

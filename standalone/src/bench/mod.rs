@@ -235,7 +235,7 @@ mod tests {
     use super::Percentiles;
 
     #[test]
-    fn a_spread_is_of_values_that_there_were() {
+    fn percentiles_are_measured_values() {
         let Percentiles { median, p99, worst } = Percentiles::of((1..=200).rev().map(f64::from).collect());
         assert_eq!((median, p99, worst), (101.0, 199.0, 200.0));
         let Percentiles { median, p99, worst } = Percentiles::of(vec![7.0]);

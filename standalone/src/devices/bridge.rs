@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_what_was_told_and_does_not_change() {
+    fn the_latency_is_exact_and_constant() {
         for (input_block, output_block) in [(64, 64), (256, 64), (64, 256), (480, 441), (1, 7)] {
             let (mut devices, stats) = devices(input_block, output_block);
             devices.run(20_000, input_block, output_block, 1.0);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_is_too_fast_or_too_slow_is_made_up_for_and_counted() {
+    fn clock_drift_is_compensated_and_counted() {
         for speed in [1.01, 0.99] {
             let (mut devices, stats) = devices(64, 64);
             devices.run(100_000, 64, 64, speed);

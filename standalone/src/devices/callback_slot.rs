@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn long_buffers_are_cut_and_nothing_gets_lost() {
+    fn long_buffers_are_split_without_loss() {
         let (mut slot, mut owner) = CallbackSlot::new(7, Arc::default());
         assert_eq!(play(&mut slot, 10)[0], [0.0; 10]);
         let dropped_on = Arc::default();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_silence_and_is_told() {
+    fn a_panic_is_silenced_and_reported() {
         let (mut slot, mut owner) = CallbackSlot::new(16, Arc::default());
         let dropped_on = Arc::<Mutex<Option<ThreadId>>>::default();
         owner.install(Box::new(Counter { next: 0.0, longest: 16, panic_at: 5.0, dropped_on: dropped_on.clone() }));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_host_is_the_default_and_others_are_named() {
+    fn one_host_is_the_default_and_errors_list_all() {
         let hosts = hosts();
         assert_eq!(hosts.iter().filter(|host| host.default).count(), 1);
         for host in &hosts {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_is_told_in_words() {
+    fn the_list_is_printed_as_text() {
         let direction =
             |channels, default| Some(DirectionInfo { channels, sample_rates: vec![44_100, 48_000], default });
         let card = AudioDevice {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_linear_format_is_known_and_no_other() {
+    fn exactly_the_linear_formats_are_supported() {
         use SampleFormat::*;
         for format in [I8, I16, I24, I32, I64, U8, U16, U24, U32, U64, F32, F64] {
             assert!(is_known(format), "{format}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_full_scale_and_clipped() {
+    fn integers_use_full_scale_and_clip() {
         let sixteen = written(7i16);
         assert_eq!(sixteen, [7, 7, 0, -0x2000, 0x4000, i16::MIN, i16::MAX, i16::MIN]);
         assert_eq!(read_back(sixteen)[2..6], [0.0, -0.25, 0.5, -1.0]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn floating_point_is_left_as_it_is() {
+    fn floating_point_is_unchanged() {
         let samples = [0.0, -0.25, 0.5, -1.0, 2.0, -2.0];
         assert_eq!(written(7.0f32)[2..], samples);
         assert_eq!(written(7.0f64)[2..], samples.map(f64::from));

@@ -40,7 +40,7 @@ mod tests {
     use crate::io::block_clock::signed_seconds;
 
     #[test]
-    fn stamps_take_away_what_delivery_added() {
+    fn time_stamps_remove_the_delivery_jitter() {
         let mut stamps = TimestampMapper::default();
         let origin = Instant::now();
         let mut random = Lcg::new(1);

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_their_distance_although_callbacks_come_unevenly() {
+    fn messages_keep_their_spacing_with_callback_jitter() {
         let (rate, block) = (48_000.0, 256);
         let mut clock = BlockClock::new(48_000, block);
         let origin = Instant::now();

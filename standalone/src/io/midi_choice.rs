@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_survives_being_written_down() {
+    fn a_choice_survives_serialisation() {
         let choice = MidiChoice { ports: MidiPorts::Names(vec!["Keystep".into()]), channels: 3 };
         let text = serde_json::to_string(&choice).unwrap();
         assert_eq!(text, r#"{"ports":{"names":["Keystep"]},"channels":3}"#);

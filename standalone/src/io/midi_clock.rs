@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_clock_is_no_slow_tempo() {
+    fn a_pause_of_the_clock_is_not_a_slow_tempo() {
         let mut clock = ClockFollower::new();
         let now = run(&mut clock, 0.0, 100, 120.0, 0.0);
         clock.handle_message(now + 3.0, &[0xF8]);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_merged_in_order_of_time_at_their_frames() {
+    fn ports_are_merged_in_order_of_time() {
         let queues = PortQueues::new();
         let mut receiver = receiver(&queues);
         let (mut a, mut b) = (queues.sender(u16::MAX).unwrap(), queues.sender(u16::MAX).unwrap());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_chosen_and_what_is_no_message_is_not_sent() {
+    fn unselected_channels_and_invalid_messages_are_not_sent() {
         let queues = PortQueues::new();
         let mut receiver = receiver(&queues);
         let mut sender = queues.sender(0b101).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_receiver_can_be_had_again_and_what_is_too_much_is_counted() {
+    fn senders_and_receiver_are_reusable_and_overflow_is_counted() {
         let queues = PortQueues::new();
         let receivers: Vec<_> = std::iter::from_fn(|| queues.sender(1)).collect();
         assert_eq!(receivers.len(), MAX_PORTS);

@@ -4,6 +4,9 @@
 //! ([`midi_choice`]), the queues from ports to the audio thread ([`midi_queues`]), the frames at which messages are
 //! played ([`block_clock`]), and the tempo of an external [`midi_clock`]. [`tap`]: sound on its way to the recorder.
 
+// Without devices and recorder their ends of the queues are unused.
+#![cfg_attr(not(feature = "devices"), allow(dead_code))]
+
 pub mod audio;
 pub(crate) mod block_clock;
 pub mod midi_choice;

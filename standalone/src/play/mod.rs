@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::Model;
-use ondes_engine::pipeline::{ControlSource, PipelineOptions};
-use ondes_engine::realtime::{self, PlayableModel};
+use ondes_engine::pipeline::{ControlSource, PipelineOptions, build_playable};
+use ondes_engine::realtime;
 use ondes_engine::sync::lock;
 use ondes_processor::choice;
 use ondes_processor::macros::MACRO_COUNT;
@@ -375,7 +375,7 @@ fn executor_selection(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::
     let executor = arguments.executor.selection_for(model)?;
     if arguments.executor.given_options().iter().any(|(_, given)| *given) {
         let options = PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() };
-        PlayableModel::new(model.clone(), options)?;
+        build_playable(model, &options)?;
     }
     Ok(executor)
 }

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_at_another_rate() {
+    fn time_continues_at_another_rate() {
         let mut played = PlayedTime::default();
         assert_eq!(played.begin(7, 48_000), 0.0);
         assert_eq!(played.seconds(96_000), 2.0);

@@ -12,7 +12,7 @@ use ondes_engine::media::Decoder;
 /// Length of the longest recording, seconds; a recording is held in memory.
 const MAX_LENGTH_S: u64 = 3600;
 /// File name extensions of recordings.
-pub(crate) const EXTENSIONS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
+pub const EXTENSIONS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
 /// Points of a waveform overview.
 const WAVEFORM_POINTS: usize = 512;
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_plays_once_or_again_and_again() {
+    fn a_clip_plays_once_or_looped() {
         let (_folder, clip) = clip();
         assert_eq!(clip.frames(), 100);
         assert_eq!(play(&clip, 60)[59], 60.0);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_rate_that_is_asked_for() {
+    fn a_clip_is_converted_to_the_requested_rate() {
         let (folder, _) = clip();
         let clip = Clip::read(&folder.path().join("ramp.wav"), 96_000).unwrap();
         assert!(clip.frames().abs_diff(200) <= 2, "{}", clip.frames());

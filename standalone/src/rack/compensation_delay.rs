@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_late_as_it_says_and_changes_nothing() {
+    fn the_delay_is_exact() {
         for samples in [0, 1, 63, 500, 16_000] {
             let mut delay = CompensationDelay::new(RATE, 64);
             delay.set_target(samples);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fades_over_and_no_further_than_there_is_room() {
+    fn delays_cross_fade_and_are_limited() {
         let mut delay = CompensationDelay::new(RATE, 64);
         let out =
             delayed(&mut delay, 60_000, |start, delay| delay.set_target(if start < 20_000 { 100 } else { 999_999 }));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panning_keeps_the_power() {
+    fn panning_has_constant_power() {
         for pan in [-1.0, -0.3, 0.0, 0.7, 1.0] {
             let [left, right] = FaderSettings { pan, ..FaderSettings::default() }.gains();
             assert!((left * left + right * right - 2.0).abs() < 1e-5, "{pan}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_its_range() {
+    fn settings_are_clamped() {
         let fader = Fader::default();
         fader.set(FaderSettings { level_db: 400.0, pan: f32::NAN, mute: true, solo: false });
         assert_eq!(fader.get(), FaderSettings { level_db: LOUDEST_DB, pan: 0.0, mute: true, solo: false });

@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_too_loud_is_only_late() {
+    fn soft_sound_is_only_delayed() {
         let sound: Vec<f32> = (0..10_000).map(|n| CEILING * (n as f32 * 0.05).sin()).collect();
         let late = Limiter::new(48_000).latency_samples();
         assert_eq!(limited(&sound)[late..], sound[..sound.len() - late]);
     }
 
     #[test]
-    fn nothing_is_louder_than_the_ceiling_and_the_gain_never_leaps() {
+    fn the_output_stays_below_the_ceiling_and_the_gain_is_smooth() {
         let mut random = Lcg::new(1);
         let noise = |loudness: f32| loudness * ((random.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0);
         let loudness = |n: usize| if (n / 8_000).is_multiple_of(2) { 8.0 } else { 0.5 };
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_does_not_stay() {
+    fn a_nan_does_not_persist() {
         let mut sound = vec![0.1; 5_000];
         (sound[10], sound[20]) = (f32::NAN, f32::INFINITY);
         let out = limited(&sound);

@@ -79,9 +79,9 @@ impl Mixer {
     /// Creates a mixer for offline rendering: models run on the caller's thread and are waited for.
     #[must_use]
     pub fn offline() -> Self {
-        let mut console = Self::new(|| {});
-        console.offline = true;
-        console
+        let mut mixer = Self::new(|| {});
+        mixer.offline = true;
+        mixer
     }
 
     /// Returns the track in a slot.
@@ -459,14 +459,14 @@ mod tests {
     use ondes_engine::dsp::level::peak;
 
     #[test]
-    fn a_track_is_renewed_for_another_driver_and_its_latency_never_for_nothing_and_plays_on() {
+    fn a_track_is_rebuilt_once_per_change_and_keeps_playing() {
         let mut latencies = Vec::new();
         for driver in [1.0, 2.0] {
-            let mut console = Mixer::new(|| {});
-            console.add(Product::Instrument).unwrap();
+            let mut mixer = Mixer::new(|| {});
+            mixer.add(Product::Instrument).unwrap();
             // Independent of the load of this machine.
-            console.track(0).unwrap().instance.session.set_non_realtime(true);
-            let mut rack = console.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
+            mixer.track(0).unwrap().instance.session.set_non_realtime(true);
+            let mut rack = mixer.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
             rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap());
             let mut play = |blocks: usize| {
                 let peaks = (0..blocks).map(|_| {
@@ -480,25 +480,25 @@ mod tests {
                 peaks.fold(f32::INFINITY, f32::min)
             };
             play(40);
-            console.track(0).unwrap().parameters.set_value(DRIVER, driver);
+            mixer.track(0).unwrap().parameters.set_value(DRIVER, driver);
             let mut renewals = Vec::new();
             for round in 0..10 {
                 // Simulates that time has passed.
-                let track = console.tracks[0].as_mut().unwrap();
+                let track = mixer.tracks[0].as_mut().unwrap();
                 let (config, when) = track.installed.unwrap();
                 track.installed = Some((config, when.checked_sub(2 * MIN_RENEWAL_INTERVAL).unwrap()));
                 let before = track.installed.unwrap().1;
-                console.tick();
-                if console.tracks[0].as_ref().unwrap().installed.unwrap().1 != before {
+                mixer.tick();
+                if mixer.tracks[0].as_ref().unwrap().installed.unwrap().1 != before {
                     renewals.push(round);
                 }
                 let least = play(60);
                 assert!(least > 0.01, "the note goes on: {least}");
-                while console.track(0).unwrap().instance.session.status() == LoadStatus::Loading {
+                while mixer.track(0).unwrap().instance.session.status() == LoadStatus::Loading {
                     play(1);
                 }
             }
-            let late = latency_samples(&console.track(0).unwrap().instance).unwrap();
+            let late = latency_samples(&mixer.track(0).unwrap().instance).unwrap();
             let master = Master::new(Arc::default(), Arc::default(), 44_100, 64);
             assert_eq!(rack.latency_samples(), late + master.latency_samples());
             latencies.push(late);

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_goes_on_and_what_is_over_does_not() {
+    fn active_notes_resume_and_finished_ones_do_not() {
         let on = |key| EventKind::NoteOn { channel: 0, key, velocity: 0.5 };
         let off = |key| EventKind::NoteOff { channel: 0, key, velocity: 0.5 };
         let wheel = EventKind::Bend { channel: 0, semitones: 1.0 };

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_read_as_it_was_written_and_others_say_why_not() {
+    fn sessions_survive_writing_and_bad_files_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ondes-session");
         let track = SavedTrack {

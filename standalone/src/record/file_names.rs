@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_the_time() {
+    fn names_contain_the_time() {
         let now: Zoned = "2026-11-21T14:03:22.9+01:00[Europe/Paris]".parse().unwrap();
         assert_eq!(stamp("Ondes", &now), "Ondes 2026-11-21 14.03.22");
         let name = take_name(Path::new("x"), "Ondes", RecordingFormat::Float32);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_free() {
+    fn names_are_unused() {
         let folder = tempfile::tempdir().unwrap();
         let found = |tracks: &[&str]| -> Vec<String> {
             let paths = free_paths(folder.path(), "A 1", tracks, RecordingFormat::Flac);

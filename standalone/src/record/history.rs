@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_last_frames_by_number() {
+    fn the_history_holds_the_last_frames_by_number() {
         let mut history = SampleHistory::new(2, 10).unwrap();
         assert!(history.held().is_none());
         history.restart(1_003);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_anew_starts_over() {
+    fn a_clock_reset_restarts_the_history() {
         let (mut tap, mut reader) = reader();
         for (clock, held) in [(7, 7..8), (3, 3..4), (700_000, 700_000..700_001), (699_999, 699_999..700_000)] {
             tap.push(clock, &[&[clock as f32]]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_before_a_clock_set_back_is_dropped() {
+    fn frames_before_a_clock_set_back_are_dropped() {
         let (mut tap, mut reader) = reader();
         tap.push(500, &[&[1.0; 10]]);
         reader.drain(1_000);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn dropped_frames_are_counted() {
         let (mut tap, mut reader) = reader();
         let ones = [1.0; 150];
         tap.push(0, &[&ones]);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_block_lacks_is_silence() {
+    fn missing_channels_and_frames_are_silence() {
         let (mut tap, consumer) = Tap::new(3, 100);
         let mut reader = TapReader::new(consumer, SampleHistory::new(3, 100).unwrap(), 1_000);
         tap.push(0, &[&[1.0, 2.0], &[3.0]]);

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_is_the_difference() {
+    fn the_gain_is_the_loudness_difference() {
         let (found, sound) = normalize(-23.0, &[tone(-40.0, 3)]);
         assert!((found.gain_db - 17.0).abs() < 0.05, "{} dB", found.gain_db);
         assert!((loudness(&sound) + 23.0).abs() < 0.02);
@@ -255,7 +255,7 @@ mod tests {
 
     /// Without gain only the loud second counts; with gain the soft minute passes the gate and lowers the loudness.
     #[test]
-    fn what_the_gain_brings_across_the_gate_counts() {
+    fn sound_that_passes_the_gate_with_gain_counts() {
         let (found, sound) = normalize(-35.0, &[tone(-50.0, 1), tone(-72.0, 60)]);
         assert!((loudness(&sound) + 35.0).abs() < 0.02, "{} LUFS", loudness(&sound));
         assert!(found.gain_db > 25.0, "{} dB", found.gain_db);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_set_the_limit() {
+    fn the_true_peak_limits_the_gain() {
         let (found, sound) = normalize(-3.0, &[tone(-20.0, 3)]);
         let peak = peak(&sound);
         assert!(found.limited && found.true_peak_db.is_some_and(|peak| (peak - MAX_TRUE_PEAK_DB).abs() < 1e-9));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_loudness_only_loses_its_peaks() {
+    fn sound_without_a_loudness_is_only_peak_limited() {
         let click = vec![2.0; 100];
         let (found, sound) = normalize(-20.0, std::slice::from_ref(&click));
         assert!(found.lufs.is_none() && found.limited);

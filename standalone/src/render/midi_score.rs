@@ -141,7 +141,7 @@ mod tests {
     use super::note_name;
 
     #[test]
-    fn notes_have_their_names() {
+    fn pitches_have_note_names() {
         for (pitch, name) in [(60.0, "C4"), (69.0, "A4"), (21.0, "A0"), (54.9, "G3"), (0.0, "C-1"), (127.0, "G9")] {
             assert_eq!(note_name(pitch), name);
         }

@@ -66,21 +66,15 @@ impl<'a> ModelRenderer<'a> {
         let mut source_reader = RenderSource::open(source, arguments)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| source_reader.natural_rate(model));
         let chain = self.chain(sample_rate)?;
-        let pipeline = match idle.take().filter(|(rate, _)| *rate == sample_rate) {
-            Some((_, mut pipeline)) => {
-                pipeline.restart();
-                self.apply_controls(pipeline)?
-            }
-            None => self.build_pipeline(sample_rate)?,
-        };
+        let pipeline = self.reuse_or_build_pipeline(idle, sample_rate)?;
         let performance = model.header().performance.unwrap_or_default();
         let (mut warnings, notes, notes_outside) = match &source_reader {
-            RenderSource::MidiScore(score) => (
+            RenderSource::Midi(score) => (
                 score.warnings(&performance, arguments.transpose),
                 score.notes(),
                 score.notes_outside(&performance, arguments.transpose),
             ),
-            RenderSource::RecordingReader(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
+            RenderSource::Recording(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
         };
         let untold = arguments.calibration().missing_levels(self.levels());
         warnings.extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
@@ -94,8 +88,8 @@ impl<'a> ModelRenderer<'a> {
         let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
         let started_at = Instant::now();
         let played = match &mut source_reader {
-            RenderSource::MidiScore(score) => render.play(score.events(sample_rate))?,
-            RenderSource::RecordingReader(recording) => render.play_recording(recording)?,
+            RenderSource::Midi(score) => render.play(score.events(sample_rate))?,
+            RenderSource::Recording(recording) => render.play_recording(recording)?,
             RenderSource::Generated(seconds) => render.generate((*seconds * f64::from(sample_rate)).ceil() as u64)?,
         };
         let FinishedRender { pipeline, output, in_pipeline, first_sample } = played;
@@ -106,7 +100,7 @@ impl<'a> ModelRenderer<'a> {
         if let Some(notice) = executor::take_warning() {
             warnings.push(format!("{}: {notice}", arguments.model.display()));
         }
-        if let RenderSource::RecordingReader(recording) = &source_reader {
+        if let RenderSource::Recording(recording) = &source_reader {
             let name = source.display();
             warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
         }
@@ -153,6 +147,17 @@ impl<'a> ModelRenderer<'a> {
                 warnings,
             })
         })
+    }
+
+    /// Restarts the idle pipeline if it has the sample rate in Hz, otherwise builds a new one.
+    fn reuse_or_build_pipeline(&self, idle: &mut IdlePipeline, sample_rate: u32) -> anyhow::Result<Pipeline> {
+        match idle.take().filter(|(rate, _)| *rate == sample_rate) {
+            Some((_, mut pipeline)) => {
+                pipeline.restart();
+                self.apply_controls(pipeline)
+            }
+            None => self.build_pipeline(sample_rate),
+        }
     }
 
     /// Returns the levels on the model's card.

@@ -465,7 +465,7 @@ mod tests {
     use super::file_name;
 
     #[test]
-    fn a_title_becomes_a_part_of_a_name() {
+    fn titles_become_valid_file_names() {
         assert_eq!(file_name(" Lead/Solo: \"A\"\n2 "), "Lead_Solo_ _A__2");
         assert_eq!(file_name(&"é".repeat(99)).chars().count(), 64);
     }

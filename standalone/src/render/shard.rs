@@ -41,7 +41,7 @@ mod tests {
     use super::Shard;
 
     #[test]
-    fn parts_are_the_whole() {
+    fn shards_cover_the_list() {
         let list: Vec<usize> = (0..10).collect();
         for count in 1..=12 {
             let parts = (1..=count).map(|index| format!("{index}/{count}").parse::<Shard>().expect("a part"));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_no_parts() {
+    fn invalid_shards_are_rejected() {
         for text in ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b"] {
             assert!(text.parse::<Shard>().is_err(), "{text:?}");
         }

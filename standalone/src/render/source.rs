@@ -11,8 +11,8 @@ use super::recording_reader::RecordingReader;
 
 /// Open source of a render.
 pub enum RenderSource {
-    MidiScore(MidiScore),
-    RecordingReader(Box<RecordingReader>),
+    Midi(MidiScore),
+    Recording(Box<RecordingReader>),
     /// Length in seconds that the model generates without a source.
     Generated(f64),
 }
@@ -28,29 +28,25 @@ impl RenderSource {
             return Ok(Self::Generated(seconds));
         }
         Ok(match arguments.source() {
-            ControlSource::Notes => {
-                Self::MidiScore(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?)
-            }
-            ControlSource::AudioInput => {
-                Self::RecordingReader(Box::new(RecordingReader::open(path, arguments.sample_rate)?))
-            }
+            ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),
+            ControlSource::AudioInput => Self::Recording(Box::new(RecordingReader::open(path, arguments.sample_rate)?)),
         })
     }
 
     /// Returns the default output rate, Hz.
     pub fn natural_rate(&self, model: &Model) -> u32 {
         match self {
-            Self::MidiScore(_) | Self::Generated(_) => model.header().sample_rate,
-            Self::RecordingReader(recording) => recording.sample_rate(),
+            Self::Midi(_) | Self::Generated(_) => model.header().sample_rate,
+            Self::Recording(recording) => recording.sample_rate(),
         }
     }
 
     /// Returns the approximate length in samples at a rate in Hz, without latency and tail.
     pub fn length(&self, sample_rate: u32) -> Option<u64> {
         match self {
-            Self::MidiScore(score) => Some(score.end(sample_rate)),
+            Self::Midi(score) => Some(score.end(sample_rate)),
             Self::Generated(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
-            Self::RecordingReader(recording) => {
+            Self::Recording(recording) => {
                 let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
                 recording.frames().map(|frames| (frames as f64 * scale) as u64)
             }

@@ -26,6 +26,7 @@ use super::recording_settings::{RecordingFiles, RecordingSettings};
 use super::settings::AppSettings;
 use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
 use crate::audio_app::AudioApp;
+use crate::io::AudioChoice;
 use crate::rack::clip::Clip;
 use crate::rack::session_file::{self, TrackInput};
 use crate::rack::{MasterMeter, Mixer, SessionFile};
@@ -319,7 +320,7 @@ impl AppState {
     }
 
     fn try_handle(&mut self, command: AppCommand) -> anyhow::Result<()> {
-        let touches = matches!(
+        let needs_session = matches!(
             command,
             AppCommand::New
                 | AppCommand::Open(_)
@@ -330,49 +331,24 @@ impl AppState {
                 | AppCommand::SetInput(..)
                 | AppCommand::OpenDropped(_)
         );
-        anyhow::ensure!(!touches || self.pending_session.is_none(), "the session is still being loaded");
+        anyhow::ensure!(!needs_session || self.pending_session.is_none(), "the session is still being loaded");
         match command {
-            AppCommand::New | AppCommand::Open(_) => return self.replace_session(command),
-            AppCommand::Save => match self.settings.session.clone() {
-                Some(path) => self.save(&path)?,
-                None => anyhow::bail!("the session has no name yet"),
-            },
+            AppCommand::New | AppCommand::Open(_) => self.replace_session(command)?,
+            AppCommand::Save => {
+                let path = self.settings.session.clone().context("the session has no name yet")?;
+                self.save(&path)?;
+            }
             AppCommand::SaveAs(path) => self.save(&session_path(&path))?,
-            AppCommand::Discard => {
-                let prompt = self.prompt.take();
-                if prompt == Some(Prompt::RecoverAutosave)
-                    && let Some(autosave) = &mut self.autosave
-                {
-                    autosave.clear();
-                }
-                if let Some(command) = self.pending.take() {
-                    self.start_session(command)?;
-                }
-            }
-            AppCommand::Recover => {
-                self.prompt = None;
-                let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
-                let (session, path) = autosave.read()?;
-                self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
-            }
+            AppCommand::Discard => self.discard()?,
+            AppCommand::Recover => self.recover()?,
             AppCommand::Cancel => (self.prompt, self.pending) = (None, None),
-            AppCommand::Dismiss => {
-                self.problems.clear();
-                self.notice = None;
-                let status = self.app.recording();
-                self.dismissed = DismissedErrors { error: status.error, dropped: status.dropped };
-            }
+            AppCommand::Dismiss => self.dismiss(),
             AppCommand::AddTrack(product) => {
                 let slot = self.app.add(product)?;
                 self.enable_metering();
                 self.select(Some(slot));
             }
-            AppCommand::RemoveTrack(slot) => {
-                self.deselect();
-                self.app.mixer().remove(slot);
-                let next = self.app.mixer().tracks().map(|(other, _)| other).min_by_key(|other| other.abs_diff(slot));
-                self.select(next);
-            }
+            AppCommand::RemoveTrack(slot) => self.remove_track(slot),
             AppCommand::SelectTrack(slot) => self.select(Some(slot)),
             AppCommand::RenameTrack(slot, name) => self.app.mixer().rename(slot, &name),
             AppCommand::SetFader(slot, settings) => {
@@ -382,9 +358,9 @@ impl AppState {
             }
             AppCommand::SetInput(slot, input) => self.set_input(slot, input)?,
             AppCommand::SetMidiChannels(slot, channels) => self.app.set_midi_channels(slot, channels),
-            AppCommand::Seek(slot, part) => {
+            AppCommand::Seek(slot, position) => {
                 if let Some(clip) = self.clip(slot) {
-                    clip.seek((f64::from(part.clamp(0.0, 1.0)) * clip.frames() as f64) as usize);
+                    clip.seek((f64::from(position.clamp(0.0, 1.0)) * clip.frames() as f64) as usize);
                 }
             }
             AppCommand::SetPlaying(slot, playing) => {
@@ -392,30 +368,10 @@ impl AppState {
                     clip.set_playing(playing);
                 }
             }
-            AppCommand::AddToSetList => {
-                let Some(selected) = &self.selected else { return Ok(()) };
-                selected.instance.model().context("the track has no model yet")?;
-                let reference = selected.instance.state().model;
-                self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
-            }
-            AppCommand::PlayFromSetList(index) => {
-                let reference = self.app.mixer().set_list.get(index).cloned();
-                if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
-                    self.app.mixer().load_model(selected.slot, reference);
-                }
-            }
-            AppCommand::MoveUp(index) => {
-                let list = &mut self.app.mixer().set_list;
-                if (1..list.len()).contains(&index) {
-                    list.swap(index - 1, index);
-                }
-            }
-            AppCommand::MoveDown(index) => {
-                let list = &mut self.app.mixer().set_list;
-                if index + 1 < list.len() {
-                    list.swap(index, index + 1);
-                }
-            }
+            AppCommand::AddToSetList => self.add_to_set_list()?,
+            AppCommand::PlayFromSetList(index) => self.play_from_set_list(index),
+            AppCommand::MoveUp(index) => self.swap_in_set_list(index.checked_sub(1), index),
+            AppCommand::MoveDown(index) => self.swap_in_set_list(index.checked_add(1), index),
             AppCommand::RemoveFromSetList(index) => {
                 let list = &mut self.app.mixer().set_list;
                 if index < list.len() {
@@ -423,41 +379,25 @@ impl AppState {
                 }
             }
             AppCommand::SetMaster(settings) => self.app.mixer().master.set(settings),
-            AppCommand::Record(true) => {
-                let RecordingFiles { master, tracks } = self.recording_files()?;
-                self.app.record(&master, tracks, self.settings.recording_settings.format, false)?;
-                (self.recording, self.notice, self.dismissed) = (Some(master), None, DismissedErrors::default());
-            }
+            AppCommand::Record(true) => self.start_recording()?,
             AppCommand::Record(false) => {
                 self.app.stop_in_background();
                 self.finishing_notice = self.recording.take().map(|path| format!("Recorded to {}", path.display()));
             }
-            AppCommand::SavePreroll => {
-                let RecordingFiles { master, tracks } = self.recording_files()?;
-                self.app.save_preroll(&master, tracks, self.settings.recording_settings.format)?;
-                self.dismissed.error = None;
-                self.finishing_notice = Some(format!("Saved the last 30 s to {}", master.display()));
-            }
+            AppCommand::SavePreroll => self.save_preroll()?,
             AppCommand::SetRecording(recording_settings) => {
                 self.settings.recording_settings = recording_settings;
                 self.write_settings();
             }
             AppCommand::OpenDropped(path) => self.drop_file(path)?,
-            AppCommand::OpenDialog(what) => {
+            AppCommand::OpenDialog(purpose) => {
                 let session = self.settings.session.as_deref();
-                self.dialog.open(what, session, &self.settings.recording_settings, self.wake.clone());
+                self.dialog.open(purpose, session, &self.settings.recording_settings, self.wake.clone());
             }
             AppCommand::Panic => {
                 self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.request_panic());
             }
-            AppCommand::SetAudio(choice) => {
-                if choice.host != self.settings.audio.host {
-                    self.device_scan.begin(choice.host.clone(), waker(&self.wake));
-                }
-                self.app.choose_audio(choice.clone());
-                self.settings.audio = choice;
-                self.write_settings();
-            }
+            AppCommand::SetAudio(choice) => self.set_audio(choice),
             AppCommand::SetMidi(choice) => {
                 self.app.choose_midi(choice.clone());
                 self.settings.midi = choice;
@@ -466,6 +406,97 @@ impl AppState {
             AppCommand::Rescan => self.rescan(),
         }
         Ok(())
+    }
+
+    /// Continues with the command behind the prompt; unsaved changes are lost.
+    fn discard(&mut self) -> anyhow::Result<()> {
+        let prompt = self.prompt.take();
+        if prompt == Some(Prompt::RecoverAutosave)
+            && let Some(autosave) = &mut self.autosave
+        {
+            autosave.clear();
+        }
+        match self.pending.take() {
+            Some(command) => self.start_session(command),
+            None => Ok(()),
+        }
+    }
+
+    /// Restores the autosaved session.
+    fn recover(&mut self) -> anyhow::Result<()> {
+        self.prompt = None;
+        let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
+        let (session, path) = autosave.read()?;
+        self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
+        Ok(())
+    }
+
+    /// Hides errors and notice.
+    fn dismiss(&mut self) {
+        self.problems.clear();
+        self.notice = None;
+        let status = self.app.recording();
+        self.dismissed = DismissedErrors { error: status.error, dropped: status.dropped };
+    }
+
+    /// Removes a track and selects the nearest one.
+    fn remove_track(&mut self, slot: usize) {
+        self.deselect();
+        self.app.mixer().remove(slot);
+        let next = self.app.mixer().tracks().map(|(other, _)| other).min_by_key(|other| other.abs_diff(slot));
+        self.select(next);
+    }
+
+    /// Adds the model of the selected track to the set list.
+    fn add_to_set_list(&mut self) -> anyhow::Result<()> {
+        let Some(selected) = &self.selected else { return Ok(()) };
+        selected.instance.model().context("the track has no model yet")?;
+        let reference = selected.instance.state().model;
+        self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
+        Ok(())
+    }
+
+    /// Loads a model of the set list on the selected track.
+    fn play_from_set_list(&mut self, index: usize) {
+        let reference = self.app.mixer().set_list.get(index).cloned();
+        if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
+            self.app.mixer().load_model(selected.slot, reference);
+        }
+    }
+
+    /// Swaps two entries of the set list, if both exist.
+    fn swap_in_set_list(&mut self, other: Option<usize>, index: usize) {
+        let list = &mut self.app.mixer().set_list;
+        if let Some(other) = other.filter(|other| index.max(*other) < list.len()) {
+            list.swap(other, index);
+        }
+    }
+
+    /// Starts a recording of the master, and of the tracks if that is enabled.
+    fn start_recording(&mut self) -> anyhow::Result<()> {
+        let RecordingFiles { master, tracks } = self.recording_files()?;
+        self.app.record(&master, tracks, self.settings.recording_settings.format, false)?;
+        (self.recording, self.notice, self.dismissed) = (Some(master), None, DismissedErrors::default());
+        Ok(())
+    }
+
+    /// Saves the last 30 s of the master, and of the tracks if that is enabled.
+    fn save_preroll(&mut self) -> anyhow::Result<()> {
+        let RecordingFiles { master, tracks } = self.recording_files()?;
+        self.app.save_preroll(&master, tracks, self.settings.recording_settings.format)?;
+        self.dismissed.error = None;
+        self.finishing_notice = Some(format!("Saved the last 30 s to {}", master.display()));
+        Ok(())
+    }
+
+    /// Switches to other audio devices; those of another sound system are listed first.
+    fn set_audio(&mut self, choice: AudioChoice) {
+        if choice.host != self.settings.audio.host {
+            self.device_scan.begin(choice.host.clone(), waker(&self.wake));
+        }
+        self.app.choose_audio(choice.clone());
+        self.settings.audio = choice;
+        self.write_settings();
     }
 
     /// Handles the answer of a file dialog.

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_stays_until_all_is_saved() {
+    fn the_autosave_stays_until_the_session_is_saved() {
         let folder = tempfile::tempdir().unwrap();
         let mut autosave = Autosave::open(folder.path()).unwrap();
         assert!(Autosave::open(folder.path()).is_none(), "another app has its own work");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_its_name_says() {
+    fn kinds_are_found_by_extension() {
         for (name, kind) in [
             ("/a/Stage.ondes-session", DroppedKind::Session),
             ("warm.Ondes-Preset", DroppedKind::Preset),

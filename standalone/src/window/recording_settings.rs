@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_track_has_a_file_besides_the_master_where_that_is_wanted() {
+    fn tracks_get_files_besides_the_master_if_enabled() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("new");
         let tracks = [(0, "Bowed".to_owned()), (4, "Bowed".to_owned())];

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_read_as_they_were_written() {
+    fn settings_survive_writing_and_reading() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("deep/down");
         assert_eq!(AppSettings::read(&folder), AppSettings::default());

@@ -1,4 +1,4 @@
-//! Files that are not what they should be.
+//! Damaged, missing and unsuitable files.
 
 use ondes_engine::model::file;
 
@@ -10,7 +10,7 @@ fn with_score() -> Folder {
     folder
 }
 
-/// Both commands must refuse a model of these bytes.
+/// Asserts that both commands refuse a model with these bytes.
 fn refuse_model(folder: &Folder, bytes: &[u8], words: &[&str]) {
     std::fs::write(folder.path("bad.ondes"), bytes).expect("the file is written");
     let words = [&["bad.ondes: "], words].concat();
@@ -23,7 +23,7 @@ fn model_bytes(folder: &Folder) -> Vec<u8> {
 }
 
 #[test]
-fn models_that_are_cut_short() {
+fn truncated_models_are_refused() {
     let folder = with_score();
     let whole = model_bytes(&folder);
     refuse_model(&folder, &[], &["empty"]);
@@ -33,18 +33,22 @@ fn models_that_are_cut_short() {
 }
 
 #[test]
-fn executors_that_do_not_fit_the_model() {
+fn unsuitable_executors_are_refused() {
     let folder = with_score();
     let render = ["render", "small.ondes", "--midi", "song.mid"];
     folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "--executor native"]);
-    folder.refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "--executor torch"]);
+    folder
+        .refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "--executor torch"]);
     folder.refuses(&["bench", "small.ondes", "--device", "cuda:1"], &["small.ondes: ", "--device cuda:1"]);
-    folder.refuses(&[&render[..], &["--precision", "f16"]].concat(), &["small.ondes: ", "--precision f16", "--executor torch"]);
+    folder.refuses(
+        &[&render[..], &["--precision", "f16"]].concat(),
+        &["small.ondes: ", "--precision f16", "--executor torch"],
+    );
     folder.refuses(&["bench", "small.ondes", "--precision", "bf16"], &["small.ondes: ", "--precision bf16"]);
 }
 
 #[test]
-fn models_with_a_flipped_bit() {
+fn models_with_a_flipped_bit_are_refused() {
     let folder = with_score();
     let whole = model_bytes(&folder);
     for at in [3, 8, 60, 200, whole.len() / 2, whole.len() - 2] {
@@ -55,7 +59,7 @@ fn models_with_a_flipped_bit() {
 }
 
 #[test]
-fn models_with_weights_that_are_no_numbers() {
+fn non_finite_weights_are_refused() {
     let folder = with_score();
     let mut bytes = model_bytes(&folder);
     for value in [f32::NAN, f32::INFINITY] {
@@ -66,7 +70,7 @@ fn models_with_weights_that_are_no_numbers() {
 }
 
 #[test]
-fn models_of_another_version() {
+fn models_of_other_versions_are_refused() {
     let folder = with_score();
     let mut bytes = model_bytes(&folder);
     let version = br#"\"format\":1"#;
@@ -76,14 +80,14 @@ fn models_of_another_version() {
 }
 
 #[test]
-fn models_that_play_no_notes() {
+fn effects_refuse_notes() {
     let folder = with_score();
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     folder.refuses(&["render", "half.ondes", "--midi", "song.mid"], &["half.ondes: ", "effect", "only instruments"]);
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_files_are_reported() {
     let folder = with_score();
     folder.refuses(&["info", "none.ondes"], &["none.ondes: No such file"]);
     folder.refuses(&["render", "none.ondes", "--midi", "song.mid"], &["none.ondes: No such file"]);
@@ -95,7 +99,7 @@ fn files_that_are_not_there() {
 }
 
 #[test]
-fn text_is_neither_midi_nor_sound() {
+fn text_is_refused_as_midi_and_audio() {
     let folder = Folder::new();
     let text = "It was a dark and stormy night. ".repeat(100);
     for name in ["text.mid", "text.wav", "text.mp3", "text.ondes"] {
@@ -109,14 +113,14 @@ fn text_is_neither_midi_nor_sound() {
 }
 
 #[test]
-fn sound_without_a_sample() {
+fn empty_recordings_are_refused() {
     let folder = Folder::new();
     write_wav(&folder.path("empty.wav"), 48_000, 1, std::iter::empty());
     folder.refuses(&["render", "small.ondes", "--input", "empty.wav"], &["empty.wav: contains no audio"]);
 }
 
 #[test]
-fn a_single_sample_is_sound() {
+fn a_single_sample_renders() {
     let folder = Folder::new();
     write_wav(&folder.path("click.wav"), 44_100, 1, std::iter::once(0.5));
     let report = folder.json(&["render", "small.ondes", "--input", "click.wav"]);
@@ -124,14 +128,14 @@ fn a_single_sample_is_sound() {
 }
 
 #[test]
-fn midi_without_a_note() {
+fn midi_files_without_notes_are_refused() {
     let folder = Folder::new();
     std::fs::write(folder.path("empty.mid"), crate::common::midi(&["Nothing"], &[])).expect("the file is written");
     folder.refuses(&["render", "small.ondes", "--midi", "empty.mid"], &["empty.mid: contains no notes"]);
 }
 
 #[test]
-fn command_lines_that_make_no_sense() {
+fn invalid_command_lines_are_refused() {
     let folder = with_score();
     let wrong: &[&[&str]] = &[
         &[],

@@ -1,4 +1,4 @@
-//! Rendering many files.
+//! Batches.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::common::{Folder, codec, effect, json_lines, midi, tone, two_tracks, w
 
 /// Recordings of the batch, in its order.
 const TAKES: [&str; 7] = ["a.wav", "b.wav", "deep/c.wav", "deep/er/d.WAV", "deep/e.wave", "f.g.wav", "z.wav"];
-/// What becomes of them.
+/// Their outputs.
 const RESULTS: [&str; 7] = ["a.wav", "b.wav", "deep/c.wav", "deep/e.wav", "deep/er/d.wav", "f.g.wav", "z.wav"];
 
 const BATCH: [&str; 6] = ["render", "small.ondes", "--input", "takes", "--out", "out"];
 
-/// A folder of takes, beside things that are none.
+/// Creates a folder of recordings among other files.
 fn with_takes() -> Folder {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.path("takes/deep/er")).expect("a folder is made");
@@ -32,7 +32,7 @@ fn with_takes() -> Folder {
     folder
 }
 
-/// All files below a folder, with their contents.
+/// Reads all files below a folder.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -60,7 +60,7 @@ fn touch(path: &Path, at: SystemTime) {
 }
 
 #[test]
-fn every_file_becomes_what_it_becomes_alone() {
+fn a_batch_renders_each_file_as_if_alone() {
     let folder = with_takes();
     let (lines, summary) = folder.batch(&BATCH);
     assert_eq!(lines.len(), TAKES.len());
@@ -80,7 +80,7 @@ fn every_file_becomes_what_it_becomes_alone() {
 }
 
 #[test]
-fn a_pipeline_that_plays_file_after_file_plays_each_as_if_it_were_the_first() {
+fn a_reused_pipeline_renders_as_a_new_one() {
     let folder = Folder::new();
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
@@ -90,7 +90,7 @@ fn a_pipeline_that_plays_file_after_file_plays_each_as_if_it_were_the_first() {
     for index in 0..3_u8 {
         let sound = tone(200.0 + 70.0 * f64::from(index), 0.2, 48_000).map(|sample| sample + 0.1);
         write_wav(&folder.path(&format!("in/{index}.wav")), 48_000, 1, sound);
-        // Chords of more notes than there are voices.
+        // Chords with more notes than voices.
         let notes: Vec<_> = (0..3).map(|key| (0, 0, 60 + 4 * key + index, 100 * u32::from(index), 400)).collect();
         std::fs::write(folder.path(&format!("songs/{index}.mid")), midi(&[""], &notes)).expect("the file is written");
     }
@@ -130,7 +130,7 @@ fn files_and_folders_of_midi() {
 }
 
 #[test]
-fn jobs_change_nothing() {
+fn jobs_do_not_change_the_output() {
     let folder = with_takes();
     folder.batch(&[&BATCH[..], &["--jobs", "1"]].concat());
     let one = contents(&folder.path("out"));
@@ -143,7 +143,7 @@ fn jobs_change_nothing() {
 }
 
 #[test]
-fn shards_are_the_whole() {
+fn shards_cover_the_batch() {
     let folder = with_takes();
     let (lines, _) = folder.batch(&[&BATCH[..], &["--jobs", "1"]].concat());
     // One job renders in the order of the list.
@@ -168,7 +168,7 @@ fn shards_are_the_whole() {
 }
 
 #[test]
-fn only_what_is_not_fresh_is_rendered() {
+fn only_outdated_outputs_are_rendered() {
     let folder = with_takes();
     folder.batch(&BATCH);
     let rendered = |extra: &[&str]| {
@@ -189,7 +189,7 @@ fn only_what_is_not_fresh_is_rendered() {
         touch(&folder.path("out").join(name), now);
     }
     assert_eq!(rendered(&[]), [""; 0]);
-    // A source as new as its output, and one that is newer; an output that went away.
+    // A source as new as its output, a newer one, and a missing output.
     touch(&folder.path("takes/b.wav"), now);
     touch(&folder.path("takes/deep/er/d.WAV"), now + Duration::from_secs(5));
     std::fs::remove_file(folder.path("out/z.wav")).expect("the file is removed");
@@ -199,7 +199,7 @@ fn only_what_is_not_fresh_is_rendered() {
 }
 
 #[test]
-fn results_are_no_sources() {
+fn outputs_are_not_sources() {
     let folder = with_takes();
     let batch = ["render", "small.ondes", "--input", "takes", "--out", "takes/out"];
     let (lines, _) = folder.batch(&batch);
@@ -209,7 +209,7 @@ fn results_are_no_sources() {
 }
 
 #[test]
-fn bad_files_stop_nothing() {
+fn bad_files_do_not_stop_a_batch() {
     let folder = with_takes();
     folder.batch(&BATCH);
     let good = contents(&folder.path("out"));
@@ -241,13 +241,13 @@ fn two_files_of_one_name_are_refused() {
     folder.refuses(&BATCH, &["takes/a.wav: ", "takes/a.aiff", "has the same output as"]);
     std::fs::remove_file(folder.path("takes/a.aiff")).expect("the file is removed");
     folder.refuses(&[&BATCH[..], &["a.wav"]].concat(), &["a.wav", "takes/a.wav", "has the same output as"]);
-    // The same file twice is one.
+    // The same file twice counts once.
     let (lines, _) = folder.batch(&[&BATCH[..], &["takes/a.wav", "takes/../takes/b.wav"]].concat());
     assert_eq!(lines.len(), TAKES.len());
 }
 
 #[test]
-fn batches_that_make_no_sense() {
+fn invalid_batches_are_refused() {
     let folder = with_takes();
     std::fs::write(folder.path("file"), "").expect("the file is written");
     std::fs::create_dir(folder.path("empty")).expect("a folder is made");
@@ -275,7 +275,7 @@ fn batches_that_make_no_sense() {
 }
 
 #[test]
-fn a_person_gets_a_line_for_each_and_one_for_all() {
+fn the_text_report_has_a_line_per_file_and_a_summary() {
     let folder = with_takes();
     let output = folder.run(&BATCH);
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));

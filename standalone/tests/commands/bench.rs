@@ -1,4 +1,4 @@
-//! What a model takes in a callback.
+//! `ondes bench`.
 
 use ondes_engine::model::file;
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn number(report: &Value, key: &str) -> f64 {
     report[key].as_f64().unwrap_or_else(|| panic!("{key} is no number: {report}"))
 }
 
-/// Whatever this machine does: figures that do not contradict each other.
+/// Checks that the figures are consistent, whatever this machine's speed.
 fn check(report: &Value) {
     let ns = &report["ns_per_sample"];
     let (median, p99, worst) = (number(ns, "median"), number(ns, "p99"), number(ns, "worst"));
@@ -48,7 +48,7 @@ fn an_instrument_is_measured_with_notes() {
 }
 
 #[test]
-fn what_hears_a_sound_is_measured_with_one() {
+fn effects_are_measured_with_sound() {
     let folder = Folder::new();
     for (model, kind, latency) in [(effect(), "effect", 63), (codec(), "codec", 15)] {
         file::write(&model, &folder.path("heard.ondes")).expect("the model is written");
@@ -60,7 +60,7 @@ fn what_hears_a_sound_is_measured_with_one() {
 }
 
 #[test]
-fn it_is_said_in_words() {
+fn the_benchmark_prints_text() {
     let folder = Folder::new();
     let output = folder.run(&["bench", "small.ondes", "--seconds", "0.1"]);
     assert!(output.status.success() && output.stderr.is_empty());
@@ -73,13 +73,15 @@ fn it_is_said_in_words() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said() {
+fn bench_errors_are_reported() {
     let folder = Folder::new();
     std::fs::write(folder.path("bad.ondes"), "x").expect("the file is written");
     folder.refuses(&["bench", "bad.ondes"], &["bad.ondes: "]);
     folder.refuses(&["bench", "none.ondes"], &["none.ondes: No such file"]);
     folder.refuses(&["bench", "trumpet"], &["trumpet: ", "bowed, plucked, wind"]);
-    for wrong in [["--block", "0"], ["--block", "9000"], ["--seconds", "0"], ["--seconds", "NaN"], ["--sample-rate", "1000"]] {
+    for wrong in
+        [["--block", "0"], ["--block", "9000"], ["--seconds", "0"], ["--seconds", "NaN"], ["--sample-rate", "1000"]]
+    {
         let output = folder.run(&[&["bench", "small.ondes"], &wrong[..]].concat());
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
     }

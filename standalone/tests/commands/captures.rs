@@ -1,4 +1,4 @@
-//! Captures of other programs open like any model, and become models of ours.
+//! Captures of other programs: opening and importing.
 
 use ondes_engine::dsp::level::db_to_amplitude;
 use ondes_engine::model::file;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Folder, read_wav, tone, write_wav};
 
-/// An amplifier that halves its input and adds a quarter of the sample before.
+/// Capture of an amplifier that halves its input and adds a quarter of the sample before.
 fn capture(version: &str) -> String {
     let file = json!({
         "version": version, "architecture": "Linear", "config": { "receptive_field": 2, "bias": false },
@@ -34,7 +34,7 @@ fn a_capture_has_a_card() {
 }
 
 #[test]
-fn a_capture_plays_and_so_does_what_it_becomes() {
+fn captures_play_before_and_after_import() {
     let folder = with_capture();
     let sound: Vec<f32> = tone(220.0, 0.5, 48_000).collect();
     write_wav(&folder.path("guitar.wav"), 48_000, 1, sound.iter().copied());
@@ -57,7 +57,7 @@ fn a_capture_plays_and_so_does_what_it_becomes() {
     assert!(read_wav(&folder.path("b.wav")) == heard);
 }
 
-/// A Linear model with so many taps, none of which are alike.
+/// Linear capture with `taps` different weights.
 fn linear(taps: usize, gain: f64, metadata: &Value) -> Value {
     let weights: Vec<f64> = (0..taps).map(|n| gain * (-(n as f64) / 9.0).exp() * (1.0 + n as f64).cos()).collect();
     json!({
@@ -67,7 +67,7 @@ fn linear(taps: usize, gain: f64, metadata: &Value) -> Value {
 }
 
 #[test]
-fn a_size_sounds_like_the_file_that_it_was() {
+fn a_variant_sounds_like_its_own_capture() {
     let folder = Folder::new();
     let sizes = [linear(3, 0.5, &json!({})), linear(40, 0.7, &json!({})), linear(1_000, 0.9, &json!({}))];
     let submodels: Vec<Value> =
@@ -105,7 +105,7 @@ fn a_size_sounds_like_the_file_that_it_was() {
 }
 
 #[test]
-fn levels_are_those_of_the_card() {
+fn levels_follow_the_card() {
     let folder = Folder::new();
     let told = json!({ "input_level_dbu": 18.0, "output_level_dbu": 6.0, "loudness": -24.0 });
     for (name, metadata) in [("told.nam", told), ("untold.nam", json!({}))] {
@@ -143,7 +143,7 @@ fn levels_are_those_of_the_card() {
 }
 
 #[test]
-fn what_is_too_new_says_so() {
+fn newer_captures_are_reported() {
     let folder = with_capture();
     std::fs::write(folder.path("new.nam"), capture("0.7.3")).expect("it can be written");
     let output = folder.run(&["info", "new.nam"]);

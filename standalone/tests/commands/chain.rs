@@ -1,10 +1,10 @@
-//! What stands around a model: gate, tone, cabinet, and more of its samples.
+//! Signal chain around a model: gate, tone, cabinet, oversampling.
 
 use serde_json::json;
 
 use crate::common::{Folder, read_wav, tone, write_wav};
 
-/// A recording, and an amplifier that leaves it as it is.
+/// Creates a recording, and an amplifier that passes it through.
 fn with_amplifier() -> (Folder, Vec<f32>) {
     let folder = Folder::new();
     let file = json!({
@@ -28,15 +28,15 @@ fn level(sound: &[f32]) -> f32 {
 }
 
 #[test]
-fn a_cabinet_is_heard_at_once_whatever_the_block() {
+fn a_cabinet_has_no_latency_at_any_block_length() {
     let (folder, sound) = with_amplifier();
-    // A mean of two channels, one of which is silent, and longer than what is summed up directly.
+    // Average of two channels, one silent, longer than direct convolution handles.
     let taps: Vec<f32> = (0..300).map(|n| (-(n as f32) / 60.0).exp()).collect();
     write_wav(&folder.path("box.wav"), 48_000, 2, taps.iter().flat_map(|tap| [*tap, 0.0]));
     let heard = render(&folder, &["--cabinet", "box.wav"]);
     let expected =
         |n: usize| taps.iter().take(n + 1).enumerate().map(|(delay, tap)| tap * sound[n - delay]).sum::<f32>();
-    // Its level is that of what goes in, whatever that of the file.
+    // The cabinet's level is normalised, whatever the level of its file.
     let gain = heard[10_000] / expected(10_000);
     for n in (0..sound.len()).step_by(97) {
         let expected = gain * expected(n);
@@ -47,7 +47,7 @@ fn a_cabinet_is_heard_at_once_whatever_the_block() {
 }
 
 #[test]
-fn gate_and_tone_are_turned() {
+fn gate_and_tone_change_the_sound() {
     let (folder, sound) = with_amplifier();
     let plain = level(&render(&folder, &[])[..sound.len()]);
     assert_eq!(level(&render(&folder, &["--gate", "-90"])[..sound.len()]), plain, "all of it is louder");
@@ -57,13 +57,13 @@ fn gate_and_tone_are_turned() {
         level(&render(&folder, &["--bass", "-12", "--middle", "-12", "--tone", "before"])[..sound.len()]) / plain;
     assert!((before - softer).abs() < 1e-3, "before or after what changes nothing: {before}, {softer}");
     write_wav(&folder.path("guitar.wav"), 48_000, 1, sound.iter().map(|sample| 0.001 * sample));
-    // As if it had been played on, the gate begins open.
+    // The gate starts open.
     let gated = render(&folder, &["--gate", "-40"]);
     assert!(gated[12_000..].iter().all(|sample| *sample == 0.0));
 }
 
 #[test]
-fn oversampled_it_lies_under_the_recording_all_the_same() {
+fn oversampling_keeps_the_alignment() {
     let (folder, sound) = with_amplifier();
     for factor in ["2", "4"] {
         let heard = render(&folder, &["--oversampling", factor]);
@@ -74,7 +74,7 @@ fn oversampled_it_lies_under_the_recording_all_the_same() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_options_are_refused() {
     let (folder, _) = with_amplifier();
     let render = ["render", "wire.nam", "--input", "guitar.wav"];
     let refuses = |arguments: &[&str], words: &[&str]| folder.refuses(&[&render, arguments].concat(), words);

@@ -1,41 +1,41 @@
-//! A folder with a small instrument in it, and the program.
+//! Folder with a small instrument, and the program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ondes_engine::instrument::Performance;
-use ondes_engine::model::{Activation, 
-    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
+use ondes_engine::model::{
+    Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
 use serde_json::Value;
 
 /// Harmonics and noise bands of the small instrument.
 const HARMONICS: usize = 8;
 const BANDS: usize = 9;
-/// Length of its room.
+/// Length of its room, samples.
 const TAPS: usize = 480;
 
-/// A folder of its own for a test, in which the program runs.
+/// Folder of a test, in which the program runs.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// A folder that holds nothing but `small.ondes`.
+    /// Creates a folder with `small.ondes`.
     pub fn new() -> Self {
         let folder = Self(tempfile::tempdir().expect("there is a temporary folder"));
         file::write(&instrument(48_000, 192), &folder.path("small.ondes")).expect("the model is written");
         folder
     }
 
-    /// Where a file of that name is.
+    /// Returns the path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// The program, to be started here.
+    /// Returns a command that runs the program in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ondes"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
-        // No command needs a display, and without one no window opens.
+        // Without a display no window can open.
         command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
         command
     }
@@ -45,7 +45,7 @@ impl Folder {
         self.command(arguments).output().expect("the program starts")
     }
 
-    /// Runs the program with `--json` and gives what it printed.
+    /// Runs the program with `--json` and parses its output.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -53,7 +53,7 @@ impl Folder {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    /// Runs the program with `--json` on a batch, and gives what it printed about each file and about the whole.
+    /// Runs a batch with `--json`; returns the lines about files, and the summary.
     pub fn batch(&self, arguments: &[&str]) -> (Vec<Value>, Value) {
         let output = self.run(&[arguments, &["--json"]].concat());
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -61,7 +61,7 @@ impl Folder {
         json_lines(&output.stdout)
     }
 
-    /// Runs the program, which must refuse in one line that has all these words in it and leave no file behind.
+    /// Asserts that the program refuses in one line that contains all `words`, and leaves no file behind.
     pub fn refuses(&self, arguments: &[&str], words: &[&str]) {
         let before = self.files();
         let output = self.run(arguments);
@@ -69,12 +69,12 @@ impl Folder {
         assert_eq!(self.files(), before, "{arguments:?} left files behind");
     }
 
-    /// The names of all that is here.
+    /// Returns the names of all files.
     pub fn files(&self) -> Vec<String> {
         self.files_in(".")
     }
 
-    /// The names of all that is in a folder here.
+    /// Returns the names of all files in a subfolder.
     pub fn files_in(&self, folder: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(folder)).expect("the folder can be read");
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
@@ -84,7 +84,7 @@ impl Folder {
     }
 }
 
-/// One JSON object a line: those of files, then that of the whole.
+/// Parses one JSON object per line; returns those of files, and the summary.
 pub fn json_lines(stdout: &[u8]) -> (Vec<Value>, Value) {
     let text = String::from_utf8_lossy(stdout);
     let mut lines: Vec<Value> =
@@ -94,7 +94,7 @@ pub fn json_lines(stdout: &[u8]) -> (Vec<Value>, Value) {
     (lines, summary)
 }
 
-/// Exit code 2 and one line, `ondes: …`, with all these words in it; nothing on standard output.
+/// Asserts exit code 2, one line `ondes: …` that contains all `words`, and an empty standard output.
 pub fn assert_refused(output: &Output, words: &[&str]) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
@@ -105,7 +105,7 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
     }
 }
 
-/// The library as cargo has built it for the tests of its own package; none where only packages without libtorch are tested.
+/// Returns the torch library if cargo has built it; `None` if only packages without libtorch are tested.
 pub fn library() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder").join("deps");
     let path = folder.join("libondes_torch.so");
@@ -116,7 +116,7 @@ pub fn library() -> Option<PathBuf> {
     Some(path)
 }
 
-/// An instrument that nobody trained: louder where it is told so, and otherwise random.
+/// Creates an untrained instrument: louder with the loudness input, otherwise random.
 pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
     let node = |name: &str, inputs: &[&str], op| Node {
@@ -173,7 +173,7 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
     Model::new(header, weights()).expect("the model is sound")
 }
 
-/// A codec whose one latent is the mean of 16 samples, which is heard as long as they last.
+/// Creates a codec whose only latent is the mean of 16 samples.
 pub fn codec() -> Model {
     let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
     let method = |name: &str, ratio: (usize, usize), op| Method {
@@ -204,7 +204,7 @@ pub fn codec() -> Model {
     Model::new(header, weights).expect("the model is sound")
 }
 
-/// A model that is no instrument: one linear layer on audio, which makes it half as loud.
+/// Creates an effect: one linear layer that halves its input.
 pub fn effect() -> Model {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let method = Method {
@@ -241,7 +241,7 @@ fn weights() -> Weights {
     let outputs = 1 + HARMONICS + BANDS;
     let mut slopes: Vec<f32> = (0..outputs).map(|_| random()).collect();
     let mut biases: Vec<f32> = (0..outputs).map(|_| random()).collect();
-    // About -20 dB for a loud voice, nothing for silence; the noise is fainter and does the same.
+    // About −20 dB for a loud input, silence for silence; the noise behaves the same at a lower level.
     (slopes[0], biases[0]) = (3.0, -4.0);
     slopes[1 + HARMONICS..].fill(2.0);
     biases[1 + HARMONICS..].fill(-6.0);
@@ -253,10 +253,10 @@ fn weights() -> Weights {
     weights
 }
 
-/// A note: track, channel and key, start and length in ticks of which 960 are a second.
+/// Note: track, channel, key, start and length in ticks, 960 per second.
 pub type MidiNote = (usize, u8, u8, u32, u32);
 
-/// A MIDI file of `names.len()` tracks, 120 quarters a minute of 480 ticks.
+/// Builds a MIDI file of `names.len()` tracks at 120 quarter notes per minute of 480 ticks.
 pub fn midi(names: &[&str], notes: &[MidiNote]) -> Vec<u8> {
     let mut bytes = b"MThd\0\0\0\x06\0\x01".to_vec();
     bytes.extend_from_slice(&[0, names.len() as u8, 480_u16.to_be_bytes()[0], 480_u16.to_be_bytes()[1]]);
@@ -284,19 +284,19 @@ pub fn midi(names: &[&str], notes: &[MidiNote]) -> Vec<u8> {
     bytes
 }
 
-/// Seven bits a byte, most significant first, all but the last marked.
+/// Encodes seven bits per byte, most significant first, all but the last marked.
 fn variable_length(value: u32) -> Vec<u8> {
     let groups = (0..4).rev().map(|group| (group, (value >> (7 * group)) as u8 & 0x7f));
     let needed = groups.skip_while(|&(group, bits)| group > 0 && bits == 0);
     needed.map(|(group, bits)| if group > 0 { bits | 0x80 } else { bits }).collect()
 }
 
-/// Two tracks, `High` on channel 1 and `Low` on channel 2, 1.5 s together.
+/// Builds a MIDI file of two tracks, `High` on channel 1 and `Low` on channel 2, 1.5 s long.
 pub fn two_tracks() -> Vec<u8> {
     midi(&["High", "Low"], &[(0, 0, 69, 0, 480), (0, 0, 72, 480, 960), (1, 1, 50, 0, 480), (1, 1, 45, 720, 720)])
 }
 
-/// A tone that comes and goes twice a second, of so many seconds.
+/// Returns a tone that swells twice a second.
 pub fn tone(pitch_hz: f64, seconds: f64, sample_rate: u32) -> impl Iterator<Item = f32> {
     let samples = (seconds * f64::from(sample_rate)) as usize;
     (0..samples).map(move |n| {
@@ -316,7 +316,7 @@ pub fn write_wav(path: &Path, sample_rate: u32, channels: u16, samples: impl Ite
     writer.finalize().expect("the file is complete");
 }
 
-/// Samples of a 32-bit file of one channel.
+/// Reads a 32-bit file of one channel.
 pub fn read_wav(path: &Path) -> Vec<f32> {
     let mut reader = hound::WavReader::open(path).expect("a WAV");
     assert_eq!(reader.spec().channels, 1);

@@ -1,13 +1,13 @@
-//! A model's card.
+//! `ondes info`.
 
 use std::process::Stdio;
 
-use ondes_engine::model::compression::{WeightPrecision, Scaling};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Measure, Model, Training, file};
 
 use crate::common::{Folder, codec, effect, instrument};
 
-/// The small instrument as if it had been trained and measured.
+/// Creates a folder with the small instrument and a complete card.
 fn with_card() -> Folder {
     let folder = Folder::new();
     let model = instrument(48_000, 192);
@@ -56,7 +56,7 @@ fn a_card_is_shown() {
 }
 
 #[test]
-fn compressed_weights_are_told() {
+fn compressed_weights_are_listed() {
     let folder = Folder::new();
     let model = instrument(48_000, 192);
     let choose = |layer: &str| if layer == "room" { WeightPrecision::Bf16 } else { WeightPrecision::F32 };
@@ -74,7 +74,7 @@ fn compressed_weights_are_told() {
 }
 
 #[test]
-fn smaller_sizes_are_listed_with_what_they_cost() {
+fn variants_are_listed_with_their_cost() {
     for (name, size) in [("wind", "half"), ("fuzz", "light")] {
         let model = format!("{}/../assets/models/{name}.ondes", env!("CARGO_MANIFEST_DIR"));
         let output = Folder::new().run(&["info", &model]);
@@ -85,7 +85,7 @@ fn smaller_sizes_are_listed_with_what_they_cost() {
 }
 
 #[test]
-fn json_mirrors_it() {
+fn json_has_the_same_information() {
     let folder = with_card();
     let card = folder.json(&["info", "small.ondes"]);
     let model = file::read(&folder.path("small.ondes")).expect("a model");
@@ -111,13 +111,13 @@ fn json_mirrors_it() {
 }
 
 #[test]
-fn what_is_no_instrument_has_a_card_too() {
+fn effects_have_a_card() {
     let folder = Folder::new();
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     let card = folder.json(&["info", "half.ondes"]);
     assert_eq!(card["kind"], "effect");
     assert_eq!(card["cost"][0]["what"], "a recording");
-    // The first sample of a block of 64 waits for the last.
+    // The first sample of a block of 64 waits for the last one.
     assert_eq!(card["cost"][0]["latency_samples"], 63);
     assert!(card["performance"].is_null());
     assert!(folder.run(&["info", "half.ondes"]).status.success());
@@ -136,7 +136,7 @@ fn a_codec_shows_its_latents() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     let mut command = folder.command(&["info", "small.ondes"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");

@@ -1,4 +1,4 @@
-//! Batches that are stopped in the middle.
+//! Interrupted batches.
 
 use std::process::{Child, Output, Stdio};
 
@@ -7,7 +7,7 @@ use crate::common::{Folder, json_lines, tone, write_wav};
 const FILES: usize = 5;
 const BATCH: [&str; 8] = ["render", "small.ondes", "--input", "takes", "--jobs", "2", "--out", "out"];
 
-/// Takes that are long enough to be stopped in.
+/// Creates a folder with recordings long enough to be interrupted.
 fn with_long_takes() -> Folder {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("takes")).expect("a folder is made");
@@ -18,7 +18,7 @@ fn with_long_takes() -> Folder {
     folder
 }
 
-/// Names of finished files, and of unfinished ones.
+/// Returns the names of finished and of unfinished files.
 fn results(folder: &Folder) -> (Vec<String>, Vec<String>) {
     if !folder.path("out").exists() {
         return Default::default();
@@ -26,7 +26,7 @@ fn results(folder: &Folder) -> (Vec<String>, Vec<String>) {
     folder.files_in("out").into_iter().partition(|name| !name.starts_with('.'))
 }
 
-/// Waits until one file at least is finished and another is not.
+/// Waits until at least one file is finished and another one is not.
 fn wait_for_the_middle(folder: &Folder, child: &mut Child) {
     loop {
         let (finished, unfinished) = results(folder);
@@ -39,7 +39,7 @@ fn wait_for_the_middle(folder: &Folder, child: &mut Child) {
 }
 
 #[test]
-fn a_killed_batch_goes_on_to_the_same_end() {
+fn a_killed_batch_continues_to_the_same_result() {
     let folder = with_long_takes();
     let mut child = folder.command(&BATCH).stdout(Stdio::null()).spawn().expect("the program starts");
     wait_for_the_middle(&folder, &mut child);
@@ -60,9 +60,9 @@ fn a_killed_batch_goes_on_to_the_same_end() {
     }
 }
 
-/// What was rendered after that is younger than the new model and yet was made with the old one.
+/// Later outputs are newer than the new model, although they were rendered with the old one.
 #[test]
-fn a_model_that_is_written_meanwhile_makes_all_stale() {
+fn a_changed_model_outdates_all_outputs() {
     let folder = with_long_takes();
     let mut child = folder.command(&BATCH).stdout(Stdio::null()).spawn().expect("the program starts");
     wait_for_the_middle(&folder, &mut child);
@@ -76,7 +76,7 @@ fn a_model_that_is_written_meanwhile_makes_all_stale() {
 }
 
 #[test]
-fn a_batch_ends_with_its_reader() {
+fn a_closed_pipe_ends_a_batch() {
     let folder = with_long_takes();
     let mut child =
         folder.command(&BATCH).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -87,10 +87,10 @@ fn a_batch_ends_with_its_reader() {
     assert!((1..FILES).contains(&finished.len()) && unfinished.is_empty(), "{finished:?}, {unfinished:?}");
 }
 
-/// Interrupts the program as Ctrl-C does, when `ready` says so, and gives what it left.
+/// Interrupts the program like Ctrl-C when `ready` returns true, and returns its output.
 #[cfg(target_os = "linux")]
 fn interrupt(folder: &Folder, arguments: &[&str], ready: impl FnOnce(&mut Child)) -> Output {
-    // Whoever runs the tests may have signals ignored.
+    // The tests may run with signals ignored.
     let mut child = std::process::Command::new("env")
         .args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_ondes")])
         .args(arguments)
@@ -107,7 +107,7 @@ fn interrupt(folder: &Folder, arguments: &[&str], ready: impl FnOnce(&mut Child)
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_batch_leaves_only_what_is_whole() {
+fn an_interrupted_batch_leaves_only_complete_files() {
     let folder = with_long_takes();
     let output = interrupt(&folder, &[&BATCH[..], &["--json"]].concat(), |child| wait_for_the_middle(&folder, child));
     assert_eq!(output.status.code(), Some(130));

@@ -12,6 +12,7 @@ mod interruption;
 mod memory;
 mod midi;
 mod normalize;
+mod old_spellings;
 mod output;
 mod rave;
 mod recording;

@@ -1,4 +1,4 @@
-//! A long recording needs no more memory than a short one.
+//! Memory does not grow with the length of a recording.
 
 #![cfg(target_os = "linux")]
 
@@ -14,14 +14,14 @@ fn memory_does_not_grow_with_the_recording() {
     let folder = Folder::new();
     file::write(&instrument(16_000, 64), &folder.path("slow.ondes")).expect("the model is written");
     let peak_bytes = |seconds: u32, extra: &[&str]| {
-        // A hum, far below anything that would make the instrument sound loud.
+        // Hum that is far too soft for the instrument.
         let hum = (0..seconds * RATE).map(|n| if n % 80 < 40 { 1e-3 } else { -1e-3 });
         write_wav(&folder.path("hum.wav"), RATE, 1, hum);
         let report = folder.json(&[&["render", "slow.ondes", "--input", "hum.wav"], extra].concat());
         assert!(report["seconds"].as_f64().is_some_and(|length| length >= f64::from(seconds)));
         report["peak_memory_bytes"].as_u64().expect("Linux tells")
     };
-    // What waits for its loudness to be known waits on the disk.
+    // Normalization buffers on the disk.
     for extra in [&[][..], &["--normalize", "-30"]] {
         let (short, long) = (peak_bytes(5, extra), peak_bytes(20 * 60, extra));
         assert!(long < 64 * MIB, "{} MiB", long / MIB);

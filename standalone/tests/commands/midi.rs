@@ -1,4 +1,4 @@
-//! Rendering MIDI files.
+//! Rendering of MIDI files.
 
 use ondes_engine::dsp::level::peak;
 
@@ -11,13 +11,13 @@ fn with_score() -> Folder {
 }
 
 #[test]
-fn a_score_sounds_until_it_has_faded() {
+fn a_score_renders_until_it_has_faded() {
     let folder = with_score();
     let report = folder.json(&["render", "small.ondes", "--midi", "song.mid"]);
     assert_eq!(report["out"], "song-small.wav");
     let sound = read_wav(&folder.path("song-small.wav"));
     let seconds = sound.len() as f64 / 48_000.0;
-    // The last key comes up after 1.5 s; the release and the room take less than a second.
+    // The last key is released after 1.5 s; release and room take less than a second.
     assert!((1.5..2.5).contains(&seconds), "{seconds} s");
     let peak = peak(&sound);
     assert!((0.01..1.0).contains(&peak), "{peak}");
@@ -27,7 +27,7 @@ fn a_score_sounds_until_it_has_faded() {
 }
 
 #[test]
-fn figures_are_those_of_the_file() {
+fn the_report_matches_the_file() {
     let folder = with_score();
     let report = folder.json(&["render", "small.ondes", "--midi", "song.mid", "--out", "x.wav", "--transpose", "-3.5"]);
     let sound = read_wav(&folder.path("x.wav"));
@@ -50,7 +50,7 @@ fn figures_are_those_of_the_file() {
 }
 
 #[test]
-fn blocks_change_nothing_and_seeds_do() {
+fn seeds_change_the_sound_and_blocks_do_not() {
     let folder = with_score();
     for rate in ["48000", "44100"] {
         let render = |extra: &[&str]| {
@@ -67,9 +67,9 @@ fn blocks_change_nothing_and_seeds_do() {
 }
 
 #[test]
-fn more_events_than_can_wait_are_all_played() {
+fn a_full_event_queue_loses_nothing() {
     let folder = Folder::new();
-    // Within one sample 1 500 keys go down and up, then one stays.
+    // 1,500 notes within one sample, then one that stays.
     let mut notes = vec![(0, 0, 60, 480, 0); 1_500];
     notes.push((0, 0, 69, 480, 960));
     std::fs::write(folder.path("dense.mid"), midi(&["Dense"], &notes)).expect("the file is written");
@@ -85,8 +85,8 @@ fn more_events_than_can_wait_are_all_played() {
     assert!(sound == render("4096"));
 }
 
-/// At 11 025 Hz these ticks fall on samples whose instant lies less than a sample of the model after one of its frames. A note
-/// that begins there is not in that frame, whether it was known early or came just in time.
+/// At 11,025 Hz these ticks fall on samples less than a model sample after a frame. A note that starts there is not in
+/// that frame, whether it is queued early or just in time.
 #[test]
 fn onsets_just_after_a_frame_do_not_depend_on_blocks() {
     let folder = Folder::new();
@@ -115,7 +115,7 @@ fn rates_and_lengths_agree() {
 }
 
 #[test]
-fn parts_are_chosen_by_name_number_and_channel() {
+fn tracks_and_channels_are_selected() {
     let folder = with_score();
     let render = |part: &[&str]| {
         let report = folder.json(&[&["render", "small.ondes", "--midi", "song.mid", "--out", "x.wav"], part].concat());
@@ -135,7 +135,7 @@ fn parts_are_chosen_by_name_number_and_channel() {
 }
 
 #[test]
-fn what_a_user_should_know_is_said() {
+fn warnings_are_printed() {
     let folder = with_score();
     let warned = |arguments: &[&str]| {
         let output = folder.run(&[&["render", "small.ondes", "--out", "x.wav"], arguments].concat());
@@ -144,7 +144,10 @@ fn what_a_user_should_know_is_said() {
     };
     assert_eq!(warned(&["--midi", "song.mid"]), "");
     let high = warned(&["--midi", "song.mid", "--transpose", "20"]);
-    assert!(high.starts_with("ondes: warning: song.mid: 1 of 4 notes are outside the model's range, E2 to F♯6"), "{high}");
+    assert!(
+        high.starts_with("ondes: warning: song.mid: 1 of 4 notes are outside the model's range, E2 to F♯6"),
+        "{high}"
+    );
     let whole = two_tracks();
     std::fs::write(folder.path("cut.mid"), &whole[..whole.len() - 6]).expect("the file is written");
     let cut = warned(&["--midi", "cut.mid"]);
@@ -152,7 +155,7 @@ fn what_a_user_should_know_is_said() {
 }
 
 #[test]
-fn controls_are_heard_or_refused() {
+fn controls_are_audible_or_refused() {
     let folder = with_score();
     let render = |control: &[&str]| {
         let report =

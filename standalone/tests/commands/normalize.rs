@@ -1,4 +1,4 @@
-//! Loudness, measured independently of the program.
+//! Loudness normalization, measured independently of the program.
 
 use ebur128::{EbuR128, Mode};
 use ondes_engine::dsp::level::db_to_amplitude_f64;
@@ -15,7 +15,7 @@ fn with_take() -> Folder {
     folder
 }
 
-/// Loudness in LUFS and true peak in dBTP of a file.
+/// Measures loudness in LUFS and true peak in dBTP of a file.
 fn measured(folder: &Folder, name: &str) -> (f64, f64) {
     let (sound, rate) = read_mono(folder.path(name)).expect("a WAV");
     let mut meter = EbuR128::new(1, rate, Mode::I | Mode::TRUE_PEAK).expect("it can be measured");
@@ -29,7 +29,7 @@ fn number(report: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn the_loudness_is_the_one_asked_for() {
+fn the_loudness_is_as_requested() {
     let folder = with_take();
     let plain = folder.json(&RENDER);
     assert!(["lufs", "true_peak_db", "gain_db"].iter().all(|&key| plain[key].is_null()));
@@ -51,7 +51,7 @@ fn the_loudness_is_the_one_asked_for() {
         assert!(number(&report, "peak_db") <= number(&report, "true_peak_db") + 1e-3);
         assert_eq!(report["warnings"], Value::Array(Vec::new()));
     }
-    // Nothing is left of what waited.
+    // The temporary file is gone.
     assert_eq!(folder.files(), ["small.ondes", "take.wav", "x.wav"]);
 }
 
@@ -72,7 +72,7 @@ fn the_true_peak_stays_below_minus_one() {
 }
 
 #[test]
-fn only_the_gain_is_another() {
+fn normalization_only_changes_the_gain() {
     let folder = with_take();
     folder.json(&RENDER);
     let (plain, _) = read_mono(folder.path("x.wav")).expect("a WAV");
@@ -100,7 +100,7 @@ fn silence_stays_silent() {
 }
 
 #[test]
-fn rates_at_which_nobody_measures_are_refused() {
+fn low_sample_rates_are_refused() {
     let folder = with_take();
     let words = ["x.wav: ", "at least 8000 Hz", "found 4000 Hz"];
     folder.refuses(&[&RENDER[..], &["--normalize", "-20", "--sample-rate", "4000"]].concat(), &words);
@@ -111,7 +111,7 @@ fn rates_at_which_nobody_measures_are_refused() {
 }
 
 #[test]
-fn batches_have_one_loudness() {
+fn all_files_of_a_batch_have_the_loudness() {
     let folder = with_take();
     std::fs::create_dir(folder.path("songs")).expect("a folder is made");
     std::fs::write(folder.path("songs/a.mid"), two_tracks()).expect("the file is written");

@@ -1,4 +1,4 @@
-//! Where the sound goes, and what a failure leaves there.
+//! Outputs, and what a failure leaves there.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ fn with_score() -> Folder {
 const RENDER: [&str; 5] = ["render", "small.ondes", "--midi", "song.mid", "--out"];
 
 #[test]
-fn bits_are_those_asked_for() {
+fn the_bit_depth_is_as_requested() {
     let folder = with_score();
     let reference = {
         folder.json(&[&RENDER[..], &["32.wav"]].concat());
@@ -39,7 +39,7 @@ fn bits_are_those_asked_for() {
 }
 
 #[test]
-fn standard_output_gets_the_same_sound_and_nothing_else() {
+fn standard_output_gets_the_same_sound() {
     let folder = with_score();
     folder.json(&[&RENDER[..], &["x.wav"]].concat());
     let output = folder.run(&[&RENDER[..], &["-", "--json"]].concat());
@@ -54,18 +54,18 @@ fn standard_output_gets_the_same_sound_and_nothing_else() {
 }
 
 #[test]
-fn a_person_gets_one_line() {
+fn the_text_report_is_one_line() {
     let folder = with_score();
     let output = folder.run(&[&RENDER[..], &["x.wav"]].concat());
     let line = String::from_utf8(output.stdout).expect("text");
     assert!(line.starts_with("x.wav: ") && line.contains("× real time") && line.contains("peak -"), "{line}");
     assert_eq!(line.lines().count(), 1);
-    // No progress bar where there is no terminal.
+    // No progress bar without a terminal.
     assert!(output.stderr.is_empty());
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = with_score();
     let mut child = folder
         .command(&[&RENDER[..], &["-"]].concat())
@@ -89,7 +89,7 @@ fn unwritable_places_are_named() {
 }
 
 #[test]
-fn what_is_read_is_never_overwritten() {
+fn inputs_are_never_overwritten() {
     let folder = with_score();
     let song = std::fs::read(folder.path("song.mid")).expect("there is a file");
     for place in ["song.mid", "./song.mid", "small.ondes"] {
@@ -108,10 +108,10 @@ fn a_full_device_is_an_error() {
     assert_refused(&command.stdout(full).output().expect("the program starts"), &["standard output", "No space left"]);
 }
 
-/// A limit on the size of files stands for a disk that fills up: the system refuses the write in the middle of the file.
+/// A limit on file sizes simulates a full disk: the write fails in the middle of the file.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up_leaves_nothing() {
+fn a_full_disk_leaves_no_file() {
     let folder = with_score();
     std::fs::write(folder.path("kept.wav"), "what was there before").expect("the file is written");
     let before = folder.files();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Tensor, file};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, latents};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions, latent_count};
 use ondes_tests::rave::Recipe;
 use ondes_tests::rave::script::{Attribute, Module};
 
@@ -34,7 +34,7 @@ fn an_export_becomes_a_codec_that_plays() {
 
     let model = file::read(&folder.path("model.ondes")).expect("a model file");
     let header = model.header();
-    assert_eq!((header.kind.name(), header.sample_rate, latents(header)), ("codec", 44_100, recipe.seen));
+    assert_eq!((header.kind.name(), header.sample_rate, latent_count(header)), ("codec", 44_100, recipe.seen));
     assert_eq!(header.card.name, "model");
     assert!(header.card.description.contains("imported from model.ts, BLAKE3 "), "{}", header.card.description);
     let options = PipelineOptions { sample_rate: 44_100, ..PipelineOptions::default() };

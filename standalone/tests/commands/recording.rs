@@ -1,4 +1,4 @@
-//! Re-playing recordings.
+//! Instruments and effects that process recordings.
 
 use std::f32::consts::TAU;
 
@@ -7,14 +7,14 @@ use ondes_engine::model::file;
 
 use crate::common::{Folder, codec, effect, read_wav, write_wav};
 
-/// When the bursts begin, s.
+/// Starts of the bursts, s.
 const ONSETS: [f64; 4] = [0.5, 1.3, 2.05, 2.9];
-/// How long each lasts, s.
+/// Length of a burst, s.
 const BURST_S: f64 = 0.35;
 /// Length of the recording, s.
 const LENGTH_S: f64 = 3.5;
 
-/// Bursts of a tone with four harmonics, between silences.
+/// Returns bursts of a tone with four harmonics, between silences.
 fn bursts(sample_rate: u32) -> impl Iterator<Item = f32> {
     let samples = (LENGTH_S * f64::from(sample_rate)) as usize;
     (0..samples).map(move |n| {
@@ -26,7 +26,7 @@ fn bursts(sample_rate: u32) -> impl Iterator<Item = f32> {
     })
 }
 
-/// Instants at which sound begins after 200 ms of silence, s.
+/// Returns the times at which sound starts after 200 ms of silence, s.
 fn onsets(sound: &[f32], sample_rate: u32) -> Vec<f64> {
     let peak = peak(sound);
     let silence = sample_rate as usize / 5;
@@ -51,7 +51,7 @@ fn assert_aligned(sound: &[f32], sample_rate: u32) {
 }
 
 #[test]
-fn the_sound_lies_under_the_recording() {
+fn the_output_is_aligned_with_the_recording() {
     let folder = Folder::new();
     for rate in [48_000, 44_100, 16_000] {
         write_wav(&folder.path("bursts.wav"), rate, 1, bursts(rate));
@@ -59,14 +59,14 @@ fn the_sound_lies_under_the_recording() {
         assert_eq!(report["out"], "bursts-small.wav");
         assert_eq!(report["sample_rate"], rate);
         let sound = read_wav(&folder.path("bursts-small.wav"));
-        // The recording's length and the room's 480 samples at 48 kHz.
+        // Length of the recording, and the room's 480 samples at 48 kHz.
         assert_eq!(sound.len() as u32, rate * 7 / 2 + rate / 100, "{rate} Hz");
         assert_aligned(&sound, rate);
     }
 }
 
 #[test]
-fn other_rates_keep_it_there() {
+fn other_rates_keep_the_alignment() {
     let folder = Folder::new();
     write_wav(&folder.path("bursts.wav"), 44_100, 1, bursts(44_100));
     for rate in [48_000, 96_000, 22_050] {
@@ -79,7 +79,7 @@ fn other_rates_keep_it_there() {
 }
 
 #[test]
-fn blocks_change_nothing() {
+fn blocks_do_not_change_the_sound() {
     let folder = Folder::new();
     write_wav(&folder.path("bursts.wav"), 44_100, 1, bursts(44_100).take(50_000));
     let render = |block| {
@@ -140,7 +140,7 @@ fn a_recording_goes_through_an_effect() {
         assert_eq!(report["sample_rate"], rate);
         let sound = read_wav(&folder.path("x.wav"));
         assert_aligned(&sound, rate);
-        // Sample for sample under the recording, but for what a conversion there and back cannot hold: edges of bursts.
+        // Aligned with the recording to the sample, except for edges of bursts, which rate conversion smooths.
         let mut worst = 0.0_f32;
         for (n, (heard, played)) in sound.iter().zip(bursts(rate)).enumerate() {
             let at = n as f64 / f64::from(rate);
@@ -152,7 +152,7 @@ fn a_recording_goes_through_an_effect() {
         // 16 bits.
         assert!(worst < 1e-4, "{worst} at {rate} Hz");
     }
-    // Nothing rings on where nothing is converted.
+    // Without rate conversion there is no tail.
     write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
     let report = folder.json(&["render", "half.ondes", "--input", "bursts.wav", "--out", "x.wav"]);
     assert_eq!(report["frames"], 168_000);
@@ -160,7 +160,7 @@ fn a_recording_goes_through_an_effect() {
 }
 
 #[test]
-fn a_recording_goes_through_a_codec_whose_latents_are_turned() {
+fn a_recording_goes_through_a_codec_with_latent_controls() {
     let folder = Folder::new();
     file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
     write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
@@ -182,7 +182,7 @@ fn a_recording_goes_through_a_codec_whose_latents_are_turned() {
 }
 
 #[test]
-fn a_recording_that_is_cut_short_is_played_with_a_warning() {
+fn a_truncated_recording_plays_with_a_warning() {
     let folder = Folder::new();
     write_wav(&folder.path("whole.wav"), 48_000, 1, bursts(48_000));
     let whole = std::fs::read(folder.path("whole.wav")).expect("there is a file");

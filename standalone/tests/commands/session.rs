@@ -1,4 +1,4 @@
-//! Sessions that cannot be rendered, and how others end.
+//! Errors and lengths of session renders.
 
 use ondes_engine::model::file;
 use ondes_processor::library::FileReference;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Folder, two_tracks};
 
-/// A session of one track that plays the small instrument, as a window saves it.
+/// Returns a session of one track that plays the small instrument, as the window saves it.
 fn session(folder: &Folder) -> Value {
     let path = folder.path("small.ondes");
     let model = FileReference::to(&file::read(&path).expect("a model"), Some(path));
@@ -31,7 +31,7 @@ fn with_session() -> Folder {
 const RENDER: [&str; 4] = ["render", "a.ondes-session", "--midi", "song.mid"];
 
 #[test]
-fn it_lasts_as_long_as_it_sounds_or_as_it_is_told() {
+fn a_session_renders_its_tail_or_the_given_seconds() {
     let folder = with_session();
     let report = folder.json(&RENDER);
     assert_eq!((&report["out"], &report["session"]), (&json!("a.wav"), &json!("a.ondes-session")));
@@ -50,7 +50,7 @@ fn it_lasts_as_long_as_it_sounds_or_as_it_is_told() {
         (&report["frames"], &report["bits"], &report["sample_rate"]),
         (&json!(22_050), &json!(16), &json!(44_100))
     );
-    // The rate that the session was played at.
+    // The session's own sample rate.
     let mut other = session(&folder);
     other["audio"] = json!({ "sample_rate": 32_000 });
     write(&folder, &other);
@@ -61,7 +61,7 @@ fn it_lasts_as_long_as_it_sounds_or_as_it_is_told() {
 }
 
 #[test]
-fn it_is_brought_to_a_loudness() {
+fn a_session_can_be_normalized() {
     let folder = with_session();
     let report = folder.json(&[&RENDER[..], &["--normalize", "-30"]].concat());
     let lufs = report["lufs"].as_f64().expect("a number");
@@ -75,7 +75,7 @@ fn it_is_brought_to_a_loudness() {
 }
 
 #[test]
-fn what_nobody_plays_is_said() {
+fn unused_inputs_are_reported() {
     let folder = with_session();
     let report = folder.json(&["render", "a.ondes-session", "--seconds", "0.1"]);
     let warning = report["warnings"][0].as_str().expect("a warning");
@@ -84,7 +84,7 @@ fn what_nobody_plays_is_said() {
 }
 
 #[test]
-fn a_bundled_model_that_was_trained_anew_is_said() {
+fn a_retrained_bundled_model_is_reported() {
     let folder = with_session();
     let mut old = session(&folder);
     old["tracks"][0]["selection"]["model"] = json!({ "hash": "0".repeat(64), "name": "Wind" });

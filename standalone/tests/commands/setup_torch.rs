@@ -1,11 +1,11 @@
-//! `ondes setup-torch`, as far as it goes without fetching half a gigabyte.
+//! `ondes setup-torch`, as far as it works without downloading half a gigabyte.
 
 use std::fs::File;
 use std::process::{Command, Output};
 
 use crate::common::{Folder, assert_refused, library};
 
-/// The program for a user who has nothing yet; no proxy listens where it is told to look for one.
+/// Returns a command for a new user; its proxy does not exist.
 fn command(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = folder.command(arguments);
     command.env_remove("LIBTORCH").env("HTTPS_PROXY", "http://127.0.0.1:1");
@@ -19,7 +19,7 @@ fn run(mut command: Command) -> Output {
 }
 
 #[test]
-fn without_the_library_nothing_is_fetched() {
+fn without_the_library_nothing_is_downloaded() {
     let folder = Folder::new();
     let refused = run(command(&folder, &["setup-torch"]));
     assert_refused(&refused, &["is not beside this program", "cargo xtask install --torch", "library.so"]);
@@ -27,7 +27,7 @@ fn without_the_library_nothing_is_fetched() {
 }
 
 #[test]
-fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
+fn failed_installs_are_reported_and_leave_nothing() {
     let folder = Folder::new();
     std::fs::write(folder.path("library.so"), "a library").expect("it can be written");
     let without_network = run(command(&folder, &["setup-torch"]));
@@ -35,7 +35,7 @@ fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
     assert_eq!(without_network.status.code(), Some(2), "{said}");
     assert!(said.contains("https://") && said.contains("torch-2.11.0") && said.contains("--from"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    // The library is where plugins look, and once is enough.
+    // The library is copied to where plugins look for it, once.
     let file = folder.path("data/ondes/torch").join(ondes_engine::torch::library_file());
     assert_eq!(std::fs::read_to_string(file).expect("it was copied"), "a library");
 
@@ -53,14 +53,14 @@ fn what_cannot_be_had_is_named_and_leaves_nothing_that_looks_whole() {
     let path = wheels.join(wheel.file());
     std::fs::write(&path, "cut off").expect("it can be written");
     from(&[wheel.file(), "7 bytes, but the published wheel has 530604548"]);
-    // As long as it should be, on a disk that does not store what is empty.
+    // A sparse file of the right length.
     File::create(&path).and_then(|file| file.set_len(wheel.bytes)).expect("it can be written");
     from(&[wheel.file(), "SHA-256", &wheel.sha256]);
     assert!(!folder.path("data/ondes/libtorch-2.11.0-cpu").exists());
 }
 
 #[test]
-fn what_is_there_is_left_as_it_is() {
+fn an_existing_install_is_kept() {
     let (Some(library), Some(libtorch)) = (library(), std::env::var_os("LIBTORCH")) else { return };
     let folder = Folder::new();
     let mut command = command(&folder, &["setup-torch"]);
@@ -70,6 +70,9 @@ fn what_is_there_is_left_as_it_is() {
     });
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(said.contains("libtorch 2.11.0: already installed") && said.contains("can be played now, on the CPU"), "{said}");
+    assert!(
+        said.contains("libtorch 2.11.0: already installed") && said.contains("can be played now, on the CPU"),
+        "{said}"
+    );
     assert!(folder.path("data/ondes/torch").join(ondes_engine::torch::library_file()).is_file());
 }

@@ -32,7 +32,7 @@ fn bash_completes() {
 }
 
 #[test]
-fn man_pages_have_the_options_and_the_examples_as_they_are_laid_out() {
+fn man_pages_have_options_and_examples() {
     let folder = Folder::new();
     let page = printed(&folder, &["man"]);
     assert!(page.contains(".TH ondes 1") && page.contains("ondes\\-render(1)"));

@@ -1,4 +1,4 @@
-//! TorchScript models, with the library around libtorch and without it.
+//! TorchScript models, with and without the torch library.
 
 use std::path::Path;
 use std::process::Output;
@@ -18,7 +18,7 @@ fn with_program(class: &Class) -> Folder {
 }
 
 #[test]
-fn without_the_library_it_is_said_what_to_do() {
+fn a_missing_library_is_reported_with_advice() {
     let folder = with_program(&streaming(2, 1));
     let run = |arguments: &[&str]| -> Output {
         let mut command = folder.command(arguments);
@@ -44,7 +44,7 @@ fn without_the_library_it_is_said_what_to_do() {
 }
 
 #[test]
-fn programs_are_described_and_played() {
+fn torchscript_models_are_described_and_played() {
     let Some(library) = library() else { return };
     let folder = with_program(&attributes());
     write_wav(&folder.path("in.wav"), 44_100, 1, std::iter::repeat_n(0.1, 4_410));
@@ -94,7 +94,7 @@ fn a_model_with_a_prior_plays_without_an_input() {
     assert_refused(&run(&["render", "small.ondes", "--seconds", "1"]), &["small.ondes: ", "prior"]);
 }
 
-/// A session of one track that plays a model of ours, on the tone of `in.wav`.
+/// Writes a session of one track that plays a native model on `in.wav`.
 fn session(folder: &Folder, model: &str, running: serde_json::Value) {
     let bundled = BUNDLED.iter().find(|bundled| bundled.name == model).expect("a bundled model");
     let selection = json!({ "model": FileReference::to(&bundled.model(), None), "running": running });
@@ -104,7 +104,7 @@ fn session(folder: &Folder, model: &str, running: serde_json::Value) {
     std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
 }
 
-/// What a session sounds like, and what is said of it.
+/// Renders the session; returns its sound and its warnings.
 fn rendered(folder: &Folder, library: &Path) -> (Vec<f32>, Vec<String>) {
     let mut command = folder.command(&["render", "a.ondes-session", "--out", "out.wav", "--json"]);
     let output = command.env("ONDES_TORCH_LIBRARY", library).output().expect("the program starts");
@@ -127,7 +127,7 @@ fn difference(one: &[f32], other: &[f32]) -> f32 {
 }
 
 #[test]
-fn a_track_of_a_session_is_run_as_the_session_says() {
+fn the_session_selects_the_executor_of_a_track() {
     let Some(library) = library() else { return };
     let folder = with_tone();
     let render = |running| {
@@ -147,7 +147,7 @@ fn a_track_of_a_session_is_run_as_the_session_says() {
 }
 
 #[test]
-fn a_track_that_cannot_be_run_so_plays_all_the_same() {
+fn an_unavailable_executor_falls_back() {
     let folder = with_tone();
     let nowhere = Path::new("/nowhere/libondes_torch.so");
     let render = |model, running| {
@@ -168,22 +168,19 @@ fn a_track_that_cannot_be_run_so_plays_all_the_same() {
     }
     let (_, said) = render("Bowed", json!({ "executor": "torch" }));
     assert!(said.iter().any(|line| line.contains("instruments run on the native executor only")), "{said:?}");
-    // What is said on the command line is another matter.
+    // Options of the command line must work; there is no fallback.
     let refused = |arguments: &[&str], words: &[&str]| {
         let mut command = folder.command(arguments);
         assert_refused(&command.env("ONDES_TORCH_LIBRARY", nowhere).output().expect("the program starts"), words);
     };
-    refused(
-        &["render", "a.ondes-session", "--executor", "torch"],
-        &["--executor is for a model", "for each track"],
-    );
+    refused(&["render", "a.ondes-session", "--executor", "torch"], &["--executor is for a model", "for each track"]);
     refused(&["play", "fuzz", "--input", "in.wav", "--executor", "torch"], &["fuzz: needs libtorch"]);
 }
 
 #[test]
-fn a_program_that_breaks_down_says_why() {
+fn a_failing_model_reports_the_reason() {
     let Some(library) = library() else { return };
-    // It runs until what goes in is loud.
+    // Fails as soon as the input is loud.
     let body = ["if bool(x.abs().max() > 0.5):", "  return x.view([7])", "return x"];
     let folder = with_program(&Class::default().with("sr", Value::Int(44_100)).nn("forward", [1, 1, 1, 1], &body));
     write_wav(&folder.path("in.wav"), 44_100, 1, std::iter::repeat_n(0.9, 4_410));

@@ -1,4 +1,4 @@
-//! What runs on the audio thread beside a callback takes and gives back no memory.
+//! The device code allocates nothing on the audio thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,11 +14,11 @@ use crate::peer::Peer;
 use crate::server::{PATIENCE, Server, alone};
 
 thread_local! {
-    /// How often this thread took or gave back memory.
+    /// Allocations and deallocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts.
+/// System allocator that counts.
 struct Counting;
 
 // SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only, which is
@@ -40,11 +40,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Blocks of which the allocations are counted, from the first message on.
+/// Blocks whose allocations are counted, from the first message on.
 const BLOCKS: usize = 300;
 
-/// Plays an input and hears MIDI; after some blocks it tells how often memory was taken meanwhile, by itself and by all that
-/// runs around it.
+/// Plays the input and receives MIDI; after some blocks it reports the allocations made by itself and its surroundings.
 struct Witness {
     receiver: Option<MidiReceiver>,
     block: usize,

@@ -1,4 +1,4 @@
-//! ALSA without a sound card: a device of its JACK plug-in plays into the server's dummy.
+//! ALSA without a sound card: a device of its JACK plug-in plays into the server's dummy driver.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -9,7 +9,7 @@ use crate::audio::{Wire, assert_tone, opened, play};
 use crate::peer::Peer;
 use crate::server::{RATE, Server, alone_with, wait_until};
 
-/// A "sound card" that takes floating point, and another that takes whole numbers.
+/// Two "sound cards", with floating-point and integer samples.
 const CONFIGURATION: &str = r#"
 </usr/share/alsa/alsa.conf>
 pcm.ondes_card {
@@ -26,7 +26,7 @@ pcm.ondes_integers {
 }
 "#;
 
-/// What ALSA has as a block here.
+/// Block length of these devices.
 const BLOCK: usize = 512;
 
 pub fn with_card(test: &str, body: impl FnOnce()) {
@@ -42,8 +42,8 @@ pub fn card(name: &str) -> AudioChoice {
 }
 
 #[test]
-fn what_is_played_is_what_was_computed() {
-    with_card("alsa::what_is_played_is_what_was_computed", || {
+fn the_output_is_what_was_computed() {
+    with_card("alsa::the_output_is_what_was_computed", || {
         let _server = Server::start();
         let player = play(AudioChoice { sample_rate: Some(RATE), ..card("card for") });
         let opened = opened(&player.audio);
@@ -55,19 +55,19 @@ fn what_is_played_is_what_was_computed() {
 }
 
 #[test]
-fn a_card_that_takes_whole_numbers_gets_them() {
-    with_card("alsa::a_card_that_takes_whole_numbers_gets_them", || {
+fn a_card_with_an_integer_format_plays() {
+    with_card("alsa::a_card_with_an_integer_format_plays", || {
         let _server = Server::start();
         let player = play(card("ondes_integers"));
         assert_eq!(opened(&player.audio).output, "Whole numbers for tests");
-        // What 16 bits would not reach by far.
+        // More precise than 16 bits.
         assert_tone("card.*out_000", &player.go, 1e-6);
     });
 }
 
 #[test]
-fn through_input_and_output_time_is_as_told() {
-    with_card("alsa::through_input_and_output_time_is_as_told", || {
+fn the_round_trip_latency_is_as_reported() {
+    with_card("alsa::the_round_trip_latency_is_as_reported", || {
         let _server = Server::start();
         let choice = AudioChoice { input: Some("ondes_card".into()), ..card("ondes_card") };
         let audio = Audio::open(choice, Box::new(|_| Ok(Box::new(Wire))));
@@ -81,19 +81,19 @@ fn through_input_and_output_time_is_as_told() {
         let recorded = recorded.lock().unwrap();
         let delays = recorded.iter().filter(|(sample, _)| *sample != 0.0);
         let delays: Vec<u32> = delays.map(|(sample, time)| (time % (1 << 20)).wrapping_sub(*sample as u32)).collect();
-        // On a busy machine the two may slip; then it is counted.
+        // On a busy machine the two clocks may drift, which is counted.
         if audio.drift() == Drift::default() && audio.xruns() == 0 {
             assert!(delays.iter().all(|delay| *delay == delays[0]), "{:?}", (delays.iter().min(), delays.iter().max()));
             let told = opened.input_latency_frames + opened.output_latency_frames;
-            // How the two devices' blocks lie beside each other is not told.
+            // The alignment of both devices' blocks is not reported.
             assert!((delays[0] as usize).abs_diff(told) <= BLOCK, "{} frames, told were {told}", delays[0]);
         }
     });
 }
 
 #[test]
-fn a_card_that_goes_away_is_lost() {
-    with_card("alsa::a_card_that_goes_away_is_lost", || {
+fn a_removed_card_is_reported_as_lost() {
+    with_card("alsa::a_removed_card_is_reported_as_lost", || {
         let server = Server::start();
         let player = play(card("ondes_card"));
         opened(&player.audio);

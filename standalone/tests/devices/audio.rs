@@ -1,4 +1,4 @@
-//! Sound, through JACK and through ALSA.
+//! Sound through JACK and ALSA.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -10,16 +10,16 @@ use ondes::io::{AudioChoice, Callback};
 use crate::peer::Peer;
 use crate::server::{BLOCK, PATIENCE, RATE, Server, alone, wait_until};
 
-/// Hums until told, then plays a cosine to the left and its negative to the right, from its first sample on.
+/// Hums until it is told to start, then plays a cosine on the left and its negative on the right.
 struct Tone {
     frame: usize,
     go: Arc<AtomicBool>,
-    /// How many callbacks there are now.
+    /// Number of live callbacks.
     alive: Arc<AtomicUsize>,
     longest: usize,
 }
 
-/// What is heard before, so that it is known whether anything is.
+/// Level before the start, to detect the connection.
 const HUM: f32 = 0.125;
 
 fn tone(frame: usize) -> f32 {
@@ -47,7 +47,7 @@ impl Drop for Tone {
     }
 }
 
-/// An input that is played as it is.
+/// Plays its input unchanged.
 pub struct Wire;
 
 impl Callback for Wire {
@@ -88,7 +88,7 @@ pub fn opened(audio: &Audio) -> Opened {
     }
 }
 
-/// Why nothing can be played, in one line.
+/// Returns the one-line error of a choice that cannot be opened.
 fn refusal(choice: AudioChoice) -> String {
     match play(choice).audio.settled(PATIENCE) {
         AudioStatus::Failed(reason) => {
@@ -99,7 +99,7 @@ fn refusal(choice: AudioChoice) -> String {
     }
 }
 
-/// What is played on a port is the tone, from its beginning, for half a second, but for so much in each sample.
+/// Asserts that a port plays the tone from its start for half a second, within a tolerance.
 pub fn assert_tone(port: &str, go: &AtomicBool, tolerance: f32) {
     let (_recorder, recorded) = Peer::recorder(port);
     let is_hum = |sample: f32| (sample - HUM).abs() <= tolerance;
@@ -120,8 +120,8 @@ pub fn assert_tone(port: &str, go: &AtomicBool, tolerance: f32) {
 }
 
 #[test]
-fn what_is_played_is_what_was_computed() {
-    alone("audio::what_is_played_is_what_was_computed", || {
+fn the_output_is_what_was_computed() {
+    alone("audio::the_output_is_what_was_computed", || {
         let _server = Server::start();
         let player = play(jack());
         let opened = opened(&player.audio);
@@ -138,8 +138,8 @@ fn what_is_played_is_what_was_computed() {
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_is_taken_again() {
-    alone("audio::a_server_that_dies_and_comes_back_is_taken_again", || {
+fn a_restarted_server_is_reopened() {
+    alone("audio::a_restarted_server_is_reopened", || {
         let server = Server::start();
         let player = play(jack());
         opened(&player.audio);
@@ -151,7 +151,7 @@ fn a_server_that_dies_and_comes_back_is_taken_again() {
         assert!(since <= Instant::now() && since.elapsed() <= before.elapsed() + PATIENCE);
         wait_until("the callback is gone", || player.alive.load(SeqCst) == 0);
 
-        // Another one, that runs at another rate: what is made for it is made anew.
+        // Another server at another rate: the callback is created anew.
         let _server = Server::start_at(44_100);
         wait_until("it plays again", || matches!(player.audio.status(), AudioStatus::Playing(_)));
         assert_eq!(opened(&player.audio).sample_rate, 44_100);
@@ -161,8 +161,8 @@ fn a_server_that_dies_and_comes_back_is_taken_again() {
 }
 
 #[test]
-fn a_server_may_come_later() {
-    alone("audio::a_server_may_come_later", || {
+fn a_server_can_start_later() {
+    alone("audio::a_server_can_start_later", || {
         let player = play(jack());
         let failed = AudioStatus::Failed("no JACK server is running".into());
         assert_eq!(player.audio.settled(PATIENCE), failed);
@@ -172,8 +172,8 @@ fn a_server_may_come_later() {
 }
 
 #[test]
-fn through_input_and_output_time_is_as_told() {
-    alone("audio::through_input_and_output_time_is_as_told", || {
+fn the_round_trip_latency_is_as_reported() {
+    alone("audio::the_round_trip_latency_is_as_reported", || {
         let _server = Server::start();
         let choice = AudioChoice { input_channels: Some(1), output_channels: Some(1), ..jack() };
         let audio = Audio::open(choice, Box::new(|_| Ok(Box::new(Wire))));
@@ -187,15 +187,15 @@ fn through_input_and_output_time_is_as_told() {
         let recorded = recorded.lock().unwrap();
         let delays = recorded.iter().filter(|(sample, _)| *sample != 0.0);
         let delays: Vec<u32> = delays.map(|(sample, time)| (time % (1 << 20)).wrapping_sub(*sample as u32)).collect();
-        // While a connection is made, a cycle may run in another order.
+        // Cycles may be reordered while a connection is made.
         let settled = &delays[delays.len() / 2..];
         assert!(settled.iter().all(|delay| *delay as usize == opened.bridge_frames), "{:?}", settled.iter().max());
     });
 }
 
 #[test]
-fn what_cannot_be_had_is_told_in_a_line_that_names_what_there_is() {
-    alone("audio::what_cannot_be_had_is_told_in_a_line_that_names_what_there_is", || {
+fn errors_name_the_available_choices() {
+    alone("audio::errors_name_the_available_choices", || {
         let error = refusal(AudioChoice { host: Some("OSS".into()), ..AudioChoice::default() });
         assert_eq!(error, "unknown sound system \"OSS\"; available: ALSA, JACK");
         assert_eq!(refusal(jack()), "no JACK server is running");
@@ -214,8 +214,8 @@ fn what_cannot_be_had_is_told_in_a_line_that_names_what_there_is() {
 }
 
 #[test]
-fn a_callback_that_panics_or_cannot_be_made_is_told() {
-    alone("audio::a_callback_that_panics_or_cannot_be_made_is_told", || {
+fn failing_callbacks_are_reported() {
+    alone("audio::failing_callbacks_are_reported", || {
         struct Bomb;
         impl Callback for Bomb {
             fn process(&mut self, _: &[&[f32]], _: &mut [&mut [f32]]) {
@@ -232,8 +232,8 @@ fn a_callback_that_panics_or_cannot_be_made_is_told() {
 }
 
 #[test]
-fn another_choice_takes_over() {
-    alone("audio::another_choice_takes_over", || {
+fn another_choice_replaces_the_first() {
+    alone("audio::another_choice_replaces_the_first", || {
         let _server = Server::start();
         let player = play(jack());
         assert_eq!(opened(&player.audio).outputs, 2);
@@ -244,13 +244,13 @@ fn another_choice_takes_over() {
         player.audio.choose(AudioChoice { output: Some("nowhere".into()), ..jack() });
         assert!(matches!(player.audio.settled(PATIENCE), AudioStatus::Failed(_)));
         assert_eq!(player.alive.load(SeqCst), 0);
-        // The last of several choices holds, whatever is being opened.
+        // The last of several choices wins, whatever is being opened.
         for channels in 1..=6 {
             player.audio.choose(AudioChoice { output_channels: Some(channels), ..jack() });
             assert!(matches!(player.audio.status(), AudioStatus::Opening));
         }
         assert_eq!(opened(&player.audio).outputs, 6);
-        // Without a host named, a server that runs comes first.
+        // Without a named host, a running server is preferred.
         player.audio.choose(AudioChoice::default());
         assert_eq!(opened(&player.audio).host, "JACK");
     });

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::peer::Peer;
 use crate::server::{Server, alone};
 
-/// Standard output; nothing else may be said, not even by libraries.
+/// Returns standard output; asserts that nothing else was printed, not even by libraries.
 fn devices(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ondes")).arg("devices").args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -14,8 +14,8 @@ fn devices(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn without_any_device_that_is_what_is_said() {
-    alone("command::without_any_device_that_is_what_is_said", || {
+fn missing_devices_are_reported() {
+    alone("command::missing_devices_are_reported", || {
         let text = devices(&[]);
         assert!(text.contains("\nJACK\n  no JACK server is running\nMIDI\n"), "{text}");
         let json: serde_json::Value = serde_json::from_str(&devices(&["--json"])).unwrap();
@@ -26,8 +26,8 @@ fn without_any_device_that_is_what_is_said() {
 }
 
 #[test]
-fn what_a_server_has_is_listed() {
-    alone("command::what_a_server_has_is_listed", || {
+fn the_devices_of_a_server_are_listed() {
+    alone("command::the_devices_of_a_server_are_listed", || {
         let _server = Server::start();
         let (_keyboard, _) = Peer::keyboard("keyboard");
         let text = devices(&[]);

@@ -1,4 +1,4 @@
-//! MIDI, through JACK.
+//! MIDI through JACK.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,7 @@ use ondes::io::{AudioChoice, Callback, MidiChoice, MidiPorts, MidiReceiver};
 use crate::peer::Peer;
 use crate::server::{Server, alone, wait_until};
 
-/// Tells what it hears, with the frame since it began.
+/// Reports received messages with their frames.
 struct Ear {
     receiver: Option<MidiReceiver>,
     frame: usize,
@@ -45,7 +45,7 @@ fn listen(midi: &Arc<MidiInputs>) -> (Audio, Receiver<(usize, Vec<u8>)>) {
     (audio, inbox)
 }
 
-/// Notes up and down, each its own, with clock and start among them.
+/// Returns note-ons and note-offs, all different, with clock and start among them.
 fn tune() -> Vec<Vec<u8>> {
     let notes = (0..100).flat_map(|key| [vec![0x90, key, 64], vec![0x80, key, 0]]);
     notes.chain([vec![0xFA], vec![0xF8], vec![0xC0, 5], vec![0xF8]]).collect()
@@ -65,20 +65,20 @@ fn messages_reach_the_callback_in_order() {
         let midi = Arc::new(MidiInputs::open(MidiChoice::default()));
         let (audio, inbox) = listen(&midi);
         wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
-        // It comes later than we do.
+        // It appears after the inputs were opened.
         let (_keyboard, queue) = Peer::keyboard("keyboard");
         wait_until("the keyboard is heard", || midi.status().connected.contains(&"keyboard:keys".into()));
-        // A system-exclusive message is passed over.
+        // System-exclusive messages are ignored.
         queue.lock().unwrap().push_back(vec![0xF0, 1, 2, 3, 0xF7]);
         queue.lock().unwrap().extend(tune());
         assert_tune_is_heard(&inbox);
-        assert_eq!(midi.lost(), 0);
+        assert_eq!(midi.dropped_messages(), 0);
     });
 }
 
 #[test]
-fn a_server_that_comes_back_has_both_sound_and_midi() {
-    alone("midi::a_server_that_comes_back_has_both_sound_and_midi", || {
+fn a_restarted_server_has_sound_and_midi() {
+    alone("midi::a_restarted_server_has_sound_and_midi", || {
         let midi = Arc::new(MidiInputs::open(MidiChoice::default()));
         let (audio, inbox) = listen(&midi);
         for _ in 0..2 {
@@ -97,8 +97,8 @@ fn a_server_that_comes_back_has_both_sound_and_midi() {
 }
 
 #[test]
-fn ports_and_channels_are_chosen() {
-    alone("midi::ports_and_channels_are_chosen", || {
+fn ports_and_channels_are_selected() {
+    alone("midi::ports_and_channels_are_selected", || {
         let _server = Server::start();
         let (keyboard, keys) = Peer::keyboard("Keystep");
         let (_other, pads) = Peer::keyboard("Pads");
@@ -108,7 +108,7 @@ fn ports_and_channels_are_chosen() {
         wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
         wait_until("the right one is heard", || midi.status().connected == ["Keystep:keys"]);
         assert_eq!(midi.status().missing, ["Fader"]);
-        // Others may connect what they want.
+        // Other clients may connect ports themselves.
         let port = keyboard.port_with("Ondes-MIDI").unwrap();
         assert_eq!(keyboard.connections(&port), ["Keystep:keys"]);
         pads.lock().unwrap().push_back(vec![0x91, 1, 1]);

@@ -1,4 +1,4 @@
-//! Other programs in JACK's graph.
+//! Other clients in JACK's graph.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use jack::contrib::ClosureProcessHandler;
 use jack::{AsyncClient, AudioIn, AudioOut, Client, ClientOptions, Control, MidiOut, ProcessScope, RawMidi};
 
-/// What was played in each frame, and the server's time of it in frames.
+/// Recorded samples, each with the server's time in frames.
 pub type Tape = Arc<Mutex<Vec<(f32, u32)>>>;
 
-/// Messages that wait to be sent.
+/// Messages to be sent.
 pub type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
 type Process = Box<dyn FnMut(&Client, &ProcessScope) -> Control + Send>;
 
-/// A client that does something in each cycle.
+/// Client with a process callback.
 pub struct Peer(AsyncClient<(), ClosureProcessHandler<(), Process>>);
 
 fn client(name: &str) -> Client {
@@ -43,7 +43,7 @@ impl Peer {
         (peer, recorded)
     }
 
-    /// Plays the server's time in frames, modulo 2^20, into a port.
+    /// Plays the server's time in frames, modulo 2^20, to a port.
     pub fn timekeeper(port: &str) -> Self {
         let client = client("timekeeper");
         let mut output = client.register_port("out", AudioOut::default()).unwrap();
@@ -59,7 +59,7 @@ impl Peer {
         peer
     }
 
-    /// Sends messages that are put into its queue, up to three in each cycle at frames 7, 8 and 200.
+    /// Sends queued messages, up to three per cycle at frames 7, 8 and 200.
     pub fn keyboard(name: &str) -> (Self, Queue) {
         let client = client(name);
         let mut output = client.register_port("keys", MidiOut::default()).unwrap();
@@ -76,13 +76,13 @@ impl Peer {
         (Self::start(client, Box::new(send)), queue)
     }
 
-    /// Connects two ports, each given by its name or a pattern for it.
+    /// Connects two ports, given by name or pattern.
     pub fn connect(&self, from: &str, to: &str) {
         let port = |pattern: &str| self.port_with(pattern).unwrap_or_else(|| panic!("no port is like {pattern}"));
         self.0.as_client().connect_ports_by_name(&port(from), &port(to)).unwrap();
     }
 
-    /// The first port whose name has something like this in it.
+    /// Returns the first port whose name matches a pattern.
     pub fn port_with(&self, pattern: &str) -> Option<String> {
         self.0.as_client().ports(Some(pattern), None, jack::PortFlags::empty()).into_iter().next()
     }

@@ -1,4 +1,4 @@
-//! A JACK server for one test.
+//! JACK server of a test.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 
 use jack::{Client, ClientOptions};
 
-/// Says to a process which test it is to run alone.
+/// Environment variable with the only test that a process runs.
 const ALONE: &str = "ONDES_TEST_ALONE";
 
-/// Names the server; JACK's library reads it, too.
+/// Environment variable with the server's name, also read by JACK's library.
 const SERVER: &str = "JACK_DEFAULT_SERVER";
 
 pub const RATE: u32 = 48_000;
 pub const BLOCK: usize = 256;
 
-/// Long enough for anything that will happen at all.
+/// Timeout for anything that happens at all.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test's body in a process of its own, where a server of its own can be started. `test` is the test's full name.
+/// Runs a test's body in a process of its own, which can start its own server. `test` is the test's full name.
 pub fn alone(test: &str, body: impl FnOnce()) {
     alone_with(test, &[], body);
 }
 
-/// The same, with more variables set.
+/// Same as [`alone`], with more environment variables.
 pub fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) {
     if std::env::var(ALONE).is_ok_and(|name| name == test) {
         return body();
     }
-    // One at a time on this machine: clients of the same name get into each other's way even on different servers.
+    // One test at a time: clients of the same name conflict even on different servers.
     let turn = File::create(std::env::temp_dir().join("ondes-jack-tests.lock")).unwrap();
     turn.lock().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -44,7 +44,7 @@ pub fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) 
     assert!(output.status.success() && out.contains("1 passed"), "{out}{err}{}", output.status);
 }
 
-/// Takes away what a server left in shared memory that was killed.
+/// Removes what a killed server has left in shared memory.
 fn sweep(server: &str) {
     for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
         if file.file_name().to_string_lossy().contains(server) {
@@ -53,7 +53,7 @@ fn sweep(server: &str) {
     }
 }
 
-/// The server of this process.
+/// Server of this process.
 pub struct Server(Child);
 
 impl Server {
@@ -68,8 +68,8 @@ impl Server {
     pub fn start_with(rate: u32, block: usize) -> Self {
         let name = std::env::var(SERVER).unwrap();
         let mut command = Command::new("jackd");
-        // Without real-time priority, which a machine for tests may not grant, and synchronous: late clients are waited for,
-        // so nothing is lost on a busy machine.
+        // Without real-time priority, which test machines may refuse, and synchronous: the server waits for late
+        // clients, so nothing is lost on a busy machine.
         command.args(["-n", &name, "-r", "-S", "-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --torch`)");
@@ -81,7 +81,7 @@ impl Server {
         server
     }
 
-    /// Without a word to its clients.
+    /// Kills the server without notice to its clients.
     pub fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -93,7 +93,7 @@ impl Drop for Server {
         if matches!(self.0.try_wait(), Ok(Some(_))) {
             return;
         }
-        // Asked kindly it takes its files with it.
+        // On SIGTERM it removes its files.
         drop(Command::new("kill").arg(self.0.id().to_string()).status());
         let asked = Instant::now();
         while matches!(self.0.try_wait(), Ok(None)) {

@@ -1,4 +1,4 @@
-//! The window of the real program, on a display such as Xvfb gives; where there is none, nothing is tried.
+//! The program's window on a display such as Xvfb; skipped without one.
 
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use x11rb::rust_connection::RustConnection;
 
 use super::server::{Server, alone, wait_until};
 
-/// The window of that title among those in `parent`, at any depth.
+/// Finds a window by title below `parent`, at any depth.
 fn find(connection: &RustConnection, parent: u32, title: &str) -> Option<u32> {
     let children = connection.query_tree(parent).ok()?.reply().ok()?.children;
     children.into_iter().find_map(|child| {
@@ -18,7 +18,7 @@ fn find(connection: &RustConnection, parent: u32, title: &str) -> Option<u32> {
     })
 }
 
-/// How many colours are to be seen in a window.
+/// Counts the colours of a window.
 fn colours(connection: &RustConnection, window: u32) -> Option<usize> {
     let size = connection.get_geometry(window).ok()?.reply().ok()?;
     let image = connection.get_image(ImageFormat::Z_PIXMAP, window, 0, 0, size.width, size.height, !0).ok()?;
@@ -26,15 +26,15 @@ fn colours(connection: &RustConnection, window: u32) -> Option<usize> {
 }
 
 #[test]
-fn the_window_opens_and_plays_and_a_termination_closes_it() {
+fn the_window_opens_and_a_signal_closes_it() {
     if std::env::var_os("DISPLAY").is_none() {
         eprintln!("no display: the app's window is not opened");
         return;
     }
-    alone("window::the_window_opens_and_plays_and_a_termination_closes_it", || {
+    alone("window::the_window_opens_and_a_signal_closes_it", || {
         let _server = Server::start();
         let folder = tempfile::tempdir().unwrap();
-        // A test that runs in the background of a shell may have inherited that signals mean nothing; so would the program.
+        // A test in the background of a shell may inherit ignored signals, and so would the program.
         let mut app = Command::new("env");
         app.args(["--default-signal", env!("CARGO_BIN_EXE_ondes")]);
         app.env("ONDES_CONFIG", folder.path()).env_remove("WAYLAND_DISPLAY");
@@ -54,7 +54,7 @@ fn the_window_opens_and_plays_and_a_termination_closes_it() {
             end = app.try_wait().unwrap();
             end.is_some()
         });
-        // As by closing the window, and not by the signal.
+        // Exits as after closing the window, not by the signal.
         assert_eq!(end.unwrap().code(), Some(0));
     });
 }

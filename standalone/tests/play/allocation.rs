@@ -1,4 +1,4 @@
-//! The rack takes and gives back no memory while it plays, whatever happens to it.
+//! The rack allocates nothing while it plays.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,11 +8,11 @@ use ondes_processor::product::Product;
 use crate::rack::{Hands, message};
 
 thread_local! {
-    /// How often this thread took or gave back memory.
+    /// Allocations and deallocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts.
+/// System allocator that counts.
 struct Counting;
 
 // SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only, which is
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often `work` takes or gives back memory.
+/// Returns the allocations and deallocations during `work`.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = COUNT.get();
     work();
@@ -42,7 +42,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn a_rack_that_plays_takes_no_memory() {
+fn a_playing_rack_does_not_allocate() {
     assert!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 2);
     let mut hands = Hands::new(3);
     let track = hands.mixer.track(1).unwrap();

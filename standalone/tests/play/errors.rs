@@ -1,11 +1,11 @@
-//! What cannot be played is said in one line.
+//! Errors of `ondes play`, in one line each.
 
 use std::path::Path;
 
 use crate::program::ondes;
 use crate::server::{Server, alone};
 
-/// Exit code 2 and one line that begins with that and has that reason in it.
+/// Asserts exit code 2 and one line that starts with `start` and contains `reason`.
 fn refuses(folder: &Path, arguments: &[&str], start: &str, reason: &str) {
     let output = ondes(folder, &[&["play"], arguments].concat()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -15,7 +15,7 @@ fn refuses(folder: &Path, arguments: &[&str], start: &str, reason: &str) {
 }
 
 #[test]
-fn what_is_no_model_or_session_is_said() {
+fn unsuitable_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("bad.ondes"), "x").unwrap();
@@ -46,8 +46,8 @@ fn what_is_no_model_or_session_is_said() {
 }
 
 #[test]
-fn where_nothing_can_be_played_that_is_said() {
-    alone("errors::where_nothing_can_be_played_that_is_said", || {
+fn unusable_devices_are_reported() {
+    alone("errors::unusable_devices_are_reported", || {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let jack = |rest: &[&'static str]| [&["bowed", "--host", "jack"], rest].concat();

@@ -1,11 +1,11 @@
-//! Servers that go away, and a program that is killed, while it plays and records.
+//! Servers that disappear, and a killed program, while it plays and records.
 
 use crate::program::{Ears, Playing, decode, place, tone, wait_for_ports};
 use crate::server::{RATE, Server, alone, wait_until};
 
 #[test]
-fn a_server_that_comes_back_is_played_to_and_recorded_in_another_file() {
-    alone("losses::a_server_that_comes_back_is_played_to_and_recorded_in_another_file", || {
+fn playing_resumes_after_a_server_restart_with_another_file() {
+    alone("losses::playing_resumes_after_a_server_restart_with_another_file", || {
         let folder = tempfile::tempdir().unwrap();
         tone(folder.path(), 0.0, 2.0);
         let server = Server::start();
@@ -42,8 +42,8 @@ fn a_server_that_comes_back_is_played_to_and_recorded_in_another_file() {
 }
 
 #[test]
-fn a_program_that_is_killed_loses_the_last_second_at_most() {
-    alone("losses::a_program_that_is_killed_loses_the_last_second_at_most", || {
+fn a_killed_program_loses_at_most_a_second() {
+    alone("losses::a_killed_program_loses_at_most_a_second", || {
         let folder = tempfile::tempdir().unwrap();
         tone(folder.path(), 0.0, 2.0);
         let _server = Server::start();
@@ -55,7 +55,7 @@ fn a_program_that_is_killed_loses_the_last_second_at_most() {
         playing.signal("KILL");
         assert!(!playing.end().status.success());
         let heard = ears.heard();
-        // After it there is silence.
+        // Silence follows.
         let last = heard[0].iter().rposition(|sample| *sample != 0.0).unwrap();
         let reader = hound::WavReader::open(folder.path().join("take.wav")).unwrap();
         assert!(reader.duration() > 2 * RATE, "{}", reader.duration());

@@ -1,4 +1,4 @@
-//! The rack, driven by hand, and `ondes play` on a JACK server that needs no hardware, beside other clients of it.
+//! The rack, driven directly, and `ondes play` on a JACK server without hardware.
 
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,4 @@
-//! `ondes play` as another process, and what is heard of it.
+//! `ondes play` as another process, and a client that records its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -8,26 +8,26 @@ use ondes_engine::media::Decoder;
 use crate::peer::{Peer, Tape};
 use crate::server::{RATE, wait_until};
 
-/// The program, to be started in a folder.
+/// Returns a command that runs the program in a folder.
 pub fn ondes(folder: &Path, arguments: &[&str]) -> Command {
-    // A test that runs in the background of a shell has inherited that SIGINT means nothing; so would the program.
+    // A test in the background of a shell inherits an ignored SIGINT, and so would the program.
     let mut command = Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_ondes")]);
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// A bundled model's file.
+/// Returns the path of a bundled model.
 pub fn bundled(name: &str) -> String {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/models");
     assets.join(name).with_extension("ondes").display().to_string()
 }
 
-/// The program while it plays; ended with the test.
+/// Running program; killed when dropped.
 pub struct Playing(Option<Child>);
 
 impl Playing {
-    /// Starts to play on JACK and waits until it has ports.
+    /// Starts to play on JACK and waits for its ports.
     pub fn start(folder: &Path, arguments: &[&str]) -> Self {
         let child = ondes(folder, &[&["play"], arguments, &["--host", "jack"]].concat()).spawn().unwrap();
         let playing = Self(Some(child));
@@ -35,18 +35,18 @@ impl Playing {
         playing
     }
 
-    /// Sends it a signal, by its name.
+    /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let id = self.0.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it exits by itself.
     pub fn end(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }
 
-    /// The same; it must have nothing to complain of.
+    /// Same as [`Playing::end`], and asserts success.
     pub fn end_well(self) -> String {
         let output = self.end();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -70,7 +70,7 @@ pub fn wait_for_ports() {
     wait_until("there are ports", || watcher.port_with("Ondes:out_2").is_some());
 }
 
-/// What another client hears of both channels.
+/// Recording of both channels by another client.
 pub struct Ears {
     peers: [(Peer, Tape); 2],
 }
@@ -80,31 +80,31 @@ impl Ears {
         Self { peers: ["Ondes:out_1", "Ondes:out_2"].map(Peer::recorder) }
     }
 
-    /// `[channel][frame]` so far, from when both were heard.
+    /// Returns `[channel][frame]` since both channels were recorded.
     pub fn heard(&self) -> [Vec<f32>; 2] {
         let tapes = self.peers.each_ref().map(|(_, tape)| tape.lock().unwrap().clone());
         let start = tapes.iter().filter_map(|tape| Some(tape.first()?.1)).max().unwrap_or(0);
         tapes.map(|tape| tape.iter().skip_while(|(_, time)| *time < start).map(|(sample, _)| *sample).collect())
     }
 
-    /// Frames heard so far.
+    /// Returns the number of frames recorded.
     pub fn frames(&self) -> usize {
         self.peers[0].1.lock().unwrap().len()
     }
 
-    /// Waits until so many seconds more were heard.
+    /// Waits until `seconds` more were recorded.
     pub fn listen(&self, seconds: f64) {
         let end = self.frames() + (seconds * f64::from(RATE)) as usize;
         wait_until("it is heard", || self.frames() >= end);
     }
 
-    /// Waits until there is any sound.
+    /// Waits until there is sound.
     pub fn wait_for_sound(&self) {
         wait_until("there is sound", || self.heard()[0].iter().any(|sample| sample.abs() > 1e-3));
     }
 }
 
-/// Samples of a sound file, `[channel][frame]`.
+/// Decodes a sound file, `[channel][frame]`.
 pub fn decode(path: &Path) -> Vec<Vec<f32>> {
     let mut decoder = Decoder::open(path).unwrap();
     let (mut all, mut block) = (Vec::<Vec<f32>>::new(), Vec::new());
@@ -115,7 +115,7 @@ pub fn decode(path: &Path) -> Vec<Vec<f32>> {
     all
 }
 
-/// Where `part` begins in `whole`, whose samples are the same, found by the first of it that is loud; and how many are there.
+/// Returns the offset of `part` in `whole`, found by its first loud sample, and the number of equal samples.
 pub fn place(part: &[f32], whole: &[f32]) -> (isize, usize) {
     let loud = part.iter().position(|sample| sample.abs() > 1e-3).expect("it is not silent");
     let window = &part[loud..loud + 64];
@@ -129,7 +129,7 @@ pub fn place(part: &[f32], whole: &[f32]) -> (isize, usize) {
     (shift, count)
 }
 
-/// Renders with the same program, which must be as late as nothing; gives one channel.
+/// Renders with the same program, without latency; returns one channel.
 pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
     let rest = ["--out", "rendered.wav", "--bits", "32", "--sample-rate", "48000"];
     let output = ondes(folder, &[&["render"], arguments, &rest].concat()).output().unwrap();
@@ -137,7 +137,7 @@ pub fn render(folder: &Path, arguments: &[&str]) -> Vec<f32> {
     decode(&folder.join("rendered.wav")).remove(0)
 }
 
-/// A tone that swells twice a second, after so many seconds of silence, as a file.
+/// Writes a tone that swells twice a second, after silence.
 pub fn tone(folder: &Path, silence_s: f64, seconds: f64) -> PathBuf {
     let sample = |n: usize| {
         let at = n as f64 / f64::from(RATE) - silence_s;
@@ -149,7 +149,7 @@ pub fn tone(folder: &Path, silence_s: f64, seconds: f64) -> PathBuf {
     path
 }
 
-/// Writes one channel as a file.
+/// Writes a file of one channel.
 pub fn write(path: &Path, samples: &[f32]) {
     let spec = hound::WavSpec {
         channels: 1,
@@ -162,7 +162,7 @@ pub fn write(path: &Path, samples: &[f32]) {
     writer.finalize().unwrap();
 }
 
-/// A MIDI file of one track, 960 ticks to a second: key, start and end of each note.
+/// Writes a MIDI file of one track, 960 ticks per second: key, start and end of each note.
 pub fn midi(folder: &Path, notes: &[(u8, u32, u32)]) -> PathBuf {
     let mut events: Vec<(u32, [u8; 3])> =
         notes.iter().flat_map(|&(key, start, end)| [(start, [0x90, key, 90]), (end, [0x80, key, 64])]).collect();
@@ -171,7 +171,7 @@ pub fn midi(folder: &Path, notes: &[(u8, u32, u32)]) -> PathBuf {
     let mut now = 0;
     for (tick, message) in events {
         let delta = tick - now;
-        // As many bytes as any time in these tests needs.
+        // Two bytes are enough for all times in these tests.
         track.extend_from_slice(&[0x80 | (delta >> 7 & 0x7F) as u8, (delta & 0x7F) as u8]);
         track.extend_from_slice(&message);
         now = tick;

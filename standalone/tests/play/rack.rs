@@ -1,11 +1,11 @@
-//! The rack, driven by hand: what it mixes, and how it changes while it plays.
+//! The rack, driven directly: mixing, and changes while it plays.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use ondes::io::{Callback, MidiMessage};
-use ondes::rack::limiter::CEILING;
 use ondes::rack::fader::FaderSettings;
+use ondes::rack::limiter::CEILING;
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack};
 use ondes_engine::dsp::level::{db_to_amplitude, peak};
@@ -13,9 +13,9 @@ use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
-use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, TRANSPOSE};
+use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 
 use crate::program::tone;
@@ -27,13 +27,13 @@ pub fn message(bytes: &[u8]) -> MidiMessage {
     MidiMessage::new(Instant::now(), bytes).unwrap()
 }
 
-/// A console, and its rack as a host plays it.
+/// Mixer and rack, driven as by a device.
 pub struct Hands {
-    pub console: Mixer,
+    pub mixer: Mixer,
     rack: Option<Rack>,
 }
 
-/// A block of two channels.
+/// Stereo block.
 pub struct Block([Vec<f32>; 2]);
 
 impl Block {
@@ -44,19 +44,19 @@ impl Block {
 }
 
 impl Hands {
-    /// So many instruments, which play in the callback.
+    /// Creates a mixer with `tracks` instruments that play in the callback.
     pub fn new(tracks: usize) -> Self {
-        let mut console = Mixer::new(|| {});
+        let mut mixer = Mixer::new(|| {});
         for place in 0..tracks {
-            assert_eq!(console.add(Product::Instrument).unwrap(), place);
-            console.track(place).unwrap().parameters.set_value(DRIVER, 1.0);
+            assert_eq!(mixer.add(Product::Instrument).unwrap(), place);
+            mixer.track(place).unwrap().parameters.set_value(DRIVER, 1.0);
         }
-        Self { console, rack: None }
+        Self { mixer, rack: None }
     }
 
     pub fn open(&mut self) {
         let setup = Setup { sample_rate: RATE, max_block: BLOCK };
-        self.rack = Some(self.console.open(setup, None, Vec::new()).unwrap());
+        self.rack = Some(self.mixer.open(setup, None, Vec::new()).unwrap());
     }
 
     pub fn rack(&mut self) -> &mut Rack {
@@ -67,7 +67,7 @@ impl Hands {
         Block([vec![0.0; BLOCK], vec![0.0; BLOCK]])
     }
 
-    /// Plays so many blocks: `[channel][frame]`.
+    /// Plays blocks; returns `[channel][frame]`.
     pub fn play(&mut self, blocks: usize) -> [Vec<f32>; 2] {
         let mut block = self.block();
         let mut all = [Vec::new(), Vec::new()];
@@ -78,8 +78,8 @@ impl Hands {
         all
     }
 
-    fn mix(&mut self, place: usize, settings: FaderSettings) {
-        self.console.track(place).unwrap().fader.set(settings);
+    fn set_fader(&mut self, place: usize, settings: FaderSettings) {
+        self.mixer.track(place).unwrap().fader.set(settings);
     }
 }
 
@@ -87,11 +87,11 @@ fn note(at: u64, key: u8) -> (u64, EventKind) {
     (at, EventKind::NoteOn { channel: 0, key, velocity: 0.7 })
 }
 
-/// What tracks that hold a note each play in half a second, mixed like this.
+/// Plays half a second of tracks that hold a note each, with these faders.
 fn chord(keys: &[u8], settings: &[FaderSettings]) -> [Vec<f32>; 2] {
     let mut hands = Hands::new(keys.len());
     for (place, (key, settings)) in keys.iter().zip(settings).enumerate() {
-        hands.fader(place, *settings);
+        hands.set_fader(place, *settings);
         hands.mixer.set_score(place, vec![note(1_000, *key)]);
     }
     hands.open();
@@ -104,11 +104,11 @@ fn assert_near(found: &[f32], wanted: impl Iterator<Item = f32>) {
 }
 
 #[test]
-fn it_plays_what_the_pipeline_plays_as_late_as_it_says() {
+fn a_track_plays_its_pipeline_with_the_reported_latency() {
     let model = BUNDLED[0].model();
     let options = PipelineOptions { sample_rate: RATE, ..PipelineOptions::default() };
     let mut pipeline = Pipeline::new(&model, &options).unwrap();
-    // From the very first sample on.
+    // From the first sample on.
     let score = [note(0, 57), (9_001, EventKind::NoteOff { channel: 0, key: 57, velocity: 0.0 }), note(9_100, 62)];
     for (at, kind) in score {
         pipeline.handle(Event { at, kind }).unwrap();
@@ -155,7 +155,7 @@ fn mute_silences_and_solo_silences_the_others() {
 }
 
 #[test]
-fn too_loud_a_mix_stays_below_the_ceiling() {
+fn a_loud_mix_stays_below_the_ceiling() {
     let loud = FaderSettings { level_db: 12.0, ..FaderSettings::default() };
     let [left, _] = chord(&[45, 45, 45, 45], &[loud; 4]);
     assert!(peak(&left) <= 1.0001 * CEILING && peak(&left) > 0.9 * CEILING, "{}", peak(&left));
@@ -179,7 +179,7 @@ fn tracks_come_and_go_while_it_plays() {
     hands.mixer.remove(place);
     hands.play(2);
     assert_eq!(peak(&hands.play(50)[0]), 0.0);
-    // As many as there may be, and one more; then all over again.
+    // As many tracks as possible and one more, three times.
     for _ in 0..3 {
         (0..16).for_each(|place| assert_eq!(hands.mixer.add(Product::Instrument).unwrap(), place));
         assert!(hands.mixer.add(Product::Instrument).unwrap_err().to_string().contains("16"));
@@ -192,7 +192,7 @@ fn tracks_come_and_go_while_it_plays() {
 }
 
 #[test]
-fn a_strip_that_is_made_anew_goes_on_where_it_was() {
+fn a_rebuilt_strip_continues_its_score() {
     let folder = tempfile::tempdir().unwrap();
     let mut hands = Hands::new(2);
     hands.mixer.set_score(0, vec![note(0, 57), note(30_000, 60)]);
@@ -200,23 +200,23 @@ fn a_strip_that_is_made_anew_goes_on_where_it_was() {
     hands.mixer.set_input(1, TrackInput::File { path, looped: false }).unwrap();
     hands.open();
     hands.play(50);
-    let place = hands.mixer.track(1).unwrap().clip().unwrap().place();
+    let place = hands.mixer.track(1).unwrap().clip().unwrap().position();
     assert_eq!(place, 50 * BLOCK);
     (0..2).for_each(|place| hands.mixer.set_midi_channels(place, 1).unwrap());
     hands.play(60);
-    assert_eq!(hands.mixer.track(1).unwrap().clip().unwrap().place(), 110 * BLOCK);
-    // All goes on as if nothing had happened.
+    assert_eq!(hands.mixer.track(1).unwrap().clip().unwrap().position(), 110 * BLOCK);
+    // Playing continues as before.
     assert!(peak(&hands.play(1)[0]) > 0.02);
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
-fn what_is_too_small_to_be_a_normal_number_is_silence_all_the_way() {
+fn subnormal_numbers_are_flushed_to_silence() {
     let mut hands = Hands::new(1);
     hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 2 }).unwrap();
     hands.mixer.track(0).unwrap().parameters.set_value(BYPASS, 1.0);
     hands.open();
-    // What was before is still on its way through the limiter, and however late the model is.
+    // The limiter and the model still hold earlier sound.
     let blocks = hands.rack().latency_samples() / BLOCK + 2;
     let mut play = |sample: f32| {
         let mut output = [[1.0; BLOCK]; 2];
@@ -231,7 +231,7 @@ fn what_is_too_small_to_be_a_normal_number_is_silence_all_the_way() {
     assert_eq!(play(1e-39), [0.0; 2]);
 }
 
-/// What is heard of two tracks of notes when something is done to the first in the middle of a note.
+/// Plays two tracks of notes while the first one is changed in the middle of a note.
 fn renewed(change: impl FnOnce(&mut Hands)) -> [Vec<f32>; 2] {
     let mut hands = Hands::new(2);
     hands.open();
@@ -244,25 +244,25 @@ fn renewed(change: impl FnOnce(&mut Hands)) -> [Vec<f32>; 2] {
 }
 
 #[test]
-fn held_notes_go_on_when_a_track_is_renewed() {
+fn held_notes_continue_when_a_track_is_rerouted() {
     let plain = renewed(|_| {});
     assert!(peak(&plain[0][159 * BLOCK..]) > 0.02);
-    // Another input, and another MIDI channel beside the one that plays.
+    // Another input, and another MIDI channel in addition to the playing one.
     assert_eq!(renewed(|hands| hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap()), plain);
     assert_eq!(renewed(|hands| hands.mixer.set_midi_channels(0, 3).unwrap()), plain);
-    // A note of a channel that is not heard any more ends; the other track's goes on.
+    // A note on a channel that is no longer received ends; the other track's continues.
     let ended = renewed(|hands| hands.mixer.set_midi_channels(0, 2).unwrap());
     let other = renewed(|hands| hands.mixer.remove(0));
     assert_eq!(ended[0][..60 * BLOCK], plain[0][..60 * BLOCK]);
     let differ: Vec<f32> = ended[0].iter().zip(&other[0]).skip(140 * BLOCK).map(|(a, b)| a - b).collect();
-    // But for what is left of its room.
+    // Except for the tail of its room.
     assert!(peak(&differ) < 1e-4 && peak(&ended[0][140 * BLOCK..]) > 0.01 && ended != plain);
 }
 
 #[test]
-fn tracks_of_different_latency_are_heard_together() {
+fn tracks_of_different_latency_are_aligned() {
     let folder = tempfile::tempdir().unwrap();
-    // The dry sound alone: a click, heard by a track that is slow and by one that is not.
+    // Dry sound only: a click through a slow and a fast track.
     let click = |slow: bool, fast: bool| {
         let mut hands = Hands::new(2);
         let path = folder.path().join("click.wav");
@@ -280,7 +280,8 @@ fn tracks_of_different_latency_are_heard_together() {
         }
         hands.open();
         let [left, _] = hands.play(300);
-        let health = |place: usize| hands.mixer.track(place).unwrap().instance.session.health().unwrap().latency_samples;
+        let health =
+            |place: usize| hands.mixer.track(place).unwrap().instance.session.health().unwrap().latency_samples;
         let (slow, fast) = (health(0), health(1));
         assert!(slow > fast, "{slow} {fast}");
         let late = hands.rack().latency_samples();
@@ -293,7 +294,7 @@ fn tracks_of_different_latency_are_heard_together() {
 }
 
 #[test]
-fn programs_choose_from_the_set_list() {
+fn program_changes_select_from_the_set_list() {
     let mut hands = Hands::new(2);
     let references = BUNDLED.iter().map(|bundled| FileReference::to(&bundled.model(), None));
     hands.mixer.set_list = references.collect();
@@ -303,7 +304,7 @@ fn programs_choose_from_the_set_list() {
         hands.mixer.track(place).unwrap().instance.model().unwrap().content_hash().to_owned()
     };
     let bundled = |number: usize| BUNDLED[number].model().content_hash().to_owned();
-    // The second has no number 99 either.
+    // The second one has no program 99 either.
     hands.rack().receive_midi(0, &message(&[0xC0, 99]));
     hands.rack().receive_midi(0, &message(&[0xC0, 2]));
     hands.play(1);

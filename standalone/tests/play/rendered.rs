@@ -1,19 +1,19 @@
-//! A session that is rendered is the session that is played.
+//! A rendered session equals the session played live.
 
 use std::path::Path;
 
 use ondes::io::Callback;
-use ondes::rack::limiter::{CEILING, Limiter};
 use ondes::rack::fader::FaderSettings;
+use ondes::rack::limiter::{CEILING, Limiter};
 use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack, SessionFile};
 use ondes_engine::dsp::level::max_difference;
 use ondes_engine::realtime::Setup;
-use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
-use ondes_processor::product::Product;
 use ondes_processor::parameter::ParameterId;
+use ondes_processor::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::product::Product;
 use serde_json::Value;
 
 use crate::common::{midi, tone, write_wav};
@@ -23,7 +23,7 @@ use crate::server::RATE;
 
 const BLOCK: usize = 256;
 
-/// Notes: channel, key, start and end in ticks of which a second has 960 and a tick 50 frames.
+/// Notes: channel, key, start and end in ticks, 960 per second, 50 frames each.
 const NOTES: [(u8, u8, u32, u32); 4] = [(0, 57, 10, 700), (1, 50, 200, 500), (0, 64, 701, 1_300), (1, 45, 720, 1_200)];
 
 /// A folder with a session of four tracks: two that are played by notes of different channels, one that follows a recording
@@ -37,13 +37,17 @@ fn stage() -> tempfile::TempDir {
     let notes: Vec<_> = NOTES.iter().map(|&(channel, key, start, end)| (0, channel, key, start, end - start)).collect();
     std::fs::write(path("song.mid"), midi(&["All"], &notes)).unwrap();
 
-    let mut console = Mixer::new(|| {});
+    let mut mixer = Mixer::new(|| {});
     let mut track = |product, model: usize, name: &str, settings, knobs: &[(ParameterId, f32)]| {
-        let place = console.add(product).unwrap();
-        console.rename(place, name);
+        let place = mixer.add(product).unwrap();
+        mixer.rename(place, name);
         let reference = FileReference::to(&BUNDLED[model].model(), None);
-        let track = console.track(place).unwrap();
-        track.instance.load_model(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        let track = mixer.track(place).unwrap();
+        track
+            .instance
+            .load_model(false, move || reference.find().map_err(|missing| missing.to_string()))
+            .join()
+            .unwrap();
         track.fader.set(settings);
         knobs.iter().for_each(|(knob, value)| track.parameters.set_value(*knob, *value));
         place
@@ -54,30 +58,30 @@ fn stage() -> tempfile::TempDir {
     track(Product::Instrument, 1, "lead", FaderSettings { pan: 0.5, ..plain }, &[(DRIVER, 2.0), (ParameterId(0), 0.8)]);
     track(Product::Effect, 2, "", FaderSettings { level_db: -3.0, ..plain }, &[(DRIVER, 2.0), (MIX, 0.7)]);
     track(Product::Effect, 2, "Card", FaderSettings { pan: 1.0, ..plain }, &[(DRIVER, 1.0)]);
-    console.set_midi_channels(0, 1).unwrap();
-    console.set_midi_channels(1, 2).unwrap();
-    // A controller that nobody moves is learnt all the same.
+    mixer.set_midi_channels(0, 1).unwrap();
+    mixer.set_midi_channels(1, 2).unwrap();
+    // A controller that nobody moves is bound all the same.
     let id = Parameter::get(TRANSPOSE).unwrap().id;
-    assert!(console.track(0).unwrap().instance.midi_bindings.learn(id));
-    console.set_input(2, TrackInput::File { path: path("loop.wav"), looped: true }).unwrap();
-    console.set_input(3, TrackInput::Channels { first: 1, count: 1 }).unwrap();
-    let mut session = console.saved();
+    assert!(mixer.track(0).unwrap().instance.midi_bindings.learn(id));
+    mixer.set_input(2, TrackInput::File { path: path("loop.wav"), looped: true }).unwrap();
+    mixer.set_input(3, TrackInput::Channels { first: 1, count: 1 }).unwrap();
+    let mut session = mixer.saved();
     session.master.level_db = 6.0;
     session.write(&path("stage.ondes-session")).unwrap();
     folder
 }
 
-/// What the rack plays live, `[channel][frame]`, with its latency; and how late it is.
+/// Plays the session on the rack, `[channel][frame]`, and returns it with its latency.
 fn live(folder: &Path, seconds: f64) -> ([Vec<f32>; 2], usize) {
-    let mut console = Mixer::new(|| {});
+    let mut mixer = Mixer::new(|| {});
     let session = SessionFile::read(&folder.join("stage.ondes-session")).unwrap();
-    assert_eq!(console.restore(&session), [""; 0]);
-    for (_, track) in console.tracks() {
+    assert_eq!(mixer.restore(&session), [""; 0]);
+    for (_, track) in mixer.tracks() {
         track.instance.session.set_non_realtime(true);
     }
-    let mut rack: Rack = console.open(Setup { sample_rate: RATE, max_block: BLOCK }, None, Vec::new()).unwrap();
+    let mut rack: Rack = mixer.open(Setup { sample_rate: RATE, max_block: BLOCK }, None, Vec::new()).unwrap();
     let late = rack.latency_samples();
-    let latency = |place: usize| console.track(place).unwrap().instance.session.health().unwrap().latency_samples;
+    let latency = |place: usize| mixer.track(place).unwrap().instance.session.health().unwrap().latency_samples;
     assert!(latency(1) > latency(0) && late > latency(1), "tracks are late in different ways");
     let mut messages: Vec<(usize, [u8; 3])> = NOTES
         .iter()
@@ -112,13 +116,13 @@ fn render(folder: &Path, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_session_is_rendered_as_it_is_played() {
+fn a_session_renders_as_played() {
     let folder = stage();
     let folder = folder.path();
     let report = render(folder, &["--out", "mix.wav"]);
     assert_eq!((&report["warnings"], &report["sample_rate"]), (&Value::Array(Vec::new()), &Value::from(RATE)));
     let seconds = report["seconds"].as_f64().unwrap();
-    // 1.5 s of the sound card, and what rings on.
+    // 1.5 s of input, and the tail.
     assert!((1.6..10.0).contains(&seconds), "{seconds}");
     let mix = decode(&folder.join("mix.wav"));
     assert_eq!(mix.len(), 2);
@@ -127,7 +131,7 @@ fn a_session_is_rendered_as_it_is_played() {
         assert!(
             mix.iter().any(|sample| sample.abs() > 0.2) && mix.iter().all(|sample| sample.abs() <= 1.0001 * CEILING)
         );
-        assert!(mix[..] == played[late..][..fader.len()]);
+        assert!(mix[..] == played[late..][..mix.len()]);
         let end = &mix[mix.len() - 100..];
         assert!(report["seconds"] != 0.0 && end.iter().all(|sample| sample.is_finite()));
     }
@@ -135,7 +139,7 @@ fn a_session_is_rendered_as_it_is_played() {
 }
 
 #[test]
-fn jobs_and_blocks_change_nothing_and_the_tracks_add_up_to_the_mix() {
+fn jobs_and_blocks_do_not_change_the_mix_and_stems_add_up_to_it() {
     let folder = stage();
     let folder = folder.path();
     let report = render(folder, &["--out", "one.wav", "--jobs", "1"]);
@@ -160,7 +164,7 @@ fn jobs_and_blocks_change_nothing_and_the_tracks_add_up_to_the_mix() {
             sum.iter_mut().zip(stem).for_each(|(sum, sample)| *sum += sample);
         }
     }
-    // What the limiter makes of the sum is the mix.
+    // The limited sum of the stems is the mix.
     let mut limiter = Limiter::new(RATE);
     let late = limiter.latency_samples();
     let [left, right] = &mut sum;
@@ -174,7 +178,7 @@ fn jobs_and_blocks_change_nothing_and_the_tracks_add_up_to_the_mix() {
 }
 
 #[test]
-fn the_knobs_of_a_track_are_heard() {
+fn the_parameters_of_a_track_are_audible() {
     let folder = stage();
     let path = folder.path().join("stage.ondes-session");
     let peak = |place: usize| render(folder.path(), &["--out", "x.wav"])["tracks"][place]["peak_db"].as_f64();
@@ -192,9 +196,9 @@ fn the_knobs_of_a_track_are_heard() {
     deaf.tracks[0].midi_channels = 0x8000;
     deaf.write(&path).unwrap();
     assert!(peak(0).is_none_or(|peak| peak < -80.0));
-    // As the window would have turned it.
+    // As changed in the window.
     let panel = ondes_processor::parameter_store::ParameterStore::new(Product::Instrument);
     panel.restore(&session.tracks[0].parameters);
     assert_eq!(panel.value(TRANSPOSE), Some(2.0));
-    panel.set(TRANSPOSE, 0.0);
+    panel.set_value(TRANSPOSE, 0.0);
 }

@@ -1,20 +1,20 @@
-//! What is played is what is rendered.
+//! Playing live equals rendering.
 
 use std::path::Path;
 
 use ondes::rack::limiter::{CEILING, Limiter};
 use ondes_engine::dsp::level::peak;
 use ondes_engine::model::file;
-use ondes_engine::pipeline::{Pipeline, PipelineOptions, ControlSource};
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, bundled, decode, midi, place, render, tone, write};
 use crate::server::{RATE, Server, alone, wait_until};
 
-/// Time before the first sound, in which others connect, seconds.
+/// Silence before the first sound, in which others connect, seconds.
 const SILENCE_S: u32 = 3;
 
-/// Samples by which a model is heard late when it is played like that.
+/// Returns the latency of a model when it is played with these options, in samples.
 fn latency(model: &Path, play: &[&str]) -> usize {
     let source = if play.contains(&"--input") { ControlSource::AudioInput } else { ControlSource::Notes };
     let options = PipelineOptions { sample_rate: RATE, source, ..PipelineOptions::default() };
@@ -22,10 +22,10 @@ fn latency(model: &Path, play: &[&str]) -> usize {
     pipeline.latency_samples() + Limiter::new(RATE).latency_samples()
 }
 
-/// How often a machine that is held up by others may try again.
+/// Attempts on a busy machine.
 const ATTEMPTS: usize = 5;
 
-/// Plays with those arguments until it ends by itself; what was heard, and recorded, is what is rendered with `arguments`.
+/// Plays with `play` until it exits; asserts that what was heard and recorded equals a render with `arguments`.
 fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
     let rendered = render(folder, arguments);
     assert!(peak(&rendered) > 0.05 && peak(&rendered) < CEILING);
@@ -39,17 +39,17 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
         print!("{said}");
         let recorded = decode(&take);
         attempts += 1;
-        // Where the machine has not come to it, blocks are missing, and the program says so.
+        // On a busy machine there are dropouts, which the program reports.
         if !said.contains("dropouts") || attempts == ATTEMPTS {
             break (ears.heard(), recorded);
         }
         std::fs::remove_file(&take).unwrap();
     };
-    // The recording begins with the first sample.
+    // The recording starts with the first sample.
     let late = latency(Path::new(arguments[0]), play);
     for (heard, recorded) in heard.iter().zip(&recorded) {
         assert_eq!(place(&rendered, recorded).0, late as isize);
-        // Others connect later.
+        // Other clients connect later.
         for (sound, late) in [(heard, "heard"), (recorded, "recorded")] {
             let (shift, count) = place(&rendered, sound);
             let missing = (-shift).max(0) as usize;
@@ -61,8 +61,8 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
 }
 
 #[test]
-fn a_midi_file_is_played_as_it_is_rendered() {
-    alone("same::a_midi_file_is_played_as_it_is_rendered", || {
+fn a_midi_file_plays_as_rendered() {
+    alone("same::a_midi_file_plays_as_rendered", || {
         let folder = tempfile::tempdir().unwrap();
         let start = SILENCE_S * 960;
         midi(
@@ -75,8 +75,8 @@ fn a_midi_file_is_played_as_it_is_rendered() {
 }
 
 #[test]
-fn a_recording_is_followed_as_it_is_rendered() {
-    alone("same::a_recording_is_followed_as_it_is_rendered", || {
+fn a_recording_is_followed_as_rendered() {
+    alone("same::a_recording_is_followed_as_rendered", || {
         let folder = tempfile::tempdir().unwrap();
         tone(folder.path(), f64::from(SILENCE_S), 2.0);
         let model = bundled("wind");
@@ -85,8 +85,8 @@ fn a_recording_is_followed_as_it_is_rendered() {
 }
 
 #[test]
-fn what_stands_around_an_amplifier_is_played_as_it_is_rendered() {
-    alone("same::what_stands_around_an_amplifier_is_played_as_it_is_rendered", || {
+fn the_chain_of_an_amplifier_plays_as_rendered() {
+    alone("same::the_chain_of_an_amplifier_plays_as_rendered", || {
         let folder = tempfile::tempdir().unwrap();
         tone(folder.path(), f64::from(SILENCE_S), 2.0);
         let taps: Vec<f32> = (0..300).map(|n| (-(n as f32) / 60.0).exp()).collect();
@@ -110,10 +110,10 @@ fn what_stands_around_an_amplifier_is_played_as_it_is_rendered() {
     });
 }
 
-/// Levels below this, dB, do not count.
+/// Levels below this do not count, dB.
 const SOFT_DB: f32 = -45.0;
 
-/// Level of every 50 ms, dB.
+/// Returns the level of every 50 ms, dB.
 fn levels(sound: &[f32]) -> Vec<f32> {
     let window = RATE as usize / 20;
     let level =
@@ -122,8 +122,8 @@ fn levels(sound: &[f32]) -> Vec<f32> {
 }
 
 #[test]
-fn a_keyboard_is_played_as_its_notes_are_rendered() {
-    alone("same::a_keyboard_is_played_as_its_notes_are_rendered", || {
+fn a_keyboard_plays_as_rendered() {
+    alone("same::a_keyboard_plays_as_rendered", || {
         let folder = tempfile::tempdir().unwrap();
         midi(folder.path(), &[(57, 0, 768), (64, 768, 1_536)]);
         let rendered = render(folder.path(), &[&bundled("bowed"), "--midi", "notes.mid"]);
@@ -135,11 +135,11 @@ fn a_keyboard_is_played_as_its_notes_are_rendered() {
         let begin = |sound: &[f32]| sound.iter().position(|sample| sample.abs() > 1e-3).unwrap();
         let wanted = levels(&rendered[begin(&rendered)..]);
         assert!(wanted.iter().filter(|level| **level > SOFT_DB).count() > 28);
-        // Messages are placed by the time at which they come: where the machine is held up the rhythm is, too.
+        // Messages are placed by their time of arrival, so the rhythm suffers on a busy machine.
         let same = (0..5).any(|_| {
             ears.listen(0.5);
             let mark = ears.heard()[0].len();
-            // Three messages a cycle; in between they mean nothing, so that a note lasts 150 cycles, which is 0.8 s.
+            // Three messages per cycle, fillers in between: a note lasts 150 cycles, 0.8 s.
             let pause = || std::iter::repeat_n(vec![0xFE], 3 * 150 - 2);
             let first = [vec![0x90, 57, 90], vec![0xFE]].into_iter().chain(pause());
             let second = [vec![0x80, 57, 64], vec![0x90, 64, 90]].into_iter().chain(pause());

@@ -1,4 +1,4 @@
-//! A session of eight tracks, and how it ends.
+//! A session of eight tracks, and its end.
 
 use std::path::Path;
 
@@ -10,23 +10,27 @@ use crate::peer::Peer;
 use crate::program::{Ears, Playing, decode};
 use crate::server::{RATE, Server, alone, wait_until};
 
-/// Eight tracks of all bundled models, as a file.
+/// Writes a session of eight tracks with all bundled models.
 fn eight(folder: &Path) {
-    let mut console = Mixer::new(|| {});
+    let mut mixer = Mixer::new(|| {});
     for place in 0..8 {
-        assert_eq!(console.add(Product::Instrument).unwrap(), place);
+        assert_eq!(mixer.add(Product::Instrument).unwrap(), place);
         let model = BUNDLED[place % BUNDLED.len()].model();
         let reference = FileReference::to(&model, None);
-        let track = console.track(place).unwrap();
-        track.instance.load_model(false, move || reference.find().map_err(|missing| missing.to_string())).join().unwrap();
+        let track = mixer.track(place).unwrap();
+        track
+            .instance
+            .load_model(false, move || reference.find().map_err(|missing| missing.to_string()))
+            .join()
+            .unwrap();
         let mut settings = track.fader.get();
         (settings.level_db, settings.pan) = (-12.0, place as f32 / 7.0 - 0.5);
         track.fader.set(settings);
     }
-    console.saved().write(&folder.join("stage.ondes-session")).unwrap();
+    mixer.saved().write(&folder.join("stage.ondes-session")).unwrap();
 }
 
-/// Plays the session for some seconds until a signal ends it.
+/// Plays the session for some seconds, then ends it by a signal.
 fn play(signal: &str, seconds: f64) {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
@@ -39,7 +43,7 @@ fn play(signal: &str, seconds: f64) {
     ears.wait_for_sound();
     ears.listen(seconds);
     playing.signal(signal);
-    // How often it came too late depends on what else this machine does.
+    // Dropouts depend on the load of this machine.
     print!("{}", playing.end_well());
     let recorded = decode(&folder.path().join("take.wav"));
     assert_eq!(recorded.len(), 2);

@@ -1,4 +1,4 @@
-//! What libtorch runs, live.
+//! Models on libtorch, live.
 
 use ondes_tests::torchscript::{Class, Value};
 
@@ -7,9 +7,9 @@ use crate::program::ondes;
 use crate::server::{RATE, Server, alone};
 
 #[test]
-fn a_network_of_ours_plays_on_libtorch() {
+fn a_native_network_plays_on_libtorch() {
     let Some(library) = library() else { return };
-    alone("torch::a_network_of_ours_plays_on_libtorch", || {
+    alone("torch::a_native_network_plays_on_libtorch", || {
         let _server = Server::start();
         let folder = tempfile::tempdir().unwrap();
         write_wav(&folder.path().join("in.wav"), RATE, 1, (0..2 * RATE).map(|n| 0.3 * (n as f32 * 0.05).sin()));
@@ -25,12 +25,12 @@ fn a_network_of_ours_plays_on_libtorch() {
 }
 
 #[test]
-fn a_program_that_breaks_down_live_says_why() {
+fn a_failing_model_reports_the_reason_live() {
     let Some(library) = library() else { return };
-    alone("torch::a_program_that_breaks_down_live_says_why", || {
+    alone("torch::a_failing_model_reports_the_reason_live", || {
         let _server = Server::start();
         let folder = tempfile::tempdir().unwrap();
-        // It runs until what goes in is loud, which it is after half a second.
+        // Fails as soon as the input is loud, after half a second.
         let body = ["if bool(x.abs().max() > 0.5):", "  return x.view([7])", "return x"];
         let class = Class::default().with("sr", Value::Int(48_000)).nn("forward", [1, 1, 1, 1], &body);
         std::fs::write(folder.path().join("program.ts"), class.bytes()).unwrap();

@@ -1,17 +1,17 @@
-//! Pushing takes and gives back no memory.
+//! Pushing does not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ondes::record::{RecordingFormat, Recorder, RecorderSetup};
+use ondes::record::{Recorder, RecorderSetup, RecordingFormat};
 
 thread_local! {
-    /// Whether this thread must not allocate now, and how often it did all the same.
+    /// Whether this thread must not allocate now, and its allocations.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
     static BROKEN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts what guarded threads do.
+/// System allocator that counts allocations of guarded threads.
 struct Guard;
 
 impl Guard {
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Guard {
 #[global_allocator]
 static ALLOCATOR: Guard = Guard;
 
-/// How often `work` allocates or frees.
+/// Returns the allocations and deallocations during `work`.
 fn allocations(work: impl FnOnce()) -> usize {
     BROKEN.set(0);
     GUARDED.set(true);
@@ -74,7 +74,7 @@ fn pushing_does_not_allocate() {
         for n in 0..50 {
             taps[0].push(clock, &blocks[..2]);
             taps[1].push(clock, &blocks);
-            // Now and then a callback is left out.
+            // Sometimes a callback is skipped.
             clock += (if n % 7 == 0 { 2 * frames } else { frames }) as u64;
         }
     };

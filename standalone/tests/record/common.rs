@@ -1,4 +1,4 @@
-//! Sound whose every sample says where it belongs, and what reads it.
+//! Test sound whose every sample identifies its position, and its readers.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use ondes_engine::media::Decoder;
 use ondes_engine::random::{GOLDEN_GAMMA, mix64};
 use tempfile::TempDir;
 
-/// Hz.
+/// Sample rate, Hz.
 pub const RATE: u32 = 48_000;
 
-/// Chance with a fixed course.
+/// Reproducible random numbers.
 pub struct Chance(pub u64);
 
 impl Chance {
-    /// 0 to `below`, which is not reached.
+    /// Returns a number from 0 to below `below`.
     pub fn below(&mut self, below: usize) -> usize {
         self.0 += 1;
         (mix(self.0) % below as u64) as usize
@@ -26,13 +26,13 @@ fn mix(seed: u64) -> u64 {
     mix64(seed.wrapping_mul(GOLDEN_GAMMA))
 }
 
-/// The sample of a tap's channel at a moment: noise, -1 to 1, never 0.
+/// Returns the sample of a tap's channel at a time: noise in −1 … 1, never 0.
 pub fn sample(tap: usize, channel: usize, clock: u64) -> f32 {
     let bits = mix(clock << 16 | (tap as u64) << 8 | channel as u64) >> 40;
     (bits as f32 + 0.5) / (1 << 23) as f32 - 1.0
 }
 
-/// What a tap's channels hold from one frame to another, interleaved.
+/// Returns a range of a tap's sound, interleaved.
 pub fn sound(tap: usize, channels: usize, frames: std::ops::Range<u64>) -> Vec<f32> {
     frames.flat_map(|clock| (0..channels).map(move |channel| sample(tap, channel, clock))).collect()
 }
@@ -47,25 +47,25 @@ pub fn push(taps: &mut [Tap], index: usize, clock: u64, frames: usize) {
     tap.push(clock, &block);
 }
 
-/// A folder, a recorder that drops nothing of what a test pushes, which is less than 8 s, and its taps.
+/// Creates a folder, a recorder whose rings hold a whole test (8 s), and its taps.
 pub fn recorder(channels: &[usize], preroll_s: f64) -> (TempDir, Recorder, Vec<Tap>) {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let (recorder, taps) = Recorder::new(&setup(channels, preroll_s)).expect("there is memory");
     (folder, recorder, taps)
 }
 
-/// What [`recorder`] is made of.
+/// Returns the setup of [`recorder`].
 pub fn setup(channels: &[usize], preroll_s: f64) -> RecorderSetup {
     RecorderSetup { sample_rate: RATE, channels: channels.to_vec(), preroll_s, ring_s: 8.0 }
 }
 
-/// Samples of a file of 32-bit floating point, interleaved.
+/// Reads a 32-bit float file, interleaved.
 pub fn read_float(path: &Path) -> Vec<f32> {
     let mut reader = hound::WavReader::open(path).expect("a WAV");
     reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples")
 }
 
-/// Samples of a file of any format, interleaved.
+/// Decodes a file of any format, interleaved.
 pub fn decode(path: &Path) -> Vec<f32> {
     let mut decoder = Decoder::open(path).expect("a sound file");
     let (mut all, mut block) = (Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ pub fn decode(path: &Path) -> Vec<f32> {
     all
 }
 
-/// Waits for what happens on another thread, or never.
+/// Waits for something on another thread, with a timeout.
 pub fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !happened() {
@@ -84,7 +84,7 @@ pub fn until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// Starts one of this program's tests that are no tests by themselves, through `sh` with a script before it.
+/// Starts a helper test of this program in another process, through `sh` after a script.
 pub fn child(script: &str, test: &str, folder: &Path) -> std::process::Command {
     let program: PathBuf = std::env::current_exe().expect("this program has a file");
     let mut command = std::process::Command::new("sh");
@@ -96,7 +96,7 @@ pub fn child(script: &str, test: &str, folder: &Path) -> std::process::Command {
 
 const FOLDER: &str = "ONDES_TEST_FOLDER";
 
-/// The folder that a [`child`] was given.
+/// Returns the folder given to [`child`].
 pub fn child_folder() -> PathBuf {
     std::env::var_os(FOLDER).expect("it is started by another test").into()
 }

@@ -1,13 +1,13 @@
-//! Every sample is where it belongs.
+//! Every sample is at its position.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ondes::record::{RecordingFormat, RecordError, Recorder, RecorderSetup, Tap};
+use ondes::record::{RecordError, Recorder, RecorderSetup, RecordingFormat, Tap};
 
 use crate::common::{Chance, RATE, push, read_float, recorder, sound, until};
 
-/// Pushes random blocks to all taps from `clock` to `end`, as one callback does.
+/// Pushes random blocks to all taps from `clock` to `end`, like one callback.
 fn play(taps: &mut [Tap], chance: &mut Chance, mut clock: u64, end: u64) {
     while clock < end {
         let frames = (1 + chance.below(700)).min((end - clock) as usize);
@@ -19,7 +19,7 @@ fn play(taps: &mut [Tap], chance: &mut Chance, mut clock: u64, end: u64) {
 }
 
 #[test]
-fn a_recording_is_what_was_pushed_meanwhile() {
+fn a_recording_contains_what_was_pushed() {
     for channels in [1, 2, 64] {
         let (folder, mut recorder, mut taps) = recorder(&[channels], 0.5);
         let chance = &mut Chance(channels as u64);
@@ -43,7 +43,7 @@ fn a_recording_is_what_was_pushed_meanwhile() {
 }
 
 #[test]
-fn a_recording_may_begin_before_the_first_sample() {
+fn a_recording_can_start_before_the_first_sample() {
     let (folder, mut recorder, mut taps) = recorder(&[2], 0.0);
     let path = folder.path().join("a.wav");
     recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
@@ -51,7 +51,7 @@ fn a_recording_may_begin_before_the_first_sample() {
     recorder.stop();
     assert_eq!(recorder.wait().error, None);
     assert!(read_float(&path) == sound(0, 2, 77..30_000));
-    // And end before it.
+    // Stopped before the first sample.
     let setup = RecorderSetup { channels: vec![2], ..RecorderSetup::default() };
     let (mut recorder, _taps) = Recorder::new(&setup).expect("there is memory");
     let path = folder.path().join("b.wav");
@@ -64,7 +64,7 @@ fn a_recording_may_begin_before_the_first_sample() {
 }
 
 #[test]
-fn a_recording_begins_in_the_past() {
+fn a_recording_starts_with_the_pre_roll() {
     let (folder, mut recorder, mut taps) = recorder(&[2], 1.0);
     let chance = &mut Chance(3);
     let path = |name: &str| folder.path().join(name);
@@ -74,14 +74,14 @@ fn a_recording_begins_in_the_past() {
     recorder.start([(0, path("a.wav"))], RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 10_000, 20_000);
     recorder.stop();
-    // A pre-roll is saved while a recording is running.
+    // The pre-roll is saved while a recording is running.
     play(&mut taps, chance, 20_000, 200_000);
     recorder.start([(0, path("b.wav"))], RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, chance, 200_000, 300_000);
     recorder.save_preroll([(0, path("c.wav"))], RecordingFormat::Float32).expect("there is sound");
     play(&mut taps, chance, 300_000, 310_000);
     recorder.stop();
-    // And while none is.
+    // And while none is running.
     recorder.save_preroll([(0, path("d.wav"))], RecordingFormat::Float32).expect("there is sound");
     let status = recorder.wait();
     assert_eq!((status.dropped, status.error), (0, None));
@@ -92,11 +92,11 @@ fn a_recording_begins_in_the_past() {
 }
 
 #[test]
-fn tracks_are_in_step() {
+fn tracks_are_in_sync() {
     let (folder, mut recorder, mut taps) = recorder(&[2, 1], 0.1);
     let path = |name: &str, tap: usize| (tap, folder.path().join(format!("{name}{tap}.wav")));
     play(&mut taps, &mut Chance(1), 0, 20_000);
-    // In the middle of a callback, in which the first tap is ahead.
+    // In the middle of a callback, when the first tap is ahead.
     push(&mut taps, 0, 20_000, 300);
     recorder.start((0..2).map(|tap| path("now", tap)), RecordingFormat::Float32, false).expect("it starts");
     push(&mut taps, 1, 20_000, 300);
@@ -104,7 +104,7 @@ fn tracks_are_in_step() {
     recorder.stop();
     recorder.start((0..2).map(|tap| path("past", tap)), RecordingFormat::Float32, true).expect("it starts");
     play(&mut taps, &mut Chance(2), 25_300, 29_000);
-    // However the taps cut it.
+    // In any block lengths.
     push(&mut taps, 0, 29_000, 1_000);
     (0..10).for_each(|block| push(&mut taps, 1, 29_000 + 100 * block, 100));
     recorder.stop();
@@ -116,14 +116,14 @@ fn tracks_are_in_step() {
     }
 }
 
-/// Other than above, the callback does not wait for anybody.
+/// Here the callback does not wait for anybody.
 #[test]
-fn a_recording_begins_and_ends_where_it_was_asked_to() {
+fn a_recording_starts_and_ends_when_requested() {
     let (folder, mut recorder, mut taps) = recorder(&[1, 1], 0.05);
     let (clock, over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // 4 times as fast as in earnest, in blocks that tell their place.
+            // Four times real time, in blocks that identify their position.
             while !over.load(Ordering::Relaxed) {
                 let now = clock.load(Ordering::Relaxed);
                 let block: Vec<f32> = (now..now + 192).map(|frame| frame as f32).collect();
@@ -161,7 +161,7 @@ fn a_recording_begins_and_ends_where_it_was_asked_to() {
 }
 
 #[test]
-fn a_tap_that_fell_silent_gets_silence() {
+fn a_silent_tap_is_padded() {
     let (folder, mut recorder, mut taps) = recorder(&[1, 1], 0.0);
     let path = |tap: usize| folder.path().join(format!("{tap}.wav"));
     play(&mut taps, &mut Chance(1), 0, 1_000);
@@ -177,19 +177,19 @@ fn a_tap_that_fell_silent_gets_silence() {
 }
 
 #[test]
-fn what_is_dropped_is_silence_and_counted() {
+fn dropped_sound_is_silence_and_counted() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let setup = RecorderSetup { sample_rate: RATE, channels: vec![2], preroll_s: 0.0, ring_s: 0.01 };
     let (mut recorder, mut taps) = Recorder::new(&setup).expect("there is memory");
     let path = folder.path().join("a.wav");
     recorder.start([(0, path.clone())], RecordingFormat::Float32, false).expect("it starts");
-    // The ring holds 480 frames; a block that is longer stands for a disk that is slower.
+    // The ring holds 480 frames; a longer block simulates a slow disk.
     push(&mut taps, 0, 50, 10_000);
     assert_eq!(recorder.status().dropped, 9_520);
     until("the ring is taken", || recorder.status().recording == Some(480));
     push(&mut taps, 0, 10_050, 100);
     until("the ring is taken", || recorder.status().recording == Some(10_100));
-    // The end of the recording falls into what is dropped.
+    // The end of the recording lies in dropped frames.
     push(&mut taps, 0, 10_150, 500);
     recorder.stop();
     let status = recorder.wait();
@@ -198,13 +198,13 @@ fn what_is_dropped_is_silence_and_counted() {
     expected[2 * 480..2 * 10_000].fill(0.0);
     expected[2 * 10_580..].fill(0.0);
     assert!(read_float(&path) == expected);
-    // Each recording counts anew.
+    // Each recording counts its own drops.
     recorder.start([(0, folder.path().join("b.wav"))], RecordingFormat::Float32, false).expect("it starts");
     assert_eq!(recorder.status().dropped, 0);
 }
 
 #[test]
-fn a_clock_set_anew_ends_a_recording() {
+fn a_clock_reset_ends_a_recording() {
     let (folder, mut recorder, mut taps) = recorder(&[2, 1], 1.0);
     let path = |name: &str, tap: usize| (tap, folder.path().join(format!("{name}{tap}.wav")));
     let chance = &mut Chance(5);
@@ -226,7 +226,7 @@ fn a_clock_set_anew_ends_a_recording() {
 }
 
 #[test]
-fn a_recorder_that_goes_completes_its_files() {
+fn a_dropped_recorder_completes_its_files() {
     let (folder, mut recorder, mut taps) = recorder(&[2], 1.0);
     let path = |name: &str| folder.path().join(name);
     play(&mut taps, &mut Chance(1), 0, 60_000);
@@ -236,12 +236,12 @@ fn a_recorder_that_goes_completes_its_files() {
     drop(recorder);
     assert!(read_float(&path("a.wav")) == sound(0, 2, 12_000..100_001));
     assert!(read_float(&path("b.wav")) == sound(0, 2, 12_000..60_000));
-    // The taps do no harm.
+    // The taps keep working.
     push(&mut taps, 0, 100_001, 2_000_000);
 }
 
 #[test]
-fn absurd_setups_are_refused() {
+fn invalid_setups_are_refused() {
     let usual = RecorderSetup { preroll_s: 0.0, ..RecorderSetup::default() };
     for setup in [
         RecorderSetup { sample_rate: 10, ..usual.clone() },

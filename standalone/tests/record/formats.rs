@@ -1,12 +1,12 @@
-//! What the files hold in each format.
+//! Contents of the files in each format.
 
 use std::path::PathBuf;
 
-use ondes::record::{RecordingFormat, RecordError, Recorder, RecorderSetup};
+use ondes::record::{RecordError, Recorder, RecorderSetup, RecordingFormat};
 
 use crate::common::{decode, push, recorder, sound};
 
-/// A sample as the nearest number of so many bits.
+/// Rounds a sample to `bits` bits.
 fn rounded(sample: f32, bits: u32) -> f32 {
     let scale = f64::from(1 << (bits - 1));
     ((f64::from(sample) * scale).round().clamp(-scale, scale - 1.0) / scale) as f32
@@ -28,9 +28,9 @@ fn flac_is_the_sound_rounded_to_24_bits() {
             assert_eq!(recorder.wait().error, None);
             let played = sound(0, channels, start..start + frames);
             let expected: Vec<f32> = played.iter().map(|&sample| rounded(sample, 24)).collect();
-            // Symphonia gives the whole numbers of 24 bits as they are.
+            // Symphonia returns 24-bit integers unchanged.
             assert!(decode(&path) == expected, "{channels} channels, {frames} frames");
-            // The checksum at its head is that of the sound.
+            // The checksum in the header matches the sound.
             assert!(matches!(flac_codec::decode::verify(&path), Ok(flac_codec::decode::Verified::MD5Match)));
             start += frames;
         }
@@ -38,7 +38,7 @@ fn flac_is_the_sound_rounded_to_24_bits() {
 }
 
 #[test]
-fn flac_takes_any_number() {
+fn flac_accepts_any_number() {
     let (folder, mut recorder, mut taps) = recorder(&[1], 0.1);
     let path = folder.path().join("a.flac");
     let samples = [1.0, -1.0, 2.0, -3.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.5, -0.0];
@@ -51,12 +51,12 @@ fn flac_takes_any_number() {
 }
 
 #[test]
-fn whole_numbers_in_wav_are_dithered() {
+fn integer_wav_is_dithered() {
     for (format, bits) in [(RecordingFormat::Int16, 16), (RecordingFormat::Int24, 24)] {
         let (folder, mut recorder, mut taps) = recorder(&[2], 0.1);
         let path = folder.path().join("a.wav");
         recorder.start([(0, path.clone())], format, false).expect("it starts");
-        // A third of a step, which rounding alone would swallow.
+        // A third of a step, which rounding alone would remove.
         let step = 1.0 / (1 << (bits - 1)) as f32;
         let quiet = vec![step / 3.0; 48_000];
         taps[0].push(0, &[&quiet, &quiet]);
@@ -74,13 +74,14 @@ fn whole_numbers_in_wav_are_dithered() {
 }
 
 #[test]
-fn what_a_format_does_not_have_is_refused() {
+fn unsupported_formats_are_refused() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let refuse = |sample_rate, channels, words: &str| {
         let setup = RecorderSetup { sample_rate, channels: vec![channels], preroll_s: 0.0, ring_s: 0.1 };
         let (mut recorder, _taps) = Recorder::new(&setup).expect("there is memory");
         let path: PathBuf = folder.path().join("a.flac");
-        let error = recorder.start([(0, path.clone())], RecordingFormat::Flac, false).expect_err("FLAC has no such format");
+        let error =
+            recorder.start([(0, path.clone())], RecordingFormat::Flac, false).expect_err("FLAC has no such format");
         assert!(matches!(error, RecordError::File(_)) && error.to_string().contains(words), "{error}");
         assert!(!path.exists() && recorder.status().recording.is_none());
         recorder.start([(0, path.with_extension("wav"))], RecordingFormat::Float32, false).expect("WAV does");

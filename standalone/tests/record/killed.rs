@@ -1,15 +1,15 @@
-//! A process that is killed leaves whole files behind.
+//! A killed process leaves complete files.
 
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ondes::record::{RecordingFormat, Recorder};
+use ondes::record::{Recorder, RecordingFormat};
 
 use crate::common::{RATE, child, child_folder, decode, push, setup, sound, until};
 
-/// Frames that the file states at its head, as a player sees them.
+/// Returns the number of frames in the header, as a player reads it.
 fn stated_frames(path: &Path) -> u64 {
     let Ok(bytes) = fs::read(path) else { return 0 };
     if bytes.starts_with(b"fLaC") {
@@ -19,7 +19,7 @@ fn stated_frames(path: &Path) -> u64 {
     }
 }
 
-/// Runs a child until its files are as long as they must become, kills it, and checks what is left.
+/// Runs a child until its files have the length they must have, kills it and checks the files.
 fn kill(test: &str, frames: u64) {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let mut child = child("", test, folder.path()).stdout(Stdio::null()).spawn().expect("the shell starts");
@@ -37,7 +37,7 @@ fn kill(test: &str, frames: u64) {
 }
 
 #[test]
-fn all_but_the_last_half_second_is_there() {
+fn at_most_half_a_second_is_lost() {
     kill("killed::records_three_seconds", 3 * u64::from(RATE) - u64::from(RATE) / 2);
 }
 
@@ -58,16 +58,17 @@ fn records_without_end() {
     record(u64::MAX);
 }
 
-/// Records so many frames in each format, and never stops.
+/// Records frames in each format, without stopping.
 fn record(frames: u64) {
-    let mut recorders = [("a.wav", RecordingFormat::Float32), ("b.flac", RecordingFormat::Flac)].map(|(name, format)| {
-        let (mut recorder, taps) = Recorder::new(&setup(&[2], 0.0)).expect("there is memory");
-        recorder.start([(0, child_folder().join(name))], format, false).expect("it starts");
-        (recorder, taps)
-    });
+    let mut recorders =
+        [("a.wav", RecordingFormat::Float32), ("b.flac", RecordingFormat::Flac)].map(|(name, format)| {
+            let (mut recorder, taps) = Recorder::new(&setup(&[2], 0.0)).expect("there is memory");
+            recorder.start([(0, child_folder().join(name))], format, false).expect("it starts");
+            (recorder, taps)
+        });
     let mut clock = 0;
     loop {
-        // No more than the rings hold, however busy the machine is.
+        // No more than the rings hold, on any machine.
         let taken = |recorder: &Recorder| recorder.status().recording.expect("it is recording");
         let slowest = recorders.iter().map(|(recorder, _)| taken(recorder)).min().unwrap_or(0);
         if clock < frames && clock < slowest + 4 * u64::from(RATE) {

@@ -1,4 +1,4 @@
-//! The recorder, driven as an audio callback drives it: what was pushed is in the files.
+//! The recorder, driven like an audio callback: the files contain what was pushed.
 
 mod allocation;
 mod common;

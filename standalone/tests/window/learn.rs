@@ -1,4 +1,4 @@
-//! MIDI learn, from the knob of a track's instrument to the rack that hears the controller.
+//! MIDI learn, from a knob in the window to the rack that receives the controller.
 
 use std::time::Instant;
 
@@ -8,25 +8,27 @@ use egui_kittest::kittest::Queryable;
 use ondes::io::{Callback, MidiMessage};
 use ondes::rack::Mixer;
 use ondes_engine::realtime::Setup;
+use ondes_processor::parameter::ParameterId;
 use ondes_processor::parameter_source::ParameterSource;
-use ondes_ui::view_model::model_list::ModelList;
+use ondes_processor::product::Product;
 use ondes_ui::view_model;
 use ondes_ui::view_model::InstanceViewModel;
-use ondes_processor::product::Product;
-use ondes_processor::parameter::ParameterId;
+use ondes_ui::view_model::model_list::ModelList;
 
 #[test]
 fn a_knob_learns_the_controller_that_is_moved() {
-    let mut console = Mixer::new(|| {});
-    let slot = console.add(Product::Instrument).unwrap();
-    let mut rack = console.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
-    let track = console.track(slot).unwrap();
+    let mut mixer = Mixer::new(|| {});
+    let slot = mixer.add(Product::Instrument).unwrap();
+    let mut rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
+    let track = mixer.track(slot).unwrap();
     let (shared, panel) = (track.instance.clone(), track.parameters.clone());
     let name = shared.macro_control(0).unwrap();
     let desk = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
     let setter = panel.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
-        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::MainWindow)| view_model::show(desk, window, ui, &*setter),
+        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::MainWindow)| {
+            view_model::show(desk, window, ui, &*setter)
+        },
         (desk, ondes_ui::MainWindow::new()),
     );
     test.run_steps(4);

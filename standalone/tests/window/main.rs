@@ -1,7 +1,7 @@
-//! The window in the hands of a user, without devices: what is drawn is plain data, what is done comes out as commands.
+//! The window without devices: plain data to draw, commands as the result.
 
-mod deeds;
-mod fake;
+mod commands;
+mod fake_app;
 mod learn;
 mod pictures;
 #[path = "../../../ui/tests/window/raster.rs"]

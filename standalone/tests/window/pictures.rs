@@ -1,4 +1,4 @@
-//! How it looks. `UPDATE_SNAPSHOTS=1 cargo test -p ondes --test window` makes the pictures anew.
+//! Screenshots. `UPDATE_SNAPSHOTS=1 cargo test -p ondes --test window` updates them.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use egui_kittest::SnapshotOptions;
 use ondes::rack::session_file::TrackInput;
 use ondes::window::view::{ClipView, Prompt};
 
-use super::fake::{Test, click, open, playing};
+use super::fake_app::{Test, click, open, playing};
 
 fn picture(test: &mut Test, name: &str) {
     test.remove_cursor();
     test.run_steps(2);
-    // Another machine's sine may be off by a bit, and with it a pixel on the edge of a curve.
+    // Another machine's sine may differ by a bit, and with it a pixel on the edge of a curve.
     test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
 }
 
@@ -23,7 +23,7 @@ fn devices_are_open() {
 }
 
 #[test]
-fn a_recording_plays_and_there_is_something_to_decide() {
+fn a_recording_plays_and_a_prompt_is_open() {
     let mut view = playing();
     view.prompt = Some(Prompt::RecoverAutosave);
     view.problems.push("/songs/old.wav: no such file".into());

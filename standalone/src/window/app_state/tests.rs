@@ -31,7 +31,7 @@ fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppVi
 }
 
 #[test]
-fn a_name_becomes_a_file_among_the_documents() {
+fn typed_names_become_files_in_the_documents_folder() {
     assert_eq!(session_path(Path::new("/stage/one")), Path::new("/stage/one.ondes-session"));
     assert_eq!(session_path(Path::new("/stage/v1.2")), Path::new("/stage/v1.2.ondes-session"));
     assert_eq!(session_path(Path::new("/stage/a.ondes-session")), Path::new("/stage/a.ondes-session"));
@@ -40,7 +40,7 @@ fn a_name_becomes_a_file_among_the_documents() {
 }
 
 #[test]
-fn a_model_that_is_dropped_plays_on_the_track_that_is_chosen() {
+fn a_dropped_model_plays_on_the_selected_track() {
     let (folder, mut app_state) = app_state();
     let path = folder.path().join("mine.ondes");
     fs::copy("../assets/models/wind.ondes", &path).unwrap();
@@ -65,7 +65,7 @@ fn a_model_that_is_dropped_plays_on_the_track_that_is_chosen() {
 }
 
 #[test]
-fn recordings_and_presets_that_are_dropped_are_for_the_track_that_is_chosen() {
+fn dropped_recordings_and_presets_apply_to_the_selected_track() {
     let (folder, mut app_state) = app_state();
     let sound = folder.path().join("voice.wav");
     fs::write(&sound, "x").unwrap();
@@ -75,7 +75,7 @@ fn recordings_and_presets_that_are_dropped_are_for_the_track_that_is_chosen() {
     selected.parameters.set_value(TRANSPOSE, 7.0);
     let now = selected.desk.sound_snapshot();
     let sound =
-        SoundState { parameters: complete_values(&now.values).unwrap(), selection: now.selection.saved().into() };
+        SoundState { parameters: complete_values(&now.values).unwrap(), selection: now.selection.to_state().into() };
     let product = Product::Instrument;
     let name = "Up".to_owned();
     let preset = Preset { name, product, author: String::new(), comment: String::new(), tags: Vec::new(), sound };
@@ -93,7 +93,7 @@ fn recordings_and_presets_that_are_dropped_are_for_the_track_that_is_chosen() {
 }
 
 #[test]
-fn a_session_that_is_dropped_is_opened_unless_something_would_be_lost() {
+fn a_dropped_session_asks_before_it_replaces_unsaved_changes() {
     let (folder, mut app_state) = app_state();
     wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
     app_state.update_changed();
@@ -118,10 +118,10 @@ fn a_session_that_is_dropped_is_opened_unless_something_would_be_lost() {
 }
 
 #[test]
-fn the_set_list_is_ordered_and_played() {
+fn the_set_list_can_be_reordered_and_played() {
     let (_folder, mut app_state) = app_state();
     for bundled in &BUNDLED[..3] {
-        let reference = Reference::to(&bundled.model(), None);
+        let reference = FileReference::to(&bundled.model(), None);
         app_state.app.mixer().set_list.push(reference);
     }
     let [first, second, third] = [0, 1, 2].map(|index: usize| BUNDLED[index].name);
@@ -140,7 +140,7 @@ fn the_set_list_is_ordered_and_played() {
 }
 
 #[test]
-fn how_recordings_are_made_is_remembered_and_a_folder_that_is_none_is_said() {
+fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
     let (folder, mut app_state) = app_state();
     let file = folder.path().join("app.json");
     let recording_settings = super::super::recording_settings::RecordingSettings {

@@ -1,4 +1,4 @@
-//! What a user does, and what becomes of it.
+//! Actions of the user and the resulting commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use ondes::window::view::{ClipView, Prompt};
 use ondes::window::{AppCommand, AppView, DialogPurpose};
 use ondes_processor::product::Product;
 
-use super::fake::{choose, click, drop_file, open, playing, sees, told, type_in};
+use super::fake_app::{choose, click, drop_file, open, playing, sees, told, type_in};
 
 #[test]
-fn tracks_are_added_chosen_mixed_and_removed() {
+fn tracks_are_added_selected_mixed_and_removed() {
     let mut test = open(playing());
     for label in ["Add an instrument", "Add an effect", "Track 2", "Mute Bowed", "Solo Wind", "Remove Wind", "Panic"] {
         click(&mut test, label);
@@ -42,13 +42,19 @@ fn tracks_are_added_chosen_mixed_and_removed() {
         test.run_steps(2);
     }
     let moved = told(&mut test);
-    assert!(matches!(moved[0], AppCommand::SetFader(1, moved) if moved.level_db > -3.0 && moved.pan == 0.0), "{moved:?}");
-    assert!(matches!(moved[1], AppCommand::SetFader(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0), "{moved:?}");
+    assert!(
+        matches!(moved[0], AppCommand::SetFader(1, moved) if moved.level_db > -3.0 && moved.pan == 0.0),
+        "{moved:?}"
+    );
+    assert!(
+        matches!(moved[1], AppCommand::SetFader(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0),
+        "{moved:?}"
+    );
     assert!(matches!(moved[2], AppCommand::SetMaster(moved) if moved.level_db > 0.0), "{moved:?}");
 }
 
 #[test]
-fn devices_and_ports_are_chosen() {
+fn devices_and_ports_are_selected() {
     let mut test = open(playing());
     click(&mut test, "Devices");
     assert_eq!(told(&mut test), [AppCommand::Rescan]);
@@ -64,10 +70,13 @@ fn devices_and_ports_are_chosen() {
         AppCommand::SetAudio(AudioChoice { input: Some("hw:Babyface".into()), ..audio.clone() }),
     ];
     assert_eq!(told(&mut test), expected);
-    // Another system has other devices, and other rates.
+    // Another sound system has other devices and rates.
     test.state_mut().view.audio = AudioChoice { output: Some("hw:Babyface".into()), block: Some(64), ..audio.clone() };
     choose(&mut test, "Sound system", "ALSA");
-    assert_eq!(told(&mut test), [AppCommand::SetAudio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::SetAudio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]
+    );
 
     click(&mut test, "All ports");
     let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
@@ -82,7 +91,7 @@ fn devices_and_ports_are_chosen() {
 }
 
 #[test]
-fn a_track_listens_to_channels_or_to_a_recording() {
+fn a_track_takes_channels_or_a_recording_as_input() {
     let mut test = open(playing());
     choose(&mut test, "Input of the track", "Inputs 1–2");
     assert_eq!(told(&mut test), [AppCommand::SetInput(0, TrackInput::Channels { first: 0, count: 2 })]);
@@ -106,37 +115,47 @@ fn a_track_listens_to_channels_or_to_a_recording() {
     click(&mut test, "MIDI channel 3 for the track");
     let did = told(&mut test);
     assert_eq!(did[..2], [AppCommand::SetInput(0, file(true)), AppCommand::SetPlaying(0, false)]);
-    // A click on the waveform goes there.
+    // A click on the waveform moves there.
     assert!(matches!(did[2], AppCommand::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
-    // Without any channel a track would be mute for no reason to be seen.
-    assert_eq!(did[did.len() - 2..], [AppCommand::SetMidiChannels(0, 0b10100), AppCommand::SetMidiChannels(0, u16::MAX)]);
+    // Without any channel the track would be silent for no visible reason.
+    assert_eq!(
+        did[did.len() - 2..],
+        [AppCommand::SetMidiChannels(0, 0b10100), AppCommand::SetMidiChannels(0, u16::MAX)]
+    );
 }
 
 #[test]
-fn the_set_list_is_ordered_by_hand() {
+fn the_set_list_is_reordered() {
     let mut test = open(playing());
     let labels = [
         "Add the model to the set list",
         "Play Plucked",
         "Move Plucked up",
         "Move Bowed down",
-        // The first and the last one can go no further.
+        // The first and the last entry stay.
         "Move Bowed up",
         "Move Plucked down",
         "Remove Bowed from the set list",
     ];
     labels.into_iter().for_each(|label| click(&mut test, label));
-    let expected = [AppCommand::AddToSetList, AppCommand::PlayFromSetList(1), AppCommand::MoveUp(1), AppCommand::MoveDown(0), AppCommand::RemoveFromSetList(0)];
+    let expected = [
+        AppCommand::AddToSetList,
+        AppCommand::PlayFromSetList(1),
+        AppCommand::MoveUp(1),
+        AppCommand::MoveDown(0),
+        AppCommand::RemoveFromSetList(0),
+    ];
     assert_eq!(told(&mut test), expected);
 }
 
 #[test]
-fn what_is_heard_is_recorded() {
+fn recording_starts_and_stops() {
     let mut test = open(playing());
     click(&mut test, "Record");
     click(&mut test, "Save last 30 s");
     assert_eq!(told(&mut test), [AppCommand::Record(true), AppCommand::SavePreroll]);
-    test.state_mut().view.recording = record::RecordingStatus { recording: Some(48_000 * 75), ..record::RecordingStatus::default() };
+    test.state_mut().view.recording =
+        record::RecordingStatus { recording: Some(48_000 * 75), ..record::RecordingStatus::default() };
     test.state_mut().view.notice = Some("Saved the last 30 s to /music/a.wav".into());
     test.run_steps(2);
     assert!(sees(&test, "/music/a.wav"));
@@ -146,7 +165,7 @@ fn what_is_heard_is_recorded() {
 }
 
 #[test]
-fn recordings_go_where_and_as_what_is_wanted() {
+fn recording_settings_are_changed() {
     let mut test = open(playing());
     click(&mut test, "Recording settings");
     choose(&mut test, "Format of recordings", "FLAC, 24 bits");
@@ -161,7 +180,7 @@ fn recordings_go_where_and_as_what_is_wanted() {
         AppCommand::SetRecording(RecordingSettings { folder: Some("/stage/takes".into()), ..before }),
     ];
     let mut did = told(&mut test);
-    // What is not answered is told again.
+    // An unanswered command is repeated.
     did.dedup();
     assert_eq!(did, expected);
     click(&mut test, "Close");
@@ -176,13 +195,14 @@ fn files_are_dropped() {
     let mut test = open(playing());
     drop_file(&mut test, "/models/bell.ondes");
     drop_file(&mut test, "/songs/Night.ondes-session");
-    let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| AppCommand::OpenDropped(PathBuf::from(path)));
+    let expected =
+        ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| AppCommand::OpenDropped(PathBuf::from(path)));
     assert_eq!(told(&mut test), expected);
     assert_eq!(test.state().dropped_on_instrument, 0, "the instrument would open them a second time");
 }
 
 #[test]
-fn files_are_chosen_in_the_systems_dialog() {
+fn files_are_selected_in_the_file_dialog() {
     let mut test = open(playing());
     click(&mut test, "Open…");
     click(&mut test, "Browse…");
@@ -193,7 +213,12 @@ fn files_are_chosen_in_the_systems_dialog() {
     click(&mut test, "Browse…");
     click(&mut test, "Recording settings");
     click(&mut test, "Browse…");
-    let wanted = [DialogPurpose::OpenSession, DialogPurpose::SaveSession, DialogPurpose::Recording(0), DialogPurpose::RecordingFolder];
+    let wanted = [
+        DialogPurpose::OpenSession,
+        DialogPurpose::SaveSession,
+        DialogPurpose::Recording(0),
+        DialogPurpose::RecordingFolder,
+    ];
     assert_eq!(told(&mut test), wanted.map(AppCommand::OpenDialog));
     test.state_mut().view.recording_settings.folder = Some("/stage/chosen".into());
     test.run_steps(2);
@@ -205,7 +230,7 @@ fn files_are_chosen_in_the_systems_dialog() {
 }
 
 #[test]
-fn what_is_loading_is_said_and_nobody_waits() {
+fn loading_is_shown_without_blocking() {
     let mut test = open(playing());
     test.state_mut().view.tracks[1].loading = Some("voice.wav".into());
     test.state_mut().view.loading = Some("Night".into());
@@ -227,10 +252,13 @@ fn sessions_are_opened_and_saved() {
     click(&mut test, "Save as…");
     type_in(&mut test, "Path of the session", "/songs/two");
     click(&mut test, "OK");
-    let expected =
-        [AppCommand::Save, AppCommand::Open("/songs/Night.ondes-session".into()), AppCommand::SaveAs("/songs/two".into())];
+    let expected = [
+        AppCommand::Save,
+        AppCommand::Open("/songs/Night.ondes-session".into()),
+        AppCommand::SaveAs("/songs/two".into()),
+    ];
     assert_eq!(told(&mut test), expected);
-    // Without a name there is one to be given first.
+    // Without a file, a name is asked for first.
     test.state_mut().view.path = None;
     click(&mut test, "Save");
     type_in(&mut test, "Path of the session", "Dawn");
@@ -241,7 +269,7 @@ fn sessions_are_opened_and_saved() {
 }
 
 #[test]
-fn nothing_is_lost_unasked() {
+fn unsaved_changes_are_asked_about() {
     let mut test = open(AppView { prompt: Some(Prompt::UnsavedChanges), ..playing() });
     assert!(sees(&test, "“Stage” has unsaved changes"));
     ["Cancel", "Save changes", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
@@ -253,8 +281,9 @@ fn nothing_is_lost_unasked() {
 }
 
 #[test]
-fn what_went_wrong_is_said() {
-    let lost = AudioStatus::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
+fn errors_are_shown() {
+    let lost =
+        AudioStatus::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
     let problems = vec!["first".to_owned(), "/a.wav: no such file".to_owned()];
     let mut test = open(AppView { sound: lost, problems, ..playing() });
     assert!(sees(&test, "Babyface is gone (it was unplugged)"));
@@ -269,7 +298,7 @@ fn what_went_wrong_is_said() {
 }
 
 #[test]
-fn no_data_break_the_window() {
+fn extreme_data_do_not_break_the_window() {
     let nan = f32::NAN;
     let mut view = playing();
     view.peaks_db = [nan, f32::INFINITY];

@@ -1,4 +1,4 @@
-//! Data for a window, and hands to use it.
+//! Data to draw, and helpers to operate the window.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Desktop {
     pub window: MainWindow,
     pub view: AppView,
     told: Vec<AppCommand>,
-    /// Files that the instrument has seen dropped.
+    /// Dropped files seen by the instrument.
     pub dropped_on_instrument: usize,
 }
 
@@ -114,7 +114,7 @@ pub fn open(view: AppView) -> Test {
         .build_ui_state(
             |ui, desktop: &mut Desktop| {
                 ui.ctx().set_theme(egui::Theme::Dark);
-                // The harness leaves a margin, the app's window has none.
+                // The harness adds a margin, the app's window has none.
                 let all = egui::UiBuilder::new().max_rect(ui.ctx().content_rect());
                 let mut ui = ui.new_child(all);
                 let view = desktop.view.clone();
@@ -131,7 +131,7 @@ pub fn open(view: AppView) -> Test {
     test
 }
 
-/// What was told since this was last asked.
+/// Returns the commands since the last call.
 pub fn told(test: &mut Test) -> Vec<AppCommand> {
     std::mem::take(&mut test.state_mut().told)
 }
@@ -141,7 +141,7 @@ pub fn click(test: &mut Test, label: &str) {
     test.run_steps(4);
 }
 
-/// Takes something from a list.
+/// Selects an entry of a list.
 pub fn choose(test: &mut Test, list: &str, choice: &str) {
     test.get_by_role_and_label(Role::ComboBox, list).click();
     test.run_steps(4);
@@ -152,7 +152,7 @@ pub fn choose(test: &mut Test, list: &str, choice: &str) {
 pub fn type_in(test: &mut Test, field: &str, text: &str) {
     test.get_by_label(field).focus();
     test.run_steps(2);
-    // What is there gives way.
+    // Replaces the old text.
     test.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::A);
     test.run_steps(2);
     test.get_by_label(field).type_text(text);
@@ -163,7 +163,7 @@ pub fn sees(test: &Test, part: &str) -> bool {
     test.query_by_label_contains(part).is_some()
 }
 
-/// A file of that path, as a desktop drops it.
+/// File as it is dropped by a desktop.
 #[derive(Debug)]
 struct Dropped(PathBuf);
 
