@@ -138,11 +138,11 @@ pub static PARAMETERS: [Parameter; PARAMETER_COUNT] = [
         .tooltip("Play the model by MIDI, or by pitch and loudness of the side-chain"),
     Parameter { scope: ParameterScope::Momentary, ..switch("panic", "Panic") }.tooltip("Silence everything at once"),
     float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], ValueFormat::Threshold)
-        .tooltip("Threshold of the noise gate before the model"),
+        .tooltip("Threshold of the noise gate before the model, as a peak level"),
     float("bass", "Bass", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of low frequencies"),
     float("middle", "Middle", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of middle frequencies"),
     float("treble", "Treble", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of high frequencies"),
-    choice("tone", "Tone position", TONES).tooltip("Whether the tone control comes before or after the model"),
+    choice("tone", "Tone position", TONES).tooltip("Position of bass, middle and treble: before or after the model"),
     switch("block_dc", "Block DC").tooltip("Remove the model's constant offset"),
     float("cabinet", "Cabinet", 1.0, [0.0, 1.0], PERCENT)
         .unit(" %")
@@ -159,7 +159,7 @@ pub static PARAMETERS: [Parameter; PARAMETER_COUNT] = [
         .project_only()
         .tooltip("Input level of the audio interface at full scale, to drive the model as it was recorded"),
     choice("output_level", "Output level", OUTPUT_LEVELS)
-        .tooltip("Level the output: as the model gives it, to equal loudness, or as the modelled device"),
+        .tooltip("Output level of captures: unchanged, at a common loudness, or as high as the recorded device's"),
     choice("quality", "Quality", QUALITIES)
         .project_only()
         .not_automatable()
@@ -252,7 +252,9 @@ const fn choice(id: &'static str, label: &'static str, choices: Choices) -> Para
 
 /// A macro. [`InstanceHandle`](crate::instance::InstanceHandle) formats the values of one that is bound to a control.
 const fn macro_parameter(id: &'static str, label: &'static str) -> Parameter {
-    float(id, label, MACRO_CENTRE, [0.0, 1.0], PERCENT).unit(" %").tooltip("Turns the control that it is bound to")
+    float(id, label, MACRO_CENTRE, [0.0, 1.0], PERCENT)
+        .unit(" %")
+        .tooltip("Sets the model's control that it is bound to")
 }
 
 /// Returns the number of a parameter at compile time.
@@ -288,7 +290,8 @@ pub fn automatable() -> impl Iterator<Item = (ParameterId, &'static Parameter)> 
 /// Returns the parameter table as a Markdown table, for the documentation.
 #[must_use]
 pub fn markdown_table() -> String {
-    let mut table = "| id | label | values | default | automatable | |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut table =
+        "| id | label | values | default | automatable | description |\n|---|---|---|---|---|---|\n".to_owned();
     for parameter in &PARAMETERS {
         let text = |value| parameter.format(value) + parameter.unit;
         let values = match parameter.kind {
