@@ -80,14 +80,14 @@ fn devices_and_ports_are_selected() {
 
     click(&mut test, "All ports");
     let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
-    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
+    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
     test.state_mut().view.midi.ports = both.clone();
     test.run_steps(2);
     click(&mut test, "MIDI channel 1 for all tracks");
-    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: both.clone(), channels: 1 })]);
+    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: both.clone(), channels: 1 })]);
     click(&mut test, "Faders");
     let one = MidiPorts::Names(vec!["Keystation".into()]);
-    assert_eq!(told(&mut test), [AppCommand::MidiInputs(MidiChoice { ports: one, channels: u16::MAX })]);
+    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: one, channels: u16::MAX })]);
 }
 
 #[test]

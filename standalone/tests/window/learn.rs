@@ -26,10 +26,10 @@ fn a_knob_learns_the_controller_that_is_moved() {
     let desk = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
     let setter = panel.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
-        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::MainWindow)| {
+        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::Window)| {
             view_model::show(desk, window, ui, &*setter)
         },
-        (desk, ondes_ui::MainWindow::new()),
+        (desk, ondes_ui::Window::new()),
     );
     test.run_steps(4);
     test.get_by_role_and_label(Role::Slider, &name).click_secondary();
@@ -37,7 +37,7 @@ fn a_knob_learns_the_controller_that_is_moved() {
     test.get_by_label("MIDI learn").click();
     test.run_steps(4);
     for (value, wanted) in [(127, 1.0), (0, 0.0)] {
-        rack.hear(0, &MidiMessage::new(Instant::now(), &[0xB0, 20, value]).unwrap());
+        rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0xB0, 20, value]).unwrap());
         rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
         assert_eq!(panel.normalized(ParameterId(0)), Some(wanted));
     }
