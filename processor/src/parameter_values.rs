@@ -104,7 +104,7 @@ mod tests {
                 assert_eq!(nonsense.for_parameter(parameter), None, "{}", parameter.id);
             }
             if let Some(end) = ParameterValue::Number(f32::MAX).for_parameter(parameter) {
-                assert_eq!(parameter.position(end), 1.0, "{}", parameter.id);
+                assert_eq!(parameter.normalize(end), 1.0, "{}", parameter.id);
             }
         }
         let driver = Parameter::get(DRIVER).unwrap();

@@ -10,7 +10,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{
     Action, CommandQueueFull, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
 };
-use ondes_engine::realtime::{LoadError, Driven, Driver, ModelFactory, SessionController, Setup, LoadStatus};
+use ondes_engine::realtime::{Driven, Driver, LoadError, LoadStatus, ModelFactory, SessionController, Setup};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_store::ParameterStore;
@@ -35,8 +35,8 @@ impl Playable for Scribe {
         0
     }
     fn open(&mut self, _: usize, _: &SessionStart) {}
-    fn handle(&mut self, _: usize, cue: TimedCommand) -> Result<(), CommandQueueFull> {
-        self.0.push(cue).map_err(CommandQueueFull)
+    fn handle(&mut self, _: usize, command: TimedCommand) -> Result<(), CommandQueueFull> {
+        self.0.push(command).map_err(CommandQueueFull)
     }
     fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
         turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
@@ -88,28 +88,28 @@ struct Stage {
 impl Stage {
     fn new(model: Option<Desk>) -> Self {
         let shared = InstanceHandle::new(Product::Instrument, || {});
-        shared.remote.set_driver(Driver::Inline);
+        shared.session.set_driver(Driver::Inline);
         if let Some(model) = model {
-            shared.remote.load(Box::new(move || Ok(Arc::new(model))), &[]);
+            shared.session.load(Box::new(move || Ok(Arc::new(model))), &[]);
         }
-        shared.wait(Duration::from_secs(20));
-        let panel = ParameterStore::new(Product::Instrument);
+        shared.wait_until_loaded(Duration::from_secs(20));
+        let store = ParameterStore::new(Product::Instrument);
         let setup = Setup { sample_rate: RATE, max_block: BLOCK };
-        let session = shared.remote.activate(setup).unwrap();
-        let knobs = panel.knobs();
+        let session = shared.session.activate(setup).unwrap();
+        let knobs = store.player_parameters();
         let player = Player::new(session, shared.clone(), setup, &knobs);
         Self { shared, player, knobs }
     }
 
     /// Plays a block, where the host says that it is there in its song.
     fn block(&mut self, song: Option<Transport>) -> Vec<f32> {
-        self.player.begin(&self.knobs);
+        self.player.begin_block(&self.knobs);
         if let Some(song) = song {
-            self.player.follow(song);
+            self.player.set_transport(song);
         }
         let mut output = [vec![0.0; BLOCK], vec![0.0; BLOCK]];
         let [left, right] = &mut output;
-        self.player.finish(&mut [left, right]);
+        self.player.process(&mut [left, right]);
         output[0].clone()
     }
 }
@@ -125,7 +125,9 @@ fn recorded() -> (Stage, Arc<ArrayQueue<TimedCommand>>) {
 
 fn songs(told: &ArrayQueue<TimedCommand>) -> Vec<(u64, Transport)> {
     let all = std::iter::from_fn(|| told.pop());
-    let song = |cue: TimedCommand| if let Action::Transport(song) = cue.action { Some((cue.at, song)) } else { None };
+    let song = |command: TimedCommand| {
+        if let Action::Transport(song) = command.action { Some((command.at, song)) } else { None }
+    };
     all.filter_map(song).collect()
 }
 
@@ -178,11 +180,11 @@ fn the_windows_keys_reach_the_model_at_the_next_block() {
     let (channel, velocity) = (0, 0.6);
     let on = EventKind::NoteOn { channel, key: 60, velocity };
     let off = EventKind::NoteOff { channel, key: 60, velocity };
-    stage.shared.monitor.press(on);
+    stage.shared.monitor.push_key(on);
     stage.block(None);
     assert_eq!(told.pop(), Some(TimedCommand { at: BLOCK as u64, action: Action::Play(on) }));
     assert_eq!(stage.shared.monitor.notes().collect::<Vec<_>>(), [(60, 0.6)], "the window shows it");
-    stage.shared.monitor.press(off);
+    stage.shared.monitor.push_key(off);
     stage.block(None);
     assert_eq!(told.pop(), Some(TimedCommand { at: 2 * BLOCK as u64, action: Action::Play(off) }));
     assert_eq!((told.pop(), stage.shared.monitor.notes().count()), (None, 0));
@@ -195,9 +197,9 @@ fn the_windows_keys_sound() {
         (0..50).flat_map(|_| stage.block(None)).map(|sample| sample * sample).sum::<f32>() / (50 * BLOCK) as f32
     };
     assert_eq!(energy(&mut stage), 0.0);
-    stage.shared.monitor.press(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    stage.shared.monitor.push_key(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
     assert!(energy(&mut stage) > 1e-6);
-    stage.shared.monitor.panic();
+    stage.shared.monitor.request_panic();
     energy(&mut stage);
     energy(&mut stage);
     assert!(energy(&mut stage) < 1e-9, "and end with the window's panic");
@@ -212,54 +214,54 @@ fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
         for _ in 0..4 {
             stage.block(None);
         }
-        stage.player.begin(&stage.knobs);
+        stage.player.begin_block(&stage.knobs);
         let mut sound = [vec![0.0; BLOCK], vec![0.0; BLOCK]];
         (sound[0][7], sound[1][7]) = (0.5, 0.25);
         let [left, right] = &mut sound;
-        stage.player.listen(&[left, right]);
-        stage.player.finish(&mut [left, right]);
+        stage.player.set_input(&[left, right]);
+        stage.player.process(&mut [left, right]);
         [left, right].map(|channel| channel.iter().position(|sample| *sample != 0.0))
     };
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
     let mut other = DryDelay::new(100);
-    stage.player.exchange(&mut other);
+    stage.player.swap_dry_delay(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(107); 2], 100));
-    assert!(stage.player.is_stale(), "the session itself is as early as it was");
+    assert!(stage.player.latency_changed(), "the session itself is as early as it was");
     // What it did before is left in there; as late as it is, nothing is changed.
-    stage.player.exchange(&mut DryDelay::new(100));
-    stage.player.exchange(&mut other);
+    stage.player.swap_dry_delay(&mut DryDelay::new(100));
+    stage.player.swap_dry_delay(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
     assert!(told.pop().is_none(), "the model hears nothing of it");
 }
 
 #[test]
 fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
-    let desk = Desk::new(Arc::new(ArrayQueue::new(1024)));
-    let (asked, wait) = (desk.asked.clone(), desk.wait.clone());
-    let remote = SessionController::new();
-    remote.set_driver(Driver::Inline);
-    remote.load(Box::new(move || Ok(Arc::new(desk))), &[]);
-    while remote.status() == LoadStatus::Loading {
+    let view_model = Desk::new(Arc::new(ArrayQueue::new(1024)));
+    let (asked, wait) = (view_model.asked.clone(), view_model.wait.clone());
+    let controller = SessionController::new();
+    controller.set_driver(Driver::Inline);
+    controller.load(Box::new(move || Ok(Arc::new(view_model))), &[]);
+    while controller.status() == LoadStatus::Loading {
         sleep(Duration::from_millis(1));
     }
     let held = wait.lock().unwrap();
     scope(|scope| {
-        let session = scope.spawn(|| remote.activate(Setup { sample_rate: RATE, max_block: BLOCK }).unwrap());
+        let session = scope.spawn(|| controller.activate(Setup { sample_rate: RATE, max_block: BLOCK }).unwrap());
         while asked.load(Relaxed) == 0 {
             sleep(Duration::from_millis(1));
         }
         let (tell, told) = mpsc::channel();
-        let remote = &remote;
+        let controller = &controller;
         scope.spawn(move || {
-            let before = (remote.status(), remote.health().is_none());
+            let before = (controller.status(), controller.health().is_none());
             // What is wanted meanwhile is what plays.
-            remote.set_driver(Driver::Offline);
+            controller.set_driver(Driver::Offline);
             tell.send(before)
         });
         let before = told.recv_timeout(Duration::from_secs(20));
         drop(held);
         assert_eq!(before, Ok((LoadStatus::Ready, true)));
         let _session = session.join().unwrap();
-        assert_eq!(remote.health().map(|health| health.driven), Some(Driven::Offline));
+        assert_eq!(controller.health().map(|health| health.driven), Some(Driven::Offline));
     });
 }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_waited_for_by_nobody() {
+    fn the_answer_is_polled() {
         let (decide, decided) = channel();
         let (sender, woken) = channel();
         let dialog = FileDialog::of(move || decided.recv().ok(), move || sender.send(()).unwrap());
@@ -150,7 +150,7 @@ mod tests {
     /// Tests the arguments and the answer of `zenity`, in a child process where it is the only dialog.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_systems_dialog_is_asked() {
+    fn the_system_dialog_is_opened() {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().unwrap();
@@ -159,8 +159,8 @@ mod tests {
         std::fs::write(&zenity, script).unwrap();
         std::fs::set_permissions(&zenity, std::fs::Permissions::from_mode(0o755)).unwrap();
         let child = |path: &std::ffi::OsStr, expected: &str| {
-            let output = WindowCommand::new(std::env::current_exe().unwrap())
-                .args(["dialog::tests::one_that_asks", "--exact", "--ignored"])
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args(["file_dialog::tests::dialog_in_child_process", "--exact", "--ignored"])
                 .env("PATH", path)
                 .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
                 .env_remove("XDG_RUNTIME_DIR")
@@ -177,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "runs in a process of its own, for the_systems_dialog_is_asked"]
-    fn one_that_asks() {
+    #[ignore = "run in a child process by the_system_dialog_is_opened"]
+    fn dialog_in_child_process() {
         let file_types = vec![("Models", vec!["ondes"])];
         let request = DialogRequest { title: "Open a model", file_types, ..DialogRequest::default() };
         let answer = settle(&FileDialog::open(request, || ()));

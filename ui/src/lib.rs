@@ -42,6 +42,9 @@ mod knob_menu;
 mod layout;
 mod panels;
 pub mod scale;
+#[cfg(test)]
+#[path = "../../processor/src/test_model.rs"]
+mod test_model;
 mod theme;
 pub mod view;
 pub mod view_model;

@@ -67,7 +67,7 @@ mod tests {
         let mut names = BTreeSet::new();
         let mut counts = [0; 2];
         for factory in &FACTORY {
-            let preset = factory.preset().unwrap_or_else(|error| panic!("{}: {fault}", factory.key));
+            let preset = factory.preset().unwrap_or_else(|error| panic!("{}: {error}", factory.key));
             counts[usize::from(preset.product == Product::Effect)] += 1;
             assert!(!preset.comment.is_empty() && !preset.tags.is_empty(), "{}", factory.key);
             assert!(names.insert(preset.name.clone()), "{} twice", preset.name);

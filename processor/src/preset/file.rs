@@ -188,7 +188,7 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::library::FileReference;
-    use crate::parameter_values::{ParameterValue, ParameterValues, parts};
+    use crate::parameter_values::{ParameterValue, ParameterValues, sound_parameters};
 
     fn preset() -> Preset {
         let model = FileReference { hash: "ab".repeat(32), name: "Bell".into(), ..FileReference::default() };
@@ -217,7 +217,7 @@ mod tests {
         let text = r#"{ "format": "ondes-preset", "version": 9, "name": "x", "plugin": "org.ondes.effect", "smell": [1],
             "parameters": { "mix": 0, "grit": { "a": 1 } }, "selection": { "look": { "scale": 9.0 }, "aura": 1 } }"#;
         let preset = parse(text.as_bytes()).unwrap();
-        assert_eq!((preset.product, preset.sound.parameters.len()), (Product::Effect, parts().count()));
+        assert_eq!((preset.product, preset.sound.parameters.len()), (Product::Effect, sound_parameters().count()));
         assert_eq!(preset.sound.parameters["mix"], ParameterValue::Number(0.0));
         assert_eq!(*preset.sound.selection, InstanceState::default(), "how a window looks is not in it");
     }

@@ -78,7 +78,7 @@ mod tests {
     use std::time::Duration;
 
     use ondes_engine::model::Model;
-    use ondes_engine::realtime::{Driver, LoadStatus, Setup};
+    use ondes_engine::realtime::{Driver, LoadError, LoadStatus, Setup};
     use ondes_processor::compare_slots::CompareSlot;
     use ondes_processor::library::BUNDLED;
     use ondes_processor::macros::MACRO_CENTRE;
@@ -90,12 +90,11 @@ mod tests {
     use ondes_processor::player::Player;
     use ondes_processor::product::Product;
     use ondes_processor::state::InstanceState;
-    use ondes_processor::test_model::codec;
 
-    use super::super::commands::handle_command;
     use super::super::model_list::ModelList;
     use super::*;
     use crate::command::WindowCommand;
+    use crate::test_model::codec;
     use crate::view::ViewModel;
     use crate::view_model::InstanceViewModel;
 
@@ -112,22 +111,22 @@ mod tests {
     /// An instrument that notes play by its settings, though it has a codec.
     struct Track {
         instance: Arc<InstanceHandle>,
-        panel: Arc<ParameterStore>,
-        desk: InstanceViewModel,
+        store: Arc<ParameterStore>,
+        view_model: InstanceViewModel,
         player: Player,
     }
 
     impl Track {
         fn new() -> Self {
             let instance = InstanceHandle::new(Product::Instrument, || ());
-            let panel = Arc::new(ParameterStore::new(Product::Instrument));
-            instance.listen_to(&panel);
+            let store = Arc::new(ParameterStore::new(Product::Instrument));
+            instance.set_parameter_source(&store);
             instance.session.set_driver(Driver::Inline);
-            instance.wait(PATIENCE);
-            let desk = InstanceViewModel::new(instance.clone(), panel.clone(), ModelList::new(None));
+            instance.wait_until_loaded(PATIENCE);
+            let view_model = InstanceViewModel::new(instance.clone(), store.clone(), ModelList::new(None));
             let session = instance.session.activate(SETUP).unwrap();
-            let player = Player::new(session, instance.clone(), SETUP, &panel.knobs());
-            Self { instance, panel, desk, player }
+            let player = Player::new(session, instance.clone(), SETUP, &store.player_parameters());
+            Self { instance, store, view_model, player }
         }
 
         fn with_codec() -> Self {
@@ -137,7 +136,7 @@ mod tests {
         }
 
         fn load(&mut self, model: Arc<Model>) {
-            self.instance.fetch(false, move || Ok((model, None))).join().unwrap();
+            self.instance.load_model(false, move || Ok((model, None))).join().unwrap();
             self.settle();
         }
 
@@ -148,7 +147,7 @@ mod tests {
                 // As a host would: a model that is being made has to catch up.
                 std::thread::sleep(Duration::from_millis(10));
             }
-            self.desk.refresh();
+            self.view_model.refresh();
         }
 
         fn block(&mut self) -> f32 {
@@ -156,9 +155,9 @@ mod tests {
             let [left, right] = &mut input;
             let mut output = [[0.0; SETUP.max_block]; 2];
             let [out_left, out_right] = &mut output;
-            self.player.begin(&self.panel.knobs());
-            self.player.listen(&[left, right]);
-            self.player.finish(&mut [out_left, out_right]);
+            self.player.begin_block(&self.store.player_parameters());
+            self.player.set_input(&[left, right]);
+            self.player.process(&mut [out_left, out_right]);
             output[0][SETUP.max_block - 1]
         }
 
@@ -169,18 +168,18 @@ mod tests {
         }
 
         fn turn(&mut self, knob: ParameterId, says: &str) {
-            let position = self.desk.parse(knob, says).unwrap();
+            let position = self.view_model.parse_value(knob, says).unwrap();
             for command in
                 [WindowCommand::BeginGesture(knob), WindowCommand::Set(knob, position), WindowCommand::EndGesture(knob)]
             {
-                obey(&mut self.desk, &*self.panel, command);
+                self.view_model.handle_command(&*self.store, command);
             }
         }
 
         fn bind(&mut self, index: usize, name: &str) {
-            let place = self.desk.view().model.unwrap().controls.iter().position(|control| control.name == name);
-            obey(&mut self.desk, &*self.panel, WindowCommand::BindMacro(index, place));
-            self.desk.refresh();
+            let place = self.view_model.view().model.unwrap().controls.iter().position(|control| control.name == name);
+            self.view_model.handle_command(&*self.store, WindowCommand::BindMacro(index, place));
+            self.view_model.refresh();
         }
     }
 
@@ -194,36 +193,36 @@ mod tests {
     #[test]
     fn only_a_codec_has_the_page() {
         let mut track = Track::new();
-        assert!(track.desk.view().latents.is_empty() && track.desk.view().can_play);
+        assert!(track.view_model.view().latents.is_empty() && track.view_model.view().can_play);
         track.load(codec());
         track.heard();
-        track.desk.refresh();
-        let view = track.desk.view();
+        track.view_model.refresh();
+        let view = track.view_model.view();
         let names: Vec<&str> = view.latents.iter().map(|latent| latent.name.as_str()).collect();
         assert_eq!(names, ["Latent 1", "Latent 2"]);
         let [one, two] = view.latents else { panic!() };
         assert!((one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5, "{} {}", one.value, two.value);
         assert_eq!((one.hold.name.as_str(), one.hold.id, two.offset.id), ("Latent 1 hold", HOLD_1, OFFSET_2));
-        let stand = |knob: &Knob| (knob.value, knob.default, track.desk.text(knob.id, knob.value));
+        let stand = |knob: &Knob| (knob.value, knob.default, track.view_model.format_value(knob.id, knob.value));
         assert_eq!(stand(&one.scale), (0.625, 0.625, "1.00".to_owned()));
         assert_eq!(stand(&one.offset), (0.5, 0.5, "0.00".to_owned()));
         assert_eq!((stand(&one.hold), one.hold.steps), ((0.0, 0.0, "0.00".to_owned()), 2));
-        assert_eq!((view.played_by, view.can_play), (None, false), "it plays what comes in");
+        assert_eq!((view.control_source, view.can_play), (None, false), "it plays what comes in");
         track.load(BUNDLED[1].model());
-        assert!(track.desk.view().latents.is_empty() && track.desk.view().played_by.is_some());
-        obey(&mut track.desk, &*track.panel, WindowCommand::Set(SCALE_1, 0.1));
-        assert!(track.instance.saved().latents.is_empty());
+        assert!(track.view_model.view().latents.is_empty() && track.view_model.view().control_source.is_some());
+        track.view_model.handle_command(&*track.store, WindowCommand::Set(SCALE_1, 0.1));
+        assert!(track.instance.state().latents.is_empty());
     }
 
     #[test]
     fn a_codec_plays_what_comes_in_though_notes_are_asked_for() {
         let mut track = Track::new();
-        assert!(!track.instance.hears_input());
+        assert!(!track.instance.uses_audio_input());
         track.load(codec());
-        assert!(track.instance.hears_input());
-        assert_eq!((track.panel.source(), track.heard()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
+        assert!(track.instance.uses_audio_input());
+        assert_eq!((track.store.control_source(), track.heard()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
         track.load(BUNDLED[0].model());
-        assert!(!track.instance.hears_input());
+        assert!(!track.instance.uses_audio_input());
         assert_eq!(track.heard(), 0.0, "an instrument waits for notes");
     }
 
@@ -232,19 +231,22 @@ mod tests {
         let mut track = Track::with_codec();
         assert_eq!(track.heard(), 0.1);
         track.turn(SCALE_2, "0");
-        assert_eq!(number(&track.instance.saved(), "latent2.scale"), Some(0.0));
+        assert_eq!(number(&track.instance.state(), "latent2.scale"), Some(0.0));
         assert_eq!(track.heard(), 0.2);
         track.turn(OFFSET_1, "-1.5");
         assert_eq!(track.heard(), -0.55);
-        track.desk.refresh();
-        let row = &track.desk.view().latents[0];
-        assert_eq!((track.desk.text(OFFSET_1, row.offset.value).as_str(), row.scale.value), ("-1.50", 0.625));
+        track.view_model.refresh();
+        let row = &track.view_model.view().latents[0];
+        assert_eq!(
+            (track.view_model.format_value(OFFSET_1, row.offset.value).as_str(), row.scale.value),
+            ("-1.50", 0.625)
+        );
         assert!((row.value + 1.1).abs() < 1e-4, "{}", row.value);
         // Another driver, and a host that begins anew.
         track.instance.session.set_driver(Driver::Worker { latency: None });
         track.settle();
         let session = track.instance.session.activate(SETUP).unwrap();
-        track.player = Player::new(session, track.instance.clone(), SETUP, &track.panel.knobs());
+        track.player = Player::new(session, track.instance.clone(), SETUP, &track.store.player_parameters());
         track.instance.session.set_driver(Driver::Inline);
         track.settle();
         assert_eq!(track.heard(), -0.55);
@@ -253,8 +255,8 @@ mod tests {
         track.heard();
         let nothing = |track: &mut Track| {
             let (mut left, mut right) = ([0.0; SETUP.max_block], [0.0; SETUP.max_block]);
-            track.player.begin(&track.panel.knobs());
-            track.player.finish(&mut [&mut left, &mut right]);
+            track.player.begin_block(&track.store.player_parameters());
+            track.player.process(&mut [&mut left, &mut right]);
             left[SETUP.max_block - 1]
         };
         let held = (0..60).map(|_| nothing(&mut track)).last().unwrap();
@@ -263,50 +265,50 @@ mod tests {
         for (knob, default) in [(SCALE_2, "1"), (OFFSET_1, "0"), (HOLD_1, "0")] {
             track.turn(knob, default);
         }
-        assert!(!serde_json::to_string(&track.instance.saved()).unwrap().contains("latents"));
+        assert!(!serde_json::to_string(&track.instance.state()).unwrap().contains("latents"));
         assert_eq!(track.heard(), 0.1);
     }
 
     #[test]
     fn what_was_saved_is_heard_again_and_another_model_begins_anew() {
         let mut track = Track::with_codec();
-        track.instance.set_embedding(true);
+        track.instance.set_embed_model(true);
         track.turn(SCALE_1, "3");
         track.turn(OFFSET_2, "-2");
         let heard = track.heard();
         assert_eq!(heard, 0.0);
-        let text = serde_json::to_string(&track.instance.saved()).unwrap();
+        let text = serde_json::to_string(&track.instance.state()).unwrap();
 
         let mut again = Track::new();
-        again.instance.restore(serde_json::from_str(&text).unwrap());
+        again.instance.restore_state(serde_json::from_str(&text).unwrap());
         again.settle();
-        assert_eq!((again.heard(), again.instance.saved().latents), (heard, track.instance.saved().latents));
-        assert_eq!(again.desk.view().latents[0].scale.value, 0.875);
+        assert_eq!((again.heard(), again.instance.state().latents), (heard, track.instance.state().latents));
+        assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
         // The same one once more is no other one.
         again.load(codec());
         assert_eq!(again.heard(), heard);
         // What is only auditioned does not take anything away.
-        again.instance.fetch(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
+        again.instance.load_model(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
         again.settle();
-        assert_eq!(number(&again.instance.saved(), "latent1.scale"), Some(3.0));
-        again.instance.come_back();
+        assert_eq!(number(&again.instance.state(), "latent1.scale"), Some(3.0));
+        again.instance.end_audition();
         again.settle();
         assert_eq!(again.heard(), heard);
         again.load(BUNDLED[0].model());
-        assert!(again.instance.saved().latents.is_empty());
+        assert!(again.instance.state().latents.is_empty());
 
         // Nonsense stands at its default, and does not cost the rest.
         let nonsense = text.replace("3.0", "null").replace("-2.0", "99");
         assert_ne!(nonsense, text);
         let mut odd: InstanceState = serde_json::from_str(&nonsense).unwrap();
         odd.latents.insert("latent9.scale".into(), ParameterValue::Number(2.0));
-        track.instance.restore(odd);
+        track.instance.restore_state(odd);
         track.settle();
         assert_eq!(track.heard(), 1.1, "0.2 and 0.25 (4 - 0.4)");
         // A state from before there were latents in it.
         let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
         older.as_object_mut().unwrap().remove("latents");
-        track.instance.restore(serde_json::from_value(older).unwrap());
+        track.instance.restore_state(serde_json::from_value(older).unwrap());
         track.settle();
         assert_eq!(track.heard(), 0.1);
     }
@@ -315,14 +317,17 @@ mod tests {
     fn a_macro_turns_a_latent_from_where_its_own_knob_stands() {
         let mut track = Track::with_codec();
         track.bind(0, "latent1.offset");
-        assert_eq!(track.desk.view().macros[0].knob.name, "latent1.offset");
+        assert_eq!(track.view_model.view().macros[0].knob.name, "Latent 1 offset");
         track.turn(OFFSET_1, "-1");
-        assert_eq!((track.heard(), track.desk.text(ParameterId(0), MACRO_CENTRE)), (-0.4, "-1.00".to_owned()));
+        assert_eq!(
+            (track.heard(), track.view_model.format_value(ParameterId(0), MACRO_CENTRE)),
+            (-0.4, "-1.00".to_owned())
+        );
         // Up the second half of its way, from −1 to 4.
-        track.panel.set(ParameterId(0), 0.75);
-        assert_eq!((track.heard(), track.desk.text(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
-        assert_eq!(track.desk.parse(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
-        track.panel.set(ParameterId(0), 1.0);
+        track.store.set_normalized(ParameterId(0), 0.75);
+        assert_eq!((track.heard(), track.view_model.format_value(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
+        assert_eq!(track.view_model.parse_value(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
+        track.store.set_normalized(ParameterId(0), 1.0);
         assert_eq!(track.heard(), 2.1);
         track.turn(OFFSET_1, "2");
         assert_eq!(track.heard(), 2.1, "the macro counts more");
@@ -334,7 +339,7 @@ mod tests {
         track.bind(0, "latent2.hold");
         assert_eq!(track.heard(), 1.1);
         track.bind(0, "latent2.scale");
-        track.panel.set(ParameterId(0), 0.0);
+        track.store.set_normalized(ParameterId(0), 0.0);
         assert_eq!(track.heard(), 1.6, "1.2 and 0.25 (-4 (-0.4))");
         track.bind(0, "latent2.hold");
         assert_eq!(track.heard(), 1.1, "also where that was never turned");
@@ -344,25 +349,25 @@ mod tests {
     fn slots_and_pad_have_latents_too() {
         let mut track = Track::with_codec();
         track.turn(SCALE_2, "0");
-        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::B));
+        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
         track.turn(SCALE_1, "2");
         assert_eq!(track.heard(), 0.4);
-        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::A));
+        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
         assert_eq!(track.heard(), 0.2);
-        let saved = track.instance.saved();
+        let saved = track.instance.state();
         let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
         let scales = |saved: &InstanceState| ["latent1.scale", "latent2.scale"].map(|name| number(saved, name));
         assert_eq!((scales(&saved), scales(&other.selection)), ([None, Some(0.0)], [Some(2.0), Some(0.0)]));
-        obey(&mut track.desk, &*track.panel, WindowCommand::RecallSlot(CompareSlot::B));
+        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
         assert_eq!(track.heard(), 0.4);
 
-        obey(&mut track.desk, &*track.panel, WindowCommand::SetPad(OFFSET_2, MIX));
-        assert_eq!(track.instance.saved().pad.unwrap(), ["latent2.offset", "mix"]);
-        assert_eq!(track.desk.view().pad, Some((OFFSET_2, MIX)));
-        obey(&mut track.desk, &*track.panel, WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX));
-        assert_eq!(track.desk.view().pad, Some((OFFSET_2, MIX)), "there is no third latent");
+        track.view_model.handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
+        assert_eq!(track.instance.state().pad.unwrap(), ["latent2.offset", "mix"]);
+        assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX));
+        track.view_model.handle_command(&*track.store, WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX));
+        assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX), "there is no third latent");
         track.load(BUNDLED[0].model());
-        assert_eq!(track.desk.view().pad, Some((ParameterId(0), ParameterId(1))));
+        assert_eq!(track.view_model.view().pad, (ParameterId(0), ParameterId(1)));
     }
 
     #[test]
@@ -371,13 +376,13 @@ mod tests {
         let (go, wait) = mpsc::channel::<()>();
         let slow = move || {
             let _ = wait.recv();
-            Err("it was only slow".to_owned())
+            Err(LoadError::Panicked("only slow".to_owned()))
         };
         track.instance.session.load(Box::new(slow), &[]);
-        track.instance.fetch(false, || Ok((codec(), None))).join().unwrap();
-        track.desk.refresh();
+        track.instance.load_model(false, || Ok((codec(), None))).join().unwrap();
+        track.view_model.refresh();
         track.turn(SCALE_2, "0");
-        track.panel.set(ParameterId(0), 1.0);
+        track.store.set_normalized(ParameterId(0), 1.0);
         // The audio thread has told the one before it, which does not know what that means.
         track.block();
         track.block();

@@ -114,13 +114,18 @@ impl InstanceViewModel {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::Arc;
+    use std::thread::JoinHandle;
     use std::time::Duration;
 
     use ondes_engine::realtime::LoadStatus;
     use ondes_processor::compare_slots::{CompareSlot, CompareSlots};
+    use ondes_processor::instance::InstanceHandle;
     use ondes_processor::library::{BUNDLED, BundledModel, FileReference};
-    use ondes_processor::parameter::{OUTPUT_GAIN, ParameterId};
+    use ondes_processor::parameter::{OUTPUT_GAIN, Parameter, ParameterId};
     use ondes_processor::parameter_store::ParameterStore;
+    use ondes_processor::parameter_values::ParameterValue;
+    use ondes_processor::product::Product;
     use ondes_processor::state::InstanceState;
 
     use super::super::model_list::ModelList;
@@ -129,7 +134,7 @@ mod tests {
     use crate::command::WindowCommand;
     use crate::view::ViewModel;
 
-    /// Remembers what is set, by name and text.
+    /// Records what is set, as text.
     #[derive(Default)]
     struct Fake(RefCell<Vec<String>>);
 
@@ -143,171 +148,174 @@ mod tests {
         fn end_gesture(&self, _: ParameterId) {}
     }
 
-    fn view_model(folders: &[PathBuf]) -> (InstanceViewModel, Fake) {
+    fn open(folders: &[PathBuf]) -> (InstanceViewModel, Fake) {
         let instance = InstanceHandle::new(Product::Instrument, || ());
         instance.wait_until_loaded(Duration::from_secs(10));
-        let mut model =
+        let mut view_model =
             InstanceViewModel::new(instance, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
-        model.presets = PresetList::new(Product::Instrument, folders.to_vec());
+        view_model.presets = PresetList::new(Product::Instrument, folders.to_vec());
         let fake = Fake::default();
-        settle(&mut model, &fake);
-        (model, fake)
+        settle(&mut view_model, &fake);
+        (view_model, fake)
     }
 
-    fn play(model: &InstanceViewModel, bundled: &'static BundledModel) {
-        model.instance.load_model(false, || Ok((bundled.model(), None))).join().unwrap();
+    fn play(view_model: &InstanceViewModel, bundled: &'static BundledModel) {
+        view_model.instance.load_model(false, || Ok((bundled.model(), None))).join().unwrap();
     }
 
-    /// Until nothing is under way.
-    fn settle(model: &mut InstanceViewModel, setter: &impl ParameterSetter) {
+    /// Waits until no work is in progress.
+    fn settle(view_model: &mut InstanceViewModel, setter: &impl ParameterSetter) {
         loop {
-            model.refresh();
-            model.apply_loaded_presets(setter);
-            model.instance.wait_until_loaded(Duration::from_secs(10));
-            if !model.presets.poll()
-                && model.background_jobs.iter().all(JoinHandle::is_finished)
-                && !model.models.poll()
+            view_model.refresh();
+            view_model.apply_loaded_presets(setter);
+            view_model.instance.wait_until_loaded(Duration::from_secs(10));
+            if !view_model.presets.poll()
+                && view_model.background_jobs.iter().all(JoinHandle::is_finished)
+                && !view_model.models.poll()
             {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        model.refresh();
+        view_model.refresh();
     }
 
-    fn id(model: &InstanceViewModel, name: &str) -> PresetId {
-        model.presets.listing.presets.iter().find(|preset| preset.name == name).expect(name).id
+    fn id(view_model: &InstanceViewModel, name: &str) -> PresetId {
+        view_model.presets.listing.presets.iter().find(|preset| preset.name == name).expect(name).id
     }
 
-    fn hash(model: &InstanceViewModel) -> String {
-        model.instance.model().unwrap().content_hash().to_owned()
+    fn hash(view_model: &InstanceViewModel) -> String {
+        view_model.instance.model().unwrap().content_hash().to_owned()
     }
 
     #[test]
     fn a_preset_is_loaded_through_the_host() {
-        let (mut model, host) = view_model(&[]);
-        let glass = id(&model, "Glass Pluck");
-        model.load_preset(glass);
-        settle(&mut model, &host);
-        assert_eq!((hash(&model), model.presets.current), (BUNDLED[1].model().content_hash().to_owned(), Some(glass)));
+        let (mut view_model, host) = open(&[]);
+        let glass = id(&view_model, "Glass Pluck");
+        view_model.load_preset(glass);
+        settle(&mut view_model, &host);
+        assert_eq!(
+            (hash(&view_model), view_model.presets.current),
+            (BUNDLED[1].model().content_hash().to_owned(), Some(glass))
+        );
         let changes = host.0.take();
         assert!(changes.contains(&"Transpose 12 st".to_owned()), "{changes:?}");
         assert!(
             !changes.iter().any(|line| ["Mix", "Bypass", "Driver"].iter().any(|kept| line.starts_with(kept))),
             "{changes:?}"
         );
-        model.load_preset(PresetId(1));
-        assert_eq!(model.view().status, &LoadStatus::Ready, "what is not in the list is nothing");
+        view_model.load_preset(PresetId(1));
+        assert_eq!(view_model.view().status, &LoadStatus::Ready, "what is not in the list is nothing");
     }
 
     #[test]
     fn a_preset_is_unchanged_until_something_is_turned() {
-        let (mut model, _) = view_model(&[]);
+        let (mut view_model, _) = open(&[]);
         let store = Arc::new(ParameterStore::new(Product::Instrument));
-        model.source = store.clone();
-        for preset in model.presets.listing.presets.clone() {
-            model.load_preset(preset.id);
-            settle(&mut model, &*store);
+        view_model.source = store.clone();
+        for preset in view_model.presets.listing.presets.clone() {
+            view_model.load_preset(preset.id);
+            settle(&mut view_model, &*store);
             assert_eq!(
-                (model.presets.current, model.view().preset_changed),
+                (view_model.presets.current, view_model.view().preset_changed),
                 (Some(preset.id), false),
                 "{}",
                 preset.name
             );
             store.set_normalized(ParameterId(3), 0.4);
-            assert!(model.view().preset_changed, "{}", preset.name);
+            assert!(view_model.view().preset_changed, "{}", preset.name);
         }
     }
 
     #[test]
     fn no_value_is_changed_by_setting_it() {
-        let (mut model, _) = view_model(&[]);
+        let (mut view_model, _) = open(&[]);
         let store = ParameterStore::new(Product::Instrument);
         for gain_db in (-600..=240).map(|tenths| tenths as f32 / 10.0) {
-            model.presets.values = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
+            view_model.presets.values = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
             let parameter = Parameter::get(OUTPUT_GAIN).unwrap();
             store.set_normalized(OUTPUT_GAIN, parameter.normalize(gain_db));
-            assert!(!model.presets.is_changed(&store, &model.shared), "{gain_db} dB");
+            assert!(!view_model.presets.is_changed(&store, &view_model.instance), "{gain_db} dB");
             store.set_value(OUTPUT_GAIN, if gain_db < 0.0 { gain_db + 0.1 } else { gain_db - 0.1 });
-            assert!(model.presets.is_changed(&store, &model.shared), "{gain_db} dB");
+            assert!(view_model.presets.is_changed(&store, &view_model.instance), "{gain_db} dB");
         }
     }
 
     #[test]
     fn of_presets_and_models_the_last_one_counts() {
-        let (mut model, host) = view_model(&[]);
-        let (glass, breathy) = (id(&model, "Glass Pluck"), id(&model, "Breathy Solo"));
-        model.load_preset(glass);
-        model.load_preset(breathy);
-        settle(&mut model, &host);
+        let (mut view_model, host) = open(&[]);
+        let (glass, breathy) = (id(&view_model, "Glass Pluck"), id(&view_model, "Breathy Solo"));
+        view_model.load_preset(glass);
+        view_model.load_preset(breathy);
+        settle(&mut view_model, &host);
         assert_eq!(
-            (hash(&model), model.presets.current),
+            (hash(&view_model), view_model.presets.current),
             (BUNDLED[2].model().content_hash().to_owned(), Some(breathy))
         );
         host.0.take();
-        model.load_preset(glass);
-        let model = model.view().models[0].id;
-        obey(&mut model, &host, WindowCommand::Load(model));
-        settle(&mut model, &host);
-        assert_eq!((hash(&model), host.0.take().len()), (BUNDLED[0].model().content_hash().to_owned(), 0));
+        view_model.load_preset(glass);
+        let model = view_model.view().models[0].id;
+        view_model.handle_command(&host, WindowCommand::Load(model));
+        settle(&mut view_model, &host);
+        assert_eq!((hash(&view_model), host.0.take().len()), (BUNDLED[0].model().content_hash().to_owned(), 0));
     }
 
     #[test]
     fn the_list_is_walked_around_its_end() {
-        let (mut model, host) = view_model(&[]);
-        let ids: Vec<PresetId> = model.presets.listing.presets.iter().map(|preset| preset.id).collect();
+        let (mut view_model, host) = open(&[]);
+        let ids: Vec<PresetId> = view_model.presets.listing.presets.iter().map(|preset| preset.id).collect();
         for (steps, expected) in [(1, ids[0]), (-1, ids[ids.len() - 1]), (1, ids[0])] {
-            model.step_preset(steps);
-            settle(&mut model, &host);
-            assert_eq!(model.presets.current, Some(expected));
+            view_model.step_preset(steps);
+            settle(&mut view_model, &host);
+            assert_eq!(view_model.presets.current, Some(expected));
         }
         // Faster than they are read.
-        model.step_preset(1);
-        model.step_preset(1);
-        settle(&mut model, &host);
-        assert_eq!(model.presets.current, Some(ids[2]));
+        view_model.step_preset(1);
+        view_model.step_preset(1);
+        settle(&mut view_model, &host);
+        assert_eq!(view_model.presets.current, Some(ids[2]));
     }
 
     #[test]
     fn what_is_saved_is_listed_loaded_replaced_only_on_request_and_deleted() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut model, host) = view_model(&[folder.path().join("presets")]);
-        play(&model, &BUNDLED[2]);
-        model.instance.bind_macro(0, Some("room"));
-        model.save_preset(" My Wind ", false);
-        settle(&mut model, &host);
-        assert_eq!(model.presets.problem, None);
-        let mine = id(&model, "My Wind");
-        assert_eq!(model.presets.current, Some(mine));
+        let (mut view_model, host) = open(&[folder.path().join("presets")]);
+        play(&view_model, &BUNDLED[2]);
+        view_model.instance.bind_macro(0, Some("room"));
+        view_model.save_preset(" My Wind ", false);
+        settle(&mut view_model, &host);
+        assert_eq!(view_model.presets.problem, None);
+        let mine = id(&view_model, "My Wind");
+        assert_eq!(view_model.presets.current, Some(mine));
 
-        play(&model, &BUNDLED[0]);
-        model.instance.bind_macro(0, None);
-        model.save_preset("My Wind", false);
-        settle(&mut model, &host);
-        assert!(model.presets.problem.take().unwrap().contains("already"));
-        model.load_preset(mine);
-        settle(&mut model, &host);
-        assert_eq!(hash(&model), BUNDLED[2].model().content_hash());
-        assert_eq!(model.instance.macro_control(0).as_deref(), Some("room"));
+        play(&view_model, &BUNDLED[0]);
+        view_model.instance.bind_macro(0, None);
+        view_model.save_preset("My Wind", false);
+        settle(&mut view_model, &host);
+        assert!(view_model.presets.problem.take().unwrap().contains("already"));
+        view_model.load_preset(mine);
+        settle(&mut view_model, &host);
+        assert_eq!(hash(&view_model), BUNDLED[2].model().content_hash());
+        assert_eq!(view_model.instance.macro_control(0).as_deref(), Some("room"));
 
-        let Some(PresetLocation::File(path)) = model.presets.location(mine) else { panic!("it is a file") };
+        let Some(PresetLocation::File(path)) = view_model.presets.location(mine) else { panic!("it is a file") };
         let changes = Preset { comment: "For the sea.".into(), ..file::read(&path).unwrap() };
         store::save(path.parent().unwrap(), &changes, true).unwrap();
-        play(&model, &BUNDLED[1]);
-        model.save_preset("My Wind", true);
-        settle(&mut model, &host);
+        play(&view_model, &BUNDLED[1]);
+        view_model.save_preset("My Wind", true);
+        settle(&mut view_model, &host);
         let preset = file::read(&path).unwrap();
         assert_eq!((preset.comment.as_str(), preset.sound.selection.model.name.as_str()), ("For the sea.", "Plucked"));
 
-        let harp = id(&model, "Harp");
-        model.delete_preset(harp);
-        assert!(model.presets.problem.take().is_some(), "it is no file");
-        model.delete_preset(mine);
-        settle(&mut model, &host);
-        assert!(!path.exists() && model.presets.location(mine).is_none() && model.presets.problem.is_none());
-        model.save_preset(" ", false);
-        settle(&mut model, &host);
-        assert!(model.presets.problem.take().is_some());
+        let harp = id(&view_model, "Harp");
+        view_model.delete_preset(harp);
+        assert!(view_model.presets.problem.take().is_some(), "it is no file");
+        view_model.delete_preset(mine);
+        settle(&mut view_model, &host);
+        assert!(!path.exists() && view_model.presets.location(mine).is_none() && view_model.presets.problem.is_none());
+        view_model.save_preset(" ", false);
+        settle(&mut view_model, &host);
+        assert!(view_model.presets.problem.take().is_some());
     }
 
     #[test]
@@ -320,54 +328,59 @@ mod tests {
         store::save(folder.path(), &lost, false).unwrap();
         let gone = Preset { name: "Gone".into(), ..lost.clone() };
         let path = store::save(folder.path(), &gone, false).unwrap();
-        let (mut model, host) = view_model(&[folder.path().to_owned()]);
+        let (mut view_model, host) = open(&[folder.path().to_owned()]);
         std::fs::remove_file(&path).unwrap();
         // What is auditioned meanwhile ends with it.
-        let model = model.view().models[1].id;
-        obey(&mut model, &host, WindowCommand::Audition(Some(model)));
-        settle(&mut model, &host);
+        let model = view_model.view().models[1].id;
+        view_model.handle_command(&host, WindowCommand::Audition(Some(model)));
+        settle(&mut view_model, &host);
         for (name, reason) in [("Lost", "is missing"), ("Gone", "Gone.ondes-preset: ")] {
-            let preset = id(&model, name);
-            model.load_preset(preset);
-            settle(&mut model, &host);
-            let LoadStatus::Failed(reason) = model.view().status.clone() else { panic!("{:?}", model.view().status) };
-            assert!(reason.contains(reason), "{reason}");
-            assert_eq!((hash(&model), model.presets.current), (BUNDLED[0].model().content_hash().to_owned(), None));
+            let preset = id(&view_model, name);
+            view_model.load_preset(preset);
+            settle(&mut view_model, &host);
+            let LoadStatus::Failed(message) = view_model.view().status.clone() else {
+                panic!("{:?}", view_model.view().status)
+            };
+            assert!(message.contains(reason), "{message}");
+            assert_eq!(
+                (hash(&view_model), view_model.presets.current),
+                (BUNDLED[0].model().content_hash().to_owned(), None)
+            );
         }
         assert!(host.0.take().is_empty());
     }
 
     #[test]
     fn a_window_that_closes_leaves_nothing_under_way() {
-        let (mut model, _) = view_model(&[]);
-        let glass = id(&model, "Glass Pluck");
-        model.load_preset(glass);
-        let shared = model.instance.clone();
+        let (mut view_model, _) = open(&[]);
+        let glass = id(&view_model, "Glass Pluck");
+        view_model.load_preset(glass);
+        let shared = view_model.instance.clone();
         assert_eq!(shared.status(), LoadStatus::Loading);
-        drop(model);
+        drop(view_model);
         assert_eq!(shared.status(), LoadStatus::Ready);
     }
 
     #[test]
     fn a_project_whose_models_travel_with_it_stays_one() {
-        let (mut model, host) = view_model(&[]);
-        model.instance.set_embed_model(true);
-        let glass = id(&model, "Glass Pluck");
-        model.load_preset(glass);
-        settle(&mut model, &host);
-        assert!(model.instance.state().model.embedded.is_some());
+        let (mut view_model, host) = open(&[]);
+        view_model.instance.set_embed_model(true);
+        let glass = id(&view_model, "Glass Pluck");
+        view_model.load_preset(glass);
+        settle(&mut view_model, &host);
+        assert!(view_model.instance.state().model.embedded.is_some());
     }
 
     #[test]
     fn both_slots_are_saved_with_the_project() {
-        let (mut model, host) = view_model(&[]);
-        let project = |model: &InstanceViewModel| model.instance.state();
-        assert_eq!(project(&model).compare, None);
-        obey(&mut model, &host, WindowCommand::RecallSlot(CompareSlot::B));
-        let wind = id(&model, "Breathy Solo");
-        model.load_preset(wind);
-        settle(&mut model, &host);
-        let saved = project(&model);
+        let (mut view_model, host) = open(&[]);
+        let project = |view_model: &InstanceViewModel| view_model.instance.state();
+        assert_eq!(project(&view_model).compare, None);
+        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        let wind = id(&view_model, "Breathy Solo");
+        view_model.load_preset(wind);
+        settle(&mut view_model, &host);
+        let saved = project(&view_model);
         let slots = saved.compare.clone().unwrap();
         let other = slots.other.unwrap();
         assert!(slots.b_is_active);
@@ -375,13 +388,13 @@ mod tests {
         assert_eq!(other.parameters["driver"], ParameterValue::Choice("auto".into()));
 
         // Another instance opens it.
-        let (mut again, host) = self::view_model(&[]);
+        let (mut again, host) = self::open(&[]);
         let mut text = serde_json::to_value(&saved).unwrap();
         text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
         again.instance.restore_state(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
         assert_eq!((again.view().slot, hash(&again)), (CompareSlot::B, BUNDLED[2].model().content_hash().to_owned()));
-        obey(&mut again, &host, WindowCommand::RecallSlot(CompareSlot::A));
+        again.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
         assert_eq!((again.view().slot, hash(&again)), (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned()));
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);
@@ -396,10 +409,10 @@ mod tests {
 
     #[test]
     fn a_model_that_both_slots_play_travels_once() {
-        let (mut model, host) = view_model(&[]);
-        model.instance.set_embed_model(true);
-        obey(&mut model, &host, WindowCommand::RecallSlot(CompareSlot::B));
-        let saved = model.instance.state();
+        let (mut view_model, host) = open(&[]);
+        view_model.instance.set_embed_model(true);
+        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        let saved = view_model.instance.state();
         assert!(saved.model.embedded.is_some());
         let other = saved.compare.unwrap().other.unwrap();
         assert_eq!((other.selection.model.hash, other.selection.model.embedded), (saved.model.hash, None));

@@ -8,7 +8,7 @@ use ondes_engine::dsp::level::{db_to_amplitude, max_step};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
-use ondes_engine::realtime::{Driver, Quality, Setup, LoadStatus};
+use ondes_engine::realtime::{Driver, LoadStatus, Quality, Setup};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter::{
     CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, ParameterId, QUALITY, SIZE, TONE, TONE_GAINS,
@@ -19,7 +19,7 @@ use ondes_processor::player::Player;
 use ondes_processor::product::Product;
 use ondes_processor::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::view_model::{self, InstanceViewModel, handle_command};
+use ondes_ui::view_model::{self, InstanceViewModel};
 use ondes_ui::{ViewModel, Window, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,8 +60,8 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
 /// An effect with an amplifier in it.
 struct Track {
     shared: Arc<InstanceHandle>,
-    panel: Arc<ParameterStore>,
-    desk: InstanceViewModel,
+    store: Arc<ParameterStore>,
+    view_model: InstanceViewModel,
     window: Window,
 }
 
@@ -72,54 +72,54 @@ impl Track {
 
     fn of(model: Arc<Model>) -> Self {
         let shared = InstanceHandle::new(Product::Effect, || {});
-        let panel = Arc::new(ParameterStore::new(Product::Effect));
-        shared.listen_to(&panel);
-        shared.remote.set_driver(Driver::Inline);
-        shared.fetch(false, || Ok((model, None))).join().unwrap();
-        shared.wait(PATIENCE);
-        let desk = InstanceViewModel::new(shared.clone(), panel.clone(), ModelList::new(None));
-        Self { shared, panel, desk, window: Window::new() }
+        let store = Arc::new(ParameterStore::new(Product::Effect));
+        shared.set_parameter_source(&store);
+        shared.session.set_driver(Driver::Inline);
+        shared.load_model(false, || Ok((model, None))).join().unwrap();
+        shared.wait_until_loaded(PATIENCE);
+        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(None));
+        Self { shared, store, view_model, window: Window::new() }
     }
 
     fn player(&self) -> Player {
-        self.shared.wait(PATIENCE);
-        let session = self.shared.remote.activate(SETUP).unwrap();
-        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+        self.shared.wait_until_loaded(PATIENCE);
+        let session = self.shared.session.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
     }
 
     fn turn(&self, knob: ParameterId, value: f32) {
-        self.panel.put(knob, value);
+        self.store.set_value(knob, value);
     }
 
     /// Draws the window.
     fn frame(&mut self) {
         let context = egui::Context::default();
         let mut drawn = context.run_ui(egui::RawInput::default(), |ui| {
-            view_model::show(&mut self.desk, &mut self.window, ui, &*self.panel);
+            view_model::show(&mut self.view_model, &mut self.window, ui, &*self.store);
         });
         drawn.textures_delta.clear();
     }
 
-    fn tell(&mut self, command: WindowCommand) {
-        obey(&mut self.desk, &*self.panel, command);
+    fn handle(&mut self, command: WindowCommand) {
+        self.view_model.handle_command(&*self.store, command);
     }
 
     /// Waits until a cabinet is there, or is said not to be.
     fn settle(&mut self) {
-        while self.desk.refresh().is_some() {
+        while self.view_model.refresh().is_some() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     fn save(&self) -> String {
-        let sound = SoundState { parameters: self.panel.saved(), selection: self.shared.saved().into() };
+        let sound = SoundState { parameters: self.store.values(), selection: self.shared.state().into() };
         serde_json::to_string(&sound).unwrap()
     }
 
     fn restore(&self, text: &str) {
         let sound: SoundState = serde_json::from_str(text).unwrap();
-        self.panel.restore(&sound.parameters);
-        self.shared.restore(*sound.selection);
+        self.store.restore(&sound.parameters);
+        self.shared.restore_state(*sound.selection);
     }
 }
 
@@ -135,9 +135,9 @@ fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Ve
         let [in_left, in_right] = &mut input;
         let mut output = [[0.0; 256]; 2];
         let [left, right] = &mut output;
-        player.begin(&track.panel.knobs());
-        player.listen(&[in_left, in_right]);
-        player.finish(&mut [left, right]);
+        player.begin_block(&track.store.player_parameters());
+        player.set_input(&[in_left, in_right]);
+        player.process(&mut [left, right]);
         heard.iter_mut().zip(output).for_each(|(heard, output)| heard.extend(output));
     }
     heard
@@ -194,9 +194,9 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     let mut track = Track::new();
     let mut player = track.player();
     let plain = play(&track, &mut player, tone);
-    track.tell(WindowCommand::Open(path.clone()));
+    track.handle(WindowCommand::Open(path.clone()));
     track.settle();
-    let chain = track.desk.view().chain.unwrap();
+    let chain = track.view_model.view().chain;
     assert_eq!((chain.cabinet, chain.path), (Some("Two sides"), Some(path.as_path())));
     let wide = play(&track, &mut player, tone);
     let ratio = level(&wide[0]) / level(&wide[1]);
@@ -208,26 +208,26 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     assert!((off - level(&plain[0])).abs() < 1e-4, "{off}");
     track.turn(CABINET, 1.0);
     play(&track, &mut player, tone);
-    player.reset(&track.panel.knobs());
+    player.reset(&track.store.player_parameters());
 
     // What is chosen while another model is auditioned stays when that has gone.
     let reference = track.shared.cabinet_reference();
     track.shared.remove_cabinet();
-    track.shared.fetch(true, || Ok((amplifier_with(None, true), None))).join().unwrap();
-    assert!(track.shared.is_brief());
-    track.shared.fetch_cabinet(path.clone()).join().unwrap();
-    track.shared.come_back();
-    assert!(!track.shared.is_brief() && track.shared.cabinet_reference() == reference);
+    track.shared.load_model(true, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    assert!(track.shared.is_auditioning());
+    track.shared.load_cabinet(path.clone()).join().unwrap();
+    track.shared.end_audition();
+    assert!(!track.shared.is_auditioning() && track.shared.cabinet_reference() == reference);
     let back = loop {
         // The other model, which is quieter, goes by and by.
-        track.shared.wait(PATIENCE);
+        track.shared.wait_until_loaded(PATIENCE);
         let heard = play(&track, &mut player, tone);
         if (level(&heard[0]) - level(&wide[0])).abs() < 1e-4 {
             break heard;
         }
     };
     assert!(level(&back[0]) > 2.0 * level(&back[1]));
-    player.reset(&track.panel.knobs());
+    player.reset(&track.store.player_parameters());
 
     // The same in another instance, and after its file has gone where it travels with the project.
     let heard = |track: &Track| play(track, &mut track.player(), tone);
@@ -235,31 +235,31 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     let again = Track::new();
     let text = track.save();
     again.restore(&text);
-    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    again.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     assert_eq!(again.shared.cabinet_reference(), track.shared.cabinet_reference());
     assert!(heard(&again) == known, "it sounds another way");
-    track.shared.set_embedding(true);
+    track.shared.set_embed_model(true);
     let carried = track.save();
     std::fs::remove_file(&path).unwrap();
     let third = Track::new();
     third.restore(&carried);
-    third.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    third.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     assert!(heard(&third) == known && third.shared.missing_cabinet().is_none());
 
     // Without it, it is said, and what was saved is not lost.
     let mut fourth = Track::new();
     fourth.restore(&text);
     fourth.settle();
-    let chain = fourth.desk.view().chain.unwrap();
+    let chain = fourth.view_model.view().chain;
     let missing = chain.missing.expect("it is said");
-    assert!(missing.name == "Two sides" && missing.looked[0].contains("no such file"), "{:?}", missing.looked);
-    assert_eq!(fourth.shared.saved().cabinet, track.shared.cabinet_reference());
+    assert!(missing.name == "Two sides" && missing.searched[0].contains("no such file"), "{:?}", missing.searched);
+    assert_eq!(fourth.shared.state().cabinet, track.shared.cabinet_reference());
     write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
-    fourth.tell(WindowCommand::Retry);
+    fourth.handle(WindowCommand::Retry);
     fourth.settle();
-    assert!(fourth.desk.view().chain.unwrap().missing.is_none());
-    fourth.tell(WindowCommand::Cabinet(None));
-    assert_eq!((fourth.shared.cabinet_reference(), fourth.shared.saved().cabinet), (None, None));
+    assert!(fourth.view_model.view().chain.missing.is_none());
+    fourth.handle(WindowCommand::Cabinet(None));
+    assert_eq!((fourth.shared.cabinet_reference(), fourth.shared.state().cabinet), (None, None));
 }
 
 #[test]
@@ -270,16 +270,16 @@ fn what_is_no_impulse_response_is_refused_and_the_one_before_stays() {
     write(&bad, &[&[0.0; 100]]);
     let mut track = Track::new();
     for path in [&good, &bad] {
-        track.tell(WindowCommand::Cabinet(Some(path.clone())));
+        track.handle(WindowCommand::Cabinet(Some(path.clone())));
         track.settle();
     }
-    let chain = track.desk.view().chain.unwrap();
+    let chain = track.view_model.view().chain;
     let missing = chain.missing.expect("it is said");
-    assert!(missing.name == "song.wav" && missing.looked[0].contains("silent"), "{:?}", missing.looked);
+    assert!(missing.name == "song.wav" && missing.searched[0].contains("silent"), "{:?}", missing.searched);
     assert_eq!(chain.cabinet, Some("good"));
-    track.tell(WindowCommand::Retry);
+    track.handle(WindowCommand::Retry);
     track.settle();
-    assert!(track.desk.view().chain.unwrap().missing.is_none());
+    assert!(track.view_model.view().chain.missing.is_none());
 }
 
 #[test]
@@ -290,21 +290,21 @@ fn oversampling_makes_the_session_begin_anew_with_more_latency() {
     track.turn(OVERSAMPLING, 2.0);
     track.frame();
     let mut blocks = 0;
-    while !player.is_stale() {
+    while !player.latency_changed() {
         play(&track, &mut player, tone);
         std::thread::sleep(Duration::from_millis(5));
         blocks += 1;
         assert!(blocks < 1_000, "the holder is not asked to begin anew");
     }
     let mut player = track.player();
-    assert_eq!((player.latency_samples(), track.shared.remote.status()), (45, LoadStatus::Ready));
+    assert_eq!((player.latency_samples(), track.shared.session.status()), (45, LoadStatus::Ready));
     let heard = play(&track, &mut player, tone);
     let expected = (2.0 * tone(20_000 - 45)).tanh();
     assert!((heard[0][20_000] - expected).abs() < 1e-3, "{} for {expected}", heard[0][20_000]);
     // A project that is opened begins so at once.
     let again = Track::new();
     again.restore(&track.save());
-    again.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    again.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     assert_eq!(again.player().latency_samples(), 45);
 }
 
@@ -314,14 +314,14 @@ fn another_size_takes_over_without_a_click() {
     let mut player = track.player();
     let whole = play(&track, &mut player, slow_tone);
     assert!(whole[0].iter().enumerate().all(|(n, heard)| (heard - (2.0 * slow_tone(n)).tanh()).abs() < 1e-5));
-    let size = |desk: &InstanceViewModel| {
-        desk.view().chain.unwrap().knobs.iter().find(|knob| knob.id == SIZE).unwrap().name.clone()
+    let size = |view_model: &InstanceViewModel| {
+        view_model.view().chain.knobs.iter().find(|knob| knob.id == SIZE).unwrap().name.clone()
     };
-    assert_eq!(size(&track.desk), "Size: whole");
+    assert_eq!(size(&track.view_model), "Size: whole");
 
     track.turn(SIZE, 0.3);
     track.frame();
-    assert_eq!(size(&track.desk), "Size: lite");
+    assert_eq!(size(&track.view_model), "Size: lite");
     let mut heard = Vec::new();
     let is_lite = |heard: &[f32]| {
         let last = heard.len().saturating_sub(24_064)..heard.len();
@@ -334,57 +334,57 @@ fn another_size_takes_over_without_a_click() {
     }
     let bound = 1.05 * max_step(&whole[0]) + 0.1 * std::f32::consts::FRAC_PI_2 / 960.0;
     assert!(max_step(&heard) < bound, "a click of {}", max_step(&heard));
-    assert!(!player.is_stale(), "nobody has to begin anew");
+    assert!(!player.latency_changed(), "nobody has to begin anew");
     // As long as it is the same variant, nothing has to be loaded.
     track.turn(SIZE, 0.4);
     track.frame();
-    assert_eq!(track.shared.remote.status(), LoadStatus::Ready);
+    assert_eq!(track.shared.session.status(), LoadStatus::Ready);
 
     // A project that is opened begins so, also where no window is open.
     let again = Track::of(amplifier_with(None, true));
     again.restore(&track.save());
-    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    again.shared.load_model(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
     assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
     again.turn(SIZE, 1.0);
-    again.shared.want(1.0, Quality::Full);
-    assert!(again.shared.is_due(), "the audio thread asks for it");
-    again.shared.settle();
-    again.shared.want(1.0, Quality::Full);
-    assert!(!again.shared.is_due());
+    again.shared.request_variant(1.0, Quality::Full);
+    assert!(again.shared.needs_main_thread(), "the audio thread asks for it");
+    again.shared.apply_requested_variant();
+    again.shared.request_variant(1.0, Quality::Full);
+    assert!(!again.shared.needs_main_thread());
     assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
 }
 
 #[test]
 fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     let plain = Track::new();
-    assert!(plain.desk.view().qualities.is_empty(), "it has one size");
+    assert!(plain.view_model.view().qualities.is_empty(), "it has one size");
 
     let mut track = Track::of(amplifier_with(None, true));
     let mut player = track.player();
     let whole = play(&track, &mut player, slow_tone);
     track.frame();
-    let qualities = |desk: &InstanceViewModel| (desk.view().qualities.join(" "), desk.view().quality);
-    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 0));
-    track.tell(WindowCommand::SetQuality(2));
+    let qualities = |view_model: &InstanceViewModel| (view_model.view().qualities.join(" "), view_model.view().quality);
+    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Auto".to_owned(), 0));
+    track.handle(WindowCommand::SetQuality(2));
     track.frame();
     let is_lite = |heard: &[f32]| heard.iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5);
     while !is_lite(&play(&track, &mut player, slow_tone)[0]) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!((track.panel.value(QUALITY), track.shared.remote.variant().as_deref()), (Some(2.0), Some("lite")));
+    assert_eq!((track.store.value(QUALITY), track.shared.session.variant().as_deref()), (Some(2.0), Some("lite")));
     track.turn(QUALITY, 3.0);
     track.frame();
     while play(&track, &mut player, slow_tone) != whole {
         std::thread::sleep(Duration::from_millis(1));
     }
     track.frame();
-    assert_eq!(qualities(&track.desk), ("Full Balanced Light Auto".to_owned(), 3));
+    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Auto".to_owned(), 3));
 
     // A project begins so.
     track.turn(QUALITY, 2.0);
     let again = Track::of(amplifier_with(None, true));
     again.restore(&track.save());
-    again.shared.fetch(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
+    again.shared.load_model(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
     assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
 }
 
@@ -408,7 +408,7 @@ fn levels_are_those_of_the_model_that_is_heard() {
     track.turn(OUTPUT_LEVEL, 2.0);
     check(&track, &mut player, 6.0, -8.0);
     track.frame();
-    assert_eq!(track.desk.view().chain.unwrap().remark, None);
+    assert_eq!(track.view_model.view().chain.remark, None);
     // In a bounce they are there from the first sample on.
     let first = play(&track, &mut track.player(), |_| 0.1)[0][0];
     let driven = db_to_amplitude(-8.0) * (0.2 * db_to_amplitude(6.0)).tanh();
@@ -416,7 +416,7 @@ fn levels_are_those_of_the_model_that_is_heard() {
 
     // A model that tells nothing stays as it is, which is said.
     let mut player = track.player();
-    track.shared.fetch(false, || Ok((amplifier(), None))).join().unwrap();
+    track.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     for _ in 0..1_000 {
         if (play(&track, &mut player, slow_tone)[0][20_000] - wanted(0.0, 0.0)).abs() < 1e-6 {
             break;
@@ -425,22 +425,22 @@ fn levels_are_those_of_the_model_that_is_heard() {
     }
     check(&track, &mut player, 0.0, 0.0);
     track.frame();
-    let remark =
-        "Levels stay as they are: the model states no input level, the model states no output level.";
-    assert_eq!(track.desk.view().chain.unwrap().remark, Some(remark));
+    let remark = "Levels stay as they are: the model states no input level, the model states no output level.";
+    assert_eq!(track.view_model.view().chain.remark, Some(remark));
 }
 
 #[test]
 fn only_what_suits_the_model_is_offered() {
-    let names = |desk: &InstanceViewModel| {
-        desk.view().chain.unwrap().knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>()
+    let names = |view_model: &InstanceViewModel| {
+        view_model.view().chain.knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>()
     };
     let track = Track::new();
     let tone = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC"];
     let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
-    assert_eq!(names(&track.desk), all);
+    assert_eq!(names(&track.view_model), all);
     let shared = InstanceHandle::new(Product::Instrument, || {});
-    let desk = InstanceViewModel::new(shared, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
-    assert_eq!(names(&desk), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: whole"]);
-    assert!(!desk.view().chain.unwrap().takes_sounds);
+    let view_model =
+        InstanceViewModel::new(shared, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
+    assert_eq!(names(&view_model), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: whole"]);
+    assert!(!view_model.view().chain.accepts_audio_files);
 }

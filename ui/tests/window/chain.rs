@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
+use ondes_processor::library::MissingFile;
 use ondes_processor::parameter::ParameterId;
 use ondes_ui::{FilePurpose, WindowCommand};
 
@@ -15,11 +16,15 @@ fn file(name: &str) -> PathBuf {
 }
 
 /// The page, and the list of impulse responses on it.
-fn listed(owner: Fake) -> Test {
-    let mut test = open(owner);
+fn listed(model: Fake) -> Test {
+    let mut test = open(model);
     choose(&mut test, Role::Button, "Chain");
     choose(&mut test, Role::ComboBox, "Impulse response");
-    assert_eq!(test.state_mut().told(), [WindowCommand::RescanCabinets], "files are looked for when the list opens, once");
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::RescanCabinets],
+        "files are looked for when the list opens, once"
+    );
     test
 }
 
@@ -40,20 +45,20 @@ fn its_knobs_turn() {
     slider(&test, "Gate").focus();
     settle(&mut test);
     press(&mut test, Key::Home);
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(300)), 0.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(300)), 0.0);
     choose(&mut test, Role::ComboBox, "Oversampling");
     click(&mut test, "4×");
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(307)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(307)), 1.0);
     slider(&test, "Size: lite").focus();
     settle(&mut test);
     press(&mut test, Key::End);
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(308)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(308)), 1.0);
     choose(&mut test, Role::ComboBox, "Output level");
     click(&mut test, "Calibrated");
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(310)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(310)), 1.0);
     choose(&mut test, Role::ComboBox, "Tone");
     click(&mut test, "Before");
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(304)), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(304)), 1.0);
 }
 
 #[test]
@@ -62,7 +67,7 @@ fn what_the_model_does_not_tell_is_said() {
     let mut test = open(Fake::amplifying());
     choose(&mut test, Role::Button, "Chain");
     assert!(test.query_by_label(remark).is_some());
-    test.state_mut().owner.remark = None;
+    test.state_mut().model.remark = None;
     settle(&mut test);
     assert!(test.query_by_label(remark).is_none());
 }
@@ -72,28 +77,28 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     let mut test = listed(Fake::amplifying());
     assert_eq!(said(&test).as_deref(), Some("Four twelves"));
     choose(&mut test, Role::Button, "Room mike");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(Some(file("Room mike")))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Cabinet(Some(file("Room mike")))]);
     assert!(test.query_by_label("None").is_none(), "the list closes");
     assert_eq!(said(&test).as_deref(), Some("Room mike"));
 
     choose(&mut test, Role::ComboBox, "Impulse response");
-    test.state_mut().told();
+    test.state_mut().commands();
     test.get_by_label("Path of an impulse response").focus();
     settle(&mut test);
     test.get_by_label("Path of an impulse response").type_text("/tmp/my box.wav");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(Some("/tmp/my box.wav".into()))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Cabinet(Some("/tmp/my box.wav".into()))]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
-    test.state_mut().told();
+    test.state_mut().commands();
     choose(&mut test, Role::Button, "Choose a file");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Browse(FilePurpose::Cabinet)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Browse(FilePurpose::Cabinet)]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
-    test.state_mut().told();
+    test.state_mut().commands();
     choose(&mut test, Role::Button, "None");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Cabinet(None)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Cabinet(None)]);
     assert_eq!(said(&test).as_deref(), Some("none"));
 }
 
@@ -104,16 +109,17 @@ fn an_empty_folder_says_where_files_go() {
 }
 
 #[test]
-fn one_that_is_missing_is_said_and_looked_for_again() {
-    let looked = vec!["/old/box.wav: no such file".to_owned(), CABINETS.to_owned()];
-    let mut test = open(Fake { cabinet_missing: Some(("box".into(), looked)), ..Fake::amplifying() });
+fn a_missing_file_is_reported_and_searched_again() {
+    let searched = vec!["/old/box.wav: no such file".to_owned(), CABINETS.to_owned()];
+    let mut test =
+        open(Fake { cabinet_missing: Some(MissingFile { name: "box".into(), searched }), ..Fake::amplifying() });
     let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
     assert!(test.query_by_label(text).is_some());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
     assert!(test.query_by_label(text).is_none());
     // What keeps the model from playing counts more.
-    let missing = |name: &str| Some((name.to_owned(), vec!["/old".to_owned()]));
+    let missing = |name: &str| Some(MissingFile { name: name.to_owned(), searched: vec!["/old".to_owned()] });
     let test = open(Fake { missing: missing("Bell"), cabinet_missing: missing("box"), ..Fake::amplifying() });
-    assert!(test.query_by_label("“Bell” is missing: looked in /old").is_some());
+    assert!(test.query_by_label("“Bell” is missing; searched: /old").is_some());
 }

@@ -4,15 +4,19 @@ use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
 use egui_kittest::Harness;
-use ondes_engine::executor::Device;
-use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
+use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::library::MissingFile;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
-use ondes_ui::{ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, Missing, ModelEntry, ModelEntryId, ModelView, ControlSource, PresetEntry, SIZE, SignalView, SoundingNote, ViewModel, Window, WindowCommand, WindowView};
+use ondes_ui::{
+    ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
+    PresetEntry, SIZE, SignalView, SoundingNote, ViewModel, Window, WindowCommand, WindowView,
+};
 
 use super::raster::Raster;
 
@@ -25,12 +29,12 @@ pub const MIX: ParameterId = ParameterId(102);
 
 pub struct Fake {
     pub status: LoadStatus,
-    pub missing: Option<(String, Vec<String>)>,
+    pub missing: Option<MissingFile>,
     pub notice: Option<String>,
     pub card: Option<Card>,
     pub playing: Option<ModelEntryId>,
     pub controls: Vec<Control>,
-    pub entries: Vec<ModelEntry>,
+    pub models: Vec<ModelEntry>,
     pub auditioned: Option<ModelEntryId>,
     pub macros: Vec<MacroKnob>,
     pub voice: Vec<Knob>,
@@ -39,7 +43,7 @@ pub struct Fake {
     pub slot: CompareSlot,
     pub driver: Driver,
     pub executor: Option<ExecutorSelection>,
-    pub natively: bool,
+    pub native_supported: bool,
     /// Where libtorch can compute, or why nowhere, once somebody has looked.
     pub devices: Option<Result<Vec<Device>, String>>,
     pub health: Option<Health>,
@@ -52,20 +56,19 @@ pub struct Fake {
     pub pitch_hz: Option<f32>,
     pub loudness_db: Option<f32>,
     pub notes: Vec<SoundingNote>,
-    pub embed: Option<bool>,
+    pub embed: bool,
     pub embed_problem: Option<String>,
     pub presets: Vec<PresetEntry>,
     pub preset: Option<PresetId>,
-    pub changed: bool,
+    pub preset_changed: bool,
     pub latents: Vec<LatentRow>,
     pub chain: Vec<Knob>,
     pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
     pub cabinets: Vec<PathBuf>,
-    pub cabinet_missing: Option<(String, Vec<String>)>,
-    pub pad: Option<(ParameterId, ParameterId)>,
-    pub played_by: Option<ControlSource>,
-    pub keys_on_start: bool,
+    pub cabinet_missing: Option<MissingFile>,
+    pub pad: (ParameterId, ParameterId),
+    pub control_source: Option<ControlSource>,
     pub moving: bool,
     /// Whether it can do all that an owner may be unable to do.
     pub able: bool,
@@ -73,14 +76,15 @@ pub struct Fake {
     pub theme: ThemePreference,
     pub sample_rate_hz: f32,
     /// What it was told.
-    pub told: Vec<WindowCommand>,
+    pub commands: Vec<WindowCommand>,
 }
 
 impl Fake {
     pub fn knobs(&mut self) -> impl Iterator<Item = &mut Knob> {
-        let bent = self.latents.iter_mut().flat_map(|latent| [&mut latent.scale, &mut latent.offset, &mut latent.hold]);
+        let latents =
+            self.latents.iter_mut().flat_map(|latent| [&mut latent.scale, &mut latent.offset, &mut latent.hold]);
         let macros = self.macros.iter_mut().map(|one| &mut one.knob);
-        macros.chain(&mut self.voice).chain(&mut self.chain).chain(&mut self.mixer).chain(bent)
+        macros.chain(&mut self.voice).chain(&mut self.chain).chain(&mut self.mixer).chain(latents)
     }
 
     /// Where a knob stands.
@@ -88,7 +92,7 @@ impl Fake {
         self.knobs().find(|knob| knob.id == id).expect("a knob").value
     }
 
-    fn obey(&mut self, command: WindowCommand) {
+    fn handle_command(&mut self, command: WindowCommand) {
         match &command {
             WindowCommand::Set(id, value) => {
                 if let Some(knob) = self.knobs().find(|knob| knob.id == *id) {
@@ -104,15 +108,15 @@ impl Fake {
             WindowCommand::Load(id) => self.playing = Some(*id),
             WindowCommand::Audition(id) => self.auditioned = *id,
             WindowCommand::Favourite(id, on) => {
-                if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == *id) {
+                if let Some(entry) = self.models.iter_mut().find(|entry| entry.id == *id) {
                     entry.favourite = *on;
                 }
             }
-            WindowCommand::LoadPreset(id) => (self.preset, self.changed) = (Some(*id), false),
+            WindowCommand::LoadPreset(id) => (self.preset, self.preset_changed) = (Some(*id), false),
             WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
-            WindowCommand::Embed(on) => self.embed = Some(*on),
-            WindowCommand::SetControlSource(one) => self.played_by = Some(*one),
-            WindowCommand::SetPad(x, y) => self.pad = Some((*x, *y)),
+            WindowCommand::Embed(on) => self.embed = *on,
+            WindowCommand::SetControlSource(one) => self.control_source = Some(*one),
+            WindowCommand::SetPad(x, y) => self.pad = (*x, *y),
             WindowCommand::RecallSlot(slot) => self.slot = *slot,
             WindowCommand::Bypass(on) => self.bypass = *on,
             WindowCommand::SetDriver(driver) => self.driver = *driver,
@@ -124,7 +128,7 @@ impl Fake {
             WindowCommand::Dismiss => self.notice = None,
             _ => {}
         }
-        self.told.push(command);
+        self.commands.push(command);
     }
 }
 
@@ -132,7 +136,7 @@ impl ViewModel for Fake {
     fn view(&self) -> WindowView<'_> {
         WindowView {
             status: &self.status,
-            missing: self.missing.as_ref().map(|(name, looked)| Missing { name, looked }),
+            missing: self.missing.as_ref(),
             notice: self.notice.as_deref(),
             model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
@@ -140,29 +144,28 @@ impl ViewModel for Fake {
                 kind: Kind::Instrument,
                 controls: &self.controls,
             }),
-            entries: &self.entries,
+            models: &self.models,
             auditioned: self.auditioned,
             embed: self.embed,
             embed_problem: self.embed_problem.as_deref(),
             presets: &self.presets,
             preset: self.preset,
-            changed: self.changed,
+            preset_changed: self.preset_changed,
             can_save_presets: self.able,
             latents: &self.latents,
-            chain: (!self.chain.is_empty()).then(|| ChainView {
+            chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
                 path: self.cabinet.as_deref(),
-                missing: self.cabinet_missing.as_ref().map(|(name, looked)| Missing { name, looked }),
+                missing: self.cabinet_missing.as_ref(),
                 cabinets: &self.cabinets,
                 folder: Some(Path::new(CABINETS)),
-                takes_sounds: true,
-            }),
+                accepts_audio_files: true,
+            },
             pad: self.pad,
-            played_by: self.played_by,
+            control_source: self.control_source,
             can_play: self.able,
-            keys_on_start: self.keys_on_start,
             macros: &self.macros,
             voice: &self.voice,
             input_gain: &self.mixer[0],
@@ -172,13 +175,13 @@ impl ViewModel for Fake {
             slot: self.slot,
             sample_rate_hz: self.sample_rate_hz,
             driver: self.driver,
-            running: self.executor.map(|executor| ExecutorView {
-                executor,
-                natively: self.natively,
+            executor: self.executor.map(|selection| ExecutorView {
+                selection,
+                native_supported: self.native_supported,
                 devices: match &self.devices {
                     None => ExecutorDevices::Unknown,
                     Some(Ok(devices)) => ExecutorDevices::Available(devices),
-                    Some(Err(why)) => ExecutorDevices::Unavailable(why),
+                    Some(Err(reason)) => ExecutorDevices::Unavailable(reason),
                 },
             }),
             health: self.health,
@@ -190,22 +193,20 @@ impl ViewModel for Fake {
             loudness_db: self.loudness_db,
             notes: &self.notes,
             moving: self.moving,
-            can_learn: self.able,
             can_browse: self.able,
-            can_time: self.able,
             scale: self.scale,
             theme: self.theme,
         }
     }
 
-    fn text(&self, knob: ParameterId, value: f32) -> String {
+    fn format_value(&self, knob: ParameterId, value: f32) -> String {
         match knob {
             INPUT | OUTPUT => format!("{:+.1} dB", value * 60.0 - 48.0),
             _ => format!("{:.0} %", 100.0 * value),
         }
     }
 
-    fn parse(&self, knob: ParameterId, text: &str) -> Option<f32> {
+    fn parse_value(&self, knob: ParameterId, text: &str) -> Option<f32> {
         let number = |unit: &str| text.trim_end_matches(unit).trim().parse::<f32>().ok();
         match knob {
             INPUT | OUTPUT => number("dB").map(|db| (db + 48.0) / 60.0),
@@ -217,22 +218,22 @@ impl ViewModel for Fake {
 /// A window and its owner.
 pub struct Desktop {
     pub window: Window,
-    pub owner: Fake,
+    pub model: Fake,
 }
 
 impl Desktop {
     /// What the owner was told since it was last asked.
-    pub fn told(&mut self) -> Vec<WindowCommand> {
-        std::mem::take(&mut self.owner.told)
+    pub fn commands(&mut self) -> Vec<WindowCommand> {
+        std::mem::take(&mut self.model.commands)
     }
 }
 
 pub type Test = Harness<'static, Desktop>;
 
 /// A window of the default size, drawn a few times so that it has settled.
-pub fn open(owner: Fake) -> Test {
-    let scale = owner.scale;
-    let desktop = Desktop { window: Window::new(), owner };
+pub fn open(model: Fake) -> Test {
+    let scale = model.scale;
+    let desktop = Desktop { window: Window::new(), model };
     let mut test = Harness::builder()
         .with_size(egui::Vec2::from(SIZE) * scale)
         .with_max_steps(16)
@@ -244,8 +245,8 @@ pub fn open(owner: Fake) -> Test {
                 // The harness leaves a margin, a plugin's window has none.
                 let all = egui::UiBuilder::new().max_rect(ui.ctx().content_rect());
                 let mut ui = ui.new_child(all);
-                for command in desktop.window.show(&mut ui, &desktop.owner) {
-                    desktop.owner.obey(command);
+                for command in desktop.window.show(&mut ui, &desktop.model) {
+                    desktop.model.handle_command(command);
                 }
             },
             desktop,

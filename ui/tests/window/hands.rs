@@ -44,8 +44,8 @@ pub fn press(test: &mut Test, key: Key) {
 }
 
 /// The single value that the knob was set to, in one gesture.
-pub fn one_gesture(told: &[WindowCommand], knob: ParameterId) -> f32 {
-    match told {
+pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
+    match commands {
         [WindowCommand::BeginGesture(begun), WindowCommand::Set(set, value), WindowCommand::EndGesture(ended)] => {
             assert_eq!([begun, set, ended], [&knob; 3]);
             *value
@@ -55,10 +55,10 @@ pub fn one_gesture(told: &[WindowCommand], knob: ParameterId) -> f32 {
 }
 
 /// The last value of a gesture of many steps.
-pub fn long_gesture(told: &[WindowCommand], knob: ParameterId) -> f32 {
-    assert_eq!(told.first(), Some(&WindowCommand::BeginGesture(knob)), "{told:?}");
-    assert_eq!(told.last(), Some(&WindowCommand::EndGesture(knob)), "{told:?}");
-    let steps = &told[1..told.len() - 1];
+pub fn long_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
+    assert_eq!(commands.first(), Some(&WindowCommand::BeginGesture(knob)), "{commands:?}");
+    assert_eq!(commands.last(), Some(&WindowCommand::EndGesture(knob)), "{commands:?}");
+    let steps = &commands[1..commands.len() - 1];
     let value = |step: &WindowCommand| match step {
         WindowCommand::Set(set, value) if *set == knob => *value,
         other => panic!("{other:?} within a gesture"),

@@ -3,10 +3,10 @@
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_engine::executor::ExecutorSelection;
-use ondes_engine::executor::{Backend, Device, Precision};
+use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::{Driver, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::library::MissingFile;
 use ondes_ui::{FilePurpose, WindowCommand};
 
 use super::fake::{Fake, Test, open};
@@ -14,31 +14,26 @@ use super::hands::{choose, click, press, rows, settle, slider};
 
 #[test]
 fn a_missing_model_says_so_and_is_tried_again() {
-    let looked = ["/models", "/songs"].map(str::to_owned).to_vec();
-    let mut test = open(Fake { missing: Some(("Old Bell".into(), looked)), ..Fake::playing() });
-    assert!(test.query_by_label("“Old Bell” is missing: looked in /models and 1 more").is_some());
+    let searched = ["/models", "/songs"].map(str::to_owned).to_vec();
+    let mut test = open(Fake { missing: Some(MissingFile { name: "Old Bell".into(), searched }), ..Fake::playing() });
+    assert!(test.query_by_label("“Old Bell” is missing; searched: /models and 1 more").is_some());
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Browse(FilePurpose::MissingModel), WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Browse(FilePurpose::MissingModel), WindowCommand::Retry]);
     assert!(test.query_by_label("Retry").is_none(), "it was found");
 }
 
 #[test]
-fn what_the_owner_cannot_do_is_not_offered() {
-    let missing = Some(("Old Bell".into(), vec!["/models".into()]));
+fn unavailable_actions_are_not_offered() {
+    let missing = Some(MissingFile { name: "Old Bell".into(), searched: vec!["/models".into()] });
     let mut test = open(Fake { missing, able: false, ..Fake::playing() });
     assert!(test.query_by_label("Locate…").is_none());
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     assert!(test.query_by_label("Reset").is_some());
-    assert!(test.query_by_label("MIDI learn").is_none());
     press(&mut test, Key::Escape);
-    test.get_by_role_and_label(Role::ComboBox, "Driver").click();
-    settle(&mut test);
-    assert!(test.query_by_label("Worker, shortest").is_some());
-    assert!(test.query_by_label("Worker, 20 ms").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
 }
 
 #[test]
@@ -47,7 +42,7 @@ fn a_model_that_failed_says_why() {
     assert!(test.query_by_label("Cannot play this model: it is no model").is_some());
     assert!(test.query_by_label("Locate…").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
 }
 
 #[test]
@@ -57,19 +52,23 @@ fn a_notice_is_read_and_gone() {
     assert!(test.query_by_label("Retry").is_none(), "nothing failed");
     click(&mut test, "OK");
     assert!(test.query_by_label("“Old Bell” was trained anew").is_none());
-    assert_eq!(test.state_mut().told(), [WindowCommand::Dismiss]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Dismiss]);
 }
 
 #[test]
 fn settings_are_compared() {
     let mut test = open(Fake::playing());
     click(&mut test, "A");
-    assert!(test.state_mut().told().is_empty(), "it is heard already");
+    assert!(test.state_mut().commands().is_empty(), "it is heard already");
     click(&mut test, "Copy to B");
     click(&mut test, "B");
     click(&mut test, "Copy to A");
-    let wanted = [WindowCommand::StoreSlot(CompareSlot::B), WindowCommand::RecallSlot(CompareSlot::B), WindowCommand::StoreSlot(CompareSlot::A)];
-    assert_eq!(test.state_mut().told(), wanted);
+    let wanted = [
+        WindowCommand::StoreSlot(CompareSlot::B),
+        WindowCommand::RecallSlot(CompareSlot::B),
+        WindowCommand::StoreSlot(CompareSlot::A),
+    ];
+    assert_eq!(test.state_mut().commands(), wanted);
 }
 
 #[test]
@@ -79,21 +78,21 @@ fn the_header_is_at_hand() {
         click(&mut test, button);
     }
     let wanted = [WindowCommand::Panic, WindowCommand::Bypass(true), WindowCommand::Next, WindowCommand::Previous];
-    assert_eq!(test.state_mut().told(), wanted);
+    assert_eq!(test.state_mut().commands(), wanted);
     assert_eq!(test.get_by_label("Bypass").accesskit_node().toggled(), Some(Toggled::True));
     click(&mut test, "Browser");
     assert!(rows(&test).is_empty(), "the browser is closed");
 }
 
 #[test]
-fn driver_and_latency_are_chosen() {
+fn processing_and_quality_are_chosen() {
     let mut test = open(Fake::playing());
-    choose(&mut test, Role::ComboBox, "Driver");
-    click(&mut test, "Worker, 10 ms");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetDriver(Driver::Worker { latency: Some(480) })]);
+    choose(&mut test, Role::ComboBox, "Processing");
+    click(&mut test, "Background");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetDriver(Driver::Worker { latency: None })]);
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetQuality(3)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetQuality(3)]);
 }
 
 fn on_a_gpu() -> Fake {
@@ -106,18 +105,18 @@ fn is_there(test: &Test, label: &str) -> bool {
 }
 
 #[test]
-fn what_runs_the_network_is_chosen() {
+fn the_executor_is_chosen() {
     let mut test = open(Fake { devices: None, ..on_a_gpu() });
-    assert!(test.state_mut().told().is_empty(), "nobody looks for libtorch before");
-    choose(&mut test, Role::ComboBox, "Driver");
-    assert_eq!(test.state_mut().told(), [WindowCommand::FindDevices]);
-    assert!(is_there(&test, "Looking for libtorch …") && !is_there(&test, "Device CPU"));
+    assert!(test.state_mut().commands().is_empty(), "libtorch is not loaded before");
+    choose(&mut test, Role::ComboBox, "Processing");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices]);
+    assert!(is_there(&test, "Searching for libtorch …") && !is_there(&test, "Device CPU"));
     click(&mut test, "Executor Torch");
-    assert!(test.state_mut().told().is_empty(), "not yet");
-    test.state_mut().owner.devices = on_a_gpu().devices;
+    assert!(test.state_mut().commands().is_empty(), "not yet");
+    test.state_mut().model.devices = on_a_gpu().devices;
     settle(&mut test);
     click(&mut test, "Device CPU");
-    assert!(test.state_mut().told().is_empty(), "our own code knows none");
+    assert!(test.state_mut().commands().is_empty(), "the native executor has no devices");
     for label in ["Executor Torch", "Device cuda:0", "Precision f16", "Precision f16", "Executor Native"] {
         click(&mut test, label);
     }
@@ -125,46 +124,50 @@ fn what_runs_the_network_is_chosen() {
     let gpu = ExecutorSelection { device: Device::Cuda(0), ..torch };
     let all = [torch, gpu, ExecutorSelection { precision: Precision::F16, ..gpu }, ExecutorSelection::default()];
     assert_eq!(
-        test.state_mut().told(),
+        test.state_mut().commands(),
         all.map(WindowCommand::SetExecutor),
         "the menu stays, and what is chosen is not chosen again"
     );
-    click(&mut test, "Inline");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetDriver(Driver::Inline)]);
+    click(&mut test, "Audio thread");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetDriver(Driver::Inline)]);
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
-    choose(&mut test, Role::ComboBox, "Driver");
-    assert_eq!(test.state_mut().told(), [WindowCommand::FindDevices], "libtorch may be there by now");
+    choose(&mut test, Role::ComboBox, "Processing");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices], "libtorch may be there by now");
 }
 
 #[test]
-fn what_cannot_run_the_network_says_why() {
-    let why = "An instrument is run by our own code.".to_owned();
+fn an_unavailable_executor_says_why() {
+    let why = "Instruments run on the native executor.".to_owned();
     let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
     let mut test = open(Fake { executor: Some(executor), devices: Some(Err(why.clone())), ..on_a_gpu() });
-    choose(&mut test, Role::ComboBox, "Driver");
+    choose(&mut test, Role::ComboBox, "Processing");
     assert!(is_there(&test, &why) && !is_there(&test, "Device CPU"));
     assert!(test.get_by_label("Executor Torch").accesskit_node().is_disabled());
-    test.state_mut().told();
+    test.state_mut().commands();
     click(&mut test, "Executor Native");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(ExecutorSelection::default())], "there is a way back");
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetExecutor(ExecutorSelection::default())],
+        "there is a way back"
+    );
 
-    // A program has no choice but where.
-    let mut test = open(Fake { natively: false, ..on_a_gpu() });
-    choose(&mut test, Role::ComboBox, "Driver");
+    // TorchScript programs run on libtorch only.
+    let mut test = open(Fake { native_supported: false, ..on_a_gpu() });
+    choose(&mut test, Role::ComboBox, "Processing");
     assert!(!is_there(&test, "Executor Native"));
-    test.state_mut().told();
+    test.state_mut().commands();
     click(&mut test, "Device CPU");
     let there = ExecutorSelection { device: Device::Cpu, ..ExecutorSelection::default() };
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(there)], "of other models nothing is said");
-    // Our own code then does without, where somebody says so.
-    test.state_mut().owner.natively = true;
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetExecutor(there)], "of other models nothing is said");
+    // The native executor resets device and precision.
+    test.state_mut().model.native_supported = true;
     settle(&mut test);
     click(&mut test, "Executor Native");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetExecutor(ExecutorSelection::default())]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetExecutor(ExecutorSelection::default())]);
 
     let mut test = open(Fake { executor: None, ..on_a_gpu() });
-    choose(&mut test, Role::ComboBox, "Driver");
-    assert!(!is_there(&test, "Executor Native") && test.state_mut().told().is_empty(), "there is no model");
+    choose(&mut test, Role::ComboBox, "Processing");
+    assert!(!is_there(&test, "Executor Native") && test.state_mut().commands().is_empty(), "there is no model");
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn the_window_is_scaled() {
     let mut test = open(Fake::playing());
     click(&mut test, "Window");
     click(&mut test, "150 %");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetScale(1.5)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetScale(1.5)]);
     assert_eq!(test.ctx.zoom_factor(), 1.5);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
     settle(&mut test);
@@ -183,9 +186,9 @@ fn the_window_is_scaled() {
     test.key_press_modifiers(Modifiers::COMMAND, Key::Minus);
     settle(&mut test);
     let wanted = [WindowCommand::SetScale(1.75), WindowCommand::SetScale(1.0), WindowCommand::SetScale(0.75)];
-    assert_eq!(test.state_mut().told(), wanted, "there is nothing below 75 %");
+    assert_eq!(test.state_mut().commands(), wanted, "there is nothing below 75 %");
     click(&mut test, "Window");
     click(&mut test, "Light");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetTheme(egui::ThemePreference::Light)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetTheme(egui::ThemePreference::Light)]);
     assert_eq!(test.ctx.theme(), egui::Theme::Light);
 }

@@ -2,8 +2,9 @@
 
 use egui::{Key, Modifiers, MouseWheelSource, MouseWheelUnit, Role, TouchPhase, vec2};
 use egui_kittest::kittest::Queryable;
+use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::parameter::ParameterId;
-use ondes_ui::{Midi, WindowCommand};
+use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, INPUT, MIX, Test, open};
 use super::hands::{BRIGHTNESS, choose, click, long_gesture, one_gesture, press, settle, slider};
@@ -14,13 +15,13 @@ fn a_macro_is_bound_by_its_menu() {
     slider(&test, "Body").click_secondary();
     settle(&mut test);
     choose(&mut test, Role::Button, "Attack");
-    assert_eq!(test.state_mut().told(), [WindowCommand::BindMacro(4, Some(5))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::BindMacro(4, Some(5))]);
     assert_eq!(test.get_all_by_role_and_label(Role::Slider, "Attack").count(), 2);
 
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Unbind");
-    assert_eq!(test.state_mut().told(), [WindowCommand::BindMacro(0, None)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::BindMacro(0, None)]);
 }
 
 #[test]
@@ -29,17 +30,17 @@ fn midi_is_learned_and_forgotten() {
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().told(), [WindowCommand::LearnMidi(BRIGHTNESS)]);
-    test.state_mut().owner.macros[0].knob.midi = Some(MidiBinding::Learning);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::LearnMidi(BRIGHTNESS)]);
+    test.state_mut().model.macros[0].knob.midi = Some(MidiBinding::Learning);
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Stop MIDI learn");
-    assert_eq!(test.state_mut().told(), [WindowCommand::ForgetMidi(BRIGHTNESS)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::ForgetMidi(BRIGHTNESS)]);
     slider(&test, "Vibrato").click_secondary();
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
-    assert_eq!(test.state_mut().told(), [WindowCommand::ForgetMidi(ParameterId(2))]);
-    test.state_mut().owner.macros[0].knob.midi = None;
+    assert_eq!(test.state_mut().commands(), [WindowCommand::ForgetMidi(ParameterId(2))]);
+    test.state_mut().model.macros[0].knob.midi = None;
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     assert!(test.query_by_label("Reset").is_some() && test.query_by_label("MIDI learn").is_none());
@@ -54,7 +55,7 @@ fn the_menu_opens_without_a_mouse() {
     settle(&mut test);
     assert!(test.get_by_label("Reset").is_focused());
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(4)), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(4)), 0.5);
     assert!(test.query_by_label("Reset").is_none(), "it closes");
     assert!(slider(&test, "Body").is_focused(), "and the keyboard is back at the knob");
 }
@@ -71,7 +72,7 @@ fn a_value_is_typed_with_its_unit() {
     field.type_text("-6 dB");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    let value = one_gesture(&test.state_mut().told(), INPUT);
+    let value = one_gesture(&test.state_mut().commands(), INPUT);
     assert!((value - 42.0 / 60.0).abs() < 1e-6, "{value}");
     assert_eq!(slider(&test, "Gain in").value().as_deref(), Some("-6.0 dB"));
     assert!(slider(&test, "Gain in").is_focused(), "the keyboard is back at the knob");
@@ -89,13 +90,13 @@ fn what_cannot_be_understood_is_refused() {
         test.get_by_label("Gain in value").type_text(nonsense);
         settle(&mut test);
         press(&mut test, Key::Enter);
-        assert!(test.state_mut().told().is_empty(), "{nonsense}");
+        assert!(test.state_mut().commands().is_empty(), "{nonsense}");
         assert!(test.get_by_label("Gain in value").is_focused(), "{nonsense} stays to be put right");
     }
     press(&mut test, Key::Escape);
     assert!(test.query_by_label("Gain in value").is_none());
-    assert!(test.state_mut().told().is_empty());
-    assert_eq!(test.state_mut().owner.value(INPUT), 0.8);
+    assert!(test.state_mut().commands().is_empty());
+    assert_eq!(test.state_mut().model.value(INPUT), 0.8);
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_knob_is_dragged_in_one_gesture() {
         }
         test.drop_at(from + vec2(0.0, 80.0));
         settle(&mut test);
-        1.0 - long_gesture(&test.state_mut().told(), MIX)
+        1.0 - long_gesture(&test.state_mut().commands(), MIX)
     };
     let coarse = drag(Modifiers::NONE);
     assert!((coarse - 0.5).abs() < 0.05, "{coarse}");
@@ -128,10 +129,10 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     test.hover_at(from + vec2(0.0, -30.0));
     settle(&mut test);
-    assert_eq!(test.state_mut().told()[0], WindowCommand::BeginGesture(BRIGHTNESS));
-    test.state_mut().owner.macros.remove(0);
+    assert_eq!(test.state_mut().commands()[0], WindowCommand::BeginGesture(BRIGHTNESS));
+    test.state_mut().model.macros.remove(0);
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [WindowCommand::EndGesture(BRIGHTNESS)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::EndGesture(BRIGHTNESS)]);
 
     let from = slider(&test, "Mix").rect().center();
     test.drop_at(from);
@@ -156,7 +157,7 @@ fn a_wheel_that_rests_ends_its_gesture() {
         test.step();
     }
     test.run_steps(60);
-    let value = long_gesture(&test.state_mut().told(), BRIGHTNESS);
+    let value = long_gesture(&test.state_mut().commands(), BRIGHTNESS);
     assert!(value > 0.64 && value < 0.75, "{value}");
 }
 
@@ -166,7 +167,7 @@ fn a_double_click_resets() {
     slider(&test, "Brightness").click();
     slider(&test, "Brightness").click();
     settle(&mut test);
-    assert_eq!(one_gesture(&test.state_mut().told(), BRIGHTNESS), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().commands(), BRIGHTNESS), 0.5);
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn keys_turn_a_knob() {
     let mut turned = |press: &dyn Fn(&Test)| {
         press(&test);
         settle(&mut test);
-        one_gesture(&test.state_mut().told(), BRIGHTNESS)
+        one_gesture(&test.state_mut().commands(), BRIGHTNESS)
     };
     let near = |value: f32, wanted: f32| assert!((value - wanted).abs() < 1e-4, "{value} is not {wanted}");
     near(turned(&|test| test.key_press(Key::ArrowUp)), 0.63);
@@ -190,9 +191,9 @@ fn keys_turn_a_knob() {
     assert!(slider(&test, "Brightness").is_focused(), "arrows do not lead away");
     // At its end it cannot go on, and says nothing.
     press(&mut test, Key::End);
-    test.state_mut().told();
+    test.state_mut().commands();
     press(&mut test, Key::ArrowUp);
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_knob_with_steps_stands_at_steps() {
     slider(&test, "Mode").focus();
     settle(&mut test);
     press(&mut test, Key::ArrowUp);
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(51)), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(51)), 0.5);
 }
 
 #[test]
@@ -210,13 +211,13 @@ fn a_knob_is_turned_by_other_means() {
     let mut test = open(Fake::playing());
     slider(&test, "Brightness").increment_accesskit();
     settle(&mut test);
-    let value = one_gesture(&test.state_mut().told(), BRIGHTNESS);
+    let value = one_gesture(&test.state_mut().commands(), BRIGHTNESS);
     assert!((value - 0.63).abs() < 1e-4, "{value}");
     slider(&test, "Brightness").set_value_accesskit(0.25);
     settle(&mut test);
-    assert_eq!(one_gesture(&test.state_mut().told(), BRIGHTNESS), 0.25);
+    assert_eq!(one_gesture(&test.state_mut().commands(), BRIGHTNESS), 0.25);
     assert_eq!(slider(&test, "Brightness").value().as_deref(), Some("25 %"));
     slider(&test, "Brightness").set_value_accesskit(f64::NAN);
     settle(&mut test);
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
 }

@@ -21,24 +21,24 @@ fn a_knob_with_names_is_a_drop_down() {
     assert_eq!(value(&test).as_deref(), Some("Mono"));
     choose(&mut test, Role::ComboBox, "Voices");
     click(&mut test, "Legato");
-    assert_eq!(one_gesture(&test.state_mut().told(), VOICES), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), VOICES), 1.0);
     assert_eq!(value(&test).as_deref(), Some("Legato"));
     assert!(test.query_by_label("Poly").is_none(), "it closes");
 
     test.get_by_role_and_label(Role::ComboBox, "Voices").focus();
     settle(&mut test);
     press(&mut test, Key::ArrowUp);
-    assert_eq!(one_gesture(&test.state_mut().told(), VOICES), 0.5);
+    assert_eq!(one_gesture(&test.state_mut().commands(), VOICES), 0.5);
     press(&mut test, Key::ArrowUp);
-    test.state_mut().told();
+    test.state_mut().commands();
     press(&mut test, Key::ArrowUp);
-    assert!(test.state_mut().told().is_empty(), "there is nothing above the first");
+    assert!(test.state_mut().commands().is_empty(), "there is nothing above the first");
     assert!(test.get_by_role_and_label(Role::ComboBox, "Voices").is_focused());
 
     test.get_by_role_and_label(Role::ComboBox, "Voices").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().told(), [WindowCommand::LearnMidi(VOICES)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::LearnMidi(VOICES)]);
 }
 
 #[test]
@@ -51,19 +51,19 @@ fn latents_have_a_page_where_there_are_some() {
     slider(&test, "Latent 2 scale").focus();
     settle(&mut test);
     press(&mut test, Key::End);
-    assert_eq!(one_gesture(&test.state_mut().told(), scale), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), scale), 1.0);
     click(&mut test, "Latent 2 hold");
-    assert_eq!(one_gesture(&test.state_mut().told(), hold), 1.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), hold), 1.0);
     assert_eq!(test.get_by_label("Latent 2 hold").accesskit_node().toggled(), Some(Toggled::True));
     click(&mut test, "Latent 2 hold");
-    assert_eq!(one_gesture(&test.state_mut().told(), hold), 0.0);
+    assert_eq!(one_gesture(&test.state_mut().commands(), hold), 0.0);
     assert_eq!(test.get_by_label("Latent 2 now").value().as_deref(), Some("-0.26"));
-    test.state_mut().owner.latents[1].value = f32::NAN;
-    test.state_mut().owner.latents[0].value = -7.0;
+    test.state_mut().model.latents[1].value = f32::NAN;
+    test.state_mut().model.latents[0].value = -7.0;
     settle(&mut test);
     assert_eq!(test.get_by_label("Latent 1 now").value().as_deref(), Some("-1.00"));
     test.render().expect("a picture");
-    test.state_mut().owner.latents.clear();
+    test.state_mut().model.latents.clear();
     settle(&mut test);
     assert!(test.query_by_role_and_label(Role::Slider, "Brightness").is_some(), "back to the macros");
 }
@@ -78,7 +78,7 @@ fn a_latent_is_typed_at() {
     test.get_by_label("Latent 1 offset value").type_text("25 %");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().told(), ParameterId(211)), 0.25);
+    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(211)), 0.25);
 }
 
 fn on_the_pad() -> Test {
@@ -101,32 +101,34 @@ fn the_pad_turns_two_knobs_in_one_gesture_each() {
     }
     test.drop_at(pad.center() + vec2(80.0, -40.0));
     settle(&mut test);
-    let told = test.state_mut().told();
-    assert_eq!(told[..2], [WindowCommand::BeginGesture(BRIGHTNESS), WindowCommand::BeginGesture(BODY)]);
-    assert_eq!(told[told.len() - 2..], [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)]);
-    let sets = &told[2..told.len() - 2];
-    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, WindowCommand::Set(..))), "{told:?}");
-    let (x, y) = (test.state_mut().owner.value(BRIGHTNESS), test.state_mut().owner.value(BODY));
+    let commands = test.state_mut().commands();
+    assert_eq!(commands[..2], [WindowCommand::BeginGesture(BRIGHTNESS), WindowCommand::BeginGesture(BODY)]);
+    assert_eq!(
+        commands[commands.len() - 2..],
+        [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)]
+    );
+    let sets = &commands[2..commands.len() - 2];
+    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, WindowCommand::Set(..))), "{commands:?}");
+    let (x, y) = (test.state_mut().model.value(BRIGHTNESS), test.state_mut().model.value(BODY));
     let inner = pad.shrink(9.0);
     assert!((x - (0.5 + 80.0 / inner.width())).abs() < 0.01, "{x}");
     assert!((y - (0.5 + 40.0 / inner.height())).abs() < 0.01, "upwards is more: {y}");
 }
 
 #[test]
-fn the_pad_is_let_go_when_it_goes_away() {
+fn gestures_on_the_pad_end_when_the_window_closes() {
     let held = |test: &mut Test| {
         let pad = test.get_by_role_and_label(Role::Group, "Pad").rect();
         test.drag_at(pad.center());
         test.run_steps(2);
-        let told = test.state_mut().told();
-        assert_eq!(told.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count(), 2, "{told:?}");
+        let commands = test.state_mut().commands();
+        assert_eq!(
+            commands.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count(),
+            2,
+            "{commands:?}"
+        );
     };
     let ends = [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)];
-    let mut test = on_the_pad();
-    held(&mut test);
-    test.state_mut().owner.pad = None;
-    settle(&mut test);
-    assert_eq!(test.state_mut().told(), ends);
     let mut test = on_the_pad();
     held(&mut test);
     assert_eq!(test.state_mut().window.close(), ends);
@@ -147,10 +149,10 @@ fn the_pad_is_reset_by_a_double_click() {
         });
     }
     settle(&mut test);
-    assert_eq!(test.state_mut().owner.value(BRIGHTNESS), 0.5);
-    assert_eq!(test.state_mut().owner.value(BODY), 0.5);
+    assert_eq!(test.state_mut().model.value(BRIGHTNESS), 0.5);
+    assert_eq!(test.state_mut().model.value(BODY), 0.5);
     let mut open = Vec::new();
-    for command in test.state_mut().told() {
+    for command in test.state_mut().commands() {
         match command {
             WindowCommand::BeginGesture(id) => {
                 assert!(!open.contains(&id), "begun twice");
@@ -170,17 +172,17 @@ fn arrows_move_the_pad() {
     test.get_by_role_and_label(Role::Group, "Pad").focus();
     settle(&mut test);
     press(&mut test, Key::ArrowRight);
-    let x = one_gesture(&test.state_mut().told(), BRIGHTNESS);
+    let x = one_gesture(&test.state_mut().commands(), BRIGHTNESS);
     assert!((x - 0.63).abs() < 1e-4, "{x}");
     test.key_press_modifiers(Modifiers::SHIFT, Key::ArrowDown);
     settle(&mut test);
-    let y = one_gesture(&test.state_mut().told(), BODY);
+    let y = one_gesture(&test.state_mut().commands(), BODY);
     assert!((y - 0.739).abs() < 1e-4, "{y}");
     let pad = test.get_by_role_and_label(Role::Group, "Pad");
     assert!(pad.is_focused());
     assert_eq!(pad.value().as_deref(), Some("Brightness 63 %, Body 74 %"));
     press(&mut test, Key::Delete);
-    assert_eq!(test.state_mut().told().len(), 6, "both are reset");
+    assert_eq!(test.state_mut().commands().len(), 6, "both are reset");
 }
 
 #[test]
@@ -189,24 +191,24 @@ fn the_pad_turns_what_is_chosen() {
     choose(&mut test, Role::Button, "Pad");
     choose(&mut test, Role::ComboBox, "Pad up");
     click(&mut test, "Bow noise");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]);
     choose(&mut test, Role::ComboBox, "Pad across");
     click(&mut test, "Bow noise");
     let swapped = [WindowCommand::SetPad(ParameterId(1), ParameterId(211))];
-    assert_eq!(test.state_mut().told(), swapped, "never the same in both places");
+    assert_eq!(test.state_mut().commands(), swapped, "never the same in both places");
 
-    // What an owner says may be anything: of equal knobs one is turned, and of none none.
+    // What an model says may be anything: of equal knobs one is turned, and of none none.
     for pad in [(BRIGHTNESS, BRIGHTNESS), (ParameterId(900), ParameterId(901))] {
-        test.state_mut().owner.pad = Some(pad);
+        test.state_mut().model.pad = pad;
         settle(&mut test);
         let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center();
         test.drag_at(at);
         test.run_steps(2);
         test.drop_at(at);
         settle(&mut test);
-        let told = test.state_mut().told();
-        let begun = told.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count();
-        let ended = told.iter().filter(|command| matches!(command, WindowCommand::EndGesture(_))).count();
-        assert_eq!((begun, ended), if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) }, "{told:?}");
+        let commands = test.state_mut().commands();
+        let begun = commands.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count();
+        let ended = commands.iter().filter(|command| matches!(command, WindowCommand::EndGesture(_))).count();
+        assert_eq!((begun, ended), if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) }, "{commands:?}");
     }
 }

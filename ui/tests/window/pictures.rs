@@ -3,9 +3,9 @@
 use egui::ThemePreference;
 use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
-use ondes_engine::executor::ExecutorSelection;
-use ondes_engine::executor::{Backend, Device, Precision};
+use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
+use ondes_processor::library::MissingFile;
 
 use super::fake::{Fake, Test, open};
 
@@ -44,8 +44,8 @@ fn nothing_is_loaded() {
 
 #[test]
 fn the_model_is_missing() {
-    let looked = ["/home/ana/models", "/home/ana/songs/night"].map(str::to_owned).to_vec();
-    let missing = Some(("Old Bell".to_owned(), looked));
+    let searched = ["/home/ana/models", "/home/ana/songs/night"].map(str::to_owned).to_vec();
+    let missing = Some(MissingFile { name: "Old Bell".to_owned(), searched });
     picture(&mut open(Fake { missing, card: None, moving: false, ..Fake::playing() }), "missing");
 }
 
@@ -126,14 +126,16 @@ fn the_network_has_its_executor() {
         ExecutorSelection { backend: Backend::Torch, precision: Precision::F16, ..ExecutorSelection::default() };
     let devices = Some(Ok(vec![Device::Auto, Device::Cpu, Device::Cuda(0), Device::Cuda(1)]));
     let mut test = open(Fake { executor: Some(executor), devices, ..Fake::playing() });
-    test.get_by_role_and_label(egui::Role::ComboBox, "Driver").click();
+    test.get_by_role_and_label(egui::Role::ComboBox, "Processing").click();
     test.run_steps(4);
     still(&mut test, "executor");
 }
 
 #[test]
 fn the_pad_turns_two() {
-    let mut test = open(Fake { keys_on_start: true, theme: ThemePreference::Light, ..Fake::bending() });
+    let mut test = open(Fake { theme: ThemePreference::Light, ..Fake::bending() });
+    test.get_by_role_and_label(egui::Role::Button, "Keys").click();
+    test.run_steps(2);
     test.get_by_role_and_label(egui::Role::Button, "Pad").click();
     test.run_steps(4);
     still(&mut test, "pad");

@@ -2,7 +2,8 @@
 
 use egui::{Event, Key, Modifiers, Pos2, Role, pos2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{ControlSource, WindowCommand};
+use ondes_engine::pipeline::ControlSource;
+use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};
 use super::hands::{click, press, row, settle};
@@ -23,21 +24,23 @@ fn at(test: &Test, whites: f32, depth: f32) -> Pos2 {
 }
 
 /// The only key that went down, and how hard.
-fn struck(told: &[WindowCommand]) -> (u8, f32) {
-    match told {
+fn struck(commands: &[WindowCommand]) -> (u8, f32) {
+    match commands {
         [WindowCommand::KeyDown { key, velocity }] => (*key, *velocity),
         other => panic!("not one key: {other:?}"),
     }
 }
 
 fn with_keys() -> Test {
-    open(Fake { keys_on_start: true, ..Fake::playing() })
+    let mut test = open(Fake::playing());
+    click(&mut test, "Keys");
+    test
 }
 
 fn tell(test: &mut Test, event: Event) -> Vec<WindowCommand> {
     test.event(event);
     settle(test);
-    test.state_mut().told()
+    test.state_mut().commands()
 }
 
 fn key(test: &mut Test, key: Key, pressed: bool) -> Vec<WindowCommand> {
@@ -48,15 +51,18 @@ fn key(test: &mut Test, key: Key, pressed: bool) -> Vec<WindowCommand> {
 #[test]
 fn one_chooses_what_plays() {
     let mut test = open(Fake::playing());
-    click(&mut test, "Notes");
-    assert!(test.state_mut().told().is_empty(), "they do already");
-    click(&mut test, "Input");
-    click(&mut test, "Notes");
-    let wanted = [WindowCommand::SetControlSource(ControlSource::AudioInput), WindowCommand::SetControlSource(ControlSource::Notes)];
-    assert_eq!(test.state_mut().told(), wanted);
-    test.state_mut().owner.played_by = None;
+    click(&mut test, "MIDI");
+    assert!(test.state_mut().commands().is_empty(), "they do already");
+    click(&mut test, "Side-chain");
+    click(&mut test, "MIDI");
+    let expected = [
+        WindowCommand::SetControlSource(ControlSource::AudioInput),
+        WindowCommand::SetControlSource(ControlSource::Notes),
+    ];
+    assert_eq!(test.state_mut().commands(), expected);
+    test.state_mut().model.control_source = None;
     settle(&mut test);
-    assert!(test.query_by_label("Input").is_none());
+    assert!(test.query_by_label("Side-chain").is_none());
 }
 
 #[test]
@@ -65,25 +71,25 @@ fn the_pointer_plays_and_glides() {
     let (soft, hard, next) = (at(&test, 0.0, 0.1), at(&test, 0.0, 0.95), at(&test, 1.0, 0.95));
     test.drag_at(soft);
     test.run_steps(2);
-    let (key, velocity) = struck(&test.state_mut().told());
+    let (key, velocity) = struck(&test.state_mut().commands());
     assert_eq!(key, 60);
     assert!(velocity > 0.1 && velocity < 0.25, "{velocity}");
     test.hover_at(hard);
     test.run_steps(2);
-    assert!(test.state_mut().told().is_empty(), "it is down already");
+    assert!(test.state_mut().commands().is_empty(), "it is down already");
     test.hover_at(next);
     test.run_steps(2);
-    let told = test.state_mut().told();
-    assert_eq!(told[0], up(60));
-    let (key, velocity) = struck(&told[1..]);
+    let commands = test.state_mut().commands();
+    assert_eq!(commands[0], up(60));
+    let (key, velocity) = struck(&commands[1..]);
     assert_eq!(key, 62);
     assert!(velocity > 0.9 && velocity <= 1.0, "{velocity}");
     test.hover_at(pos2(300.0, 200.0));
     test.run_steps(2);
-    assert_eq!(test.state_mut().told(), [up(62)], "the pointer has left the keys");
+    assert_eq!(test.state_mut().commands(), [up(62)], "the pointer has left the keys");
     test.drop_at(pos2(300.0, 200.0));
     settle(&mut test);
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
 }
 
 #[test]
@@ -92,14 +98,14 @@ fn what_is_held_comes_up_when_the_pointer_leaves_the_window() {
     let at = at(&test, 0.0, 0.9);
     test.drag_at(at);
     test.run_steps(2);
-    assert_eq!(struck(&test.state_mut().told()).0, 60);
+    assert_eq!(struck(&test.state_mut().commands()).0, 60);
     assert_eq!(tell(&mut test, Event::PointerGone), [up(60)]);
     assert!(tell(&mut test, Event::PointerMoved(at)).is_empty(), "it may have come up outside");
     test.drop_at(at);
     settle(&mut test);
     test.drag_at(at);
     test.run_steps(2);
-    assert_eq!(struck(&test.state_mut().told()).0, 60);
+    assert_eq!(struck(&test.state_mut().commands()).0, 60);
 }
 
 #[test]
@@ -112,9 +118,9 @@ fn a_touch_between_two_frames_is_heard() {
     };
     test.input_mut().events.extend([Event::PointerMoved(at), button(true), button(false)]);
     settle(&mut test);
-    let told = test.state_mut().told();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!((struck(&told[..1]).0, &told[1]), (60, &up(60)));
+    let commands = test.state_mut().commands();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    assert_eq!((struck(&commands[..1]).0, &commands[1]), (60, &up(60)));
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn what_is_held_comes_up_when_the_window_loses_the_keyboard() {
     key(&mut test, Key::G, true);
     test.drag_at(at(&test, 0.0, 0.95));
     test.run_steps(2);
-    assert_eq!(struck(&test.state_mut().told()).0, 60);
+    assert_eq!(struck(&test.state_mut().commands()).0, 60);
     assert_eq!(tell(&mut test, Event::WindowFocused(false)), [up(60), up(67)]);
     assert!(tell(&mut test, Event::WindowFocused(true)).is_empty(), "the pointer must come up before it plays again");
     assert!(key(&mut test, Key::G, false).is_empty());
@@ -131,7 +137,7 @@ fn what_is_held_comes_up_when_the_window_loses_the_keyboard() {
     settle(&mut test);
     test.drag_at(at(&test, 0.0, 0.95));
     test.run_steps(2);
-    assert_eq!(struck(&test.state_mut().told()).0, 60);
+    assert_eq!(struck(&test.state_mut().commands()).0, 60);
 }
 
 #[test]
@@ -140,18 +146,18 @@ fn what_is_held_comes_up_when_the_window_closes_or_nothing_can_play() {
     key(&mut test, Key::A, true);
     test.drag_at(at(&test, 1.0, 0.95));
     test.run_steps(2);
-    test.state_mut().told();
+    test.state_mut().commands();
     assert_eq!(test.state_mut().window.close(), [up(62), up(60)]);
     assert!(test.state_mut().window.close().is_empty());
 
     let mut test = with_keys();
     key(&mut test, Key::A, true);
-    test.state_mut().owner.able = false;
+    test.state_mut().model.able = false;
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [up(60)]);
+    assert_eq!(test.state_mut().commands(), [up(60)]);
     test.drag_at(at(&test, 1.0, 0.95));
     settle(&mut test);
-    assert!(test.state_mut().told().is_empty(), "the keyboard only shows");
+    assert!(test.state_mut().commands().is_empty(), "the keyboard only shows");
     assert!(test.query_by_label("Keys").is_none());
 }
 
@@ -179,7 +185,7 @@ fn computer_keys_play_once_they_may() {
     assert_eq!(key(&mut test, Key::W, false), [up(73)], "it plays what it played when it went down");
     assert_eq!(key(&mut test, Key::W, true), [down(49, 0.7)]);
     click(&mut test, "Keys");
-    assert_eq!(test.state_mut().told(), [up(49)], "nothing hangs when they are off again");
+    assert_eq!(test.state_mut().commands(), [up(49)], "nothing hangs when they are off again");
 }
 
 #[test]
@@ -218,11 +224,11 @@ fn letters_are_music_and_nothing_else() {
     // With a modifier they are commands, whatever they are called when they come up.
     test.event(Event::ModifiersChanged(Modifiers::SHIFT));
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [up(65)]);
+    assert_eq!(test.state_mut().commands(), [up(65)]);
     test.event(Event::ModifiersChanged(Modifiers::NONE));
     test.key_press_modifiers(Modifiers::COMMAND, Key::F);
     settle(&mut test);
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
     assert!(test.get_by_label("Search models").is_focused());
 }
 
@@ -232,11 +238,11 @@ fn a_key_that_two_hold_sounds_once() {
     assert_eq!(key(&mut test, Key::A, true).len(), 1);
     test.drag_at(at(&test, 0.0, 0.95));
     test.run_steps(2);
-    assert!(test.state_mut().told().is_empty(), "it is down already");
+    assert!(test.state_mut().commands().is_empty(), "it is down already");
     assert!(key(&mut test, Key::A, false).is_empty(), "the pointer still holds it");
     test.drop_at(at(&test, 0.0, 0.95));
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [up(60)]);
+    assert_eq!(test.state_mut().commands(), [up(60)]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use ondes_ui::WindowCommand;
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, settle};
 
-fn opened(owner: Fake) -> Test {
-    let mut test = open(Fake { entries: Vec::new(), ..owner });
+fn opened(model: Fake) -> Test {
+    let mut test = open(Fake { models: Vec::new(), ..model });
     choose(&mut test, Role::ComboBox, "Preset");
     assert!(test.get_by_label("Search presets").is_focused(), "one can type at once");
     test
@@ -24,13 +24,13 @@ fn presets_are_stepped_through() {
     let mut test = open(Fake::playing());
     click(&mut test, "Next preset");
     click(&mut test, "Previous preset");
-    assert_eq!(test.state_mut().told(), [WindowCommand::NextPreset, WindowCommand::PreviousPreset]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::NextPreset, WindowCommand::PreviousPreset]);
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Preset").value();
     assert_eq!(value(&test).as_deref(), Some("Close bow, changed"));
-    test.state_mut().owner.changed = false;
+    test.state_mut().model.preset_changed = false;
     settle(&mut test);
     assert_eq!(value(&test).as_deref(), Some("Close bow"));
-    test.state_mut().owner.preset = None;
+    test.state_mut().model.preset = None;
     settle(&mut test);
     assert_eq!(value(&test).as_deref(), Some("none"));
 }
@@ -43,26 +43,26 @@ fn a_preset_is_searched_and_loaded() {
     settle(&mut test);
     assert_eq!(listed(&test), ["Close bow"], "its name and what it is like");
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(2))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(2))]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
     assert_eq!(listed(&test).len(), 5, "what was searched is forgotten");
     choose(&mut test, Role::ListBoxOption, "Far away");
-    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(3))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(3))]);
 }
 
 #[test]
 fn a_preset_with_a_problem_is_not_loaded() {
     let mut test = opened(Fake::playing());
     choose(&mut test, Role::ListBoxOption, "Old bell choir");
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
     test.get_by_label("Search presets").focus();
     settle(&mut test);
     test.get_by_label("Search presets").type_text("bell");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
     assert_eq!(listed(&test), ["Old bell choir"]);
 }
 
@@ -76,20 +76,20 @@ fn the_list_of_presets_is_walked_by_keyboard() {
     assert!(focused(&test, "Far away"));
     press(&mut test, Key::Delete);
     press(&mut test, Key::Delete);
-    assert!(test.state_mut().told().is_empty(), "what came with Ondes stays");
+    assert!(test.state_mut().commands().is_empty(), "what came with Ondes stays");
     press(&mut test, Key::ArrowDown);
     press(&mut test, Key::Delete);
-    assert!(test.state_mut().told().is_empty(), "it asks first");
+    assert!(test.state_mut().commands().is_empty(), "it asks first");
     assert!(test.query_by_label("Really delete My evening strings").is_some());
     press(&mut test, Key::ArrowUp);
     press(&mut test, Key::ArrowDown);
     press(&mut test, Key::Delete);
-    assert!(test.state_mut().told().is_empty(), "who has gone away is asked again");
+    assert!(test.state_mut().commands().is_empty(), "who has gone away is asked again");
     press(&mut test, Key::Delete);
-    assert_eq!(test.state_mut().told(), [WindowCommand::DeletePreset(PresetId(4))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::DeletePreset(PresetId(4))]);
     press(&mut test, Key::Home);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [WindowCommand::LoadPreset(PresetId(1))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(1))]);
     assert!(test.get_by_role_and_label(Role::ComboBox, "Preset").is_focused(), "the keyboard is back where it was");
 }
 
@@ -99,10 +99,10 @@ fn a_preset_of_ones_own_is_deleted_by_a_second_click() {
     assert!(test.query_by_label("Delete Far away").is_none(), "what came with Ondes stays");
     click(&mut test, "Delete My evening strings");
     click(&mut test, "Delete Old bell choir");
-    assert!(test.state_mut().told().is_empty());
+    assert!(test.state_mut().commands().is_empty());
     assert!(test.query_by_label("Delete My evening strings").is_some(), "only one at a time");
     click(&mut test, "Really delete Old bell choir");
-    assert_eq!(test.state_mut().told(), [WindowCommand::DeletePreset(PresetId(5))]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::DeletePreset(PresetId(5))]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_preset_is_saved_under_a_name() {
     field.type_text("  Winter  ");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().told(), [WindowCommand::SavePreset("Winter".into())]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SavePreset("Winter".into())]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
@@ -124,13 +124,13 @@ fn a_preset_is_saved_under_a_name() {
     settle(&mut test);
     press(&mut test, Key::Enter);
     click(&mut test, "Save");
-    assert!(test.state_mut().told().is_empty(), "that is no name");
+    assert!(test.state_mut().commands().is_empty(), "that is no name");
     test.get_by_label("Preset name").focus();
     settle(&mut test);
     test.get_by_label("Preset name").type_text("My evening strings");
     settle(&mut test);
     click(&mut test, "Replace");
-    assert_eq!(test.state_mut().told(), [WindowCommand::SavePreset("My evening strings".into())]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::SavePreset("My evening strings".into())]);
 }
 
 #[test]
@@ -148,22 +148,19 @@ fn presets_are_shown_where_there_may_be_some() {
 }
 
 #[test]
-fn a_model_is_kept_in_the_project() {
+fn a_model_is_embedded_in_the_project() {
     let mut test = open(Fake::playing());
     click(&mut test, "About Violin");
     click(&mut test, "Save model with project");
     click(&mut test, "Save model with project");
-    assert_eq!(test.state_mut().told(), [WindowCommand::Embed(true), WindowCommand::Embed(false)]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Embed(true), WindowCommand::Embed(false)]);
 
-    test.state_mut().owner.embed_problem = Some("too large: 310 MB".into());
+    test.state_mut().model.embed_problem = Some("too large: 310 MB".into());
     settle(&mut test);
     let entry = test.get_by_label("Save model with project");
     assert!(entry.accesskit_node().is_disabled());
     assert_eq!(entry.accesskit_node().description().as_deref(), Some("too large: 310 MB"));
     click(&mut test, "Save model with project");
-    assert!(test.state_mut().told().is_empty());
-    test.state_mut().owner.embed = None;
-    settle(&mut test);
-    assert!(test.query_by_label("Save model with project").is_none());
+    assert!(test.state_mut().commands().is_empty());
     assert!(test.query_by_label("A bowed string with a wooden body.").is_some());
 }

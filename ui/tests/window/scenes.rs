@@ -1,4 +1,4 @@
-//! What an owner may have to show.
+//! What an model may have to show.
 
 use std::f32::consts::TAU;
 use std::path::PathBuf;
@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use egui::ThemePreference;
 use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
+use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::histogram::Percentiles;
 use ondes_engine::realtime::{Driven, Driver, Health, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
+use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
-use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, Midi, ModelEntry, ModelEntryId, ControlSource, PresetEntry, SoundingNote};
+use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote};
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 
@@ -20,7 +22,16 @@ use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 const RATE_HZ: f32 = 48_000.0;
 
 pub fn knob(id: ParameterId, name: &str, value: f32) -> Knob {
-    Knob { id, name: name.into(), value, default: 0.5, steps: 0, choices: Vec::new(), midi: Some(MidiBinding::None) }
+    Knob {
+        id,
+        name: name.into(),
+        value,
+        default: 0.5,
+        steps: 0,
+        choices: Vec::new(),
+        tooltip: String::new(),
+        midi: Some(MidiBinding::None),
+    }
 }
 
 fn control(name: &str, description: &str) -> Control {
@@ -35,13 +46,13 @@ fn control(name: &str, description: &str) -> Control {
     }
 }
 
-fn entry(id: u64, name: &str, author: &str, kind: Kind, source: EntryOrigin) -> ModelEntry {
+fn entry(id: u64, name: &str, author: &str, kind: Kind, origin: EntryOrigin) -> ModelEntry {
     ModelEntry {
         id: ModelEntryId(id),
         name: name.into(),
         author: author.into(),
         kind,
-        source,
+        origin,
         favourite: false,
         recent: false,
         quality: String::new(),
@@ -58,11 +69,11 @@ fn voice() -> Vec<Knob> {
 }
 
 fn presets() -> Vec<PresetEntry> {
-    let preset = |id, name: &str, about: &str, source| PresetEntry {
+    let preset = |id, name: &str, about: &str, origin| PresetEntry {
         id: PresetId(id),
         name: name.into(),
         about: about.into(),
-        source,
+        origin,
         problem: None,
     };
     let mut presets = vec![
@@ -86,7 +97,7 @@ impl Fake {
             card: None,
             playing: None,
             controls: Vec::new(),
-            entries: Vec::new(),
+            models: Vec::new(),
             auditioned: None,
             macros: Vec::new(),
             voice: Vec::new(),
@@ -95,7 +106,7 @@ impl Fake {
             slot: CompareSlot::A,
             driver: Driver::Auto,
             executor: None,
-            natively: true,
+            native_supported: true,
             devices: None,
             health: None,
             qualities: Vec::new(),
@@ -107,26 +118,25 @@ impl Fake {
             pitch_hz: None,
             loudness_db: None,
             notes: Vec::new(),
-            embed: None,
+            embed: false,
             embed_problem: None,
             presets: Vec::new(),
             preset: None,
-            changed: false,
+            preset_changed: false,
             latents: Vec::new(),
             chain: Vec::new(),
             remark: None,
             cabinet: None,
             cabinets: Vec::new(),
             cabinet_missing: None,
-            pad: None,
-            played_by: None,
-            keys_on_start: false,
+            pad: (ParameterId(0), ParameterId(1)),
+            control_source: None,
             moving: false,
             able: true,
             scale: 1.0,
             theme: ThemePreference::Dark,
             sample_rate_hz: RATE_HZ,
-            told: Vec::new(),
+            commands: Vec::new(),
         }
     }
 
@@ -208,15 +218,15 @@ impl Fake {
             card: Some(card),
             playing: Some(ModelEntryId(1)),
             controls,
-            entries,
+            models: entries,
             macros,
             voice: voice(),
             presets: presets(),
             preset: Some(PresetId(2)),
-            changed: true,
-            embed: Some(false),
-            pad: Some((ParameterId(0), ParameterId(4))),
-            played_by: Some(ControlSource::Notes),
+            preset_changed: true,
+            embed: false,
+            pad: (ParameterId(0), ParameterId(4)),
+            control_source: Some(ControlSource::Notes),
             health: Some(health),
             qualities: ["Full", "Balanced", "Light", "Auto: lite"].map(Into::into).into(),
             input_levels: vec![level(-18.2, -27.0), level(-20.1, -28.4)],
@@ -258,7 +268,7 @@ impl Fake {
         let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
         let cabinet = cabinets.get(1).cloned();
         let remark = Some("Levels stay as they are: the model states no loudness.".to_owned());
-        Self { chain, remark, cabinet, cabinets, played_by: None, notes: Vec::new(), ..Self::playing() }
+        Self { chain, remark, cabinet, cabinets, control_source: None, notes: Vec::new(), ..Self::playing() }
     }
 
     /// A codec whose latents are bent.
@@ -279,6 +289,6 @@ impl Fake {
                 }
             })
             .collect();
-        Self { latents, pad: Some((ParameterId(211), ParameterId(0))), ..Self::playing() }
+        Self { latents, pad: (ParameterId(211), ParameterId(0)), ..Self::playing() }
     }
 }

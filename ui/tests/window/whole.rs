@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use egui::{Key, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_processor::library::MissingFile;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
@@ -28,18 +29,18 @@ fn tab_leads_through_everything_and_round() {
     }
     let order =
         ["Browser", "Previous model", "A", "Panic", "Window", "Search models", "Violin", "Macros", "Brightness"];
-    let order: Vec<&str> = order.into_iter().chain(["Body", "Gain in", "Mix", "Driver", "Quality"]).collect();
+    let order: Vec<&str> = order.into_iter().chain(["Body", "Gain in", "Mix", "Processing", "Quality"]).collect();
     let met: Vec<&str> = seen.iter().map(String::as_str).filter(|label| order.contains(label)).collect();
     assert_eq!(met, order, "as one reads, each once: {seen:?}");
     assert_eq!(seen.iter().filter(|label| label.as_str() == "Cello").count(), 0, "the list is one stop: {seen:?}");
     assert!(seen.len() < 50, "{seen:?}");
-    assert!(test.state_mut().told().is_empty(), "walking changes nothing");
+    assert!(test.state_mut().commands().is_empty(), "walking changes nothing");
 }
 
 #[test]
 fn everything_is_in_the_window_at_every_size() {
     for scale in SCALES {
-        let missing = Some(("Old Bell".to_owned(), Vec::new()));
+        let missing = Some(MissingFile { name: "Old Bell".to_owned(), searched: Vec::new() });
         let test = open(Fake { scale, missing, ..Fake::playing() });
         assert_eq!(test.ctx.pixels_per_point(), scale);
         let all = test.ctx.content_rect();
@@ -84,20 +85,20 @@ fn a_dropped_file_is_opened() {
     let mut test = open(Fake::playing());
     test.input_mut().dropped_files.push(Arc::new(Dropped("/tmp/bell.ondes".into())));
     settle(&mut test);
-    assert_eq!(test.state_mut().told(), [WindowCommand::Open("/tmp/bell.ondes".into())]);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::Open("/tmp/bell.ondes".into())]);
 }
 
 #[test]
 fn nothing_is_done_while_nothing_changes() {
-    let mut owner = Fake { moving: false, ..Fake::playing() };
-    owner.input_levels.clear();
-    owner.output_levels.clear();
-    let mut test = open(owner);
+    let mut model = Fake { moving: false, ..Fake::playing() };
+    model.input_levels.clear();
+    model.output_levels.clear();
+    let mut test = open(model);
     let frames = test.run();
     assert!(frames <= 2, "{frames} frames");
     let rest = |test: &Test| test.output().viewport_output[&egui::ViewportId::ROOT].repaint_delay;
     assert_eq!(rest(&test), std::time::Duration::MAX);
-    test.state_mut().owner.moving = true;
+    test.state_mut().model.moving = true;
     test.step();
     assert!(rest(&test) <= std::time::Duration::from_millis(34), "sound moves: {:?}", rest(&test));
 }
@@ -109,8 +110,8 @@ fn what_is_said_is_what_is_followed() {
     assert!(test.query_by_label("Notes A3 A4").is_some());
     assert!(test.query_by_label("Latency 8.6 ms").is_some());
     assert_eq!(test.get_by_label("Output level").value().as_deref(), Some("-5.8 dB"));
-    test.state_mut().owner.pitch_hz = None;
-    test.state_mut().owner.notes.clear();
+    test.state_mut().model.pitch_hz = None;
+    test.state_mut().model.notes.clear();
     settle(&mut test);
     assert!(test.query_by_label("Pitch none").is_some());
     assert!(test.query_by_label("Notes none").is_some());
@@ -118,31 +119,31 @@ fn what_is_said_is_what_is_followed() {
 
 #[test]
 fn nothing_that_an_owner_says_breaks_it() {
-    let mut owner = Fake::bending();
+    let mut model = Fake::bending();
     let nan = f32::NAN;
-    owner.knobs().for_each(|knob| (knob.value, knob.default) = (nan, nan));
-    owner.macros[0].control = Some(900);
-    owner.quality = 900;
-    (owner.preset, owner.pad) = (Some(PresetId(900)), Some((ParameterId(900), ParameterId(0))));
-    owner.latents[0].value = nan;
-    owner.voice[2].choices.truncate(1);
-    owner.presets[0].name.clear();
-    owner.input_levels = vec![MeterLevel { peak_db: nan, rms_db: f32::INFINITY }; 40];
-    owner.output_levels = vec![MeterLevel { peak_db: f32::INFINITY, rms_db: f32::NEG_INFINITY }];
-    owner.waves = [vec![nan; 9], vec![f32::INFINITY, -f32::INFINITY, nan, 3e38]];
-    owner.spectra = [vec![nan; 9], vec![f32::INFINITY; 3]];
-    owner.pitch_hz = Some(nan);
-    owner.loudness_db = Some(nan);
-    owner.notes = vec![SoundingNote { key: 255, velocity: nan }, SoundingNote { key: 0, velocity: -1.0 }];
-    owner.sample_rate_hz = nan;
-    owner.scale = nan;
-    owner.playing = Some(ModelEntryId(900));
-    let health = owner.health.as_mut().expect("health");
+    model.knobs().for_each(|knob| (knob.value, knob.default) = (nan, nan));
+    model.macros[0].control = Some(900);
+    model.quality = 900;
+    (model.preset, model.pad) = (Some(PresetId(900)), (ParameterId(900), ParameterId(0)));
+    model.latents[0].value = nan;
+    model.voice[2].choices.truncate(1);
+    model.presets[0].name.clear();
+    model.input_levels = vec![MeterLevel { peak_db: nan, rms_db: f32::INFINITY }; 40];
+    model.output_levels = vec![MeterLevel { peak_db: f32::INFINITY, rms_db: f32::NEG_INFINITY }];
+    model.waves = [vec![nan; 9], vec![f32::INFINITY, -f32::INFINITY, nan, 3e38]];
+    model.spectra = [vec![nan; 9], vec![f32::INFINITY; 3]];
+    model.pitch_hz = Some(nan);
+    model.loudness_db = Some(nan);
+    model.notes = vec![SoundingNote { key: 255, velocity: nan }, SoundingNote { key: 0, velocity: -1.0 }];
+    model.sample_rate_hz = nan;
+    model.scale = nan;
+    model.playing = Some(ModelEntryId(900));
+    let health = model.health.as_mut().expect("health");
     (health.load, health.latency_ms) = (nan, f64::NAN);
     // The size follows the scale.
-    let scale = std::mem::replace(&mut owner.scale, 1.0);
-    let mut test = open(owner);
-    test.state_mut().owner.scale = scale;
+    let scale = std::mem::replace(&mut model.scale, 1.0);
+    let mut test = open(model);
+    test.state_mut().model.scale = scale;
     settle(&mut test);
     for name in ["Brightness", "Mix"] {
         slider(&test, name).focus();
@@ -151,9 +152,10 @@ fn nothing_that_an_owner_says_breaks_it() {
             press(&mut test, key);
         }
     }
-    let told = test.state_mut().told();
-    let sound = |command: &WindowCommand| !matches!(command, WindowCommand::Set(_, value) if !(0.0..=1.0).contains(value));
-    assert!(told.iter().all(sound), "{told:?}");
+    let commands = test.state_mut().commands();
+    let sound =
+        |command: &WindowCommand| !matches!(command, WindowCommand::Set(_, value) if !(0.0..=1.0).contains(value));
+    assert!(commands.iter().all(sound), "{commands:?}");
     test.render().expect("a picture");
     for page in ["Voice", "Latents", "Pad"] {
         choose(&mut test, Role::Button, page);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use ondes_engine::instrument::EventKind;
-use ondes_engine::realtime::{Driver, Setup, LoadStatus};
+use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::BUNDLED;
 use ondes_processor::parameter::{OUTPUT_GAIN, PANIC, TRANSPOSE};
@@ -15,7 +15,7 @@ use ondes_processor::player::Player;
 use ondes_processor::product::Product;
 use ondes_processor::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::view_model::{self, InstanceViewModel, handle_command};
+use ondes_ui::view_model::{self, InstanceViewModel};
 use ondes_ui::{SIZE, ViewModel, Window, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
 /// What a holder has of one instance.
 struct Track {
     shared: Arc<InstanceHandle>,
-    panel: Arc<ParameterStore>,
+    store: Arc<ParameterStore>,
     /// How often the window was woken.
     woken: Arc<AtomicUsize>,
 }
@@ -37,18 +37,18 @@ impl Track {
             count.fetch_add(1, Relaxed);
         };
         let shared = InstanceHandle::new(product, wake);
-        let panel = Arc::new(ParameterStore::new(product));
-        panel.offer(&shared.controllers);
-        shared.listen_to(&panel);
-        Self { shared, panel, woken }
+        let store = Arc::new(ParameterStore::new(product));
+        store.register_midi(&shared.midi_bindings);
+        shared.set_parameter_source(&store);
+        Self { shared, store, woken }
     }
 
     fn player(&self) -> Player {
-        self.shared.remote.set_driver(Driver::Inline);
-        self.shared.set_source(self.panel.source());
-        self.shared.wait(PATIENCE);
-        let session = self.shared.remote.activate(SETUP).unwrap();
-        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+        self.shared.session.set_driver(Driver::Inline);
+        self.shared.set_source(self.store.control_source());
+        self.shared.wait_until_loaded(PATIENCE);
+        let session = self.shared.session.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
     }
 
     /// Half a second of a note.
@@ -57,30 +57,30 @@ impl Track {
         for block in 0..94 {
             let mut channels = [[0.0; 256]; 2];
             let [left, right] = &mut channels;
-            player.begin(&self.panel.knobs());
+            player.begin_block(&self.store.player_parameters());
             if block == 0 {
-                player.play(3, EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+                player.handle_event(3, EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
             }
-            player.finish(&mut [left, right]);
+            player.process(&mut [left, right]);
             sound.extend(channels[0]);
         }
         sound
     }
 
     fn save(&self) -> String {
-        let sound = SoundState { parameters: self.panel.saved(), selection: self.shared.saved().into() };
+        let sound = SoundState { parameters: self.store.values(), selection: self.shared.state().into() };
         serde_json::to_string(&sound).unwrap()
     }
 
     /// Parameters first: a model begins as they stand.
     fn restore(&self, text: &str) {
         let sound: SoundState = serde_json::from_str(text).unwrap();
-        self.panel.restore(&sound.parameters);
-        self.shared.restore(*sound.selection);
+        self.store.restore(&sound.parameters);
+        self.shared.restore_state(*sound.selection);
     }
 
-    fn desk(&self) -> InstanceViewModel {
-        InstanceViewModel::new(self.shared.clone(), self.panel.clone(), ModelList::new(None))
+    fn view_model(&self) -> InstanceViewModel {
+        InstanceViewModel::new(self.shared.clone(), self.store.clone(), ModelList::new(None))
     }
 }
 
@@ -91,10 +91,10 @@ fn energy(sound: &[f32]) -> f32 {
 #[test]
 fn what_is_turned_is_heard_saved_and_heard_again() {
     let track = Track::new(Product::Instrument);
-    track.shared.fetch(false, || Ok((BUNDLED[1].model(), None))).join().unwrap();
-    track.panel.set(OUTPUT_GAIN, 0.6);
-    track.panel.put(TRANSPOSE, -12.0);
-    track.shared.controllers.set_all(&[("mix".to_owned(), 20)].into());
+    track.shared.load_model(false, || Ok((BUNDLED[1].model(), None))).join().unwrap();
+    track.store.set_normalized(OUTPUT_GAIN, 0.6);
+    track.store.set_value(TRANSPOSE, -12.0);
+    track.shared.midi_bindings.restore(&[("mix".to_owned(), 20)].into());
     let mut player = track.player();
     let sound = track.note(&mut player);
     assert!(energy(&sound) > 1e-6 && sound[..3].iter().all(|sample| *sample == 0.0));
@@ -103,42 +103,45 @@ fn what_is_turned_is_heard_saved_and_heard_again() {
     let again = Track::new(Product::Instrument);
     again.restore(&track.save());
     assert_eq!(again.save(), track.save());
-    assert_eq!(again.shared.controllers.all(), track.shared.controllers.all());
+    assert_eq!(again.shared.midi_bindings.bindings(), track.shared.midi_bindings.bindings());
     assert!(again.note(&mut again.player()) == sound, "it sounds another way");
 
     // The key is still down.
     assert_eq!(track.shared.monitor.notes().count(), 1);
-    track.panel.set(PANIC, 1.0);
-    player.begin(&track.panel.knobs());
+    track.store.set_normalized(PANIC, 1.0);
+    player.begin_block(&track.store.player_parameters());
     assert_eq!(track.shared.monitor.notes().count(), 0);
 }
 
 #[test]
 fn its_window_shows_and_turns_it() {
     let track = Track::new(Product::Instrument);
-    track.shared.wait(PATIENCE);
+    track.shared.wait_until_loaded(PATIENCE);
     track.shared.monitor.set_open(true);
-    let (mut desk, mut window) = (track.desk(), Window::new());
+    let (mut view_model, mut window) = (track.view_model(), Window::new());
     let context = egui::Context::default();
-    let mut frame = |desk: &mut InstanceViewModel| {
+    let mut frame = |view_model: &mut InstanceViewModel| {
         let screen_rect = Some(egui::Rect::from_min_size(egui::Pos2::ZERO, SIZE.into()));
         let input = egui::RawInput { screen_rect, ..egui::RawInput::default() };
-        let mut drawn = context.run_ui(input, |ui| view_model::show(desk, &mut window, ui, &*track.panel));
+        let mut drawn = context.run_ui(input, |ui| view_model::show(view_model, &mut window, ui, &*track.store));
         drawn.textures_delta.clear();
         drawn.shapes.len()
     };
-    assert!(frame(&mut desk) > 100);
-    assert_eq!(desk.view().status, &LoadStatus::Ready);
-    obey(&mut desk, &*track.panel, WindowCommand::Set(TRANSPOSE, 1.0));
-    obey(&mut desk, &*track.panel, WindowCommand::SetDriver(Driver::Worker { latency: None }));
-    frame(&mut desk);
-    assert_eq!((track.panel.value(TRANSPOSE), track.panel.driver()), (Some(24.0), Driver::Worker { latency: None }));
-    let shown = desk.view();
-    assert_eq!((shown.voice[0].value, shown.driver, shown.voice.len()), (1.0, track.panel.driver(), 5));
-    assert_eq!(desk.text(TRANSPOSE, 1.0), "24 st");
-    view_model::close(&mut desk, &mut window, &*track.panel);
+    assert!(frame(&mut view_model) > 100);
+    assert_eq!(view_model.view().status, &LoadStatus::Ready);
+    view_model.handle_command(&*track.store, WindowCommand::Set(TRANSPOSE, 1.0));
+    view_model.handle_command(&*track.store, WindowCommand::SetDriver(Driver::Worker { latency: None }));
+    frame(&mut view_model);
+    assert_eq!((track.store.value(TRANSPOSE), track.store.driver()), (Some(24.0), Driver::Worker { latency: None }));
+    let shown = view_model.view();
+    assert_eq!((shown.voice[0].value, shown.driver, shown.voice.len()), (1.0, track.store.driver(), 5));
+    assert_eq!(view_model.format_value(TRANSPOSE, 1.0), "24 st");
+    view_model::close(&mut view_model, &mut window, &*track.store);
 
     let effect = Track::new(Product::Effect);
-    let desk = effect.desk();
-    assert_eq!((desk.view().voice.len(), desk.view().played_by, desk.view().can_play), (2, None, false));
+    let view_model = effect.view_model();
+    assert_eq!(
+        (view_model.view().voice.len(), view_model.view().control_source, view_model.view().can_play),
+        (2, None, false)
+    );
 }

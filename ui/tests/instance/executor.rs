@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ondes_engine::dsp::level::{max_difference, max_step, peak};
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
-use ondes_engine::realtime::{Driver, Setup, LoadStatus};
+use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_engine::torch::Library;
 use ondes_processor::compare_slots::CompareSlot;
 use ondes_processor::instance::InstanceHandle;
@@ -16,8 +16,8 @@ use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::player::Player;
 use ondes_processor::product::Product;
 use ondes_processor::state::InstanceState;
+use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::view_model::{InstanceViewModel, handle_command};
 use ondes_ui::{ExecutorDevices, ViewModel, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,8 +63,8 @@ fn amplifier() -> Arc<Model> {
 
 struct Track {
     shared: Arc<InstanceHandle>,
-    panel: Arc<ParameterStore>,
-    desk: InstanceViewModel,
+    store: Arc<ParameterStore>,
+    view_model: InstanceViewModel,
     /// Samples that were played.
     played: usize,
 }
@@ -72,30 +72,30 @@ struct Track {
 impl Track {
     fn of(model: Arc<Model>) -> Self {
         let shared = InstanceHandle::new(Product::Effect, || {});
-        let panel = Arc::new(ParameterStore::new(Product::Effect));
-        shared.listen_to(&panel);
+        let store = Arc::new(ParameterStore::new(Product::Effect));
+        shared.set_parameter_source(&store);
         // However busy this machine is.
-        shared.remote.set_non_realtime(true);
-        shared.fetch(false, || Ok((model, None))).join().unwrap();
-        shared.wait(PATIENCE);
-        let desk = InstanceViewModel::new(shared.clone(), panel.clone(), ModelList::new(None));
-        Self { shared, panel, desk, played: 0 }
+        shared.session.set_non_realtime(true);
+        shared.load_model(false, || Ok((model, None))).join().unwrap();
+        shared.wait_until_loaded(PATIENCE);
+        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(None));
+        Self { shared, store, view_model, played: 0 }
     }
 
     fn player(&self) -> Player {
-        self.shared.wait(PATIENCE);
-        let session = self.shared.remote.activate(SETUP).unwrap();
-        Player::new(session, self.shared.clone(), SETUP, &self.panel.knobs())
+        self.shared.wait_until_loaded(PATIENCE);
+        let session = self.shared.session.activate(SETUP).unwrap();
+        Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
     }
 
-    fn tell(&mut self, command: WindowCommand) {
-        obey(&mut self.desk, &*self.panel, command);
-        self.desk.refresh();
+    fn handle(&mut self, command: WindowCommand) {
+        self.view_model.handle_command(&*self.store, command);
+        self.view_model.refresh();
     }
 
     fn notice(&mut self) -> Option<String> {
-        self.desk.refresh();
-        self.desk.view().notice.map(str::to_owned)
+        self.view_model.refresh();
+        self.view_model.view().notice.map(str::to_owned)
     }
 
     /// A slow tone through it for so many blocks, as it comes out on the left.
@@ -106,9 +106,9 @@ impl Track {
                 |n: usize| 0.1 * (std::f32::consts::TAU * ((self.played + n) % PERIOD) as f32 / PERIOD as f32).sin();
             let mut input = [std::array::from_fn::<_, 256, _>(tone); 2];
             let mut output = [[0.0; 256]; 2];
-            player.begin(&self.panel.knobs());
-            player.listen(&input.each_mut().map(|channel| &mut channel[..]));
-            player.finish(&mut output.each_mut().map(|channel| &mut channel[..]));
+            player.begin_block(&self.store.player_parameters());
+            player.set_input(&input.each_mut().map(|channel| &mut channel[..]));
+            player.process(&mut output.each_mut().map(|channel| &mut channel[..]));
             heard.extend(output[0]);
             self.played += 256;
         }
@@ -123,9 +123,9 @@ impl Track {
             assert!(since.elapsed() < PATIENCE, "it is never ready");
             heard.extend(self.play(player, 1));
             std::thread::sleep(Duration::from_millis(4));
-            left -= usize::from(self.shared.remote.status() != LoadStatus::Loading);
+            left -= usize::from(self.shared.session.status() != LoadStatus::Loading);
         }
-        assert_eq!(self.shared.remote.status(), LoadStatus::Ready);
+        assert_eq!(self.shared.session.status(), LoadStatus::Ready);
         heard
     }
 
@@ -145,12 +145,12 @@ fn bound(before: &[f32]) -> f32 {
 #[test]
 fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
     let mut track = Track::of(bundled("Fuzz"));
-    track.shared.remote.set_driver(Driver::Inline);
+    track.shared.session.set_driver(Driver::Inline);
     let mut player = track.player();
     let plain = track.sample(&mut player);
     assert_eq!(track.notice(), None);
-    track.tell(WindowCommand::SetExecutor(NOWHERE));
-    assert_eq!(track.desk.view().running.expect("there is a choice").executor, NOWHERE);
+    track.handle(WindowCommand::SetExecutor(NOWHERE));
+    assert_eq!(track.view_model.view().executor.expect("there is a choice").selection, NOWHERE);
     let heard = track.settle(&mut player);
     assert!(max_step(&heard) < bound(&plain), "a click of {}", max_step(&heard));
     let silent = heard.chunks(PERIOD).filter(|period| peak(period) < 0.5 * peak(&plain)).count();
@@ -160,26 +160,26 @@ fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
         notice.starts_with("native ") && notice.contains("not torch cuda:255") && !notice.contains('\n'),
         "{notice}"
     );
-    track.tell(WindowCommand::Dismiss);
+    track.handle(WindowCommand::Dismiss);
     assert_eq!(track.notice(), None);
 
     // Another machine may be able to: the wish is kept, and said again where it is opened.
-    let saved = track.shared.saved();
-    assert_eq!(saved.running, NOWHERE);
+    let saved = track.shared.state();
+    assert_eq!(saved.executor, NOWHERE);
     let text = serde_json::to_string(&saved).unwrap();
     let mut again = Track::of(bundled("Triode"));
-    again.shared.restore(serde_json::from_str(&text).unwrap());
+    again.shared.restore_state(serde_json::from_str(&text).unwrap());
     let mut player = again.player();
     assert!(peak(&again.play(&mut player, 200)) > 0.5 * peak(&plain));
     assert!(again.notice().is_some_and(|notice| notice.contains("cuda:255")));
-    assert_eq!(again.shared.saved().running, NOWHERE);
-    again.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    assert_eq!(again.shared.state().executor, NOWHERE);
+    again.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
     again.settle(&mut player);
-    assert_eq!((again.notice(), again.shared.saved().running), (None, ExecutorSelection::default()));
+    assert_eq!((again.notice(), again.shared.state().executor), (None, ExecutorSelection::default()));
     // A project from before there was a choice.
-    again.shared.set_running(NOWHERE);
-    again.shared.restore(InstanceState { running: ExecutorSelection::default(), ..saved });
-    assert_eq!(again.shared.running(), ExecutorSelection::default());
+    again.shared.set_executor(NOWHERE);
+    again.shared.restore_state(InstanceState { executor: ExecutorSelection::default(), ..saved });
+    assert_eq!(again.shared.executor(), ExecutorSelection::default());
 }
 
 #[test]
@@ -188,18 +188,20 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
         return println!("nothing plays here: {reason}");
     }
     let mut track = Track::of(amplifier());
-    track.tell(WindowCommand::FindDevices);
-    while matches!(track.desk.view().running.unwrap().devices, ExecutorDevices::Unknown) {
+    track.handle(WindowCommand::FindDevices);
+    while matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unknown) {
         std::thread::sleep(Duration::from_millis(1));
-        track.desk.refresh();
+        track.view_model.refresh();
     }
-    let ExecutorDevices::Available(devices) = track.desk.view().running.unwrap().devices else { panic!("it is there") };
+    let ExecutorDevices::Available(devices) = track.view_model.view().executor.unwrap().devices else {
+        panic!("it is there")
+    };
     assert_eq!(devices[..2], [Device::Auto, Device::Cpu]);
 
-    track.shared.remote.set_driver(Driver::Worker { latency: Some(1_024) });
+    track.shared.session.set_driver(Driver::Worker { latency: Some(1_024) });
     let mut player = track.player();
     let plain = track.sample(&mut player);
-    track.tell(WindowCommand::SetExecutor(TORCH));
+    track.handle(WindowCommand::SetExecutor(TORCH));
     let heard = track.settle(&mut player);
     assert!(max_step(&heard) < bound(&plain), "a click of {}", max_step(&heard));
     assert_eq!(track.notice(), None);
@@ -208,11 +210,11 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     assert!(same < 1e-5, "{same}");
 
     // Half as exact it is heard that it is libtorch.
-    track.tell(WindowCommand::SetExecutor(ExecutorSelection { precision: Precision::Bf16, ..TORCH }));
+    track.handle(WindowCommand::SetExecutor(ExecutorSelection { precision: Precision::Bf16, ..TORCH }));
     track.settle(&mut player);
     let rough = track.sample(&mut player);
     assert!((1e-5..0.01).contains(&max_difference(&rough, &plain)), "{}", max_difference(&rough, &plain));
-    track.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    track.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
     let heard = track.settle(&mut player);
     assert!(max_step(&heard) < bound(&rough), "a click of {}", max_step(&heard));
 }
@@ -220,34 +222,36 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 #[test]
 fn what_a_model_cannot_do_is_said_and_kept() {
     let mut track = Track::of(bundled("Bowed"));
-    assert!(matches!(track.desk.view().running.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("instrument")));
-    track.tell(WindowCommand::SetExecutor(TORCH));
+    assert!(
+        matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("instrument"))
+    );
+    track.handle(WindowCommand::SetExecutor(TORCH));
     assert_eq!(track.notice().as_deref(), Some("instruments run on the native executor only; choose executor native"));
-    track.tell(WindowCommand::Dismiss);
-    assert_eq!((track.notice(), track.shared.running()), (None, TORCH));
+    track.handle(WindowCommand::Dismiss);
+    assert_eq!((track.notice(), track.shared.executor()), (None, TORCH));
     // Our own code knows no precisions.
     let precise = ExecutorSelection { precision: Precision::F16, ..ExecutorSelection::default() };
-    track.shared.fetch(false, || Ok((bundled("Fuzz"), None))).join().unwrap();
-    track.tell(WindowCommand::SetExecutor(precise));
+    track.shared.load_model(false, || Ok((bundled("Fuzz"), None))).join().unwrap();
+    track.handle(WindowCommand::SetExecutor(precise));
     assert!(track.notice().is_some_and(|notice| notice.contains("not in f16")));
-    track.tell(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    track.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
     assert_eq!(track.notice(), None);
 }
 
 #[test]
 fn it_is_the_projects_and_no_sounds() {
     let mut track = Track::of(bundled("Fuzz"));
-    track.tell(WindowCommand::RecallSlot(CompareSlot::B));
-    track.tell(WindowCommand::SetExecutor(NOWHERE));
-    track.tell(WindowCommand::RecallSlot(CompareSlot::A));
-    assert_eq!(track.shared.running(), NOWHERE);
-    let saved = track.shared.saved();
+    track.handle(WindowCommand::RecallSlot(CompareSlot::B));
+    track.handle(WindowCommand::SetExecutor(NOWHERE));
+    track.handle(WindowCommand::RecallSlot(CompareSlot::A));
+    assert_eq!(track.shared.executor(), NOWHERE);
+    let saved = track.shared.state();
     let other = saved.compare.expect("both are used").other.expect("there is one");
-    assert_eq!((saved.running, other.selection.running), (NOWHERE, ExecutorSelection::default()));
+    assert_eq!((saved.executor, other.selection.executor), (NOWHERE, ExecutorSelection::default()));
     // Nor does an audition forget it.
-    assert_eq!(track.shared.keep().saved().running, ExecutorSelection::default());
-    track.shared.fetch(true, || Ok((bundled("Triode"), None))).join().unwrap();
-    assert_eq!((track.shared.running(), track.shared.saved().running), (NOWHERE, NOWHERE));
-    track.shared.come_back();
-    assert_eq!((track.shared.running(), track.shared.saved().running), (NOWHERE, NOWHERE));
+    assert_eq!(track.shared.selection_snapshot().to_state().executor, ExecutorSelection::default());
+    track.shared.load_model(true, || Ok((bundled("Triode"), None))).join().unwrap();
+    assert_eq!((track.shared.executor(), track.shared.state().executor), (NOWHERE, NOWHERE));
+    track.shared.end_audition();
+    assert_eq!((track.shared.executor(), track.shared.state().executor), (NOWHERE, NOWHERE));
 }
