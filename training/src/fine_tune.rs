@@ -4,10 +4,10 @@ use anyhow::Context;
 use ondes_engine::model::{Measure, Model};
 use tch::{Device, Tensor};
 
-use crate::capture;
 use crate::capture::measure::compare;
 use crate::capture::network_source::NetworkSource;
 use crate::capture::pair::Pair;
+use crate::capture::trainer::{CaptureOptions, CaptureTrainer};
 use crate::capture::windows::Split;
 use crate::config::Config;
 use crate::dataset::{Dataset, Subset, load_features};
@@ -30,7 +30,7 @@ pub enum FineTuneJob<'a> {
     /// An instrument from recordings. Of the configuration's network, only sample rate and hop are used.
     Instrument(Box<Config>),
     /// A capture from a pair. The options' network is replaced by the model.
-    Capture(Box<capture::trainer::CaptureOptions>, &'a Pair),
+    Capture(Box<CaptureOptions>, &'a Pair),
 }
 
 /// Constraints and additional losses of training.
@@ -41,7 +41,7 @@ pub struct FineTuneMode<'a> {
     /// Teacher and weight of the feature-matching loss.
     pub teacher: Option<(&'a Model, f64)>,
     /// Compressed model whose quantization grids the weights must lie on.
-    pub stored_as: Option<&'a Model>,
+    pub quantized: Option<&'a Model>,
 }
 
 impl FineTuneJob<'_> {
@@ -54,12 +54,17 @@ impl FineTuneJob<'_> {
             Self::Instrument(config) => {
                 let mut trainer = InstrumentTrainer::from_model(model.clone(), Config::clone(config))?;
                 if let Some((teacher, share)) = mode.teacher {
-                    trainer.follow(InstrumentTeacher::new(teacher, model, share, device(&config.training.device)?)?)?;
+                    trainer.set_teacher(InstrumentTeacher::new(
+                        teacher,
+                        model,
+                        share,
+                        device(&config.training.device)?,
+                    )?)?;
                 }
                 if mode.keep_zeros {
                     trainer.keep_zeros();
                 }
-                if let Some(stored) = mode.stored_as {
+                if let Some(stored) = mode.quantized {
                     trainer.round_to(QuantizationGrids::new(stored, device(&config.training.device)?));
                 }
                 trainer.run()?;
@@ -67,20 +72,19 @@ impl FineTuneJob<'_> {
             }
             Self::Capture(options, pair) => {
                 let network = NetworkSource::Given(Box::new(model.clone()));
-                let options =
-                    capture::trainer::CaptureOptions { network, ..capture::trainer::CaptureOptions::clone(options) };
+                let options = CaptureOptions { network, ..CaptureOptions::clone(options) };
                 let device = device(&options.device)?;
                 let checkpoint = options.checkpoint.clone();
-                let mut trainer = capture::trainer::CaptureTrainer::new(options, pair, None)?;
+                let mut trainer = CaptureTrainer::new(options, pair, None)?;
                 if let Some((teacher, share)) = mode.teacher
                     && let Some(features) = FeatureMatching::new(teacher, model, "forward", share, device)?
                 {
-                    trainer.follow(features)?;
+                    trainer.set_feature_matching(features)?;
                 }
                 if mode.keep_zeros {
                     trainer.keep_zeros();
                 }
-                if let Some(stored) = mode.stored_as {
+                if let Some(stored) = mode.quantized {
                     trainer.round_to(QuantizationGrids::new(stored, device));
                 }
                 trainer.run()?;

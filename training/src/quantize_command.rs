@@ -138,7 +138,7 @@ fn train_rounded(
     let stored = model.compressed(quantize_options.scaling, |layer| {
         if is_skipped(layer) { WeightPrecision::F32 } else { quantize_options.precision }
     })?;
-    job.run(model, FineTuneMode { stored_as: Some(&stored), ..FineTuneMode::default() })
+    job.run(model, FineTuneMode { quantized: Some(&stored), ..FineTuneMode::default() })
 }
 
 /// Selects the sound to measure the loss on.

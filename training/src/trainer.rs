@@ -114,7 +114,7 @@ impl InstrumentTrainer {
     ///
     /// # Errors
     /// Returns an error if the network lacks a layer that the teacher's features need.
-    pub fn follow(&mut self, teacher: InstrumentTeacher) -> anyhow::Result<()> {
+    pub fn set_teacher(&mut self, teacher: InstrumentTeacher) -> anyhow::Result<()> {
         if let Some(features) = &teacher.features {
             let header = self.initial.header();
             let showing = features.with_feature_outputs(self.initial.method("synth")?);

@@ -70,7 +70,7 @@ pub struct Comparison {
 const DELAY_UNCERTAINTY: i64 = 8;
 
 /// Measures a capture on a pair; the baseline is the dry signal itself. Without clicks, the delay within
-/// [`DELAY_UNCERTAINTY`] that gives the least error is used, since the recorder's delay is not part of the sound.
+/// `DELAY_UNCERTAINTY` that gives the least error is used, since the recorder's delay is not part of the sound.
 ///
 /// # Errors
 /// As [`play`].

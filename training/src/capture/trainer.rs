@@ -189,7 +189,7 @@ impl<'a> CaptureTrainer<'a> {
     ///
     /// # Errors
     /// Returns an error if the network lacks a layer that the features need.
-    pub fn follow(&mut self, feature_matching: FeatureMatching) -> anyhow::Result<()> {
+    pub fn set_feature_matching(&mut self, feature_matching: FeatureMatching) -> anyhow::Result<()> {
         self.graph =
             TorchGraph::new(&feature_matching.with_feature_outputs(&self.method), self.untrained.header().sample_rate)?;
         for (name, matrix) in feature_matching.projections(self.options.seed, self.device) {

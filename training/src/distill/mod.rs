@@ -1,7 +1,7 @@
 //! Knowledge distillation: a small student learns from a large teacher (Hinton, Vinyals & Dean, "Distilling the
 //! knowledge in a neural network", 2015).
 //!
-//! [`student`] makes the student. A capture learns from the pair that [`distillation_pair`] makes of its teacher's
+//! [`student`](student()) makes the student. A capture learns from the pair that [`distillation_pair`] makes of its teacher's
 //! output; an instrument from [`crate::instrument_teacher`]. Both can match hidden features
 //! ([`crate::feature_matching`]).
 
