@@ -2,7 +2,8 @@
 //!
 //! Modules, in the order in which a model file becomes sound:
 //!
-//! - [`model`]: a network as data: graph, weights, controls and card; reads and writes model files and imports foreign ones.
+//! - [`model`]: a network as data: graph, weights, controls and card; reads and writes model files and imports foreign
+//!   ones.
 //! - [`executor`]: steps a method of a model, with [`native`] SIMD code or, through a library opened at run time, with
 //!   libtorch ([`torch`]).
 //! - [`dsp`]: signal stages around a network, such as resampling, pitch tracking and convolution.
