@@ -6,6 +6,8 @@ use ondes_processor::parameter::{
     BLOCK_DC, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, SIZE, TONE, TONE_GAINS,
 };
 
+use crate::argument_parsers::number_in;
+
 /// Parameters that are flags of `ondes render`. A flag has the name, range, default, choices and help of its parameter.
 const FLAGS: [ParameterId; 9] =
     [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, BLOCK_DC, OVERSAMPLING, SIZE, OUTPUT_LEVEL];
@@ -67,16 +69,23 @@ fn flag(parameter: &'static Parameter) -> Arg {
     match parameter.kind {
         ParameterKind::Float { .. } | ParameterKind::Integer { .. } => {
             let [min, max] = parameter.range();
-            let (unit, default) = (unit(parameter), parameter.default());
+            let unit = unit(parameter);
             let space = if unit.is_empty() { "" } else { " " };
+            let default = match parameter.format(parameter.default()) {
+                text if text.chars().all(char::is_alphabetic) => text.to_lowercase(),
+                _ => parameter.default().to_string(),
+            };
             flag.help(format!("{}, {min} to {max}{space}{unit} [default: {default}]", parameter.tooltip))
                 .value_name(if unit.is_empty() { "SHARE" } else { "DB" })
                 .allow_negative_numbers(true)
-                .value_parser(move |text: &str| parse(parameter, text))
+                .value_parser(number_in(min..=max))
         }
         ParameterKind::Switch => flag.help(parameter.tooltip).action(ArgAction::SetTrue),
         ParameterKind::Choice(choices) => {
-            let options = choices.ids.iter().map(|id| PossibleValue::new(spelling(id)).alias(*id));
+            let options = choices.ids.iter().map(|id| {
+                let option = PossibleValue::new(spelling(id));
+                if spelling(id) == *id { option } else { option.alias(*id) }
+            });
             let index = move |given: String| {
                 let is_given = |id: &&'static str| **id == given || spelling(id) == given;
                 choices.ids.iter().position(is_given).unwrap_or_default() as f32
@@ -102,18 +111,6 @@ fn unit(parameter: &Parameter) -> String {
     let text = parameter.format(max) + parameter.unit;
     let unit = text.trim_start_matches(|sign: char| sign.is_ascii_digit() || "+-. ".contains(sign));
     unit.replace('%', "")
-}
-
-/// Parses a value of a parameter in its unit.
-///
-/// # Errors
-/// Returns the allowed range if the text is no number or out of range.
-pub fn parse(parameter: &Parameter, text: &str) -> Result<f32, String> {
-    let [min, max] = parameter.range();
-    match text.parse() {
-        Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(format!("expected a number from {min} to {max}")),
-    }
 }
 
 #[cfg(test)]
