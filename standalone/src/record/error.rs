@@ -7,7 +7,7 @@ use ondes_engine::media::MediaError;
 /// Error of the recorder or of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A value of the [`RecorderSetup`] is out of range.
+    /// A value of the [`RecorderSetup`](super::RecorderSetup) is out of range.
     #[error("{what} is {found}; supported: {supported}")]
     Limit {
         /// Quantity, with its unit.
