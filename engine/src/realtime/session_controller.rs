@@ -58,7 +58,7 @@ pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn ModelFactory>, LoadError> + S
 ///     session.process(&[], &[], &mut [&mut left, &mut right]);
 /// }
 /// assert!(left.iter().any(|sample| sample.abs() > 0.01));
-/// assert_eq!(controller.health().map(|health| health.dropouts), Some(0));
+/// assert_eq!(controller.health().map(|health| health.invalid_blocks), Some(0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
