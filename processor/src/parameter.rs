@@ -6,7 +6,7 @@
 use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
 use crate::choice::{Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
-use crate::macros::{MACRO_CENTRE, MACRO_COUNT};
+use crate::macros::MACRO_CENTRE;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
 
 /// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see [`crate::model_controls`]).
@@ -89,7 +89,7 @@ pub enum ParameterScope {
 }
 
 /// Number of parameters.
-pub const PARAMETER_COUNT: usize = MACRO_COUNT + 24;
+pub const PARAMETER_COUNT: usize = PARAMETERS.len();
 
 const DECIBELS: ValueFormat = ValueFormat::Decibels;
 const PERCENT: ValueFormat = ValueFormat::Percent;
@@ -97,7 +97,7 @@ const TENTHS: ValueFormat = ValueFormat::Tenths;
 const TONE_RANGE_DB: [f32; 2] = [-MAX_GAIN_DB, MAX_GAIN_DB];
 
 /// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this order.
-pub static PARAMETERS: [Parameter; PARAMETER_COUNT] = [
+pub static PARAMETERS: &[Parameter] = &[
     macro_parameter("macro1", "Macro 1"),
     macro_parameter("macro2", "Macro 2"),
     macro_parameter("macro3", "Macro 3"),
@@ -279,7 +279,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Returns all parameters with their numbers.
 pub fn all() -> impl Iterator<Item = (ParameterId, &'static Parameter)> {
-    (0..).map(ParameterId).zip(&PARAMETERS)
+    (0..).map(ParameterId).zip(PARAMETERS)
 }
 
 /// Returns the parameters that automation and MIDI controllers may change.
@@ -292,7 +292,7 @@ pub fn automatable() -> impl Iterator<Item = (ParameterId, &'static Parameter)> 
 pub fn markdown_table() -> String {
     let mut table =
         "| id | label | values | default | automatable | description |\n|---|---|---|---|---|---|\n".to_owned();
-    for parameter in &PARAMETERS {
+    for parameter in PARAMETERS {
         let text = |value| parameter.format(value) + parameter.unit;
         let values = match parameter.kind {
             ParameterKind::Choice(choices) => {
@@ -449,6 +449,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::macros::MACRO_COUNT;
 
     #[test]
     fn ids_lead_to_parameters_and_macros_come_first() {
@@ -517,7 +518,7 @@ mod tests {
     fn every_parameter_is_documented() {
         let table = markdown_table();
         assert_eq!(table.lines().count(), PARAMETER_COUNT + 2);
-        for parameter in &PARAMETERS {
+        for parameter in PARAMETERS {
             assert!(!parameter.tooltip.is_empty() && !parameter.tooltip.ends_with('.'), "{}", parameter.id);
         }
         let glide = "| `glide` | Glide | Model default … 2000 ms | Model default | yes | ";

@@ -16,16 +16,16 @@ use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, stat
 
 /// Returns an inline engine session as the plugin creates it, for reference audio.
 fn session(source: ControlSource, sample_rate: u32, max_block: usize) -> (SessionController, Session) {
-    let remote = SessionController::new();
-    remote.set_driver(Driver::Inline);
+    let controller = SessionController::new();
+    controller.set_driver(Driver::Inline);
     let options = PipelineOptions { source, ..PipelineOptions::default() };
-    remote.load(Box::new(move || Ok(Arc::new(PlayableModel::new(BUNDLED[0].model(), options).unwrap()))), &[]);
-    while remote.status() == LoadStatus::Loading {
+    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(BUNDLED[0].model(), options).unwrap()))), &[]);
+    while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let mut session = remote.activate(Setup { sample_rate, max_block }).unwrap();
+    let mut session = controller.activate(Setup { sample_rate, max_block }).unwrap();
     session.reset();
-    (remote, session)
+    (controller, session)
 }
 
 /// Sets the driver to inline through a saved state.
@@ -86,11 +86,11 @@ fn automation_at_samples_is_what_the_engine_plays() {
     ];
     let played = host.play(FRAMES, 512, &events, None);
 
-    let (remote, mut session) = session(ControlSource::Notes, 48_000, 512);
+    let (controller, mut session) = session(ControlSource::Notes, 48_000, 512);
     assert_eq!(host.latency(), session.latency_samples());
     let id = ControlId::of(&control.name);
     let on = |key, velocity| Action::Play(EventKind::NoteOn { channel: 0, key, velocity });
-    let cues = [
+    let commands = [
         (100, on(57, 0.9)),
         (9_001, Action::Control { id, value: travel.value(0.9) }),
         (17_003, Action::Control { id: TRANSPOSE, value: 12.0 }),
@@ -99,11 +99,11 @@ fn automation_at_samples_is_what_the_engine_plays() {
         (30_007, Action::Play(EventKind::NoteOff { channel: 0, key: 57, velocity: 0.5 })),
     ];
     let mut expected = vec![0.0; FRAMES];
-    let all = cues.map(|(offset, action)| BlockCommand { offset, action });
+    let all = commands.map(|(offset, action)| BlockCommand { offset, action });
     session.process(&all, &[], &mut [&mut expected]);
     assert!(energy(&expected) > 1e-6);
     assert_eq!(played, expected);
-    drop(remote);
+    drop(controller);
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn the_effect_is_what_the_engine_plays() {
     host.activate(48_000.0, 256);
     let input = sine(FRAMES, 48_000.0);
     let played = host.play(FRAMES, 256, &[], Some(&input));
-    let (remote, mut session) = session(ControlSource::AudioInput, 48_000, 256);
+    let (controller, mut session) = session(ControlSource::AudioInput, 48_000, 256);
     let mut expected = vec![0.0; FRAMES];
     session.process(&[], &[&input, &input], &mut [&mut expected]);
     assert!(energy(&expected) > 1e-6);
     assert_eq!(host.latency(), session.latency_samples());
     assert_eq!(played, expected);
-    drop(remote);
+    drop(controller);
 }
 
 #[test]

@@ -32,15 +32,15 @@ fn load_project(host: &mut Host, model: &Model, path: &Path) {
 
 /// Returns the latency and the output of an engine session with the same automation.
 fn expected(model: &Arc<Model>, input: &[f32]) -> (usize, Vec<f32>) {
-    let remote = SessionController::new();
-    remote.set_driver(Driver::Inline);
+    let controller = SessionController::new();
+    controller.set_driver(Driver::Inline);
     let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
     let shared_model = model.clone();
-    remote.load(Box::new(move || Ok(Arc::new(PlayableModel::new(shared_model, options).unwrap()))), &[]);
-    while remote.status() == LoadStatus::Loading {
+    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(shared_model, options).unwrap()))), &[]);
+    while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let mut session = remote.activate(Setup { sample_rate: 48_000, max_block: BLOCK }).unwrap();
+    let mut session = controller.activate(Setup { sample_rate: 48_000, max_block: BLOCK }).unwrap();
     session.reset();
     let controls = ModelControls::of(model);
     let commands = AUTOMATION.map(|(offset, which, position)| {
