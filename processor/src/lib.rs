@@ -1,22 +1,16 @@
-//! One instrument or effect as its player has it in hand: its model, its knobs, its presets, and what a window shows of
-//! it. Whoever holds it, a DAW through the plugin or the app, knows how sound gets in and out; here it is known what is
-//! played.
+//! One instrument or effect as a DAW or the app holds it: model, parameters, presets, state and player, without a user
+//! interface.
 //!
-//! In reading order: [`parameter`] is the table of all that can be turned, [`text`] how its values are said, [`choice`]
-//! what some of them choose between. A [`board`] is where they all stand, the holder's own or a [`panel`] of ours.
-//! [`macros`] are eight of them that turn whatever [`controls`] a model has, and [`player`] is what the audio thread does
-//! with them around the engine's session: [`ringing`] says how long that sounds by itself, [`rest`] tells the holder.
-//! [`shared`] is what a window, a state and the player have in common: [`controllers`] is what MIDI turns, [`state`] what
-//! is saved with a project, [`preset`] what is kept of a sound, [`library`] finds models again, [`cabinet`]
-//! does so with impulse responses and brings them to the audio thread, and [`desk`] is what a
-//! window shows; [`dialog`] asks for files.
+//! In reading order: [`parameter`] is the table of all parameters, with [`value_format`] for their texts and [`choice`]
+//! for their options. A [`parameter_source`] holds the values: the host's plugin framework, or a [`parameter_store`].
+//! [`macros`] turn the [`model_controls`] of whatever model is loaded. An [`instance`] is what all threads share, and
+//! [`player`] is its part on the audio thread, with [`player_parameters`], [`tail_tracker`], [`sleep_state`] and
+//! [`monitor`]. [`midi_bindings`] are learnt controllers. [`state`] is saved with a project, [`preset`] and
+//! [`compare_slots`] hold sounds, [`library`] finds models again, and [`cabinet`] finds impulse responses.
 //!
-//! # Holding one
-//! [`InstanceHandle::new`](shared::Shared::new) begins it, and [`InstanceHandle::listen_to`](shared::Shared::listen_to) tells it of its
-//! board, such as a new [`ParameterStore`](panel::Panel). For sound, [`InstanceHandle::remote`](shared::Shared::remote) gives a session
-//! for a rate and a block, and a [`Player`](player::Player) plays it, told by [`ParameterSource::knobs`](board::Board::knobs) at
-//! each block where everything stands. A [`Desk`](desk::Desk) shows it in an [`ondes_ui::Window`] with [`desk::show`].
-//! What is saved is [`InstanceHandle::saved`](shared::Shared::saved) and [`ParameterStore::saved`](panel::Panel::saved).
+//! To hold an instance, create an [`InstanceHandle`](instance::InstanceHandle), give it a
+//! [`ParameterSource`](parameter_source::ParameterSource), activate its session controller for a sample rate and block
+//! length, and pass the session to a [`Player`](player::Player), which is called for every block.
 
 #![forbid(unsafe_code)]
 

@@ -34,7 +34,7 @@ pub struct ControlMapping {
     pub latents: Vec<(ControlId, f32)>,
     /// Levels from the model's card.
     pub levels: Levels,
-    /// Number by which [`Session::heard`](ondes_engine::realtime::Session::heard) identifies the model.
+    /// Number by which [`Session::active_model`](ondes_engine::realtime::Session::active_model) identifies the model.
     pub model: u64,
 }
 
