@@ -365,14 +365,14 @@ pub fn silence_injected_panics() {
 }
 
 /// Gives a remote a model to load.
-pub fn load(remote: &SessionController, factory: impl ModelFactory + 'static) {
-    remote.load(Box::new(move || Ok(Arc::new(factory))), &[]);
+pub fn load(controller: &SessionController, factory: impl ModelFactory + 'static) {
+    controller.load(Box::new(move || Ok(Arc::new(factory))), &[]);
 }
 
 /// Host with one non-real-time session, which plays mono blocks of one length and records the output.
 pub struct Host {
     /// Controller half of the session.
-    pub remote: SessionController,
+    pub controller: SessionController,
     /// Audio-thread half of the session.
     pub session: Session,
     /// Output so far.
@@ -389,16 +389,16 @@ impl Host {
     /// If the model cannot be played.
     #[must_use]
     pub fn new(factory: impl ModelFactory + 'static, driver: Driver, block: usize) -> Self {
-        let remote = SessionController::new();
-        remote.set_driver(driver);
-        remote.set_non_realtime(true);
-        load(&remote, factory);
-        wait_until("the model is loaded", || remote.status() != LoadStatus::Loading);
-        assert_eq!(remote.status(), LoadStatus::Ready);
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        controller.set_non_realtime(true);
+        load(&controller, factory);
+        wait_until("the model is loaded", || controller.status() != LoadStatus::Loading);
+        assert_eq!(controller.status(), LoadStatus::Ready);
         let setup = Setup { sample_rate: SAMPLE_RATE, max_block: block };
-        let session = remote.activate(setup).expect("a valid setup");
-        assert_eq!(remote.status(), LoadStatus::Ready);
-        Self { remote, session, output: Vec::new(), input: None, block }
+        let session = controller.activate(setup).expect("a valid setup");
+        assert_eq!(controller.status(), LoadStatus::Ready);
+        Self { controller, session, output: Vec::new(), input: None, block }
     }
 
     /// Returns the number of samples played so far.
@@ -448,15 +448,15 @@ impl Host {
     /// Pauses while a model loads, to give the loader time.
     pub fn pause(&self) {
         let begun = Instant::now();
-        while self.remote.status() == LoadStatus::Loading && begun.elapsed() < PAUSE {
+        while self.controller.status() == LoadStatus::Loading && begun.elapsed() < PAUSE {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
 
     /// Plays until a requested model, or the same model with another driver, has taken over.
     pub fn play_until_swapped(&mut self) {
-        self.play_until("the model is loaded", |host| host.remote.status() != LoadStatus::Loading);
-        assert_eq!(self.remote.status(), LoadStatus::Ready);
+        self.play_until("the model is loaded", |host| host.controller.status() != LoadStatus::Loading);
+        assert_eq!(self.controller.status(), LoadStatus::Ready);
         // It is adopted with the next block, catches up, and is faded in.
         let fade = (SAMPLE_RATE / 10) as usize;
         self.play(fade.div_ceil(self.block));
@@ -464,7 +464,7 @@ impl Host {
 
     /// Loads a model and plays until it has taken over.
     pub fn swap(&mut self, factory: impl ModelFactory + 'static) {
-        load(&self.remote, factory);
+        load(&self.controller, factory);
         self.play_until_swapped();
     }
 
@@ -474,7 +474,7 @@ impl Host {
     /// If no model plays.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.remote.health().expect("a model plays")
+        self.controller.health().expect("a model plays")
     }
 }
 

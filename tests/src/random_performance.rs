@@ -243,31 +243,31 @@ impl ModelFactory for MisbehavingModel {
 ///
 /// # Panics
 /// If one does not within the time limit.
-pub fn swap(remote: &SessionController, makers: &[Arc<dyn ModelFactory>], rounds: Range<usize>) {
+pub fn swap(controller: &SessionController, factories: &[Arc<dyn ModelFactory>], rounds: Range<usize>) {
     for round in rounds {
-        let maker = &makers[round % makers.len()];
+        let factory = &factories[round % factories.len()];
         let load = || {
-            let maker = maker.clone();
-            remote.load(Box::new(move || Ok(maker)), &[(ControlId::of("room"), 0.5)]);
+            let factory = factory.clone();
+            controller.load(Box::new(move || Ok(factory)), &[(ControlId::of("room"), 0.5)]);
         };
-        wait_for_swap(remote, &|| {
-            remote.set_driver(DRIVERS[round % DRIVERS.len()]);
+        wait_for_swap(controller, &|| {
+            controller.set_driver(DRIVERS[round % DRIVERS.len()]);
             // Superseded requests need not be awaited.
             (0..1 + round % 3).for_each(|_| load());
         });
-        wait_for_swap(remote, &|| remote.set_driver(DRIVERS[(round + 1) % DRIVERS.len()]));
+        wait_for_swap(controller, &|| controller.set_driver(DRIVERS[(round + 1) % DRIVERS.len()]));
     }
 }
 
 /// Requests a change and waits until the new model instance plays.
-fn wait_for_swap(remote: &SessionController, ask: &dyn Fn()) {
+fn wait_for_swap(controller: &SessionController, ask: &dyn Fn()) {
     let before = MODEL_COUNT.load(Ordering::Relaxed) as usize;
     ask();
     let asked = Instant::now();
-    let heard = || remote.health().map_or(0, |health| health.latency_samples / LATENCY_STEP);
-    while heard() <= before || remote.status() == LoadStatus::Loading {
-        assert!(!matches!(remote.status(), LoadStatus::Failed(_)), "{:?}", remote.status());
-        assert!(asked.elapsed() < PATIENCE, "{:?} does not play: {:?}", remote.status(), remote.health());
+    let heard = || controller.health().map_or(0, |health| health.latency_samples / LATENCY_STEP);
+    while heard() <= before || controller.status() == LoadStatus::Loading {
+        assert!(!matches!(controller.status(), LoadStatus::Failed(_)), "{:?}", controller.status());
+        assert!(asked.elapsed() < PATIENCE, "{:?} does not play: {:?}", controller.status(), controller.health());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -44,27 +44,27 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     let class = Class::default().with("sr", rate).with("heard", Value::Int(0)).nn("forward", [1, 1, 1, 1], &body);
     let executor = ExecutorSelection { device, ..ExecutorSelection::default() };
     let options = PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() };
-    let patch = PlayableModel::new(Arc::new(program(&class)?), options).map_err(|error| error.to_string())?;
-    let mut host = Host::new(patch, Driver::Worker { latency: Some(LATENCY) }, BLOCK);
+    let playable_model = PlayableModel::new(Arc::new(program(&class)?), options).map_err(|error| error.to_string())?;
+    let mut host = Host::new(playable_model, Driver::Worker { latency: Some(LATENCY) }, BLOCK);
     host.input = Some(INPUT);
     let blocks = SAMPLE_RATE as usize / BLOCK;
     host.play(blocks);
     if on_gpu {
-        wait_until("the worker says so", || host.remote.warning().is_some());
-        let notice = host.remote.warning().unwrap_or_default();
+        wait_until("the worker says so", || host.controller.warning().is_some());
+        let notice = host.controller.warning().unwrap_or_default();
         report.check(&[format!("said: {notice}")], notice.contains("memory"));
-        report.check(&["the session plays on".into()], host.remote.status() == LoadStatus::Ready);
+        report.check(&["the session plays on".into()], host.controller.status() == LoadStatus::Ready);
         let late = &host.output[host.output.len() - BLOCK..];
         let loudest = peak(late);
         report.check(&[format!("what is heard then has a peak of {loudest:.2}")], loudest > 0.1);
     } else {
-        let told = match host.remote.status() {
+        let told = match host.controller.status() {
             LoadStatus::Failed(reason) => reason,
             status => format!("{status:?}"),
         };
         let short: String = told.chars().take(160).collect();
         report
-            .check(&[format!("said: {short}")], told.starts_with("the model broke down: ") && told.contains("memory"));
+            .check(&[format!("said: {short}")], told.starts_with("the model failed: ") && told.contains("memory"));
     }
     let step = max_step(&host.output);
     report.check(&[format!("the largest step from sample to sample is {step:.4}")], step < STEEPEST);

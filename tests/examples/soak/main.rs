@@ -73,14 +73,14 @@ fn main() {
     let models = bundled_models();
     let (mut titles, mut remotes, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
     for (number, path) in (0..args.sessions).zip(models.iter().cycle()) {
-        let remote = loaded(path, args.driver.driver(args.latency));
-        let session = match remote.activate(setup) {
+        let controller = loaded(path, args.driver.driver(args.latency));
+        let session = match controller.activate(setup) {
             Ok(session) => session,
             Err(error) => return eprintln!("{error}"),
         };
         titles.push(format!("{number} {}", path.file_stem().unwrap_or_default().display()));
         sessions.push(session);
-        remotes.push(remote);
+        remotes.push(controller);
     }
     let over = AtomicBool::new(false);
     let cores = available_parallelism().map_or(1, usize::from);
@@ -113,20 +113,20 @@ fn main() {
 
 /// Creates a controller and loads a model.
 fn loaded(path: &Path, driver: Driver) -> SessionController {
-    let remote = SessionController::new();
-    remote.set_driver(driver);
+    let controller = SessionController::new();
+    controller.set_driver(driver);
     let path = path.to_owned();
     let load = move || {
         let model = file::read(&path).map_err(|error| error.to_string())?;
-        let patch =
+        let playable_model =
             PlayableModel::new(Arc::new(model), PipelineOptions::default()).map_err(|error| error.to_string())?;
-        Ok(Arc::new(patch) as _)
+        Ok(Arc::new(playable_model) as _)
     };
-    remote.load(Box::new(load), &[]);
-    while remote.status() == LoadStatus::Loading {
+    controller.load(Box::new(load), &[]);
+    while controller.status() == LoadStatus::Loading {
         sleep(Duration::from_millis(5));
     }
-    remote
+    controller
 }
 
 /// Interval at which dropouts are counted.
@@ -141,8 +141,8 @@ fn count_dropouts(remotes: &[SessionController], is_over: impl Fn() -> bool) -> 
         let last = is_over();
         sleep(COUNT_EVERY);
         let until = Instant::now();
-        for ((remote, seen), dropouts) in remotes.iter().zip(&mut counts).zip(&mut dropouts) {
-            let now = remote.health().map_or(*seen, |health| health.dropouts);
+        for ((controller, seen), dropouts) in remotes.iter().zip(&mut counts).zip(&mut dropouts) {
+            let now = controller.health().map_or(*seen, |health| health.dropouts);
             if now > *seen {
                 dropouts.push(machine::Missed { from, until, count: now - *seen });
             }
@@ -317,9 +317,9 @@ fn report(args: &Args, host: &Host, titles: &[String], remotes: &[SessionControl
     println!("host: {} blocks played, {} late ({share:.4} %)", host.blocks, host.late);
     println!("host: wake-up delay {}", Times(host.woken));
     println!("host: callbacks took {}", Times(host.callbacks));
-    for (title, remote) in titles.iter().zip(remotes) {
-        let Some(health) = remote.health() else {
-            println!("{title}: {:?}", remote.status());
+    for (title, controller) in titles.iter().zip(remotes) {
+        let Some(health) = controller.health() else {
+            println!("{title}: {:?}", controller.status());
             continue;
         };
         println!(
@@ -351,8 +351,8 @@ fn report_dropouts(
     let lengths: Vec<Duration> = stalls.iter().map(|stall| stall.until - stall.from).collect();
     let (total, worst) = (lengths.iter().sum::<Duration>(), lengths.iter().max().copied().unwrap_or_default());
     println!("machine: a core stood still {} times for over 1 ms, {total:.1?} in all, worst {worst:.1?}", stalls.len());
-    for ((title, remote), dropouts) in titles.iter().zip(remotes).zip(dropouts) {
-        let latency = remote.health().map_or(0, |health| health.latency_samples);
+    for ((title, controller), dropouts) in titles.iter().zip(remotes).zip(dropouts) {
+        let latency = controller.health().map_or(0, |health| health.latency_samples);
         let reach = Duration::from_secs_f64(latency as f64 / f64::from(sample_rate));
         let all: u64 = dropouts.iter().map(|dropouts| dropouts.count).sum();
         let excused = machine::during_stalls(dropouts, stalls, reach);

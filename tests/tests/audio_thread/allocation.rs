@@ -208,8 +208,8 @@ impl Drop for Stop<'_> {
 
 /// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the number of allocations and
 /// deallocations in its callbacks.
-fn allocations_while(remote: &SessionController, setup: Setup, meanwhile: impl FnOnce()) -> usize {
-    let session = remote.activate(setup).expect("a sound setup");
+fn allocations_while(controller: &SessionController, setup: Setup, meanwhile: impl FnOnce()) -> usize {
+    let session = controller.activate(setup).expect("a sound setup");
     let enough = AtomicBool::new(false);
     let speed = 2.0 * f64::from(setup.sample_rate);
     std::thread::scope(|scope| {
@@ -250,16 +250,16 @@ fn sessions_do_not_allocate_while_models_change() {
         (22_050, ControlSource::AudioInput, 500),
     ] {
         let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
-        let makers = models.iter().map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
-        let makers: Vec<Arc<dyn ModelFactory>> =
-            makers.map(|patch| Arc::new(MarkedModel(patch)) as Arc<dyn ModelFactory>).collect();
-        let remote = SessionController::new();
-        let broken = allocations_while(&remote, Setup { sample_rate, max_block }, || {
-            swap(&remote, &makers, 0..6);
+        let factories = models.iter().map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
+        let factories: Vec<Arc<dyn ModelFactory>> =
+            factories.map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>).collect();
+        let controller = SessionController::new();
+        let broken = allocations_while(&controller, Setup { sample_rate, max_block }, || {
+            swap(&controller, &factories, 0..6);
             // A non-real-time host, and a session without a model.
-            remote.set_non_realtime(true);
-            swap(&remote, &makers, 6..7);
-            remote.unload();
+            controller.set_non_realtime(true);
+            swap(&controller, &factories, 6..7);
+            controller.unload();
             std::thread::sleep(Duration::from_millis(300));
         });
         assert_eq!(broken, 0, "{source:?} at {sample_rate} Hz");
@@ -268,13 +268,13 @@ fn sessions_do_not_allocate_while_models_change() {
 
 /// Returns allocations and deallocations in a second of callbacks of a misbehaving model, and its invalid blocks.
 fn allocations_of(misbehaviour: Misbehaviour, driver: Driver) -> (usize, u64) {
-    let remote = SessionController::new();
-    remote.set_driver(driver);
-    let broken = allocations_while(&remote, Setup { sample_rate: 48_000, max_block: 256 }, || {
-        remote.load(Box::new(move || Ok(Arc::new(MisbehavingModel(misbehaviour)))), &[]);
+    let controller = SessionController::new();
+    controller.set_driver(driver);
+    let broken = allocations_while(&controller, Setup { sample_rate: 48_000, max_block: 256 }, || {
+        controller.load(Box::new(move || Ok(Arc::new(MisbehavingModel(misbehaviour)))), &[]);
         std::thread::sleep(Duration::from_secs(1));
     });
-    let health = remote.health().expect("a model plays");
+    let health = controller.health().expect("a model plays");
     assert!(health.inference_time.count > 20, "{health:?}");
     (broken, health.invalid_blocks)
 }

@@ -171,20 +171,20 @@ mod linux {
         let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
         let small = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)];
         let models = small.into_iter().chain(bundled).map(Arc::new);
-        let patches = models.flat_map(|model| {
+        let playable_models = models.flat_map(|model| {
             [ControlSource::Notes, ControlSource::AudioInput].map(|source| {
                 let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
                 PlayableModel::new(model.clone(), options).expect("it plays")
             })
         });
-        patches.map(|patch| Arc::new(MarkedModel(patch)) as Arc<dyn ModelFactory>).collect()
+        playable_models.map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>).collect()
     }
 
     /// Plays at twice real time, until the minimum of blocks and model changes is reached.
     fn play(scene: Scene) {
-        let (makers, filter) = (factories(scene), filter(scene == Scene::PlayWithClock));
-        let remote = SessionController::new();
-        let session = remote.activate(SETUP).expect("a sound setup");
+        let (factories, filter) = (factories(scene), filter(scene == Scene::PlayWithClock));
+        let controller = SessionController::new();
+        let session = controller.activate(SETUP).expect("a sound setup");
         let (enough, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (blocks, output) = (AtomicUsize::new(0), AtomicUsize::new(0));
         scope(|scope| {
@@ -205,7 +205,7 @@ mod linux {
             });
             let mut swaps = 0;
             while swaps < SWAPS || blocks.load(Ordering::Relaxed) < BLOCKS {
-                swap(&remote, &makers, swaps..swaps + 1);
+                swap(&controller, &factories, swaps..swaps + 1);
                 swaps += 1;
             }
             enough.store(true, Ordering::Relaxed);

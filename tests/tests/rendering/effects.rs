@@ -243,8 +243,8 @@ fn tempo_and_position_reach_effects() {
 #[test]
 fn effects_ignore_notes() {
     let model = Arc::new(untrained_effect(1));
-    let patch = PlayableModel::new(model.clone(), PipelineOptions::default()).expect("it plays");
-    assert!(patch.uses_audio_input() && patch.worst_case_load().is_empty());
+    let playable_model = PlayableModel::new(model.clone(), PipelineOptions::default()).expect("it plays");
+    assert!(playable_model.uses_audio_input() && playable_model.worst_case_load().is_empty());
     let input = sound(3_000, SAMPLE_RATE);
     let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
     for event in random_events(1, 3_000) {

@@ -162,45 +162,45 @@ fn latent_controls_move_without_a_step() {
 fn every_driver_reports_and_transforms_latents() {
     let wave = Wave { frequency: 0.01, peak: 0.4 };
     for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
-        let patch = PlayableModel::new(Arc::new(untrained_codec(1)), PipelineOptions::default()).expect("it plays");
-        let mut host = Host::new(patch, driver, 480);
+        let playable_model = PlayableModel::new(Arc::new(untrained_codec(1)), PipelineOptions::default()).expect("it plays");
+        let mut host = Host::new(playable_model, driver, 480);
         host.input = Some(wave);
         let mut values = vec![1.0; 9];
-        host.remote.latents(&mut values);
+        host.controller.latents(&mut values);
         assert_eq!(values, [0.0; LATENTS], "{driver:?}: nothing was played yet");
         host.play(50);
-        host.remote.latents(&mut values);
+        host.controller.latents(&mut values);
         let before = values.clone();
         assert!(before.len() == LATENTS && before.iter().all(|latent| *latent != 0.0));
         let id = |what: &str| ControlId::of(&format!("latent2.{what}"));
         let turn = |id, value| BlockCommand { offset: 3, action: Action::Control { id, value } };
         host.process(&[turn(id("scale"), 0.0), turn(id("offset"), 2.5)]);
         host.play(50);
-        host.remote.latents(&mut values);
+        host.controller.latents(&mut values);
         assert_eq!(values[1], 2.5, "{driver:?}");
         // Controls stay when the driver changes.
         let other = if driver == Driver::Inline { Driver::Worker { latency: None } } else { Driver::Inline };
-        host.remote.set_driver(other);
+        host.controller.set_driver(other);
         host.play_until_swapped();
-        host.remote.latents(&mut values);
+        host.controller.latents(&mut values);
         assert_eq!(values[1], 2.5, "{driver:?}");
         let instrument =
             PlayableModel::new(Arc::new(untrained_instrument(1)), PipelineOptions::default()).expect("it plays");
         host.swap(instrument);
-        host.remote.latents(&mut values);
+        host.controller.latents(&mut values);
         assert!(values.is_empty(), "{driver:?}: an instrument has none");
     }
 }
 
 #[test]
 fn without_a_model_there_are_no_latents() {
-    let remote = SessionController::new();
+    let controller = SessionController::new();
     let mut values = vec![1.0];
-    remote.latents(&mut values);
+    controller.latents(&mut values);
     assert!(values.is_empty());
-    let session = remote.activate(Setup { sample_rate: 48_000, max_block: 64 }).expect("a sound setup");
+    let session = controller.activate(Setup { sample_rate: 48_000, max_block: 64 }).expect("a sound setup");
     values.push(1.0);
-    remote.latents(&mut values);
+    controller.latents(&mut values);
     assert!(values.is_empty());
     drop(session);
 }

@@ -54,18 +54,18 @@ fn play(
     input: &[f32],
     blocks: &[usize],
 ) -> (Vec<f32>, usize, Driven) {
-    let remote = SessionController::new();
-    let patch: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options).expect("it plays"));
-    remote.set_driver(driver);
+    let controller = SessionController::new();
+    let playable_model: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options).expect("it plays"));
+    controller.set_driver(driver);
     // Wait for the worker: this test is about samples, not timing.
-    remote.set_non_realtime(true);
-    remote.load(Box::new(move || Ok(patch)), &[]);
-    while remote.status() == LoadStatus::Loading {
+    controller.set_non_realtime(true);
+    controller.load(Box::new(move || Ok(playable_model)), &[]);
+    while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
     let setup = Setup { sample_rate: options.sample_rate, max_block: MAX_BLOCK };
-    let mut session = remote.activate(setup).expect("a sound setup");
-    assert_eq!(remote.status(), LoadStatus::Ready);
+    let mut session = controller.activate(setup).expect("a sound setup");
+    assert_eq!(controller.status(), LoadStatus::Ready);
     let mut sound: Vec<f32> = Vec::new();
     let mut commands = commands.iter().peekable();
     for &length in blocks {
@@ -81,16 +81,16 @@ fn play(
         session.process(&here, &stereo, &mut [&mut sound[start..], &mut right]);
         assert!(sound[start..] == right, "left and right differ");
     }
-    let health = remote.health().expect("a model plays");
+    let health = controller.health().expect("a model plays");
     assert_eq!((health.dropouts, health.invalid_blocks, health.commands_lost), (0, 0, 0));
     assert_eq!(health.latency_samples, session.latency_samples());
     let kind = model.header().kind;
     assert_eq!(
-        remote.input_analysis().is_some(),
+        controller.input_analysis().is_some(),
         kind == Kind::Instrument && options.source == ControlSource::AudioInput
     );
     let mut latents = vec![9.0];
-    remote.latents(&mut latents);
+    controller.latents(&mut latents);
     assert_eq!(latents.len(), if kind == Kind::Codec { LATENTS } else { 0 });
     assert!(latents.iter().all(|latent| *latent != 0.0), "{latents:?}");
     if let Driver::Worker { .. } = driver {
@@ -150,17 +150,17 @@ fn pitch_and_loudness_of_the_input_are_reported() {
     let model = Arc::new(untrained_instrument(1));
     for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
         let options = PipelineOptions { source: ControlSource::AudioInput, transpose: 5.0, ..Default::default() };
-        let patch: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options).expect("an instrument"));
-        let remote = SessionController::new();
-        assert_eq!(remote.input_analysis(), None);
-        remote.set_driver(driver);
-        remote.set_non_realtime(true);
-        remote.load(Box::new(move || Ok(patch)), &[]);
-        while remote.status() == LoadStatus::Loading {
+        let playable_model: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options).expect("an instrument"));
+        let controller = SessionController::new();
+        assert_eq!(controller.input_analysis(), None);
+        controller.set_driver(driver);
+        controller.set_non_realtime(true);
+        controller.load(Box::new(move || Ok(playable_model)), &[]);
+        while controller.status() == LoadStatus::Loading {
             std::thread::yield_now();
         }
-        let mut session = remote.activate(Setup { sample_rate: 48_000, max_block: 480 }).expect("a sound setup");
-        assert_eq!(remote.input_analysis(), None, "no input yet");
+        let mut session = controller.activate(Setup { sample_rate: 48_000, max_block: 480 }).expect("a sound setup");
+        assert_eq!(controller.input_analysis(), None, "no input yet");
         let mut out = [0.0; 480];
         let mut hear = |blocks: usize, hz: f32, peak: f32| {
             for block in 0..blocks {
@@ -168,7 +168,7 @@ fn pitch_and_loudness_of_the_input_are_reported() {
                 let input: Vec<f32> = (0..480).map(|n| peak * (step * (480 * block + n) as f32).sin()).collect();
                 session.process(&[], &[&input], &mut [&mut out]);
             }
-            remote.input_analysis().expect("a sound")
+            controller.input_analysis().expect("a sound")
         };
         // A-weighting is 0 dB at 1 kHz, so the level is 3 dB below the peak.
         let tone = hear(100, 1_000.0, 0.1);

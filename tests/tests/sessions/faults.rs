@@ -80,11 +80,11 @@ fn a_stalled_worker_causes_only_a_gap() {
             gate.close();
             host.play(2);
             gate.wait_for_waiter();
-            host.remote.set_non_realtime(false);
+            host.controller.set_non_realtime(false);
             host.play(blocks);
             assert_eq!(host.health().dropouts, round * blocks as u64);
             assert!(host.health().queued_samples >= (blocks * BLOCK) as u64);
-            host.remote.set_non_realtime(true);
+            host.controller.set_non_realtime(true);
             gate.open();
             host.play(PROBATION + 20);
             let health = host.health();
@@ -113,13 +113,13 @@ fn a_model_that_starts_late_fades_in() {
         let (gate, at) = (Arc::new(Gate::default()), Arc::new(AtomicU64::new(0)));
         gate.close();
         let mut host = Host::new(stalling(&gate, &at), WORKER, BLOCK);
-        host.remote.set_non_realtime(false);
+        host.controller.set_non_realtime(false);
         host.play(DELAY / BLOCK + blocks);
         gate.wait_for_waiter();
         // It does not count as a dropout before its first block.
         assert_eq!(host.health().dropouts, 0);
         let begun = host.output.len();
-        host.remote.set_non_realtime(true);
+        host.controller.set_non_realtime(true);
         gate.open();
         host.play(10);
         assert_eq!(host.health().dropouts, 0);
@@ -142,10 +142,10 @@ fn the_available_part_of_a_block_is_played() {
     host.play(1);
     gate.wait_for_waiter();
     let half = host.output.len();
-    host.remote.set_non_realtime(false);
+    host.controller.set_non_realtime(false);
     host.play(3);
     assert_eq!(host.health().dropouts, 3);
-    host.remote.set_non_realtime(true);
+    host.controller.set_non_realtime(true);
     gate.open();
     host.play(20);
     assert_eq!(host.health().dropouts, 3);
@@ -179,7 +179,7 @@ fn a_slow_model_moves_aside_and_delays_no_other() {
     gate.close();
     let mut slow = Host::new(slow, WORKER, BLOCK);
     let mut other = Host::new(FakeModel::new(OTHER), WORKER, BLOCK);
-    slow.remote.set_non_realtime(false);
+    slow.controller.set_non_realtime(false);
     for _ in 0..2 * SLOW_CALLS {
         slow.play(1);
         other.play(1);
@@ -194,7 +194,7 @@ fn a_slow_model_moves_aside_and_delays_no_other() {
     assert_eq!(other.health().dropouts, 0);
     // On its own thread it plays when it can.
     gate.open();
-    slow.remote.set_non_realtime(true);
+    slow.controller.set_non_realtime(true);
     slow.play(PROBATION + 10);
     let (heard, expected) = (&slow.output, undisturbed(WAVE, DELAY, slow.output.len()));
     assert_smooth(heard, WAVE);
@@ -234,7 +234,7 @@ fn non_finite_output_is_silenced() {
                     (0, blocks as u64),
                     "{driver:?}, {samples} samples of {bad}"
                 );
-                assert_eq!(host.remote.status(), LoadStatus::Ready);
+                assert_eq!(host.controller.status(), LoadStatus::Ready);
                 let first = 40 + latency / BLOCK;
                 assert_gap(&host.output, WAVE, latency, first, first + blocks + PROBATION);
                 // The model restarts each time with the same seed and transposition.
@@ -312,12 +312,12 @@ fn a_panicking_model_affects_no_other() {
             host.process(&[turn()]);
             other.play(1);
             // The session learns of it when the worker has run.
-            host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
+            host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
             let fallen = host.output.len();
             host.play(10);
             other.play(10);
-            let LoadStatus::Failed(reason) = host.remote.status() else {
-                panic!("{driver:?}: {:?}", host.remote.status())
+            let LoadStatus::Failed(reason) = host.controller.status() else {
+                panic!("{driver:?}: {:?}", host.controller.status())
             };
             // In the callback the message is not kept.
             let why = if driver == WORKER { INJECTED_PANIC } else { "panicked" };
@@ -335,9 +335,9 @@ fn a_panicking_model_affects_no_other() {
             other.play(10);
             let expected = undisturbed(OTHER, host.session.latency_samples(), host.output.len());
             assert!(host.output[fresh..] == expected[fresh..], "{driver:?}, {site:?}");
-            assert_eq!(host.remote.status(), LoadStatus::Ready);
+            assert_eq!(host.controller.status(), LoadStatus::Ready);
             assert!(other.output == undisturbed(OTHER, DELAY, other.output.len()));
-            assert_eq!((other.remote.status(), other.health().dropouts), (LoadStatus::Ready, 0));
+            assert_eq!((other.controller.status(), other.health().dropouts), (LoadStatus::Ready, 0));
         }
     }
 }
@@ -350,8 +350,8 @@ fn a_model_that_fails_to_start_is_refused() {
         let mut host = Host::new(FakeModel::new(OTHER), driver, BLOCK);
         host.play(40);
         let broken = Arc::new(AtomicBool::new(true));
-        load(&host.remote, panicking_model(PanicSite::Open, &broken));
-        host.play_until("it is refused", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
+        load(&host.controller, panicking_model(PanicSite::Open, &broken));
+        host.play_until("it is refused", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
         host.play(40);
         // The previous one plays on.
         assert!(host.output == undisturbed(OTHER, latency, host.output.len()), "{driver:?}");
@@ -376,7 +376,7 @@ fn a_model_that_panics_on_restart_stays_silent() {
         });
         let mut host = Host::new(double, driver, BLOCK);
         host.play(60);
-        assert!(matches!(host.remote.status(), LoadStatus::Failed(_)), "{driver:?}: {:?}", host.remote.status());
+        assert!(matches!(host.controller.status(), LoadStatus::Failed(_)), "{driver:?}: {:?}", host.controller.status());
         assert_smooth(&host.output, WAVE);
         let silent = 40 * BLOCK + latency + BLOCK;
         assert!(host.output[silent..].iter().all(|sample| *sample == 0.0));
@@ -390,7 +390,7 @@ fn a_panicked_shared_model_is_not_given_to_new_sessions() {
     let mut host = Host::new(panicking_model(PanicSite::Sound, &broken).with_name("shared"), WORKER, BLOCK);
     host.play(10);
     broken.store(true, Ordering::Relaxed);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
+    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
     broken.store(false, Ordering::Relaxed);
     // The name makes it the same model; the other wave shows that the panicked instance was replaced.
     host.swap(FakeModel::new(OTHER).with_name("shared"));
@@ -403,13 +403,13 @@ fn a_panicked_shared_model_is_not_given_to_new_sessions() {
 fn a_panic_while_loading_is_reported() {
     let _exclusive = exclusive();
     let mut host = Host::new(FakeModel::new(OTHER), Driver::Inline, BLOCK);
-    host.remote.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
+    host.controller.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
+    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
     host.swap(FakeModel::new(WAVE));
     // A queue larger than any memory.
-    host.remote.set_driver(Driver::Worker { latency: Some(usize::MAX / 2) });
-    host.play_until("the host hears of it", |host| host.remote.status() != LoadStatus::Loading);
-    assert!(matches!(host.remote.status(), LoadStatus::Failed(_)));
+    host.controller.set_driver(Driver::Worker { latency: Some(usize::MAX / 2) });
+    host.play_until("the host hears of it", |host| host.controller.status() != LoadStatus::Loading);
+    assert!(matches!(host.controller.status(), LoadStatus::Failed(_)));
     let fresh = host.output.len();
     host.play(10);
     assert!(host.output[fresh..] == undisturbed(WAVE, 0, host.output.len())[fresh..]);
@@ -417,21 +417,21 @@ fn a_panic_while_loading_is_reported() {
 
 /// Instrument in a session, played in blocks of any length.
 struct Instrument {
-    remote: SessionController,
+    controller: SessionController,
     session: Session,
 }
 
 impl Instrument {
     fn new(model: Model, source: ControlSource, driver: Driver, sample_rate: u32) -> Self {
-        let remote = SessionController::new();
-        remote.set_driver(driver);
-        remote.set_non_realtime(true);
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        controller.set_non_realtime(true);
         let options = PipelineOptions { source, seed: 3, ..PipelineOptions::default() };
-        load(&remote, PlayableModel::new(Arc::new(model), options).expect("an instrument"));
-        wait_until("the model is loaded", || remote.status() == LoadStatus::Ready);
-        let session = remote.activate(Setup { sample_rate, max_block: 512 }).expect("a sound setup");
-        assert_eq!(remote.status(), LoadStatus::Ready);
-        Self { remote, session }
+        load(&controller, PlayableModel::new(Arc::new(model), options).expect("an instrument"));
+        wait_until("the model is loaded", || controller.status() == LoadStatus::Ready);
+        let session = controller.activate(Setup { sample_rate, max_block: 512 }).expect("a sound setup");
+        assert_eq!(controller.status(), LoadStatus::Ready);
+        Self { controller, session }
     }
 
     /// Plays a block; returns its samples, which are asserted to be finite and limited.
@@ -473,16 +473,16 @@ fn a_host_may_change_its_sample_rate_while_notes_sound() {
         for sample_rate in [44_100, 96_000, 8_000, 384_000, 48_000] {
             player.play(&[note_on(5, 60), note_on(9, 64)], &[], 5_000);
             let setup = Setup { sample_rate, max_block: 300 };
-            let old = std::mem::replace(&mut player.session, player.remote.activate(setup).expect("a sound setup"));
-            assert_eq!(player.remote.status(), LoadStatus::Ready);
-            let new = player.remote.health().expect("a model plays").latency_samples;
+            let old = std::mem::replace(&mut player.session, player.controller.activate(setup).expect("a sound setup"));
+            assert_eq!(player.controller.status(), LoadStatus::Ready);
+            let new = player.controller.health().expect("a model plays").latency_samples;
             assert_eq!(player.session.latency_samples(), new);
             // The old session still plays as before.
-            let mut old = Instrument { remote: player.remote.clone(), session: old };
+            let mut old = Instrument { controller: player.controller.clone(), session: old };
             assert!(peak(&old.play(&[], &[], 5_000)) > 1e-4);
             drop(old);
             player.assert_alive();
-            let health = player.remote.health().expect("a model plays");
+            let health = player.controller.health().expect("a model plays");
             assert_eq!((health.dropouts, health.invalid_blocks, health.commands_lost), (0, 0, 0));
         }
     }
@@ -571,7 +571,7 @@ fn notes_do_not_block_a_model_that_follows_audio() {
             player.play(&notes, &[], 512);
             player.play(&[], &[], 4_800);
         }
-        assert_eq!(player.remote.health().expect("a model plays").commands_lost, 0, "{driver:?}");
+        assert_eq!(player.controller.health().expect("a model plays").commands_lost, 0, "{driver:?}");
     }
 }
 
@@ -584,7 +584,7 @@ fn dropped_commands_are_counted() {
     let _exclusive = exclusive();
     for driver in DRIVERS {
         let worker = driver != Driver::Inline;
-        let lost = |player: &Instrument| player.remote.health().expect("a model plays").commands_lost;
+        let lost = |player: &Instrument| player.controller.health().expect("a model plays").commands_lost;
         let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, driver, 48_000);
         let all_at_once: Vec<BlockCommand> = (0..256).map(|key| note_on(17, (key % 128) as u8)).collect();
         player.play(&all_at_once, &[], 512);
@@ -614,7 +614,7 @@ fn dropped_commands_are_counted() {
         assert!(peak(&player.play(&[], &[], 9_600)) < 1e-6, "{driver:?}: something hangs");
         player.assert_alive();
         assert_eq!(lost(&player), before);
-        assert_eq!(player.remote.health().expect("a model plays").invalid_blocks, 0);
+        assert_eq!(player.controller.health().expect("a model plays").invalid_blocks, 0);
     }
 }
 
@@ -676,8 +676,8 @@ fn invalid_commands_break_nothing() {
                         .collect();
                     player.play(&commands, &input, frames);
                 }
-                let health = player.remote.health().expect("a model plays");
-                assert_eq!(player.remote.status(), LoadStatus::Ready);
+                let health = player.controller.health().expect("a model plays");
+                assert_eq!(player.controller.status(), LoadStatus::Ready);
                 assert_eq!((health.dropouts, health.commands_lost), (0, 0));
                 if source == ControlSource::Notes {
                     assert_eq!(health.invalid_blocks, 0, "{driver:?}");
@@ -713,7 +713,7 @@ fn non_finite_input_counts_as_silence() {
             let mut player = Instrument::new(untrained_instrument(1), ControlSource::AudioInput, driver, 48_000);
             let sound: Vec<f32> =
                 with(hole).chunks(512).flat_map(|input| player.play(&[], input, input.len())).collect();
-            assert_eq!(player.remote.health().expect("a model plays").invalid_blocks, 0);
+            assert_eq!(player.controller.health().expect("a model plays").invalid_blocks, 0);
             sound
         });
         assert!(peak(&sounds[0]) > 1e-4);
@@ -811,8 +811,8 @@ fn an_overflowing_effect_is_silenced_and_restarts() {
     let _exclusive = exclusive();
     let quiet = Wave { frequency: 0.0041, peak: 0.05 };
     for driver in [Driver::Inline, WORKER] {
-        let patch = PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default()).expect("it plays");
-        let mut host = Host::new(patch, driver, BLOCK);
+        let playable_model = PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default()).expect("it plays");
+        let mut host = Host::new(playable_model, driver, BLOCK);
         let latency = host.session.latency_samples();
         host.input = Some(quiet);
         host.play(40);

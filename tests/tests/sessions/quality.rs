@@ -79,7 +79,7 @@ impl ModelFactory for Sizes {
 
 /// Host that plays in real time.
 struct RealtimeHost {
-    remote: SessionController,
+    controller: SessionController,
     session: Session,
     output: Vec<f32>,
     begun: Instant,
@@ -87,14 +87,14 @@ struct RealtimeHost {
 
 impl RealtimeHost {
     fn new(driver: Driver, block_us: &Arc<AtomicU64>) -> Self {
-        let remote = SessionController::new();
-        remote.set_driver(driver);
-        remote.set_quality(Quality::Auto);
-        load(&remote, Sizes::new(block_us));
-        wait_until("the model is loaded", || remote.status() != LoadStatus::Loading);
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        controller.set_quality(Quality::Auto);
+        load(&controller, Sizes::new(block_us));
+        wait_until("the model is loaded", || controller.status() != LoadStatus::Loading);
         let setup = Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK };
-        let session = remote.activate(setup).expect("a sound setup");
-        Self { remote, session, output: Vec::new(), begun: Instant::now() }
+        let session = controller.activate(setup).expect("a sound setup");
+        Self { controller, session, output: Vec::new(), begun: Instant::now() }
     }
 
     /// Plays until the size `name` plays alone.
@@ -106,7 +106,7 @@ impl RealtimeHost {
             let start = self.output.len();
             self.output.resize(start + BLOCK, f32::NAN);
             self.session.process(&[], &[], &mut [&mut self.output[start..]]);
-            settled = if self.remote.variant().as_deref() == name { settled + 1 } else { 0 };
+            settled = if self.controller.variant().as_deref() == name { settled + 1 } else { 0 };
             let sound = Duration::from_secs_f64(self.output.len() as f64 / f64::from(SAMPLE_RATE));
             match sound.checked_sub(self.begun.elapsed()) {
                 Some(early) => std::thread::sleep(early),
@@ -134,7 +134,7 @@ fn a_smaller_size_plays_under_load_and_the_full_one_returns() {
     block_us.store(0, Relaxed);
     host.play_until(None);
     assert!(steepest(&host.output) < bound(), "a click of {}", steepest(&host.output));
-    assert_eq!(host.remote.health().expect("it plays").latency_samples, 0);
+    assert_eq!(host.controller.health().expect("it plays").latency_samples, 0);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_late_worker_gets_a_smaller_size_with_the_same_latency() {
     host.play_until(None);
     block_us.store(7_000, Relaxed);
     host.play_until(NAMES[1]);
-    assert_eq!(host.remote.health().expect("it plays").latency_samples, 2 * BLOCK);
+    assert_eq!(host.controller.health().expect("it plays").latency_samples, 2 * BLOCK);
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn each_quality_plays_its_size_after_a_smooth_change() {
         // With time to spare, Auto is the full size.
         (Quality::Auto, 0),
     ] {
-        host.remote.set_quality(quality);
+        host.controller.set_quality(quality);
         host.play_until("its size plays", |host| {
             let last = host.output.len().saturating_sub(BLOCK)..host.output.len();
             let wave = WAVES[place];
             host.output.len() > BLOCK && last.clone().all(|number| host.output[number] == wave.at(number as u64))
         });
-        assert_eq!(host.remote.variant().as_deref(), NAMES[place], "{quality:?}");
+        assert_eq!(host.controller.variant().as_deref(), NAMES[place], "{quality:?}");
     }
     assert!(steepest(&host.output) < bound(), "{}", steepest(&host.output));
 }
@@ -176,8 +176,8 @@ fn offline_sessions_play_the_full_size() {
     let _exclusive = exclusive();
     let block_us = Arc::new(AtomicU64::new(12_000));
     let mut host = Host::new(Sizes::new(&block_us), Driver::Offline, BLOCK);
-    host.remote.set_non_realtime(false);
-    host.remote.set_quality(Quality::Auto);
+    host.controller.set_non_realtime(false);
+    host.controller.set_quality(Quality::Auto);
     host.play(120);
     let full = |number: usize| WAVES[0].at(number as u64);
     assert!(host.output.iter().enumerate().all(|(number, sample)| *sample == full(number)));

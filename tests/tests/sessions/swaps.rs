@@ -104,25 +104,25 @@ fn ten_swaps_a_second_for_a_minute() {
     let instruments = instruments(ControlSource::Notes);
     for driver in [Driver::Inline, WORKER] {
         let live = Arc::new(AtomicUsize::new(0));
-        let maker = |index: usize| CountedModel::new(instruments[index % 3].clone(), &live);
+        let factory = |index: usize| CountedModel::new(instruments[index % 3].clone(), &live);
         // Reference: the instruments without swaps.
         let (mut own_step, mut own_peak) = (0.0_f32, 0.0_f32);
         for index in 0..3 {
-            let mut host = Host::new(maker(index), Driver::Offline, BLOCK);
+            let mut host = Host::new(factory(index), Driver::Offline, BLOCK);
             (0..10 * SECOND).for_each(|block| host.process(&chord(block)));
             (own_step, own_peak) = (own_step.max(steepest(&host.output)), own_peak.max(peak(&host.output)));
         }
         wait_until("all are gone", || live.load(Ordering::Relaxed) == 0);
         // Two instruments in different phases may differ by twice the peak.
         let bound = 1.1 * own_step + 2.0 * own_peak * FRAC_PI_2 / CROSS_FADE as f32;
-        let mut host = Host::new(maker(0), driver, BLOCK);
+        let mut host = Host::new(factory(0), driver, BLOCK);
         let (mut block, mut swaps, mut most, mut step, mut early_mb) = (0, 0, 0, 0.0_f32, 0.0);
         // Ten swaps a second of audio, or fewer on a slow machine: the host plays until all are done.
         while swaps < SWAPS || block < 60 * SECOND {
-            if block.is_multiple_of(SECOND / 10) && host.remote.status() != LoadStatus::Loading && swaps < SWAPS {
-                assert_eq!(host.remote.status(), LoadStatus::Ready);
+            if block.is_multiple_of(SECOND / 10) && host.controller.status() != LoadStatus::Loading && swaps < SWAPS {
+                assert_eq!(host.controller.status(), LoadStatus::Ready);
                 swaps += 1;
-                load(&host.remote, maker(swaps));
+                load(&host.controller, factory(swaps));
             }
             // Keep only the last sample of the previous block.
             let now = host.output.len();
@@ -177,8 +177,8 @@ fn effects_and_codecs_take_over_with_their_state() {
     let _exclusive = exclusive();
     let through = |model: Model| PlayableModel::new(Arc::new(model), PipelineOptions::default()).expect("it plays");
     let input = Some(Wave { frequency: 0.0113, peak: 0.4 });
-    let alone = |patch: PlayableModel, blocks: usize| {
-        let mut host = Host::new(patch, Driver::Offline, BLOCK);
+    let alone = |playable_model: PlayableModel, blocks: usize| {
+        let mut host = Host::new(playable_model, Driver::Offline, BLOCK);
         host.input = input;
         host.play(blocks);
         let latency = host.session.latency_samples();
@@ -239,7 +239,7 @@ fn instruments_take_over_with_their_state() {
     for driver in [Driver::Inline, WORKER] {
         for source in [ControlSource::Notes, ControlSource::AudioInput] {
             let [first, second, _] = instruments(source);
-            let of = |maker: &Arc<dyn ModelFactory>| CountedModel::new(maker.clone(), &Arc::default());
+            let of = |factory: &Arc<dyn ModelFactory>| CountedModel::new(factory.clone(), &Arc::default());
             let input = (source == ControlSource::AudioInput).then_some(Wave { frequency: 0.0071, peak: 0.3 });
             // Notes within the warm-up, and long before it.
             for before in [20, 300] {
@@ -305,14 +305,14 @@ fn control_values_stay_with_the_model() {
         host.process(&[turn("b", 3.0)]);
         host.play(3);
         forget(&told);
-        host.remote.set_driver(other_way);
+        host.controller.set_driver(other_way);
         host.play_until_swapped();
         assert_eq!(last_values(&told), sorted(&[("a", 1.0), ("b", 3.0)]), "{driver:?} to {other_way:?}");
         // Another model starts with the controls passed to `load`.
         let (second, told) = recording_model(WAVES[1]);
-        host.remote
+        host.controller
             .load(Box::new(move || Ok(Arc::new(second))), &[(ControlId::of("c"), 5.0), (ControlId::of("b"), 7.0)]);
-        host.play_until("it is loaded", |host| host.remote.status() != LoadStatus::Loading);
+        host.play_until("it is loaded", |host| host.controller.status() != LoadStatus::Loading);
         // From now on, control changes apply to it, even before it plays.
         host.process(&[turn("d", 8.0)]);
         host.process(&[turn("b", 9.0)]);
@@ -320,7 +320,7 @@ fn control_values_stay_with_the_model() {
         let now = sorted(&[("b", 9.0), ("c", 5.0), ("d", 8.0)]);
         assert_eq!(last_values(&told), now);
         forget(&told);
-        host.remote.set_driver(driver);
+        host.controller.set_driver(driver);
         host.play_until_swapped();
         assert_eq!(last_values(&told), now);
         // A third one starts with its defaults.
@@ -334,7 +334,7 @@ fn control_values_stay_with_the_model() {
 fn play_mode_and_glide_carry_over() {
     let _exclusive = exclusive();
     let [first, second, _] = instruments(ControlSource::Notes);
-    let of = |maker: &Arc<dyn ModelFactory>| CountedModel::new(maker.clone(), &Arc::default());
+    let of = |factory: &Arc<dyn ModelFactory>| CountedModel::new(factory.clone(), &Arc::default());
     for settings in
         [&[("play_mode", 2.0), ("glide", 700.0)][..], &[("play_mode", 3.0), ("glide", 0.0)], &[("voices", 1.0)]]
     {
@@ -349,10 +349,10 @@ fn play_mode_and_glide_carry_over() {
             host.process(&[key(0, 66, true)]);
             host.play(100);
             if another {
-                let maker = of(&second);
-                host.remote.load(Box::new(move || Ok(Arc::new(maker))), &sorted(settings));
+                let factory = of(&second);
+                host.controller.load(Box::new(move || Ok(Arc::new(factory))), &sorted(settings));
             } else {
-                host.remote.set_driver(WORKER);
+                host.controller.set_driver(WORKER);
             }
             host.play_until_swapped();
             let held = host.output.len();
@@ -383,9 +383,9 @@ fn a_model_built_while_the_host_is_stopped_gets_the_held_notes() {
         host.process(&[turn("a", 1.0), key(5, 60, true)]);
         host.play(3);
         told.lock().expect("nobody panics here").clear();
-        host.remote.set_driver(Driver::Offline);
+        host.controller.set_driver(Driver::Offline);
         // No audio callback while it is built.
-        wait_until("it is made", || host.remote.status() != LoadStatus::Loading);
+        wait_until("it is made", || host.controller.status() != LoadStatus::Loading);
         host.play_until("it takes over", |host| host.health().driven == Driven::Offline);
         host.play(1);
         assert!(plays(&host, WAVES[0], 0, BLOCK));
@@ -431,16 +431,16 @@ fn a_failed_load_changes_nothing() {
     for driver in [Driver::Inline, WORKER] {
         let mut host = Host::new(FakeModel::new(WAVES[0]), driver, BLOCK);
         host.play(10);
-        host.remote.load(Box::new(|| Err("the file is a poem".to_owned().into())), &[]);
-        host.play_until("it fails", |host| host.remote.status() != LoadStatus::Loading);
-        assert_eq!(host.remote.status(), LoadStatus::Failed("the file is a poem".into()));
+        host.controller.load(Box::new(|| Err("the file is a poem".to_owned().into())), &[]);
+        host.play_until("it fails", |host| host.controller.status() != LoadStatus::Loading);
+        assert_eq!(host.controller.status(), LoadStatus::Failed("the file is a poem".into()));
         host.play(20);
         let all = host.output.len() - latency(driver);
         assert!(plays(&host, WAVES[0], latency(driver), all));
         // The driver of the current model can still be changed.
-        host.remote.set_driver(Driver::Offline);
+        host.controller.set_driver(Driver::Offline);
         host.play_until_swapped();
-        assert_eq!((host.health().driven, host.remote.status()), (Driven::Offline, LoadStatus::Ready));
+        assert_eq!((host.health().driven, host.controller.status()), (Driven::Offline, LoadStatus::Ready));
         assert!(plays(&host, WAVES[0], 0, BLOCK));
     }
 }
@@ -460,7 +460,7 @@ fn the_last_of_several_loads_wins() {
             gate.pass();
             Ok(Arc::new(FakeModel::new(WAVES[1]).with_instance_count(&live)))
         };
-        host.remote.load(Box::new(slow), &[]);
+        host.controller.load(Box::new(slow), &[]);
     }
     gate.wait_for_waiter();
     for _ in 0..5 {
@@ -469,11 +469,11 @@ fn the_last_of_several_loads_wins() {
             reads.fetch_add(1, Ordering::Relaxed);
             Ok(Arc::new(FakeModel::new(WAVES[1]).with_instance_count(&live)))
         };
-        host.remote.load(Box::new(skipped), &[]);
+        host.controller.load(Box::new(skipped), &[]);
     }
-    host.remote.load(Box::new(|| Err("not this one either".to_owned().into())), &[]);
-    load(&host.remote, FakeModel::new(WAVES[2]).with_instance_count(&live));
-    assert_eq!(host.remote.status(), LoadStatus::Loading);
+    host.controller.load(Box::new(|| Err("not this one either".to_owned().into())), &[]);
+    load(&host.controller, FakeModel::new(WAVES[2]).with_instance_count(&live));
+    assert_eq!(host.controller.status(), LoadStatus::Loading);
     host.play(3);
     gate.open();
     host.play_until_swapped();
@@ -495,7 +495,7 @@ fn load_slowly(host: &mut Host, while_made: bool, meanwhile: impl FnOnce(&mut Ho
         // It is opened while it is built, and again when it plays.
         Ok(Arc::new(FakeModel::new(WAVES[1]).on_open(move |_| at_the_gate.pass())))
     };
-    host.remote.load(Box::new(loads), &[]);
+    host.controller.load(Box::new(loads), &[]);
     // The loader queries the audio thread before it builds a model.
     host.play_until("it is being loaded", |_| gate.has_waiter());
     meanwhile(host);
@@ -508,7 +508,7 @@ fn changing_the_driver_keeps_a_pending_load() {
     let _exclusive = exclusive();
     for while_made in [false, true] {
         let mut host = Host::new(FakeModel::new(WAVES[0]), Driver::Inline, BLOCK);
-        load_slowly(&mut host, while_made, |host| host.remote.set_driver(WORKER));
+        load_slowly(&mut host, while_made, |host| host.controller.set_driver(WORKER));
         assert!(plays(&host, WAVES[1], BLOCK, BLOCK), "made: {while_made}");
         assert_eq!((host.health().driven, host.session.latency_samples()), (Driven::Worker, BLOCK));
     }
@@ -525,11 +525,11 @@ fn a_failed_load_keeps_a_pending_driver_change() {
         at_the_gate.pass();
         Err("no such file".to_owned().into())
     };
-    host.remote.load(Box::new(fails), &[]);
+    host.controller.load(Box::new(fails), &[]);
     host.play_until("it is being loaded", |_| gate.has_waiter());
-    host.remote.set_driver(WORKER);
+    host.controller.set_driver(WORKER);
     gate.open();
-    host.play_until("it fails", |host| host.remote.status() == LoadStatus::Failed("no such file".into()));
+    host.play_until("it fails", |host| host.controller.status() == LoadStatus::Failed("no such file".into()));
     host.play_until("the other way takes over", |host| host.health().driven == Driven::Worker);
     host.play(2);
     assert!(plays(&host, WAVES[0], BLOCK, BLOCK));
@@ -544,16 +544,16 @@ fn reactivating_keeps_a_pending_load() {
             let mut host = Host::new(FakeModel::new(WAVES[0]), Driver::Inline, BLOCK);
             if !first {
                 // The session has no model yet.
-                host.remote = SessionController::new();
-                host.session = host.remote.activate(setup).expect("a sound setup");
+                host.controller = SessionController::new();
+                host.session = host.controller.activate(setup).expect("a sound setup");
             }
             host.output.clear();
             load_slowly(&mut host, while_made, |host| {
-                host.session = host.remote.activate(setup).expect("a sound setup");
+                host.session = host.controller.activate(setup).expect("a sound setup");
                 host.output.clear();
             });
             assert!(plays(&host, WAVES[1], 0, BLOCK), "made: {while_made}, first: {first}");
-            assert_eq!(host.remote.status(), LoadStatus::Ready);
+            assert_eq!(host.controller.status(), LoadStatus::Ready);
         }
     }
 }
@@ -562,17 +562,17 @@ fn reactivating_keeps_a_pending_load() {
 fn a_model_survives_reactivation() {
     let _exclusive = exclusive();
     let (first, told) = recording_model(WAVES[0]);
-    let remote = SessionController::new();
-    assert_eq!((remote.status(), remote.health()), (LoadStatus::Empty, None));
-    assert!(remote.activate(Setup { sample_rate: 7_999, max_block: 64 }).is_err());
-    assert!(remote.activate(Setup { sample_rate: 48_000, max_block: 0 }).is_err());
-    remote.load(Box::new(move || Ok(Arc::new(first))), &[(ControlId::of("a"), 4.0)]);
-    wait_until("it is loaded", || remote.status() == LoadStatus::Ready);
-    assert_eq!(remote.health(), None, "nobody plays yet");
+    let controller = SessionController::new();
+    assert_eq!((controller.status(), controller.health()), (LoadStatus::Empty, None));
+    assert!(controller.activate(Setup { sample_rate: 7_999, max_block: 64 }).is_err());
+    assert!(controller.activate(Setup { sample_rate: 48_000, max_block: 0 }).is_err());
+    controller.load(Box::new(move || Ok(Arc::new(first))), &[(ControlId::of("a"), 4.0)]);
+    wait_until("it is loaded", || controller.status() == LoadStatus::Ready);
+    assert_eq!(controller.health(), None, "nobody plays yet");
     for (sample_rate, max_block) in [(48_000, 512), (44_100, 64), (192_000, 100_000)] {
         told.lock().expect("nobody panics here").clear();
-        let mut session = remote.activate(Setup { sample_rate, max_block }).expect("a sound setup");
-        assert_eq!(remote.status(), LoadStatus::Ready);
+        let mut session = controller.activate(Setup { sample_rate, max_block }).expect("a sound setup");
+        assert_eq!(controller.status(), LoadStatus::Ready);
         assert_eq!(last_values(&told), sorted(&[("a", 4.0)]));
         let mut sound = vec![f32::NAN; 20_000];
         session.process(&[], &[], &mut [&mut sound]);
@@ -587,7 +587,7 @@ fn unloading_fades_to_silence() {
         let live = Arc::new(AtomicUsize::new(0));
         let mut host = Host::new(FakeModel::new(WAVES[0]).with_instance_count(&live), driver, BLOCK);
         host.play(10);
-        host.remote.unload();
+        host.controller.unload();
         host.play_until_swapped();
         assert!(host.output[host.output.len() - BLOCK..].iter().all(|sample| *sample == 0.0));
         let bound = WAVES[0].steepest() + WAVES[0].peak * FRAC_PI_2 / CROSS_FADE as f32 + 1e-6;
@@ -607,8 +607,8 @@ fn latency_changes_when_the_new_model_has_taken_over() {
         let [old, new] = LATE.map(|late| late + if driver == WORKER { BLOCK } else { 0 });
         host.play(50);
         assert_eq!(host.session.latency_samples(), old);
-        load(&host.remote, FakeModel::new(WAVES[1]).with_latency(LATE[1]));
-        host.play_until("it is loaded", |host| host.remote.status() == LoadStatus::Ready);
+        load(&host.controller, FakeModel::new(WAVES[1]).with_latency(LATE[1]));
+        host.play_until("it is loaded", |host| host.controller.status() == LoadStatus::Ready);
         let mut blocks = 0;
         while host.session.latency_samples() == old {
             assert_eq!(host.health().latency_samples, old);
@@ -636,12 +636,12 @@ fn dropping_a_session_during_a_swap_leaks_nothing() {
                 let live = Arc::new(AtomicUsize::new(0));
                 let mut host = Host::new(FakeModel::new(WAVES[0]).with_instance_count(&live), driver, BLOCK);
                 host.play(10);
-                load(&host.remote, FakeModel::new(WAVES[1]).with_instance_count(&live));
-                host.play_until("it is loaded", |host| host.remote.status() == LoadStatus::Ready);
+                load(&host.controller, FakeModel::new(WAVES[1]).with_instance_count(&live));
+                host.play_until("it is loaded", |host| host.controller.status() == LoadStatus::Ready);
                 host.play(blocks);
-                let Host { remote, session, .. } = host;
+                let Host { controller, session, .. } = host;
                 drop(session);
-                let kept = keep_remote.then_some(remote);
+                let kept = keep_remote.then_some(controller);
                 wait_until("all are gone", || live.load(Ordering::Relaxed) == 0);
                 drop(kept);
             }
@@ -651,7 +651,7 @@ fn dropping_a_session_during_a_swap_leaks_nothing() {
 
 /// Performs a random operation of a controller.
 fn random_operation(
-    remote: &SessionController,
+    controller: &SessionController,
     random: &mut impl RngExt,
     live: &Arc<AtomicUsize>,
     instrument: &Arc<dyn ModelFactory>,
@@ -660,38 +660,38 @@ fn random_operation(
         0..3 => {
             let double = FakeModel::new(WAVES[random.random_range(0..3)]).with_instance_count(live);
             let double = if random.random() { double.with_name("shared") } else { double };
-            load(remote, double.with_latency(random.random_range(0..100)));
+            load(controller, double.with_latency(random.random_range(0..100)));
         }
-        3 => load(remote, CountedModel::new(instrument.clone(), live)),
+        3 => load(controller, CountedModel::new(instrument.clone(), live)),
         4 => {
-            remote.load(Box::new(|| Err("no such file".to_owned().into())), &[(ControlId::of("a"), 1.0)]);
+            controller.load(Box::new(|| Err("no such file".to_owned().into())), &[(ControlId::of("a"), 1.0)]);
         }
         5 => match random.random_range(0..3) {
             0 => {
-                remote.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
+                controller.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
             }
             1 => {
-                load(remote, FakeModel::new(WAVES[0]).with_instance_count(live).on_open(|_| panic!("{INJECTED_PANIC}")))
+                load(controller, FakeModel::new(WAVES[0]).with_instance_count(live).on_open(|_| panic!("{INJECTED_PANIC}")))
             }
             _ => load(
-                remote,
+                controller,
                 FakeModel::new(WAVES[0]).with_instance_count(live).on_output(|_, _| panic!("{INJECTED_PANIC}")),
             ),
         },
-        6 => remote.unload(),
+        6 => controller.unload(),
         7 | 8 => {
             let drivers = [Driver::Inline, WORKER, Driver::Worker { latency: None }, Driver::Auto, Driver::Offline];
-            remote.set_driver(drivers[random.random_range(0..drivers.len())]);
+            controller.set_driver(drivers[random.random_range(0..drivers.len())]);
         }
-        9 => remote.set_non_realtime(random.random()),
+        9 => controller.set_non_realtime(random.random()),
         10 => {
             let sample_rate = [44_100, 48_000, 96_000][random.random_range(0..3)];
             let max_block = random.random_range(1..1_000);
-            return remote.activate(Setup { sample_rate, max_block }).ok();
+            return controller.activate(Setup { sample_rate, max_block }).ok();
         }
         _ => {
-            let _ = remote.status();
-            let _ = remote.health();
+            let _ = controller.status();
+            let _ = controller.health();
         }
     }
     None
@@ -703,7 +703,7 @@ fn concurrent_controllers_never_deadlock() {
     let _exclusive = exclusive();
     let (finished, outcome) = sync_channel(1);
     let work = move || {
-        let remote = SessionController::new();
+        let controller = SessionController::new();
         let live = Arc::new(AtomicUsize::new(0));
         let [instrument, ..] = instruments(ControlSource::Notes);
         let (sessions, arriving) = channel::<Session>();
@@ -733,12 +733,12 @@ fn concurrent_controllers_never_deadlock() {
         };
         let meddlers: Vec<_> = (0..3)
             .map(|seed| {
-                let (remote, live, instrument, sessions) =
-                    (remote.clone(), live.clone(), instrument.clone(), sessions.clone());
+                let (controller, live, instrument, sessions) =
+                    (controller.clone(), live.clone(), instrument.clone(), sessions.clone());
                 std::thread::spawn(move || {
                     let mut random = seeded_rng(seed);
                     for _ in 0..ROUNDS {
-                        if let Some(session) = random_operation(&remote, &mut random, &live, &instrument) {
+                        if let Some(session) = random_operation(&controller, &mut random, &live, &instrument) {
                             let _ = sessions.send(session);
                         }
                         std::thread::sleep(Duration::from_micros(random.random_range(0..5_000)));
@@ -747,17 +747,17 @@ fn concurrent_controllers_never_deadlock() {
             })
             .collect();
         meddlers.into_iter().for_each(|meddler| meddler.join().expect("nobody panics"));
-        wait_until("all is loaded", || remote.status() != LoadStatus::Loading);
+        wait_until("all is loaded", || controller.status() != LoadStatus::Loading);
         over.store(true, Ordering::Relaxed);
         audio.join().expect("the audio thread does not panic");
         // Everything still works.
-        remote.set_driver(WORKER);
-        remote.set_non_realtime(true);
-        load(&remote, FakeModel::new(WAVES[2]).with_instance_count(&live));
-        wait_until("all is loaded", || remote.status() == LoadStatus::Ready);
-        let session = remote.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a sound setup");
+        controller.set_driver(WORKER);
+        controller.set_non_realtime(true);
+        load(&controller, FakeModel::new(WAVES[2]).with_instance_count(&live));
+        wait_until("all is loaded", || controller.status() == LoadStatus::Ready);
+        let session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a sound setup");
         let mut host = Host::new(FakeModel::new(WAVES[0]), Driver::Inline, BLOCK);
-        (host.session, host.remote) = (session, remote);
+        (host.session, host.controller) = (session, controller);
         host.play(10);
         assert!(plays(&host, WAVES[2], BLOCK, 9 * BLOCK));
         wait_until("the others are gone", || live.load(Ordering::Relaxed) == 1);

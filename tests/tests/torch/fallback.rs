@@ -185,8 +185,8 @@ fn child_no_room() {
 
 /// Returns a host that plays the effect with the library.
 fn host(device: Device) -> Host {
-    let patch = PlayableModel::new(Arc::new(untrained_effect(1)), options(device)).expect("it plays");
-    let mut host = Host::new(patch, Driver::Worker { latency: Some(1_024) }, 256);
+    let playable_model = PlayableModel::new(Arc::new(untrained_effect(1)), options(device)).expect("it plays");
+    let mut host = Host::new(playable_model, Driver::Worker { latency: Some(1_024) }, 256);
     host.input = Some(INPUT);
     host
 }
@@ -196,13 +196,13 @@ fn host(device: Device) -> Host {
 fn child_a_session_goes_on() {
     let mut host = host(Device::Cuda(0));
     host.play(5);
-    assert_eq!((host.remote.warning(), host.remote.status()), (None, LoadStatus::Ready));
-    host.play_until("it is said", |host| host.remote.warning().is_some());
-    let notice = host.remote.warning().expect("it is said");
+    assert_eq!((host.controller.warning(), host.controller.status()), (None, LoadStatus::Ready));
+    host.play_until("it is said", |host| host.controller.warning().is_some());
+    let notice = host.controller.warning().expect("it is said");
     assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); native"), "{notice}");
     let begun = host.output.len();
     host.play(20);
-    assert_eq!(host.remote.status(), LoadStatus::Ready);
+    assert_eq!(host.controller.status(), LoadStatus::Ready);
     assert!(host.output[begun..].iter().any(|sample| sample.abs() > 0.01), "it plays on");
 }
 
@@ -210,7 +210,7 @@ fn child_a_session_goes_on() {
 #[ignore = "needs the library that its parent makes"]
 fn child_the_reason_is_told() {
     let mut host = host(Device::Cpu);
-    host.play_until("the host hears of it", |host| matches!(host.remote.status(), LoadStatus::Failed(_)));
-    let LoadStatus::Failed(reason) = host.remote.status() else { unreachable!("it was just seen") };
-    assert!(reason.starts_with("the model broke down: CUDA error: out of memory; it stays silent"), "{reason}");
+    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
+    let LoadStatus::Failed(reason) = host.controller.status() else { unreachable!("it was just seen") };
+    assert!(reason.starts_with("the model failed: CUDA error: out of memory; it stays silent"), "{reason}");
 }
