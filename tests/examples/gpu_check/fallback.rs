@@ -63,8 +63,7 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
             status => format!("{status:?}"),
         };
         let short: String = told.chars().take(160).collect();
-        report
-            .check(&[format!("said: {short}")], told.starts_with("the model failed: ") && told.contains("memory"));
+        report.check(&[format!("said: {short}")], told.starts_with("the model failed: ") && told.contains("memory"));
     }
     let step = max_step(&host.output);
     report.check(&[format!("the largest step from sample to sample is {step:.4}")], step < STEEPEST);

@@ -162,7 +162,8 @@ fn latent_controls_move_without_a_step() {
 fn every_driver_reports_and_transforms_latents() {
     let wave = Wave { frequency: 0.01, peak: 0.4 };
     for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
-        let playable_model = PlayableModel::new(Arc::new(untrained_codec(1)), PipelineOptions::default()).expect("it plays");
+        let playable_model =
+            PlayableModel::new(Arc::new(untrained_codec(1)), PipelineOptions::default()).expect("it plays");
         let mut host = Host::new(playable_model, driver, 480);
         host.input = Some(wave);
         let mut values = vec![1.0; 9];

@@ -150,7 +150,8 @@ fn pitch_and_loudness_of_the_input_are_reported() {
     let model = Arc::new(untrained_instrument(1));
     for driver in [Driver::Inline, Driver::Worker { latency: None }, Driver::Offline] {
         let options = PipelineOptions { source: ControlSource::AudioInput, transpose: 5.0, ..Default::default() };
-        let playable_model: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options).expect("an instrument"));
+        let playable_model: Arc<dyn ModelFactory> =
+            Arc::new(PlayableModel::new(model.clone(), options).expect("an instrument"));
         let controller = SessionController::new();
         assert_eq!(controller.input_analysis(), None);
         controller.set_driver(driver);

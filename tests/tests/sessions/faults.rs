@@ -376,7 +376,11 @@ fn a_model_that_panics_on_restart_stays_silent() {
         });
         let mut host = Host::new(double, driver, BLOCK);
         host.play(60);
-        assert!(matches!(host.controller.status(), LoadStatus::Failed(_)), "{driver:?}: {:?}", host.controller.status());
+        assert!(
+            matches!(host.controller.status(), LoadStatus::Failed(_)),
+            "{driver:?}: {:?}",
+            host.controller.status()
+        );
         assert_smooth(&host.output, WAVE);
         let silent = 40 * BLOCK + latency + BLOCK;
         assert!(host.output[silent..].iter().all(|sample| *sample == 0.0));
@@ -811,7 +815,8 @@ fn an_overflowing_effect_is_silenced_and_restarts() {
     let _exclusive = exclusive();
     let quiet = Wave { frequency: 0.0041, peak: 0.05 };
     for driver in [Driver::Inline, WORKER] {
-        let playable_model = PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default()).expect("it plays");
+        let playable_model =
+            PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default()).expect("it plays");
         let mut host = Host::new(playable_model, driver, BLOCK);
         let latency = host.session.latency_samples();
         host.input = Some(quiet);

@@ -670,9 +670,10 @@ fn random_operation(
             0 => {
                 controller.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
             }
-            1 => {
-                load(controller, FakeModel::new(WAVES[0]).with_instance_count(live).on_open(|_| panic!("{INJECTED_PANIC}")))
-            }
+            1 => load(
+                controller,
+                FakeModel::new(WAVES[0]).with_instance_count(live).on_open(|_| panic!("{INJECTED_PANIC}")),
+            ),
             _ => load(
                 controller,
                 FakeModel::new(WAVES[0]).with_instance_count(live).on_output(|_, _| panic!("{INJECTED_PANIC}")),
