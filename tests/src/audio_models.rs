@@ -45,7 +45,8 @@ pub fn effect_methods() -> Vec<Method> {
     vec![method("forward", EFFECT_BLOCK, vec![port("in", 1, 1), port("drive", 1, 1)], nodes)]
 }
 
-/// Returns an encoder to four latents at ratio 64, and a decoder. A step takes one frame in the encoder, two in the decoder.
+/// Returns an encoder to four latents at ratio 64, and a decoder. A step takes one frame in the encoder, two in the
+/// decoder.
 #[must_use]
 pub fn codec_methods() -> Vec<Method> {
     let down = vec![

@@ -1,8 +1,8 @@
 //! Runs the commands in the README and the book.
 //!
-//! A fenced `sh` block is runnable if the line before it is `<!-- run -->`, which renderers hide. The blocks of a page run in order
-//! in one temporary folder that contains the files the documentation talks about: `assets`, `song.mid`, `guitar.wav`,
-//! `voice.wav`, `extra.wav`, a folder `takes`, `v30.wav` (an impulse response) and `amp.nam`.
+//! A fenced `sh` block is runnable if the line before it is `<!-- run -->`, which renderers hide. The blocks of a page
+//! run in order in one temporary folder that contains the files the documentation talks about: `assets`, `song.mid`,
+//! `guitar.wav`, `voice.wav`, `extra.wav`, a folder `takes`, `v30.wav` (an impulse response) and `amp.nam`.
 
 use std::ffi::OsString;
 use std::fs;

@@ -19,8 +19,8 @@ use crate::SAMPLE_RATE;
 pub const INJECTED_PANIC: &str = "injected by a test";
 /// Time limit for anything that a test waits for, generous enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause of a host between blocks while a model loads. The loader queries the audio thread several times, and treats one
-/// that does not answer for much longer as stopped.
+/// Longest pause of a host between blocks while a model loads. The loader queries the audio thread several times, and
+/// treats one that does not answer for much longer as stopped.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Sine as a function of the sample number, so that any part of it can be computed anywhere.

@@ -1,4 +1,5 @@
-//! Random performance: one thread plays a session with random commands, another keeps loading models and changing drivers.
+//! Random performance: one thread plays a session with random commands, another keeps loading models and changing
+//! drivers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,7 +59,8 @@ impl RandomPlayer {
         self.position
     }
 
-    /// Plays a block with commands at random samples, or sometimes ends all notes. Returns `true` if the output is not silent.
+    /// Plays a block with commands at random samples, or sometimes ends all notes. Returns `true` if the output is not
+    /// silent.
     pub fn play(&mut self) -> bool {
         let longest = self.random.random_range(1..=self.input.len());
         let length = self.random.random_range(1..=longest);
@@ -238,8 +240,8 @@ impl ModelFactory for MisbehavingModel {
     }
 }
 
-/// Loads marked models while the session plays. Each round changes model and driver together, then the driver alone, and waits
-/// for both to take over.
+/// Loads marked models while the session plays. Each round changes model and driver together, then the driver alone,
+/// and waits for both to take over.
 ///
 /// # Panics
 /// If one does not within the time limit.

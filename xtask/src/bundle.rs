@@ -79,7 +79,8 @@ pub fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packs plugin, app and the library around libtorch for machines without a checkout; `ondes setup-torch` adds libtorch there.
+/// Packs plugin, app and the library around libtorch for machines without a checkout; `ondes setup-torch` adds libtorch
+/// there.
 ///
 /// # Errors
 /// As [`bundle`].
@@ -100,8 +101,8 @@ pub fn bundle_with_torch() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the library around libtorch and returns its path. `rpath` is its search path for libtorch, by default the one that it
-/// was built with.
+/// Builds the library around libtorch and returns its path. `rpath` is its search path for libtorch, by default the one
+/// that it was built with.
 ///
 /// # Errors
 /// The build fails.

@@ -46,7 +46,8 @@ fn build_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Returns the mdBook program: the installed one, or one of our own in the user's cache, which takes minutes to build once.
+/// Returns the mdBook program: the installed one, or one of our own in the user's cache, which takes minutes to build
+/// once.
 fn mdbook() -> anyhow::Result<PathBuf> {
     if works("mdbook", &["--version"]) {
         return Ok("mdbook".into());

@@ -3,7 +3,8 @@
 use crate::bundle::build_torch;
 use crate::process::{cargo, root, run, works};
 
-/// Runs the example `gpu_check` of `ondes-tests` with the library around libtorch. Does nothing on a machine without a GPU.
+/// Runs the example `gpu_check` of `ondes-tests` with the library around libtorch. Does nothing on a machine without a
+/// GPU.
 ///
 /// # Errors
 /// The library cannot be built, or a check fails.

@@ -1,9 +1,10 @@
 //! `cargo xtask`: tasks around the code.
 //!
-//! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the audio,
-//! [`picture`] draws it with [`ondes_canvas`], [`mel`] computes the spectrogram. [`bundle`] packs the plugin for DAWs, with
-//! [`vst3_presets`]. [`docs`] builds the book and checks every link with [`markdown`]. [`train`] makes the bundled models again,
-//! [`mod@test`] runs all tests, [`gpu`] checks libtorch on a GPU. All of them run other programs through [`process`].
+//! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
+//! audio, [`picture`] draws it with [`ondes_canvas`], [`mel`] computes the spectrogram. [`bundle`] packs the plugin for
+//! DAWs, with [`vst3_presets`]. [`docs`] builds the book and checks every link with [`markdown`]. [`train`] makes the
+//! bundled models again, [`mod@test`] runs all tests, [`gpu`] checks libtorch on a GPU. All of them run other programs
+//! through [`process`].
 
 #![forbid(unsafe_code)]
 
@@ -45,8 +46,8 @@ enum Command {
     Demo,
     /// Builds the plugin and packs it into `target/bundled`, as CLAP and VST3.
     Bundle {
-        /// Also packs the app, and the library that plays TorchScript models beside both. Needs `setup --torch`. Users then
-        /// run `ondes setup-torch` to download libtorch.
+        /// Also packs the app, and the library that plays TorchScript models beside both. Needs `setup --torch`. Users
+        /// then run `ondes setup-torch` to download libtorch.
         #[arg(long)]
         torch: bool,
     },
@@ -78,7 +79,8 @@ enum Command {
         /// Model to train, or `all`.
         #[arg(value_parser = train::choices())]
         name: String,
-        /// Trial: trains for this many steps (captures: epochs) and writes to `target/training` instead of `assets/models`.
+        /// Trial: trains for this many steps (captures: epochs) and writes to `target/training` instead of
+        /// `assets/models`.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: Option<u64>,
     },

@@ -67,8 +67,8 @@ fn links(line: &str) -> Vec<String> {
     targets
 }
 
-/// Checks every relative link and anchor of the Markdown files below `root`, and that the book's contents list every page.
-/// Returns the number of files and of links.
+/// Checks every relative link and anchor of the Markdown files below `root`, and that the book's contents list every
+/// page. Returns the number of files and of links.
 ///
 /// # Errors
 /// Lists broken links, and pages that are missing in `docs/src/SUMMARY.md`.

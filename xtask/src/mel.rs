@@ -69,7 +69,8 @@ pub fn spectrogram(samples: &[f32], columns: usize, bank: &FilterBank) -> Vec<Ve
     (0..columns).map(column).collect()
 }
 
-/// Radix-2 FFT of [`FFT_SIZE`] points. A picture needs no faster one, and a library would take longer to build than to save.
+/// Radix-2 FFT of [`FFT_SIZE`] points. A picture needs no faster one, and a library would take longer to build than to
+/// save.
 struct Fft {
     /// `exp(−2πi·n / FFT_SIZE)` as `[re, im]`, for the first half of the circle.
     twiddles: Vec<[f32; 2]>,

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use anyhow::{Context, bail, ensure};
 
-/// Returns the checkout's folder. Cargo names it at run time: several checkouts may share one folder of build output, so the
-/// path at build time may be another checkout's.
+/// Returns the checkout's folder. Cargo names it at run time: several checkouts may share one folder of build output,
+/// so the path at build time may be another checkout's.
 pub fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
         let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());

@@ -35,8 +35,8 @@ struct VirtualDisplay {
 
 impl VirtualDisplay {
     fn start() -> anyhow::Result<Self> {
-        // `-displayfd` makes it choose a free number and print it. Without `-noreset` it refuses clients that connect while the
-        // last one disconnects.
+        // `-displayfd` makes it choose a free number and print it. Without `-noreset` it refuses clients that connect
+        // while the last one disconnects.
         let arguments = ["-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "1280x1024x24"];
         let mut server = Command::new("Xvfb")
             .args(arguments)
@@ -62,8 +62,8 @@ impl Drop for VirtualDisplay {
     }
 }
 
-/// Checks the engine's lock-free code in all thread interleavings with loom. loom replaces the atomics, so the engine is built
-/// again in a folder of its own.
+/// Checks the engine's lock-free code in all thread interleavings with loom. loom replaces the atomics, so the engine
+/// is built again in a folder of its own.
 fn check_interleavings() -> anyhow::Result<()> {
     let build_folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let mut test = cargo();

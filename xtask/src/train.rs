@@ -95,8 +95,8 @@ pub fn choices() -> PossibleValuesParser {
     PossibleValuesParser::new(INSTRUMENTS.into_iter().chain(CAPTURES.map(|capture| capture.circuit)).chain([ALL]))
 }
 
-/// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for captures these
-/// are epochs.
+/// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for
+/// captures these are epochs.
 ///
 /// # Errors
 /// The set-up, the build or a command fails.
@@ -205,7 +205,8 @@ impl Capture {
     }
 }
 
-/// Writes the recipe of a trial. It lies as deep in the checkout as the original, so that its relative paths stay valid.
+/// Writes the recipe of a trial. It lies as deep in the checkout as the original, so that its relative paths stay
+/// valid.
 fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
     let recipe = root().join(format!("training/recipes/{model}.toml"));
     let text = fs::read_to_string(&recipe).with_context(|| format!("{}: cannot be read", recipe.display()))?;

@@ -1,7 +1,7 @@
 //! Converts the plugin's factory presets to `.vstpreset` files.
 //!
-//! Format and folders follow Steinberg's VST 3 Developer Portal, "Preset Format" and "Preset Locations". The plugin reads a preset
-//! as its state, so the state chunk is the preset itself.
+//! Format and folders follow Steinberg's VST 3 Developer Portal, "Preset Format" and "Preset Locations". The plugin
+//! reads a preset as its state, so the state chunk is the preset itself.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Prepares libtorch for building and training: what `cargo xtask setup --torch` runs, in the checkout's folder.
 //!
-//! [`ondes_libtorch`] downloads it with its headers into the user's cache, for all checkouts; a stub replaces `libtorch.so` for
-//! linkers. `target/libtorch` links there, and `.cargo/config.toml` points the build at that link.
+//! [`ondes_libtorch`] downloads it with its headers into the user's cache, for all checkouts; a stub replaces
+//! `libtorch.so` for linkers. `target/libtorch` links there, and `.cargo/config.toml` points the build at that link.
 //!
 //! It is a program of its own because `cargo xtask` would otherwise build a network stack before anything else.
 
@@ -131,7 +131,8 @@ fn symlink(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// Returns the folder of an installed PyTorch of our version with CUDA; Python only searches for it and does not import it.
+/// Returns the folder of an installed PyTorch of our version with CUDA; Python only searches for it and does not import
+/// it.
 fn installed_with_cuda() -> Option<String> {
     const SEARCH: &str = "import importlib.util, importlib.metadata, pathlib
 spec = importlib.util.find_spec('torch')

@@ -1,8 +1,8 @@
-//! Checks and measures libtorch on a GPU, and writes a report. `cargo xtask gpu-check` runs it with the library around libtorch.
-//! The same checks run on the CPU.
+//! Checks and measures libtorch on a GPU, and writes a report. `cargo xtask gpu-check` runs it with the library around
+//! libtorch. The same checks run on the CPU.
 //!
-//! [`parity`] compares to the native executor, [`batching`] compares batches to sessions alone, [`fallback`] exhausts the device's
-//! memory, [`latency`] measures steps, [`report`] writes the results.
+//! [`parity`] compares to the native executor, [`batching`] compares batches to sessions alone, [`fallback`] exhausts
+//! the device's memory, [`latency`] measures steps, [`report`] writes the results.
 
 mod batching;
 mod fallback;

@@ -9,8 +9,8 @@ use ondes_tests::torchscript::models::streaming;
 use crate::report::Report;
 use crate::stepping::{inputs, prepare, program, relative_rms, step};
 
-/// Relative RMS tolerances: f32 for sums of some hundred products in another order; f16 and bf16 for rounding to 11 and 8 bits in a
-/// capture with high gain.
+/// Relative RMS tolerances: f32 for sums of some hundred products in another order; f16 and bf16 for rounding to 11 and
+/// 8 bits in a capture with high gain.
 const BOUNDS: [(Precision, f64); 3] = [(Precision::F32, 1e-4), (Precision::F16, 2e-2), (Precision::Bf16, 8e-2)];
 const STREAMS: [usize; 2] = [0, 1];
 const BLOCKS: usize = 50;

@@ -1,7 +1,7 @@
 //! Records when a core of the machine stood still.
 //!
-//! The host of a virtual machine sometimes suspends it for milliseconds, and nothing inside can be in time then. On each core a
-//! thread of higher priority than ours asks to be woken often, and records when it was not.
+//! The host of a virtual machine sometimes suspends it for milliseconds, and nothing inside can be in time then. On
+//! each core a thread of higher priority than ours asks to be woken often, and records when it was not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -167,8 +167,8 @@ struct Host {
     callbacks: Percentiles,
 }
 
-/// Runs the audio thread of a host. A block is late if it is not done when the next one is due; after a longer delay it continues
-/// with the block due then.
+/// Runs the audio thread of a host. A block is late if it is not done when the next one is due; after a longer delay it
+/// continues with the block due then.
 fn play(sessions: Vec<Session>, setup: Setup, length: Duration) -> Host {
     let real_time = raise(HOST_PRIORITY);
     let mut players: Vec<Player> =

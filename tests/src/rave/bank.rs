@@ -9,8 +9,8 @@ use super::script::{Attribute, Module};
 use super::{FORWARD, ModuleBuilder};
 
 impl ModuleBuilder<'_> {
-    /// Builds a cosine-modulated filter bank of 32 taps per band (Nguyen, IEEE Trans. Signal Processing 42(1), 1994) in RAVE's
-    /// layout. Returns it with the delay of analysis and synthesis in samples.
+    /// Builds a cosine-modulated filter bank of 32 taps per band (Nguyen, IEEE Trans. Signal Processing 42(1), 1994) in
+    /// RAVE's layout. Returns it with the delay of analysis and synthesis in samples.
     pub(super) fn bank(&mut self) -> (Module, [usize; 2]) {
         let bands = self.recipe.bands;
         let taps = 32 * bands;

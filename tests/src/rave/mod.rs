@@ -1,8 +1,8 @@
-//! RAVE networks with random weights, as TorchScript archives. Modules, attributes and parameters have the names of RAVE's exports
-//! (acids-ircam/RAVE and acids-ircam/cached_conv); the sources are ours.
+//! RAVE networks with random weights, as TorchScript archives. Modules, attributes and parameters have the names of
+//! RAVE's exports (acids-ircam/RAVE and acids-ircam/cached_conv); the sources are ours.
 //!
-//! A [`Recipe`] describes the network. `convolutions` and `modules` build the small parts, `encoder`, `decoder` and `bank` combine
-//! them.
+//! A [`Recipe`] describes the network. `convolutions` and `modules` build the small parts, `encoder`, `decoder` and
+//! `bank` combine them.
 
 mod bank;
 mod convolutions;

@@ -1,5 +1,5 @@
-//! Writes TorchScript archives: modules with attributes and sources, laid out as `torch.jit.save` does. libtorch loads and runs
-//! them, and the RAVE import reads them.
+//! Writes TorchScript archives: modules with attributes and sources, laid out as `torch.jit.save` does. libtorch loads
+//! and runs them, and the RAVE import reads them.
 
 use std::path::Path;
 
@@ -47,8 +47,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Creates a module of class `python.___torch_mangle_N.name`. Constants are lines such as `stride : Final[int] = 4`; a method is
-    /// `NAME(ARGUMENTS) -> TYPE:` and its body.
+    /// Creates a module of class `python.___torch_mangle_N.name`. Constants are lines such as
+    /// `stride : Final[int] = 4`; a method is `NAME(ARGUMENTS) -> TYPE:` and its body.
     pub fn module(
         &mut self,
         python: &str,

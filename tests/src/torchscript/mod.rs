@@ -1,7 +1,7 @@
 //! Writes TorchScript files without Python or libtorch.
 //!
-//! [`Class`] builds a module from attributes and TorchScript sources, `archive` and `pickle` lay it out as `torch.jit.save` does, and
-//! [`models`] are those that tests play.
+//! [`Class`] builds a module from attributes and TorchScript sources, `archive` and `pickle` lay it out as
+//! `torch.jit.save` does, and [`models`] are those that tests play.
 
 pub(crate) mod archive;
 pub mod models;
@@ -70,7 +70,8 @@ impl Class {
         self
     }
 
-    /// Adds a method in TorchScript: `signature` without `self`, such as `forward(x: Tensor) -> Tensor`; `body` line by line.
+    /// Adds a method in TorchScript: `signature` without `self`, such as `forward(x: Tensor) -> Tensor`; `body` line by
+    /// line.
     #[must_use]
     pub fn method(mut self, signature: &str, body: &[&str]) -> Self {
         let (name, rest) = signature.split_once('(').unwrap_or((signature, ") -> Tensor"));

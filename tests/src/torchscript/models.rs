@@ -15,8 +15,8 @@ fn cache(shape: &[usize]) -> Value {
     Value::Buffer(shape.into(), vec![0.0; shape.iter().product()])
 }
 
-/// Effect of cached causal convolutions, one channel to one: kernels of 3, dilated by 1, 4 and 16, `channels` wide. Each row of its
-/// caches belongs to one session.
+/// Effect of cached causal convolutions, one channel to one: kernels of 3, dilated by 1, 4 and 16, `channels` wide.
+/// Each row of its caches belongs to one session.
 #[must_use]
 pub fn streaming(channels: usize, seed: u64) -> Class {
     let mut random = crate::seeded_rng(seed);
@@ -40,8 +40,8 @@ pub fn streaming(channels: usize, seed: u64) -> Class {
     class.nn("forward", [1, 1, 1, 1], &body)
 }
 
-/// Codec with `latents` latents at `ratio`: each latent is the mean of a frame, and decoding holds it. With `prior` it also
-/// generates sinusoidal latents, at a speed given by its input.
+/// Codec with `latents` latents at `ratio`: each latent is the mean of a frame, and decoding holds it. With `prior` it
+/// also generates sinusoidal latents, at a speed given by its input.
 #[must_use]
 pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     let mean = format!("return torch.expand(torch.avg_pool1d(x, [{ratio}]), [-1, {latents}, -1])");
@@ -112,7 +112,8 @@ pub fn attributes() -> Class {
         )
 }
 
-/// Effect that outputs the number of its steps. It counts them for all sessions together, so that sessions cannot share it.
+/// Effect that outputs the number of its steps. It counts them for all sessions together, so that sessions cannot share
+/// it.
 #[must_use]
 pub fn counter() -> Class {
     Class::default().with("count", Value::Int(0)).nn(
@@ -122,7 +123,8 @@ pub fn counter() -> Class {
     )
 }
 
-/// Effect whose `forward` converts frames from one ratio to another: each output value is that of the last input frame before it.
+/// Effect whose `forward` converts frames from one ratio to another: each output value is that of the last input frame
+/// before it.
 #[must_use]
 pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class {
     let mean = "y = torch.mean(x, [1], True)".to_owned();
@@ -136,8 +138,8 @@ pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class
     Class::default().nn("forward", [inputs, ratio_in, outputs, ratio_out], &[&mean, &pace, &wide])
 }
 
-/// Stereo effect for Neutone with a delay of one sample: the input times the first parameter plus the third. With `old`, all metadata
-/// values are strings, as older exporters wrote them.
+/// Stereo effect for Neutone with a delay of one sample: the input times the first parameter plus the third. With
+/// `old`, all metadata values are strings, as older exporters wrote them.
 #[must_use]
 pub fn neutone(old: bool) -> Class {
     let parameters = if old {

@@ -1,4 +1,5 @@
-//! Writer for Python's pickle, protocol 2, as far as TorchScript modules need it; opcodes are named as in `pickletools`.
+//! Writer for Python's pickle, protocol 2, as far as TorchScript modules need it; opcodes are named as in
+//! `pickletools`.
 
 const PROTO_2: &[u8] = b"\x80\x02";
 const MARK: u8 = b'(';

@@ -206,8 +206,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the number of allocations and
-/// deallocations in its callbacks.
+/// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the number of allocations
+/// and deallocations in its callbacks.
 fn allocations_while(controller: &SessionController, setup: Setup, meanwhile: impl FnOnce()) -> usize {
     let session = controller.activate(setup).expect("a sound setup");
     let enough = AtomicBool::new(false);

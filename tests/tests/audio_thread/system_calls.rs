@@ -1,6 +1,7 @@
 //! The audio thread makes no system call, except the one that wakes the worker.
 //!
-//! A seccomp filter proves it: any other call kills the process. So each scene runs in a child process, which is this test again.
+//! A seccomp filter proves it: any other call kills the process. So each scene runs in a child process, which is this
+//! test again.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[test]

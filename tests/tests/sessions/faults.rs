@@ -45,7 +45,8 @@ fn assert_smooth(heard: &[f32], wave: Wave) {
     assert!(steepest(heard) <= bound, "a step of {}, the bound is {bound}", steepest(heard));
 }
 
-/// Asserts that `heard` is the wave, except for a gap from block `from` to block `to` with a fade of one block on either side.
+/// Asserts that `heard` is the wave, except for a gap from block `from` to block `to` with a fade of one block on
+/// either side.
 fn assert_gap(heard: &[f32], wave: Wave, latency: usize, from: usize, to: usize) {
     let expected = undisturbed(wave, latency, heard.len());
     assert_smooth(heard, wave);
@@ -755,7 +756,8 @@ fn a_session_can_be_reset_at_any_point() {
     }
 }
 
-/// Returns an instrument that outputs `0.5 · tempo / 1000 + position / 100`, held for a hop, times the gain of the note.
+/// Returns an instrument that outputs `0.5 · tempo / 1000 + position / 100`, held for a hop, times the gain of the
+/// note.
 fn transport_instrument() -> Model {
     let control = |name: &str, max: f32| Control {
         name: name.into(),

@@ -341,7 +341,8 @@ fn play_mode_and_glide_carry_over() {
         let turns: Vec<BlockCommand> = settings.iter().map(|&(name, value)| turn(name, value)).collect();
         let begin = [&turns[..], &[key(7, 57, true)]].concat();
         for another in [false, true] {
-            // The same instrument, with or without a swap, holds one key, then another, and gets a third note afterwards.
+            // The same instrument, with or without a swap, holds one key, then another, and gets a third note
+            // afterwards.
             let mut reference = Host::new(of(if another { &second } else { &first }), WORKER, BLOCK);
             let mut host = Host::new(of(&first), if another { WORKER } else { Driver::Inline }, BLOCK);
             host.process(&begin);

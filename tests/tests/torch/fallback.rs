@@ -1,4 +1,5 @@
-//! A GPU that fails while playing, simulated by a library with our interface: another executor takes over, with a warning.
+//! A GPU that fails while playing, simulated by a library with our interface: another executor takes over, with a
+//! warning.
 //!
 //! A process opens the library only once, so each test runs in a child process whose environment names it.
 

@@ -1,4 +1,5 @@
-//! Random files of every format: native f32 is within 1e-5 relative RMS of f64, and equal to the bit in steps of any length.
+//! Random files of every format: native f32 is within 1e-5 relative RMS of f64, and equal to the bit in steps of any
+//! length.
 
 use ondes_engine::Kernels;
 use ondes_engine::model::{Model, import};
