@@ -103,7 +103,6 @@ impl AudioApp {
     /// Adds a track and builds it in the background. Returns its slot.
     ///
     /// # Errors
-    ///
     /// Returns an error if all slots are taken.
     pub fn add(&self, product: Product) -> anyhow::Result<usize> {
         let slot = self.mixer().add_silent(product)?;
@@ -183,7 +182,6 @@ impl AudioApp {
     /// added to the name.
     ///
     /// # Errors
-    ///
     /// Returns an error if a file cannot be created or a recording is running.
     pub fn record(
         &self,
@@ -226,7 +224,6 @@ impl AudioApp {
     /// Saves the last 30 s of the master, and of single tracks by slot, in the background.
     ///
     /// # Errors
-    ///
     /// Returns an error if nothing was played yet or a file cannot be created.
     pub fn save_preroll(
         &self,

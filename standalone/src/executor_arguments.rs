@@ -48,7 +48,6 @@ impl ExecutorArguments {
     /// Returns the executor selection if it suits `model`.
     ///
     /// # Errors
-    ///
     /// Returns an error without the model's name if the model cannot be run that way.
     pub fn selection_for(self, model: &Model) -> anyhow::Result<ExecutorSelection> {
         let backend = match self.executor {

@@ -55,7 +55,6 @@ pub fn requested() -> bool {
 /// Returns an error if an interrupt was requested.
 ///
 /// # Errors
-///
 /// Returns [`Interrupted`] after an interrupt.
 pub fn check() -> Result<(), Interrupted> {
     if requested() { Err(Interrupted) } else { Ok(()) }

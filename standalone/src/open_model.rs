@@ -15,32 +15,29 @@ use crate::terminal;
 /// error. TorchScript models are executed to find their shapes.
 ///
 /// # Errors
-///
 /// Returns an error that names the file and what is wrong with it.
 pub fn open(path: &Path) -> anyhow::Result<Model> {
-    Ok(told(torch::open(path)?, path))
+    Ok(print_notes(torch::open(path)?, path))
 }
 
 /// Same as [`open`], but executes nothing: TorchScript models are refused.
 ///
 /// # Errors
-///
 /// Returns an error that names the file and what is wrong with it.
 pub fn read(path: &Path) -> anyhow::Result<Model> {
-    Ok(told(file::open(path)?, path))
+    Ok(print_notes(file::open(path)?, path))
 }
 
-fn told(read: ImportedModel, path: &Path) -> Model {
-    for note in &read.notes {
+fn print_notes(imported: ImportedModel, path: &Path) -> Model {
+    for note in &imported.notes {
         terminal::warn(&format!("{}: {note}", path.display()));
     }
-    read.model
+    imported.model
 }
 
 /// Opens a model file, or finds a bundled model by name (case does not matter).
 ///
 /// # Errors
-///
 /// Returns an error if the file cannot be opened, or there is neither a file nor a bundled model of that name.
 pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
     let name = model.to_string_lossy();

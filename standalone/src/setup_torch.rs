@@ -33,7 +33,6 @@ pub struct SetupTorchArguments {
 /// Installs what is missing and prints what was done.
 ///
 /// # Errors
-///
 /// Returns an error if a part cannot be downloaded, found or written.
 pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
     terminal::print(&install_library()?)?;

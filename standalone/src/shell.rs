@@ -39,7 +39,6 @@ pub struct ManArguments {
 /// Prints a completion script.
 ///
 /// # Errors
-///
 /// Returns an error if standard output cannot be written.
 pub fn print_completions(arguments: &CompletionsArguments, mut program: Command) -> anyhow::Result<()> {
     let name = program.get_name().to_owned();
@@ -51,7 +50,6 @@ pub fn print_completions(arguments: &CompletionsArguments, mut program: Command)
 /// Prints a man page.
 ///
 /// # Errors
-///
 /// Returns an error if there is no such command or standard output cannot be written.
 pub fn print_man_page(arguments: &ManArguments, program: Command) -> anyhow::Result<()> {
     let mut program = program.disable_help_subcommand(true);

@@ -7,7 +7,6 @@ use std::io::{self, Write};
 /// Prints lines on standard output.
 ///
 /// # Errors
-///
 /// Returns an error if standard output cannot be written; see [`is_closed_pipe`].
 pub fn print(text: &str) -> anyhow::Result<()> {
     write_line(io::stdout().lock(), text).map_err(|error| describe(error, |error| format!("standard output: {error}")))
@@ -16,7 +15,6 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Prints lines on standard error.
 ///
 /// # Errors
-///
 /// Returns an error if standard error cannot be written.
 pub fn print_to_stderr(text: &str) -> anyhow::Result<()> {
     write_line(io::stderr().lock(), text).map_err(|error| describe(error, |error| format!("standard error: {error}")))

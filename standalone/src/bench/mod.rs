@@ -158,7 +158,6 @@ impl BenchReport {
 /// Runs the benchmark and prints the results.
 ///
 /// # Errors
-///
 /// Returns an error that names the model and what is wrong with it.
 pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let path = arguments.model.display();

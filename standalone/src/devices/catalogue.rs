@@ -63,7 +63,6 @@ pub fn hosts() -> Vec<AudioHost> {
 /// unless they are busy.
 ///
 /// # Errors
-///
 /// Returns a one-line error if there is no such sound system or it cannot be used.
 pub fn devices(host: Option<&str>) -> Result<Vec<AudioDevice>, String> {
     super::alsa_errors::silence();

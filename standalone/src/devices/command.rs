@@ -50,7 +50,6 @@ struct MidiListing {
 /// Prints all devices and ports. An empty list is not an error.
 ///
 /// # Errors
-///
 /// Returns an error if standard output cannot be written.
 pub fn run(arguments: &DevicesArguments) -> anyhow::Result<()> {
     let listing = DeviceListing::take();

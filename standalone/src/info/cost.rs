@@ -34,7 +34,6 @@ pub struct PlaybackCost {
 /// Measures a model in the ways that its kind is played.
 ///
 /// # Errors
-///
 /// Returns an error if the model cannot be played.
 pub fn measure(model: &Model) -> Result<Vec<PlaybackCost>, PipelineError> {
     match model.header().kind {

@@ -33,7 +33,6 @@ pub struct InfoArguments {
 /// Prints the information about a model.
 ///
 /// # Errors
-///
 /// Returns an error that names the file and what is wrong with it.
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let path = &arguments.model;

@@ -105,7 +105,6 @@ pub struct MethodInfo {
 /// Gathers the information about a model and measures its cost.
 ///
 /// # Errors
-///
 /// Returns an error if the model cannot be played as its kind.
 pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, PipelineError> {
     let header = model.header();

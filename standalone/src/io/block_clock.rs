@@ -80,7 +80,7 @@ mod tests {
         let mut noise = noise();
         // A message every 1000 frames, callbacks off by up to 2 ms.
         let mut next = 0u64;
-        let mut heard = Vec::new();
+        let mut played = Vec::new();
         for number in 0..4000u64 {
             let ideal = (number * block as u64) as f64 / rate;
             let now = origin + Duration::from_secs_f64(0.1 + ideal + 2e-3 * noise());
@@ -88,15 +88,15 @@ mod tests {
             loop {
                 let at = origin + Duration::from_secs_f64(0.1 + (next * 1000) as f64 / rate);
                 let Some(frame) = clock.frame(at, start, block) else { break };
-                heard.push(number * block as u64 + frame as u64);
+                played.push(number * block as u64 + frame as u64);
                 next += 1;
             }
         }
         // After the clock has settled.
-        for pair in heard[100..].windows(2) {
+        for pair in played[100..].windows(2) {
             assert!((pair[1] - pair[0]).abs_diff(1000) <= 25, "{pair:?}");
         }
-        let (number, last) = (heard.len() as i64 - 1, heard[heard.len() - 1] as i64);
+        let (number, last) = (played.len() as i64 - 1, played[played.len() - 1] as i64);
         assert!((last - number * 1000 - 256).abs() <= 25, "the latency is one block: {last}");
     }
 

@@ -104,8 +104,8 @@ impl PortSender {
     /// Sends a message that arrived `at`, if its channel is selected. Neither waits nor allocates.
     pub fn send(&mut self, at: Instant, message: &[u8]) {
         let Some(message) = MidiMessage::new(at, message) else { return };
-        let wanted = message.channel().is_none_or(|channel| self.channels & (1 << channel) != 0);
-        let Some(ring) = self.ring.as_mut().filter(|_| wanted) else { return };
+        let selected = message.channel().is_none_or(|channel| self.channels & (1 << channel) != 0);
+        let Some(ring) = self.ring.as_mut().filter(|_| selected) else { return };
         if ring.try_push(message).is_err() {
             self.queues.dropped_messages.fetch_add(1, Relaxed);
         }
@@ -143,11 +143,11 @@ mod tests {
         for at in [2, 3, 11] {
             b.send(ms(at), &[0x80, at as u8, 0]);
         }
-        let mut heard = Vec::new();
+        let mut played = Vec::new();
         for block in 0..4 {
-            receiver.receive_at(ms(10 * block), 10, |frame, message| heard.push((block, frame, message.bytes()[1])));
+            receiver.receive_at(ms(10 * block), 10, |frame, message| played.push((block, frame, message.bytes()[1])));
         }
-        assert_eq!(heard, [(1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (2, 1, 11), (2, 2, 12)]);
+        assert_eq!(played, [(1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (2, 1, 11), (2, 2, 12)]);
     }
 
     #[test]
@@ -170,12 +170,12 @@ mod tests {
         for message in sent {
             sender.send(now, message);
         }
-        let mut heard = Vec::new();
+        let mut played = Vec::new();
         receiver.receive_at(now + Duration::from_secs(1), 10, |frame, message| {
             assert_eq!(frame, 0);
-            heard.push(message.bytes().to_vec());
+            played.push(message.bytes().to_vec());
         });
-        assert_eq!(heard, [&[0x90, 1, 1][..], &[0xC2, 3], &[0xF8], &[0xF2, 4, 5]]);
+        assert_eq!(played, [&[0x90, 1, 1][..], &[0xC2, 3], &[0xF8], &[0xF2, 4, 5]]);
     }
 
     #[test]

@@ -85,20 +85,20 @@ impl Tap {
         }
         // Stored before the sound is pushed, so that a reader of the sound never sees an older end.
         self.progress.end.store(clock.saturating_add(frames as u64), Ordering::Release);
-        let mut taken = frames.min(self.samples.vacant_len() / self.channels);
+        let mut accepted = frames.min(self.samples.vacant_len() / self.channels);
         let follows = self.next == Some(clock);
-        if taken > 0 && !follows && self.jumps.try_push(ClockJump { at: self.sent, clock }).is_err() {
-            taken = 0;
+        if accepted > 0 && !follows && self.jumps.try_push(ClockJump { at: self.sent, clock }).is_err() {
+            accepted = 0;
         }
-        if taken > 0 {
+        if accepted > 0 {
             let sample = |frame: usize, channel: usize| block.get(channel)?.get(frame).copied();
             let frame = |frame: usize| (0..self.channels).map(move |channel| sample(frame, channel).unwrap_or(0.0));
-            self.samples.push_iter((0..taken).flat_map(frame));
-            self.sent += taken as u64;
-            self.next = Some(clock.wrapping_add(taken as u64));
+            self.samples.push_iter((0..accepted).flat_map(frame));
+            self.sent += accepted as u64;
+            self.next = Some(clock.wrapping_add(accepted as u64));
         }
-        if taken < frames {
-            self.progress.dropped.fetch_add((frames - taken) as u64, Ordering::Relaxed);
+        if accepted < frames {
+            self.progress.dropped.fetch_add((frames - accepted) as u64, Ordering::Relaxed);
         }
     }
 }
@@ -116,7 +116,7 @@ impl TapConsumer {
 
     /// Fills `interleaved` with frames from the ring.
     pub fn take(&mut self, interleaved: &mut [f32]) {
-        let taken = self.samples.pop_slice(interleaved);
-        debug_assert_eq!(taken, interleaved.len(), "only what is waiting is asked for");
+        let accepted = self.samples.pop_slice(interleaved);
+        debug_assert_eq!(accepted, interleaved.len(), "at most the frames in the ring are requested");
     }
 }

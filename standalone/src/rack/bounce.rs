@@ -107,7 +107,6 @@ impl Bounce {
     /// block of the master. At most `jobs` threads work; the output does not depend on their number.
     ///
     /// # Errors
-    ///
     /// Returns the error of `sink`.
     pub fn play<E>(
         &mut self,

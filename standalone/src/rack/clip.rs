@@ -32,7 +32,6 @@ impl Clip {
     /// Reads a recording and converts it to `sample_rate` Hz. Only the first two channels are played.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file cannot be read or lasts longer than an hour.
     pub fn read(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
         let mut channels = decode(path, sample_rate, 2)?.into_iter();
@@ -151,7 +150,6 @@ fn waveform(left: &[f32], right: &[f32]) -> Arc<[f32]> {
 /// least one, all of the same length.
 ///
 /// # Errors
-///
 /// Returns an error if the file cannot be read or lasts longer than an hour.
 pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Result<Vec<Vec<f32>>> {
     let mut decoder = Decoder::open(path)?;

@@ -105,7 +105,6 @@ impl Mixer {
     /// Adds a track with the first bundled model and builds it. Returns its slot.
     ///
     /// # Errors
-    ///
     /// Returns an error if all slots are taken or the model cannot be played.
     pub fn add(&mut self, product: Product) -> anyhow::Result<usize> {
         let slot = self.add_silent(product)?;
@@ -116,7 +115,6 @@ impl Mixer {
     /// Adds a track that is silent until its strip is built. Returns its slot.
     ///
     /// # Errors
-    ///
     /// Returns an error if all slots are taken.
     pub fn add_silent(&mut self, product: Product) -> anyhow::Result<usize> {
         let Some(slot) = self.tracks.iter().position(Option::is_none) else {
@@ -137,7 +135,6 @@ impl Mixer {
     /// Changes the input of a track.
     ///
     /// # Errors
-    ///
     /// Returns an error if the recording cannot be read; the input then stays as it is.
     pub fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
         let clip = self.sample_rate().map(|rate| strip_plan::read(&input, rate)).transpose()?.flatten();
@@ -166,7 +163,6 @@ impl Mixer {
     /// Sets the MIDI channels of a track, one bit per channel.
     ///
     /// # Errors
-    ///
     /// Returns an error if the model cannot be played.
     pub fn set_midi_channels(&mut self, slot: usize, channels: u16) -> anyhow::Result<()> {
         self.store_midi_channels(slot, channels);
@@ -196,7 +192,6 @@ impl Mixer {
     /// Creates the audio thread's half with all strips. `taps` are the master's and those of the tracks.
     ///
     /// # Errors
-    ///
     /// Returns an error if a track's model cannot be played.
     pub fn open(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> anyhow::Result<Rack> {
         let (mut rack, plans) = self.open_empty(setup, midi, taps);
@@ -334,8 +329,8 @@ impl Mixer {
                 continue;
             };
             let latency = latency_samples(&track.instance).unwrap_or(config.latency);
-            let wanted = StripConfig::wanted(&track.parameters, self.offline, latency);
-            if wanted != config && when.elapsed() > MIN_RENEWAL_INTERVAL {
+            let requested = StripConfig::requested(&track.parameters, self.offline, latency);
+            if requested != config && when.elapsed() > MIN_RENEWAL_INTERVAL {
                 tracks_to_renew.push(slot);
             }
         }
@@ -370,8 +365,8 @@ impl Mixer {
     /// Loads a model of the set list on all tracks that receive the MIDI channel.
     fn handle_program_change(&mut self, channel: u8, program: usize) {
         let Some(reference) = self.set_list.get(program).cloned() else { return };
-        let heard = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
-        let slots: Vec<usize> = self.tracks().filter(heard).map(|(slot, _)| slot).collect();
+        let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
+        let slots: Vec<usize> = self.tracks().filter(receives).map(|(slot, _)| slot).collect();
         slots.into_iter().for_each(|slot| self.load_model(slot, reference.clone()));
     }
 

@@ -132,7 +132,6 @@ impl SessionFile {
     /// Reads a session.
     ///
     /// # Errors
-    ///
     /// Returns an error that names the file and what is wrong with it.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
@@ -158,7 +157,6 @@ impl SessionFile {
     /// Writes the session; replaces an existing file only when it is complete.
     ///
     /// # Errors
-    ///
     /// Returns an error that names the file and the reason.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let write = || -> anyhow::Result<()> {

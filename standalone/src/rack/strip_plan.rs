@@ -39,7 +39,7 @@ pub(super) struct StripConfig {
 
 impl StripConfig {
     /// Returns the configuration that the parameters ask for, with a latency in samples.
-    pub fn wanted(parameters: &ParameterStore, offline: bool, latency: usize) -> Self {
+    pub fn requested(parameters: &ParameterStore, offline: bool, latency: usize) -> Self {
         let driver = if offline { Driver::Offline } else { parameters.driver() };
         Self { driver, source: parameters.control_source(), latency }
     }
@@ -97,7 +97,6 @@ impl StripPlan {
     /// is silent, and the track reports the error.
     ///
     /// # Errors
-    ///
     /// Returns an error if the model cannot be played.
     pub fn build(self) -> anyhow::Result<Option<BuiltPlan>> {
         let (clip, input_error) = match self.clip() {
@@ -109,12 +108,12 @@ impl StripPlan {
         if self.latest_plan.load(Relaxed) != self.number {
             return Ok(None);
         }
-        let wanted = StripConfig::wanted(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
-        self.instance.set_source(wanted.source);
-        self.instance.session.set_driver(wanted.driver);
+        let requested = StripConfig::requested(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
+        self.instance.set_source(requested.source);
+        self.instance.session.set_driver(requested.driver);
         let player = if self.playing_latency.is_none() { Some(self.player()?) } else { None };
         let latency = player.as_ref().map(Player::latency_samples).or_else(|| latency_samples(&self.instance));
-        let config = StripConfig { latency: latency.unwrap_or(wanted.latency), ..wanted };
+        let config = StripConfig { latency: latency.unwrap_or(requested.latency), ..requested };
         let input = match (&self.input, &clip) {
             (_, Some(clip)) => StripInput::Clip(clip.clone()),
             (TrackInput::Channels { first, count }, _) => StripInput::Channels(*first, *count),

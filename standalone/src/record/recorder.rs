@@ -77,7 +77,6 @@ impl Recorder {
     /// Creates a recorder, and a tap for each entry of [`RecorderSetup::channels`].
     ///
     /// # Errors
-    ///
     /// Returns [`RecordError`] if a value is out of range, or memory or a thread cannot be had.
     pub fn new(setup: &RecorderSetup) -> Result<(Self, Vec<Tap>), RecordError> {
         check("the sample rate in Hz", f64::from(setup.sample_rate), RATES_HZ)?;
@@ -123,7 +122,6 @@ impl Recorder {
     /// pushed, or the first one of the pre-roll.
     ///
     /// # Errors
-    ///
     /// Returns [`RecordError`] if a recording is running, or a file exists or cannot be created; no file is left then.
     pub fn start(
         &mut self,
@@ -158,7 +156,6 @@ impl Recorder {
     /// Saves the pre-roll, whether a recording is running or not.
     ///
     /// # Errors
-    ///
     /// Returns [`RecordError`] if nothing was played yet, or a file exists or cannot be created; no file is left then.
     pub fn save_preroll(
         &mut self,

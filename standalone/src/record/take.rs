@@ -119,7 +119,6 @@ impl Take {
     /// Writes up to a second of each track. Returns whether more is waiting.
     ///
     /// # Errors
-    ///
     /// Returns an error if a file cannot be continued; the whole take ends then.
     pub fn write(&mut self, readers: &[TapReader], disk: &DiskSync) -> Result<bool, MediaError> {
         if self.start.is_none() {

@@ -14,7 +14,7 @@ pub(super) struct TapReader {
     pub history: SampleHistory,
     sample_rate: u32,
     /// Frames taken out of the ring so far.
-    taken: u64,
+    frames_read: u64,
     /// Frames of silence before the ring's next frame.
     gap: u64,
     /// Clock after a reset that has been reached.
@@ -23,7 +23,7 @@ pub(super) struct TapReader {
 
 impl TapReader {
     pub fn new(consumer: TapConsumer, history: SampleHistory, sample_rate: u32) -> Self {
-        Self { consumer, history, sample_rate, taken: 0, gap: 0, jump: None }
+        Self { consumer, history, sample_rate, frames_read: 0, gap: 0, jump: None }
     }
 
     /// Returns the number of the frame after the last one held.
@@ -67,19 +67,19 @@ impl TapReader {
             }
             let mut run = waiting.min(room);
             if let Some(&next) = self.consumer.jumps.try_peek() {
-                if next.at == self.taken {
+                if next.at == self.frames_read {
                     self.consumer.jumps.skip(1);
                     self.check_clock(next.clock);
                     continue;
                 }
-                run = run.min(next.at - self.taken);
+                run = run.min(next.at - self.frames_read);
             }
             if self.end().is_some() {
                 self.history.push(run, |slice| self.consumer.take(slice));
             } else {
                 self.consumer.skip(run);
             }
-            self.taken += run;
+            self.frames_read += run;
             waiting -= run;
             room -= run;
         }

@@ -201,7 +201,6 @@ impl RenderArguments {
     /// Checks that exactly one source is given for a model.
     ///
     /// # Errors
-    ///
     /// Returns an error without a source, with two, or with options that are for sessions only.
     pub fn check_model(&self) -> anyhow::Result<()> {
         let name = self.model.display();

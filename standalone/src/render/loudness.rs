@@ -62,7 +62,6 @@ impl Normalizer {
     /// Creates a normalizer for mono or stereo sound at a rate in Hz that goes to `target`, to −70 … 0 LUFS.
     ///
     /// # Errors
-    ///
     /// Returns an error if the rate is too low or the temporary file cannot be created.
     pub fn new(target_lufs: f64, sample_rate: u32, channels: usize, target: &OutputTarget) -> anyhow::Result<Self> {
         let name = target.name();
@@ -79,7 +78,6 @@ impl Normalizer {
     /// Buffers the next frames, `[channel][frame]`.
     ///
     /// # Errors
-    ///
     /// Returns an error if the temporary file cannot be written.
     pub fn write(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
         self.meter.add_frames_planar_f32(sound).map_err(|error| anyhow!("{}: {error}", self.name))?;
@@ -100,7 +98,6 @@ impl Normalizer {
     /// Passes the normalized sound to `write`.
     ///
     /// # Errors
-    ///
     /// Returns the error of `write`, or an error if the temporary file cannot be read or the work is interrupted.
     pub fn finish(self, mut write: impl FnMut(&[Vec<f32>]) -> anyhow::Result<()>) -> anyhow::Result<Loudness> {
         let Self { target_lufs, sample_rate, channels, mut meter, buffered, frames, name } = self;

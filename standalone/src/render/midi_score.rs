@@ -18,7 +18,6 @@ impl MidiScore {
     /// Reads a MIDI file and selects a track or channel.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file cannot be read, or the selection does not exist or has no notes.
     pub fn read(path: &Path, track: Option<&str>, channel: Option<u8>) -> anyhow::Result<Self> {
         let file = MidiFile::read(path).map_err(|error| anyhow::anyhow!("{error}"))?;

@@ -34,7 +34,6 @@ use output_target::OutputTarget;
 /// Renders as the command line asks. `started` is the start of the program.
 ///
 /// # Errors
-///
 /// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
     interrupt::listen();

@@ -38,7 +38,6 @@ impl<'a> ModelRenderer<'a> {
     /// Checks that the model supports the options, and returns a pipeline for the first file.
     ///
     /// # Errors
-    ///
     /// Returns an error if the model does not support an option or has no such control.
     pub fn check(&self) -> anyhow::Result<IdlePipeline> {
         let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
@@ -51,7 +50,6 @@ impl<'a> ModelRenderer<'a> {
     /// there is one, and leaves its own. Returns the rest of the work: waiting for the disk, and the report.
     ///
     /// # Errors
-    ///
     /// Returns an error that names the file and what is wrong with it, now or from the rest of the work. A failed
     /// render leaves no output.
     pub fn play<'b>(

@@ -22,7 +22,6 @@ impl OutputTarget {
     /// Returns the target of the command line: `--out`, or by default `SOURCE-MODEL.wav`.
     ///
     /// # Errors
-    ///
     /// Returns an error if the output is the source or the model.
     pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
         let default = || default_name(source, &arguments.model);
@@ -32,7 +31,6 @@ impl OutputTarget {
     /// Same as [`OutputTarget::choose`] with another default name; `read` are the files to protect.
     ///
     /// # Errors
-    ///
     /// Returns an error if the output is one of `read`.
     pub fn choose_avoiding<'a>(
         arguments: &RenderArguments,
@@ -60,7 +58,6 @@ impl OutputTarget {
 /// Checks that no input would be overwritten.
 ///
 /// # Errors
-///
 /// Returns an error if `out` is one of `read`.
 pub fn check_not_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
     if read.into_iter().any(|path| is_same_file(path, out)) {

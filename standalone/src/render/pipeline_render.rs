@@ -76,7 +76,6 @@ impl<'a> PipelineRender<'a> {
     /// Plays events in order of time, until every voice is silent and the tail has faded out.
     ///
     /// # Errors
-    ///
     /// Returns an error if the sound cannot be written or the work is interrupted.
     pub fn play(mut self, events: impl Iterator<Item = Event>) -> anyhow::Result<FinishedRender> {
         let mut events = events.peekable();
@@ -106,7 +105,6 @@ impl<'a> PipelineRender<'a> {
     /// Sends a recording through the model, until the tail has faded out.
     ///
     /// # Errors
-    ///
     /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
     pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
         let mut input = vec![0.0; self.block.len()];
@@ -124,7 +122,6 @@ impl<'a> PipelineRender<'a> {
     /// Renders `samples` that the model generates without a source.
     ///
     /// # Errors
-    ///
     /// Returns an error if the sound cannot be written or the work is interrupted.
     pub fn generate(mut self, samples: u64) -> anyhow::Result<FinishedRender> {
         self.advance_to(samples + self.pipeline.latency_samples() as u64)?;

@@ -27,7 +27,6 @@ impl RecordingReader {
     /// Opens a recording; without a rate it is read at its own.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file cannot be read or its rate cannot be converted.
     pub fn open(path: &Path, sample_rate: Option<u32>) -> anyhow::Result<Self> {
         let decoder = Decoder::open(path)?;
@@ -60,7 +59,6 @@ impl RecordingReader {
     /// Fills `block` and returns the number of samples, which is smaller only at the end.
     ///
     /// # Errors
-    ///
     /// Returns an error if the recording is damaged.
     pub fn fill(&mut self, block: &mut [f32]) -> anyhow::Result<usize> {
         let mut filled = 0;

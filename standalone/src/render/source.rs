@@ -21,7 +21,6 @@ impl RenderSource {
     /// Opens the source that the command line asks for.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file is of another kind or cannot be read.
     pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
         if let Some(seconds) = arguments.generated_seconds() {

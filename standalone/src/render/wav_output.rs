@@ -62,7 +62,6 @@ impl WavOutput {
     /// Creates a mono or stereo WAV whose first `latency` frames are skipped.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file cannot be created or the loudness cannot be measured at that rate.
     pub fn create(
         target: &OutputTarget,
@@ -89,11 +88,9 @@ impl WavOutput {
     /// Writes the next frames, `[channel][frame]`.
     ///
     /// # Errors
-    ///
     /// Returns an error if they cannot be written; no file is left then.
     ///
     /// # Panics
-    ///
     /// Panics if there are more than two channels.
     pub fn write(&mut self, sound: &[&[f32]]) -> anyhow::Result<()> {
         let frames = sound.first().map_or(0, |channel| channel.len());
@@ -126,7 +123,6 @@ impl WavOutput {
     /// Completes the WAV, which gets its name only now.
     ///
     /// # Errors
-    ///
     /// Returns an error if it cannot be completed or the work is interrupted; no file is left then.
     pub fn finish(self) -> anyhow::Result<WrittenWav> {
         let Self { mut writer, to_standard_output, normalizer, frames, mut peak, .. } = self;

@@ -597,12 +597,12 @@ impl AppState {
     fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
         // Input channels require a device that records them.
         if let TrackInput::Channels { first, count } = input {
-            let wanted = (first + count) as u16;
+            let required = (first + count) as u16;
             let mut audio = self.settings.audio.clone();
-            if audio.input_channels.is_some_and(|channels| channels < wanted)
+            if audio.input_channels.is_some_and(|channels| channels < required)
                 || audio.input_channels.is_none() && audio.input.is_none()
             {
-                audio.input_channels = Some(wanted.max(2));
+                audio.input_channels = Some(required.max(2));
                 self.try_handle(AppCommand::SetAudio(audio))?;
             }
         }

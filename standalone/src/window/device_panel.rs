@@ -123,12 +123,12 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             MidiPorts::All => view.ports.connected.iter().any(|port| port == name),
             MidiPorts::Names(chosen) => chosen.iter().any(|port| port == name),
         };
-        let mut heard = chosen;
-        if ui.add_enabled(!every, egui::Checkbox::new(&mut heard, *name)).changed()
+        let mut selection = chosen;
+        if ui.add_enabled(!every, egui::Checkbox::new(&mut selection, *name)).changed()
             && let MidiPorts::Names(chosen) = &mut choice.ports
         {
             chosen.retain(|port| port != name);
-            if heard {
+            if selection {
                 chosen.push((*name).to_owned());
             }
         }
@@ -145,17 +145,17 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| all_channels(ui, now.channels, "all tracks")).inner
     });
     let all = all.inner;
-    let mut heard = None;
+    let mut selection = None;
     // Two rows: sixteen buttons in a row are wider than the panel.
     for row in [0..8, 8..16] {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 3.0;
             for number in row {
-                heard = heard.or(channel(ui, now.channels, number, 32.0, "all tracks"));
+                selection = selection.or(channel(ui, now.channels, number, 32.0, "all tracks"));
             }
         });
     }
-    choice.channels = heard.or(all).unwrap_or(now.channels);
+    choice.channels = selection.or(all).unwrap_or(now.channels);
     if choice != *now {
         commands.push(AppCommand::SetMidi(MidiChoice { ..choice }));
     }

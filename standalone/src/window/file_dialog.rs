@@ -42,7 +42,6 @@ impl OpenDialog {
     /// Returns the answer of the dialog, if there is one.
     ///
     /// # Errors
-    ///
     /// Returns an error if no dialog is available.
     pub fn poll(&mut self) -> Result<Option<(DialogPurpose, PathBuf)>, &'static str> {
         let Some((purpose, dialog)) = &self.0 else { return Ok(None) };

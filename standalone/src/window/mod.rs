@@ -47,7 +47,6 @@ const SILENCE_DB: f32 = -100.0;
 /// Opens the window and runs until it is closed. Ctrl-C or SIGTERM closes it; recordings are completed.
 ///
 /// # Errors
-///
 /// Returns an error if there is no display.
 pub fn run() -> anyhow::Result<()> {
     let viewport = ViewportBuilder::default()

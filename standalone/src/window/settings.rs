@@ -51,7 +51,6 @@ impl AppSettings {
     /// Writes the settings to a folder, which is created if necessary.
     ///
     /// # Errors
-    ///
     /// Returns an error that names the file and the reason.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let path = folder.join("app.json");

@@ -219,14 +219,14 @@ fn said(input: &TrackInput) -> String {
 }
 
 /// Draws sixteen MIDI channels from right to left. Returns the new selection after a click.
-fn channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
-    let chosen = (0..16).rev().filter_map(|channel| self::channel(ui, heard, channel, 19.0, owner)).last();
-    all_channels(ui, heard, owner).or(chosen)
+fn channels(ui: &mut Ui, selection: u16, owner: &str) -> Option<u16> {
+    let chosen = (0..16).rev().filter_map(|channel| self::channel(ui, selection, channel, 19.0, owner)).last();
+    all_channels(ui, selection, owner).or(chosen)
 }
 
 /// Draws the button of a MIDI channel, counted from 0. Returns the new selection after a click.
-pub(super) fn channel(ui: &mut Ui, heard: u16, channel: u16, width: f32, owner: &str) -> Option<u16> {
-    let on = heard >> channel & 1 == 1 && heard != ALL_CHANNELS;
+pub(super) fn channel(ui: &mut Ui, selection: u16, channel: u16, width: f32, owner: &str) -> Option<u16> {
+    let on = selection >> channel & 1 == 1 && selection != ALL_CHANNELS;
     let text = egui::RichText::new((channel + 1).to_string()).small();
     let button = Button::selectable(on, text).frame_when_inactive(true).min_size(vec2(width, 20.0));
     let button = ui.scope(|ui| {
@@ -237,14 +237,14 @@ pub(super) fn channel(ui: &mut Ui, heard: u16, channel: u16, width: f32, owner: 
     let clicked = named(ui, button.inner, &label).clicked();
     // From "all", a click selects one channel; then it adds or removes one. Without any channel the track would be
     // silent for no visible reason, so that means all.
-    let now = if heard == ALL_CHANNELS { 1 << channel } else { heard ^ 1 << channel };
+    let now = if selection == ALL_CHANNELS { 1 << channel } else { selection ^ 1 << channel };
     clicked.then_some(if now == 0 { ALL_CHANNELS } else { now })
 }
 
 /// Draws the button for all MIDI channels.
-pub(super) fn all_channels(ui: &mut Ui, heard: u16, owner: &str) -> Option<u16> {
+pub(super) fn all_channels(ui: &mut Ui, selection: u16, owner: &str) -> Option<u16> {
     let label = format!("All MIDI channels for {owner}");
-    toggle(ui, heard == ALL_CHANNELS, "All", &label).then_some(ALL_CHANNELS)
+    toggle(ui, selection == ALL_CHANNELS, "All", &label).then_some(ALL_CHANNELS)
 }
 
 fn recording(

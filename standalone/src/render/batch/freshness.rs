@@ -35,7 +35,6 @@ impl FreshnessCheck {
     /// Sets the time of a new output.
     ///
     /// # Errors
-    ///
     /// Returns the system's error.
     pub fn set_time(&self, out: &Path) -> io::Result<()> {
         File::options().append(true).open(out)?.set_modified(self.started_at)

@@ -36,7 +36,6 @@ impl BatchList {
     /// Finds the files that the command line names.
     ///
     /// # Errors
-    ///
     /// Returns an error if there is no output folder, there are no sources, or two sources have the same output.
     pub fn gather(arguments: &RenderArguments) -> anyhow::Result<Self> {
         let sources = arguments.sources();
@@ -99,7 +98,6 @@ impl BatchList {
 /// Removes unfinished files that a killed batch has left for these entries.
 ///
 /// # Errors
-///
 /// Returns an error if a folder cannot be read or a file cannot be removed.
 pub fn remove_abandoned_files<'a>(entries: impl Iterator<Item = &'a BatchEntry>) -> anyhow::Result<()> {
     let mut folders: HashMap<&Path, HashSet<&str>> = HashMap::new();

@@ -36,7 +36,6 @@ use outcome::{BatchFailure, BatchOutcome, OutcomeCounter};
 /// read.
 ///
 /// # Errors
-///
 /// Returns an error before rendering if the command line is wrong, and at the end if files have failed; each of these
 /// is printed on standard error.
 pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result<()> {
@@ -96,7 +95,6 @@ impl Batch<'_> {
     /// in order.
     ///
     /// # Errors
-    ///
     /// Returns an error if an outcome cannot be printed; nothing more is rendered then.
     fn render(&self, due: &[&BatchEntry], first: IdlePipeline, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
