@@ -96,7 +96,7 @@ struct BenchReport {
     executor: String,
     /// Instruction set that the kernels use.
     kernels: &'static str,
-    /// Whether subnormal numbers were flushed to zero, as in every callback.
+    /// Subnormal numbers were flushed to zero, as in every callback.
     flush_to_zero: bool,
     /// Memory of weights, states and buffers, bytes.
     memory_bytes: usize,

@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct AudioHost {
     /// Name: "ALSA", "JACK", "CoreAudio" …
     pub name: String,
-    /// Whether it can be used now; JACK needs a running server.
+    /// Usable now; JACK needs a running server.
     pub available: bool,
-    /// Whether it is used by default.
+    /// Used by default.
     pub default: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct DirectionInfo {
     pub channels: u16,
     /// Supported common sample rates in Hz, ascending; empty if the device is busy.
     pub sample_rates: Vec<u32>,
-    /// Whether it is used by default.
+    /// Used by default.
     pub default: bool,
 }
 

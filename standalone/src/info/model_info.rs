@@ -46,7 +46,7 @@ pub struct ModelInfo {
     pub performance: Option<Performance>,
     /// Notes about a TorchScript program; null for other models.
     pub program: Option<Vec<String>>,
-    /// Whether it plays at least twice as fast as real time; the rest is a reserve for other programs and slow moments.
+    /// Plays at least twice as fast as real time, which leaves a reserve for other programs and slow moments.
     pub holds_in_real_time: bool,
     /// Cost of playing on this machine.
     pub cost: Vec<PlaybackCost>,

@@ -16,7 +16,7 @@ use crate::terminal;
 pub struct StatusLine {
     bar: ProgressBar,
     head: String,
-    /// Whether the device was lost at the last update.
+    /// The device was lost at the last update.
     lost: bool,
     /// Warnings of models that were printed already.
     shown_warnings: Vec<String>,

@@ -18,9 +18,9 @@ pub struct FaderSettings {
     pub level_db: f32,
     /// Position from −1 (left) to 1 (right).
     pub pan: f32,
-    /// Whether the track is muted.
+    /// Silences the track.
     pub mute: bool,
-    /// Whether only this and other solo tracks are heard.
+    /// Silences all tracks that are not solo.
     pub solo: bool,
 }
 

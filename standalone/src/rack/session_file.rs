@@ -105,7 +105,7 @@ pub enum TrackInput {
     File {
         /// Path of the recording.
         path: PathBuf,
-        /// Whether the recording is looped.
+        /// Loops the recording.
         #[serde(default)]
         looped: bool,
     },

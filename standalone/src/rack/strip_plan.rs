@@ -53,7 +53,7 @@ pub struct StripPlan {
     pub(super) latest_plan: Arc<AtomicU64>,
     pub(super) build_lock: Arc<Mutex<()>>,
     pub(super) setup: Setup,
-    /// Whether this is an offline render.
+    /// Renders offline.
     pub(super) offline: bool,
     /// Latency of the strip that plays already, in samples, when it was routed last; `None` for a new strip.
     pub(super) playing_latency: Option<usize>,

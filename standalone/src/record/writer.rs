@@ -22,7 +22,7 @@ pub(super) enum WriterCommand {
         tracks: Vec<TakeTrack>,
         /// Number of the frame at that moment, if there was any sound.
         now: Option<u64>,
-        /// Whether the take includes the pre-roll.
+        /// Includes the pre-roll.
         preroll: bool,
     },
     /// Saves the pre-roll up to frame `now`.

@@ -54,7 +54,7 @@ pub struct Loudness {
     pub lufs: Option<f64>,
     /// True peak, dBTP; `None` for silence.
     pub true_peak_db: Option<f64>,
-    /// Whether the true peak kept the gain below what the target requires.
+    /// The true peak has kept the gain below what the target requires.
     pub limited: bool,
 }
 

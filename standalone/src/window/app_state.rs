@@ -80,9 +80,9 @@ struct DismissedErrors {
 /// Session that is being loaded.
 struct PendingSession {
     path: Option<PathBuf>,
-    /// Whether it was recovered: it then counts as changed until it is saved.
+    /// Recovered from the autosave: it counts as changed until it is saved.
     recovered: bool,
-    /// Whether to add an instrument when it is loaded.
+    /// Adds an instrument when it is loaded.
     add_instrument: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct AvailableDevices {
     pub ports: Vec<MidiPort>,
     /// Errors of the scan, one line each.
     pub errors: Vec<String>,
-    /// Whether a scan is running.
+    /// A scan is running.
     pub scanning: bool,
 }
 

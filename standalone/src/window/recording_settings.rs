@@ -16,7 +16,7 @@ pub struct RecordingSettings {
     pub folder: Option<PathBuf>,
     /// File format.
     pub format: RecordingFormat,
-    /// Whether each track is also recorded to its own file, after its fader.
+    /// Records each track to its own file as well, after its fader.
     pub tracks: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct AppView {
     pub session: String,
     /// File of the session, if it has one.
     pub path: Option<PathBuf>,
-    /// Whether the session has unsaved changes.
+    /// The session has unsaved changes.
     pub changed: bool,
     /// Recent sessions, the latest first.
     pub recent: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub struct AppView {
     pub selected: Option<usize>,
     /// Names of the models of the set list, in order.
     pub set_list: Vec<String>,
-    /// Whether the system has a file dialog.
+    /// The system has a file dialog.
     pub can_browse: bool,
     /// Fader of the master.
     pub master: FaderSettings,
@@ -101,7 +101,7 @@ pub struct ClipView {
     pub position: f32,
     /// Length, seconds.
     pub length_s: f32,
-    /// Whether it is playing.
+    /// Playing or paused.
     pub playing: bool,
 }
 

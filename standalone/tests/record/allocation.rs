@@ -6,7 +6,7 @@ use std::cell::Cell;
 use ondes::record::{Recorder, RecorderSetup, RecordingFormat};
 
 thread_local! {
-    /// Whether this thread must not allocate now, and its allocations.
+    /// Guard of this thread while it must not allocate, and its allocations.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
     static BROKEN: Cell<usize> = const { Cell::new(0) };
 }

@@ -100,7 +100,7 @@ pub struct BatchSummary {
     pub skipped: usize,
     /// Failed files.
     pub failed: usize,
-    /// Whether the batch was interrupted; some files were not handled then.
+    /// The batch was interrupted; the remaining files were not handled.
     pub interrupted: bool,
     /// Files rendered in parallel, at most.
     pub jobs: usize,
