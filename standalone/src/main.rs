@@ -1,7 +1,7 @@
 //! `ondes`: plays neural instruments.
 //!
-//! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`; the program prints it behind its
-//! own name and exits with code 2, or with 130 after an interrupt.
+//! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`; the program prints
+//! it behind its own name and exits with code 2, or with 130 after an interrupt.
 
 #![forbid(unsafe_code)]
 

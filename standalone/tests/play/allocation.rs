@@ -15,8 +15,8 @@ thread_local! {
 /// System allocator that counts.
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only, which is
-// initialised at compile time and has no destructor, so that counting itself never allocates.
+// SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only,
+// which is initialised at compile time and has no destructor, so that counting itself never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);

@@ -26,8 +26,8 @@ const BLOCK: usize = 256;
 /// Notes: channel, key, start and end in ticks, 960 per second, 50 frames each.
 const NOTES: [(u8, u8, u32, u32); 4] = [(0, 57, 10, 700), (1, 50, 200, 500), (0, 64, 701, 1_300), (1, 45, 720, 1_200)];
 
-/// A folder with a session of four tracks: two that are played by notes of different channels, one that follows a recording
-/// over and over, and one that hears the second channel of the sound card; and with what they hear.
+/// A folder with a session of four tracks: two that are played by notes of different channels, one that follows a
+/// recording over and over, and one that hears the second channel of the sound card; and with what they hear.
 fn stage() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -22,8 +22,8 @@ impl Guard {
     }
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting touches thread-local cells only, which are
-// initialised at compile time and have no destructor, so that counting itself never allocates.
+// SAFETY: every call is handed on to the system's allocator as it came; counting touches thread-local cells only, which
+// are initialised at compile time and have no destructor, so that counting itself never allocates.
 unsafe impl GlobalAlloc for Guard {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::note();
