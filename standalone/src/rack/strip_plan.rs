@@ -108,7 +108,8 @@ impl StripPlan {
         if self.latest_plan.load(Relaxed) != self.number {
             return Ok(None);
         }
-        let requested = StripConfig::requested(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
+        let requested =
+            StripConfig::requested(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
         self.instance.set_source(requested.source);
         self.instance.session.set_driver(requested.driver);
         let player = if self.playing_latency.is_none() { Some(self.player()?) } else { None };
