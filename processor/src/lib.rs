@@ -1,16 +1,22 @@
-//! One instrument or effect as a DAW or the app holds it: model, parameters, presets, state and player, without a user
-//! interface.
+//! One instance of the instrument or the effect: parameters, presets, state and player, without a window or a plugin
+//! framework. The plugin holds one, the app one per track.
 //!
-//! In reading order: [`parameter`] is the table of all parameters, with [`value_format`] for their texts and [`choice`]
-//! for their options. A [`parameter_source`] holds the values: the host's plugin framework, or a [`parameter_store`].
-//! [`macros`] turn the [`model_controls`] of whatever model is loaded. An [`instance`] is what all threads share, and
-//! [`player`] is its part on the audio thread, with [`player_parameters`], [`tail_tracker`], [`sleep_state`] and
-//! [`monitor`]. [`midi_bindings`] are learnt controllers. [`state`] is saved with a project, [`preset`] and
-//! [`compare_slots`] hold sounds, [`library`] finds models again, and [`cabinet`] finds impulse responses.
+//! In reading order: [`parameter`] is the parameter table, with [`value_format`] and [`choice`] for texts and options. A
+//! [`parameter_source`] supplies current values, from the host's framework or a [`parameter_store`], and
+//! [`player_parameters`] is their form for the audio thread. [`macros`] turn the [`model_controls`] of the loaded model.
+//! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`] for
+//! silence and [`monitor`] for meters. [`instance`] is what window, host and player share: the selection of a model
+//! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]. [`state`] is what projects save and
+//! [`preset`] what presets save, with [`parameter_values`]; [`sound_snapshot`] is the same in memory.
 //!
-//! To hold an instance, create an [`InstanceHandle`](instance::InstanceHandle), give it a
-//! [`ParameterSource`](parameter_source::ParameterSource), activate its session controller for a sample rate and block
-//! length, and pass the session to a [`Player`](player::Player), which is called for every block.
+//! # Playing an instance
+//! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
+//! [`set_parameter_source`](instance::InstanceHandle::set_parameter_source) connects it with its parameters, such as a
+//! [`ParameterStore`](parameter_store::ParameterStore). Its [`session`](instance::InstanceHandle::session) gives the audio
+//! thread a session for a sample rate and a block size, which a [`Player`](player::Player) plays with the
+//! [`player_parameters`](parameter_source::ParameterSource::player_parameters) of each block.
+//! [`InstanceHandle::state`](instance::InstanceHandle::state) and
+//! [`ParameterStore::values`](parameter_store::ParameterStore::values) are saved with a project.
 
 #![forbid(unsafe_code)]
 

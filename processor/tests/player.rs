@@ -1,4 +1,4 @@
-//! What the player hands on to the engine, as a model sees it.
+//! Commands that a player sends to the engine, recorded by a model.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -21,10 +21,10 @@ use ondes_processor::product::Product;
 const RATE: u32 = 48_000;
 const BLOCK: usize = 480;
 
-/// A model that writes down what it is told.
-struct Scribe(Arc<ArrayQueue<TimedCommand>>);
+/// A model that records the commands it receives.
+struct RecordingModel(Arc<ArrayQueue<TimedCommand>>);
 
-impl Playable for Scribe {
+impl Playable for RecordingModel {
     fn capacity(&self) -> usize {
         1
     }
@@ -43,26 +43,26 @@ impl Playable for Scribe {
     }
 }
 
-/// Makes scribes.
-struct Desk {
+/// Factory of recording models.
+struct RecordingFactory {
     told: Arc<ArrayQueue<TimedCommand>>,
-    /// How many were asked for.
+    /// Number of models requested.
     asked: Arc<AtomicUsize>,
-    /// While somebody holds this none is made.
+    /// No model is built while this is locked.
     wait: Arc<Mutex<()>>,
 }
 
-impl Desk {
+impl RecordingFactory {
     fn new(told: Arc<ArrayQueue<TimedCommand>>) -> Self {
         Self { told, asked: Arc::default(), wait: Arc::default() }
     }
 }
 
-impl ModelFactory for Desk {
+impl ModelFactory for RecordingFactory {
     fn build(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, LoadError> {
         self.asked.fetch_add(1, Relaxed);
         drop(self.wait.lock().unwrap());
-        Ok(Box::new(Scribe(self.told.clone())))
+        Ok(Box::new(RecordingModel(self.told.clone())))
     }
     fn sharing_key(&self) -> Option<String> {
         None
@@ -78,15 +78,15 @@ impl ModelFactory for Desk {
     }
 }
 
-/// A player with all that it needs.
-struct Stage {
+/// A player and everything it needs.
+struct PlayerStage {
     shared: Arc<InstanceHandle>,
     player: Player,
     knobs: PlayerParameters,
 }
 
-impl Stage {
-    fn new(model: Option<Desk>) -> Self {
+impl PlayerStage {
+    fn new(model: Option<RecordingFactory>) -> Self {
         let shared = InstanceHandle::new(Product::Instrument, || {});
         shared.session.set_driver(Driver::Inline);
         if let Some(model) = model {
@@ -101,7 +101,7 @@ impl Stage {
         Self { shared, player, knobs }
     }
 
-    /// Plays a block, where the host says that it is there in its song.
+    /// Plays a block with the host's transport.
     fn block(&mut self, song: Option<Transport>) -> Vec<f32> {
         self.player.begin_block(&self.knobs);
         if let Some(song) = song {
@@ -114,10 +114,10 @@ impl Stage {
     }
 }
 
-/// A stage with a model that writes down what it is told, and where it does. Nothing of the beginning is left in there.
-fn recorded() -> (Stage, Arc<ArrayQueue<TimedCommand>>) {
+/// Creates a stage with a recording model, and discards the initial commands.
+fn recorded() -> (PlayerStage, Arc<ArrayQueue<TimedCommand>>) {
     let told = Arc::new(ArrayQueue::new(1024));
-    let mut stage = Stage::new(Some(Desk::new(told.clone())));
+    let mut stage = PlayerStage::new(Some(RecordingFactory::new(told.clone())));
     stage.block(None);
     while told.pop().is_some() {}
     (stage, told)
@@ -136,7 +136,7 @@ fn a_song_that_goes_on_is_told_once_and_a_jump_is_told() {
     let (mut stage, told) = recorded();
     let mut at = BLOCK as u64;
     let beats = |blocks: f64, tempo: f64| blocks * BLOCK as f64 / f64::from(RATE) * tempo / 60.0;
-    let mut play = |stage: &mut Stage, song: Transport| {
+    let mut play = |stage: &mut PlayerStage, song: Transport| {
         stage.block(Some(song));
         let heard = songs(&told);
         assert!(heard.iter().all(|(time, told)| (*time, *told) == (at, song)), "{heard:?}");
@@ -146,15 +146,15 @@ fn a_song_that_goes_on_is_told_once_and_a_jump_is_told() {
     let song = |position: f64| Transport { tempo: 120.0, position, playing: true };
     assert_eq!(play(&mut stage, song(-4.0)), 1);
     for block in 1..1000 {
-        // Hosts round.
+        // Hosts round positions.
         let rounded = (-4.0 + beats(f64::from(block), 120.0)) + if block % 2 == 0 { 4e-4 } else { -4e-4 };
         assert_eq!(play(&mut stage, song(rounded)), 0, "{block}");
     }
     let here = -4.0 + beats(1000.0, 120.0);
-    // A loop goes back.
+    // A loop jumps back.
     assert_eq!(play(&mut stage, song(here - 2.0)), 1);
     assert_eq!(play(&mut stage, song(here - 2.0 + beats(1.0, 120.0))), 0);
-    // Faster, stopped, moved while stopped, on again.
+    // Tempo changed, stopped, moved while stopped, started again.
     let (place, tempo) = (here - 2.0 + beats(2.0, 120.0), 90.0);
     let faster = Transport { tempo, position: place, playing: true };
     assert_eq!(play(&mut stage, faster), 1);
@@ -192,8 +192,8 @@ fn the_windows_keys_reach_the_model_at_the_next_block() {
 
 #[test]
 fn the_windows_keys_sound() {
-    let mut stage = Stage::new(None);
-    let energy = |stage: &mut Stage| -> f32 {
+    let mut stage = PlayerStage::new(None);
+    let energy = |stage: &mut PlayerStage| -> f32 {
         (0..50).flat_map(|_| stage.block(None)).map(|sample| sample * sample).sum::<f32>() / (50 * BLOCK) as f32
     };
     assert_eq!(energy(&mut stage), 0.0);
@@ -209,8 +209,8 @@ fn the_windows_keys_sound() {
 fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
     let (mut stage, told) = recorded();
     stage.knobs.bypass = true;
-    let click = |stage: &mut Stage| {
-        // The ramp to the bypass is over by then.
+    let click = |stage: &mut PlayerStage| {
+        // The ramp of bypass has ended by then.
         for _ in 0..4 {
             stage.block(None);
         }
@@ -227,7 +227,7 @@ fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
     stage.player.swap_dry_delay(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(107); 2], 100));
     assert!(stage.player.latency_changed(), "the session itself is as early as it was");
-    // What it did before is left in there; as late as it is, nothing is changed.
+    // The previous delay is swapped out; an equal latency changes nothing.
     stage.player.swap_dry_delay(&mut DryDelay::new(100));
     stage.player.swap_dry_delay(&mut other);
     assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
@@ -236,7 +236,7 @@ fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
 
 #[test]
 fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
-    let view_model = Desk::new(Arc::new(ArrayQueue::new(1024)));
+    let view_model = RecordingFactory::new(Arc::new(ArrayQueue::new(1024)));
     let (asked, wait) = (view_model.asked.clone(), view_model.wait.clone());
     let controller = SessionController::new();
     controller.set_driver(Driver::Inline);
@@ -254,7 +254,7 @@ fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
         let controller = &controller;
         scope.spawn(move || {
             let before = (controller.status(), controller.health().is_none());
-            // What is wanted meanwhile is what plays.
+            // Parameters that change in the meantime are applied.
             controller.set_driver(Driver::Offline);
             tell.send(before)
         });

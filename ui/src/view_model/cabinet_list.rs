@@ -5,16 +5,16 @@ use std::thread::JoinHandle;
 
 use ondes_processor::cabinet::{files, folders};
 
-/// The files in the user's folders. They are looked for on a thread of their own.
+/// Files in the user's folders, read on a thread of its own.
 pub struct CabinetList {
-    /// As they are shown.
+    /// Paths, in the order to show.
     pub list: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     scan: Option<JoinHandle<Vec<PathBuf>>>,
 }
 
 impl CabinetList {
-    /// Nothing yet; the folders are being read.
+    /// Creates an empty list and starts to read the folders.
     #[must_use]
     pub fn new(folders: Vec<PathBuf>) -> Self {
         let mut cabinets = Self { list: Vec::new(), folders, scan: None };
@@ -22,19 +22,19 @@ impl CabinetList {
         cabinets
     }
 
-    /// The list of the user's own folders.
+    /// Creates the list of the user's folders.
     #[must_use]
     pub fn of_user() -> Self {
         Self::new(folders())
     }
 
-    /// Where files are looked for first.
+    /// Returns the first folder.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folders.first().map(PathBuf::as_path)
     }
 
-    /// Looks for files again.
+    /// Reads the folders again.
     pub fn rescan(&mut self) {
         if self.scan.is_none() {
             let folders = self.folders.clone();
@@ -42,7 +42,7 @@ impl CabinetList {
         }
     }
 
-    /// Takes what was found since. Gives whether the search goes on.
+    /// Takes the result of the thread, if it has ended. Returns whether it is still running.
     pub fn poll(&mut self) -> bool {
         if self.scan.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish();
@@ -50,7 +50,7 @@ impl CabinetList {
         self.scan.is_some()
     }
 
-    /// Waits for the search.
+    /// Waits for the thread.
     fn finish(&mut self) {
         if let Some(Ok(found)) = self.scan.take().map(JoinHandle::join) {
             self.list = found;
@@ -60,7 +60,7 @@ impl CabinetList {
 
 impl Drop for CabinetList {
     fn drop(&mut self) {
-        // This code may be unloaded after this.
+        // Joined, since a plugin's code may be unloaded after this.
         self.finish();
     }
 }

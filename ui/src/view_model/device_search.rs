@@ -1,14 +1,14 @@
-//! Where libtorch can compute, for who wants to choose.
+//! Search for the devices of libtorch.
 
 use std::thread::JoinHandle;
 
 use ondes_engine::executor::Device;
 use ondes_engine::torch::Library;
 
-/// What there is, or why there is nothing.
+/// Devices, or the reason why there are none.
 type SearchResult = Result<Vec<Device>, String>;
 
-/// The devices. libtorch is opened for that, when it is asked for, on a thread of its own.
+/// Devices of libtorch. The library is loaded on a thread of its own, when devices are first searched for.
 #[derive(Default)]
 pub struct DeviceSearch {
     found: Option<SearchResult>,
@@ -16,7 +16,7 @@ pub struct DeviceSearch {
 }
 
 impl DeviceSearch {
-    /// Looks for them, again where there was nothing: it may have been installed meanwhile.
+    /// Starts a search, unless devices have been found.
     pub fn search(&mut self) {
         if self.thread.is_none() && !matches!(self.found, Some(Ok(_))) {
             let look = || match Library::get() {
@@ -27,7 +27,7 @@ impl DeviceSearch {
         }
     }
 
-    /// Takes what was found since. Gives whether the search goes on.
+    /// Takes the result of the thread, if it has ended. Returns whether it is still running.
     pub fn poll(&mut self) -> bool {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish();
@@ -35,7 +35,7 @@ impl DeviceSearch {
         self.thread.is_some()
     }
 
-    /// As it is shown.
+    /// Returns the devices for the window.
     #[must_use]
     pub fn view(&self) -> crate::view::ExecutorDevices<'_> {
         match &self.found {
@@ -45,7 +45,7 @@ impl DeviceSearch {
         }
     }
 
-    /// Waits for the search.
+    /// Waits for the thread.
     fn finish(&mut self) {
         if let Some(Ok(found)) = self.thread.take().map(JoinHandle::join) {
             self.found = Some(found);
@@ -55,7 +55,7 @@ impl DeviceSearch {
 
 impl Drop for DeviceSearch {
     fn drop(&mut self) {
-        // This code may be unloaded after this.
+        // Joined, since a plugin's code may be unloaded after this.
         self.finish();
     }
 }

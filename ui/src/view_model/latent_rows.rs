@@ -1,4 +1,4 @@
-//! The page of latents: a row for each, as the panels show it.
+//! The latents of a codec, a row for each.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use ondes_processor::parameter::ParameterId;
 
 use crate::view::{Knob, LatentRow};
 
-/// The rows, and what they are made from.
+/// Rows, and the data that they are made from.
 #[derive(Default)]
 pub struct LatentRows {
-    /// As they were when they were refreshed last; none where the model is no codec.
+    /// Rows at the last refresh; empty if the model is not a codec.
     pub rows: Vec<LatentRow>,
     controls: Arc<ModelControls>,
     positions: Vec<f32>,
@@ -21,13 +21,13 @@ pub struct LatentRows {
 }
 
 impl LatentRows {
-    /// What can be turned on the model.
+    /// Returns the controls of the model.
     #[must_use]
     pub fn controls(&self) -> &ModelControls {
         &self.controls
     }
 
-    /// Looks at everything again.
+    /// Reads the state of the instance.
     pub fn refresh(&mut self, instance: &InstanceHandle) {
         let controls = instance.controls();
         if !Arc::ptr_eq(&controls, &self.controls) {
@@ -48,7 +48,7 @@ impl LatentRows {
             return;
         }
         session.latents(&mut self.values);
-        // The model before this one may still be heard; its latents are others.
+        // The previous model may still be heard; its latents do not belong to these rows.
         let is_heard = self.values.len() == self.rows.len();
         let values = self.values.iter().copied().filter(|_| is_heard).chain(std::iter::repeat(0.0));
         for (row, value) in self.rows.iter_mut().zip(values) {
@@ -100,7 +100,7 @@ mod tests {
 
     const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 480 };
     const PATIENCE: Duration = Duration::from_secs(20);
-    /// What comes in, all the time: of it 0.5 is heard as latent 1 and −0.25 as latent 2.
+    /// Constant input; 0.5 of it reaches the output as latent 1 and −0.25 as latent 2.
     const INPUT: f32 = 0.4;
     const SCALE_1: ParameterId = ParameterId(FIRST_LATENT_ID);
     const OFFSET_1: ParameterId = ParameterId(FIRST_LATENT_ID + 1);
@@ -108,7 +108,7 @@ mod tests {
     const SCALE_2: ParameterId = ParameterId(FIRST_LATENT_ID + 3);
     const OFFSET_2: ParameterId = ParameterId(FIRST_LATENT_ID + 4);
 
-    /// An instrument that notes play by its settings, though it has a codec.
+    /// An instrument by its product, which plays a codec.
     struct Track {
         instance: Arc<InstanceHandle>,
         store: Arc<ParameterStore>,
@@ -140,11 +140,11 @@ mod tests {
             self.settle();
         }
 
-        /// Plays until what is loaded is heard. Only where the session plays can another model take over.
+        /// Plays until the model is heard; models change only while the session plays.
         fn settle(&mut self) {
             while self.instance.session.status() == LoadStatus::Loading {
                 self.block();
-                // As a host would: a model that is being made has to catch up.
+                // Paced like a host, since a new model has to catch up.
                 std::thread::sleep(Duration::from_millis(10));
             }
             self.view_model.refresh();
@@ -161,7 +161,7 @@ mod tests {
             output[0][SETUP.max_block - 1]
         }
 
-        /// What is heard when all knobs have arrived.
+        /// Returns the output after all changes have arrived.
         fn heard(&mut self) -> f32 {
             let last = (0..60).map(|_| self.block()).last().unwrap();
             (1e4 * last).round() / 1e4
@@ -242,7 +242,7 @@ mod tests {
             ("-1.50", 0.625)
         );
         assert!((row.value + 1.1).abs() < 1e-4, "{}", row.value);
-        // Another driver, and a host that begins anew.
+        // Another driver, and a host that restarts.
         track.instance.session.set_driver(Driver::Worker { latency: None });
         track.settle();
         let session = track.instance.session.activate(SETUP).unwrap();
@@ -250,7 +250,7 @@ mod tests {
         track.instance.session.set_driver(Driver::Inline);
         track.settle();
         assert_eq!(track.heard(), -0.55);
-        // Held, it stays where it was, whatever comes in; here that is nothing.
+        // A held latent stays where it was, whatever the input.
         track.turn(HOLD_1, "1");
         track.heard();
         let nothing = |track: &mut Track| {
@@ -261,7 +261,7 @@ mod tests {
         };
         let held = (0..60).map(|_| nothing(&mut track)).last().unwrap();
         assert!((held + 0.55).abs() < 1e-4, "{held}");
-        // Back at their defaults there is nothing to save.
+        // Defaults are not saved.
         for (knob, default) in [(SCALE_2, "1"), (OFFSET_1, "0"), (HOLD_1, "0")] {
             track.turn(knob, default);
         }
@@ -284,10 +284,10 @@ mod tests {
         again.settle();
         assert_eq!((again.heard(), again.instance.state().latents), (heard, track.instance.state().latents));
         assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
-        // The same one once more is no other one.
+        // Loading the same model again changes nothing.
         again.load(codec());
         assert_eq!(again.heard(), heard);
-        // What is only auditioned does not take anything away.
+        // An audition does not change the saved values.
         again.instance.load_model(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
         again.settle();
         assert_eq!(number(&again.instance.state(), "latent1.scale"), Some(3.0));
@@ -297,7 +297,7 @@ mod tests {
         again.load(BUNDLED[0].model());
         assert!(again.instance.state().latents.is_empty());
 
-        // Nonsense stands at its default, and does not cost the rest.
+        // An invalid value becomes the default and leaves the others alone.
         let nonsense = text.replace("3.0", "null").replace("-2.0", "99");
         assert_ne!(nonsense, text);
         let mut odd: InstanceState = serde_json::from_str(&nonsense).unwrap();
@@ -305,7 +305,7 @@ mod tests {
         track.instance.restore_state(odd);
         track.settle();
         assert_eq!(track.heard(), 1.1, "0.2 and 0.25 (4 - 0.4)");
-        // A state from before there were latents in it.
+        // A state of a version without latents.
         let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
         older.as_object_mut().unwrap().remove("latents");
         track.instance.restore_state(serde_json::from_value(older).unwrap());
@@ -323,7 +323,7 @@ mod tests {
             (track.heard(), track.view_model.format_value(ParameterId(0), MACRO_CENTRE)),
             (-0.4, "-1.00".to_owned())
         );
-        // Up the second half of its way, from −1 to 4.
+        // Half of the way from −1 to 4.
         track.store.set_normalized(ParameterId(0), 0.75);
         assert_eq!((track.heard(), track.view_model.format_value(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
         assert_eq!(track.view_model.parse_value(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
@@ -331,11 +331,11 @@ mod tests {
         assert_eq!(track.heard(), 2.1);
         track.turn(OFFSET_1, "2");
         assert_eq!(track.heard(), 2.1, "the macro counts more");
-        // A model begins as the macro stands.
+        // A model starts with the macro's position.
         let other = codec();
         track.load(other);
         assert_eq!(track.heard(), 2.1);
-        // Free of it, the latent is where its own knob says.
+        // When the macro is unbound, the latent returns to the value of its own knob.
         track.bind(0, "latent2.hold");
         assert_eq!(track.heard(), 1.1);
         track.bind(0, "latent2.scale");
@@ -383,7 +383,7 @@ mod tests {
         track.view_model.refresh();
         track.turn(SCALE_2, "0");
         track.store.set_normalized(ParameterId(0), 1.0);
-        // The audio thread has told the one before it, which does not know what that means.
+        // The audio thread sends the change to the previous model, which does not know the control.
         track.block();
         track.block();
         drop(go);

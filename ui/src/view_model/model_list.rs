@@ -1,4 +1,4 @@
-//! The list of models to choose from, and what the user thinks of them.
+//! The list of models, and the user's favourites and recent models.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 use crate::format::quality_line;
 use crate::view::{EntryOrigin, ModelEntry, ModelEntryId};
 
-/// Models that count as recent.
+/// Number of models that count as recent.
 const RECENT: usize = 12;
 
-/// Where a model of the list is.
+/// Location of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelLocation {
-    /// Its place among the bundled ones.
+    /// Index among the bundled models.
     Bundled(usize),
-    /// Its file.
+    /// File.
     File(PathBuf),
 }
 
 impl ModelLocation {
-    /// What it is remembered by.
+    /// Returns the key under which the model is remembered.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -36,7 +36,7 @@ impl ModelLocation {
         }
     }
 
-    /// The same key has the same number, also when the list is made anew.
+    /// Returns the id, a hash of the key, which is the same when the list is read again.
     #[must_use]
     pub fn id(&self) -> ModelEntryId {
         let mut hasher = DefaultHasher::new();
@@ -44,20 +44,20 @@ impl ModelLocation {
         ModelEntryId(hasher.finish())
     }
 
-    /// Reads the model; may take its time.
+    /// Reads the model; may take long.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Returns what is wrong with the file.
     pub fn read(&self) -> Result<FoundModel, String> {
         match self {
             Self::Bundled(index) => Ok((BUNDLED.get(*index).ok_or("no such model")?.model(), None)),
             Self::File(path) => {
-                // Opening a pipe would wait for its other end.
+                // Opening a pipe would block until its other end is opened.
                 if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
                     let what = if path.is_dir() { "a folder" } else { "no file" };
                     return Err(format!("{}: {what}, not a model", path.display()));
                 }
-                // Whoever has it played by name wants it to run, if it is a program.
+                // The user has chosen the file, so a TorchScript program may run.
                 let opened = torch::open(path).map_err(|error| error.to_string())?;
                 Ok((opened.model.into(), Some(path.clone())))
             }
@@ -65,31 +65,31 @@ impl ModelLocation {
     }
 }
 
-/// What the user thinks of models, and has loaded lately.
+/// Favourites and recent models.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrowserMarks {
     /// Keys of favourites.
     pub favourites: BTreeSet<String>,
-    /// Keys of models that were loaded, the latest first.
+    /// Keys of loaded models, the latest first.
     pub recent: VecDeque<String>,
 }
 
 impl BrowserMarks {
-    /// Those of a file; none where there is none, or it makes no sense.
+    /// Reads the marks from a file; none if there is no valid file.
     #[must_use]
     pub fn read(path: &Path) -> Self {
         std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Writes them, so that the file is the old one or the new one at any time.
+    /// Writes the marks atomically.
     ///
     /// # Errors
-    /// When the folder cannot be written to.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
         std::fs::create_dir_all(folder)?;
-        // Two windows, or two hosts, may write at once.
+        // Several windows or hosts may write at once, so the temporary name is unique.
         let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
         let mut file = std::fs::File::create(&own)?;
         let written = file.write_all(&serde_json::to_vec_pretty(self)?).and_then(|()| file.sync_all());
@@ -102,18 +102,18 @@ impl BrowserMarks {
     }
 }
 
-/// Where the marks are kept: `ondes/browser.json` among the user's settings.
+/// Returns the file of the marks: `ondes/browser.json` in the user's configuration folder.
 #[must_use]
 pub fn marks_file() -> Option<PathBuf> {
     dirs::config_dir().map(|settings| settings.join("ondes").join("browser.json"))
 }
 
-/// Models that can be chosen, and what is told of them.
+/// Models with their summaries.
 type FoundModels = Vec<(ModelLocation, Arc<ModelSummary>)>;
 
-/// The list. Folders are read on a thread of their own.
+/// The list of models. Folders are read on a thread of its own.
 pub struct ModelList {
-    /// As they are shown.
+    /// Entries for the window.
     pub list: Vec<ModelEntry>,
     locations: HashMap<ModelEntryId, ModelLocation>,
     hashes: HashMap<String, ModelEntryId>,
@@ -124,7 +124,8 @@ pub struct ModelList {
 }
 
 impl ModelList {
-    /// The bundled models; the user's folders are being read. Marks are kept in that file, if any.
+    /// Creates the list of bundled models and starts to read the user's folders. Marks are saved in `marks_file`, if
+    /// given.
     #[must_use]
     pub fn new(marks_file: Option<PathBuf>) -> Self {
         let marks = marks_file.as_deref().map(BrowserMarks::read).unwrap_or_default();
@@ -141,14 +142,14 @@ impl ModelList {
         list
     }
 
-    /// Looks for models again.
+    /// Reads the folders again.
     pub fn rescan(&mut self) {
         if self.scan.is_none() {
             self.scan = Some(std::thread::spawn(find_models));
         }
     }
 
-    /// Takes what was found since. Gives whether the search goes on.
+    /// Takes the result of the thread, if it has ended. Returns whether it is still running.
     pub fn poll(&mut self) -> bool {
         if self.scan.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(Ok(found)) = self.scan.take().map(JoinHandle::join)
@@ -159,7 +160,7 @@ impl ModelList {
         self.scan.is_some()
     }
 
-    /// Waits for the search.
+    /// Waits for the thread.
     pub fn finish(&mut self) {
         if let Some(Ok(found)) = self.scan.take().map(JoinHandle::join) {
             self.found = found;
@@ -191,19 +192,19 @@ impl ModelList {
         }
     }
 
-    /// Where a model of the list is.
+    /// Returns the location of a model.
     #[must_use]
     pub fn location(&self, id: ModelEntryId) -> Option<ModelLocation> {
         self.locations.get(&id).cloned()
     }
 
-    /// The entry of a model, by the hash of its content.
+    /// Returns the entry of the model with this content hash.
     #[must_use]
     pub fn with_hash(&self, hash: &str) -> Option<ModelEntryId> {
         self.hashes.get(hash).copied()
     }
 
-    /// The entry so many places after that one, around the end; the first where there is none.
+    /// Returns the entry `steps` after this one, wrapping around; the first if there is none.
     #[must_use]
     pub fn beside(&self, id: Option<ModelEntryId>, steps: isize) -> Option<ModelEntryId> {
         let at = id.and_then(|id| self.list.iter().position(|entry| entry.id == id));
@@ -212,7 +213,7 @@ impl ModelList {
         self.list.get(next as usize).map(|entry| entry.id)
     }
 
-    /// Marks a model, or takes the mark away.
+    /// Marks a model as a favourite, or removes the mark.
     pub fn set_favourite(&mut self, id: ModelEntryId, favourite: bool) {
         let Some(key) = self.locations.get(&id).map(ModelLocation::key) else { return };
         self.mark(|marks| {
@@ -224,7 +225,7 @@ impl ModelList {
         });
     }
 
-    /// Remembers that a model was loaded.
+    /// Adds a model to the recent ones.
     pub fn set_recent(&mut self, location: &ModelLocation) {
         let key = location.key();
         self.mark(|marks| {
@@ -236,14 +237,14 @@ impl ModelList {
 
     fn mark(&mut self, change: impl FnOnce(&mut BrowserMarks)) {
         if let Some(path) = &self.marks_file {
-            // Another window may have written since.
+            // Another window may have written in the meantime.
             if path.is_file() {
                 self.marks = BrowserMarks::read(path);
             }
         }
         change(&mut self.marks);
         if let Some(path) = &self.marks_file {
-            // Where it cannot be kept it counts for this window at least.
+            // If the file cannot be written, the mark holds for this window only.
             let _ = self.marks.write(path);
         }
         self.rebuild();
@@ -252,12 +253,12 @@ impl ModelList {
 
 impl Drop for ModelList {
     fn drop(&mut self) {
-        // This code may be unloaded after this.
+        // Joined, since a plugin's code may be unloaded after this.
         self.finish();
     }
 }
 
-/// All models that can be chosen.
+/// Finds all models.
 fn find_models() -> FoundModels {
     let bundled = BUNDLED.iter().enumerate();
     let bundled =

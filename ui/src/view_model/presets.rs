@@ -269,7 +269,7 @@ mod tests {
             settle(&mut view_model, &host);
             assert_eq!(view_model.presets.current, Some(expected));
         }
-        // Faster than they are read.
+        // Faster than the files are read.
         view_model.step_preset(1);
         view_model.step_preset(1);
         settle(&mut view_model, &host);
@@ -330,7 +330,7 @@ mod tests {
         let path = store::save(folder.path(), &gone, false).unwrap();
         let (mut view_model, host) = open(&[folder.path().to_owned()]);
         std::fs::remove_file(&path).unwrap();
-        // What is auditioned meanwhile ends with it.
+        // An audition ends with the failed request.
         let model = view_model.view().models[1].id;
         view_model.handle_command(&host, WindowCommand::Audition(Some(model)));
         settle(&mut view_model, &host);
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((saved.model.name.as_str(), other.selection.model.name.as_str()), ("Wind", "Bowed"));
         assert_eq!(other.parameters["driver"], ParameterValue::Choice("auto".into()));
 
-        // Another instance opens it.
+        // Another instance restores it.
         let (mut again, host) = self::open(&[]);
         let mut text = serde_json::to_value(&saved).unwrap();
         text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!((again.view().slot, hash(&again)), (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned()));
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);
 
-        // A state from before there were slots in it.
+        // A state of a version without slots.
         again.instance.restore_state(InstanceState { compare: None, ..saved });
         assert_eq!(
             (again.instance.compare_slots.active(), again.instance.compare_slots.state()),

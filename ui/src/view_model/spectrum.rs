@@ -1,4 +1,4 @@
-//! What a sound is made of.
+//! Magnitude spectrum for the scope.
 
 use std::f32::consts::TAU;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use ondes_engine::dsp::level::amplitude_to_db;
 use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 
-/// Samples that are looked at.
+/// Length of the transform, samples.
 pub const SAMPLES: usize = 4096;
 
-/// Makes spectra; planned once.
+/// Computes spectra.
 pub struct Spectrum {
     plan: Arc<dyn RealToComplex<f32>>,
     window: Vec<f32>,
@@ -26,7 +26,7 @@ impl Default for Spectrum {
 }
 
 impl Spectrum {
-    /// One that can be used at once.
+    /// Plans the transform.
     #[must_use]
     pub fn new() -> Self {
         let plan = RealFftPlanner::new().plan_fft_forward(SAMPLES);
@@ -35,14 +35,14 @@ impl Spectrum {
         Self { plan, window, samples, bins, scratch }
     }
 
-    /// The spectrum of the sound, dB, `[bin]`; a sine of full scale reaches 0 dB.
+    /// Computes the spectrum in dB, `[bin]`; a sine at full scale reaches 0 dB.
     pub fn compute(&mut self, sound: &[f32], spectrum_db: &mut Vec<f32>) {
         for ((to, sample), factor) in self.samples.iter_mut().zip(sound).zip(&self.window) {
             *to = sample * factor;
         }
         spectrum_db.clear();
         if self.plan.process_with_scratch(&mut self.samples, &mut self.bins, &mut self.scratch).is_ok() {
-            // The window halves a sine, and half of what is left is at negative frequencies.
+            // The Hann window halves the amplitude, and half of the rest is at negative frequencies.
             let scale = 4.0 / SAMPLES as f32;
             spectrum_db.extend(self.bins.iter().map(|bin| amplitude_to_db(scale * bin.norm())));
         }

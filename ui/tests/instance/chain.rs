@@ -1,4 +1,4 @@
-//! What stands around a model: turned, heard, saved and found again.
+//! The signal chain around a model: changed, heard, saved and restored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use ondes_ui::{ViewModel, Window, WindowCommand};
 const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
 
-/// Gives twice what comes in, bent a little.
+/// An effect that doubles its input, with slight distortion.
 fn amplifier() -> Arc<Model> {
     amplifier_with(None, false)
 }
 
-/// The same with levels on its card, and with a small variant that gives what comes in, bent a little.
+/// The same with levels on its card, and with a small variant that distorts slightly without gain.
 fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let node = |name: &str, inputs: &[&str], op| {
@@ -57,7 +57,7 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
     Model::new(header, Weights::default()).unwrap().into()
 }
 
-/// An effect with an amplifier in it.
+/// An effect instance with an amplifier.
 struct Track {
     shared: Arc<InstanceHandle>,
     store: Arc<ParameterStore>,
@@ -91,7 +91,7 @@ impl Track {
         self.store.set_value(knob, value);
     }
 
-    /// Draws the window.
+    /// Draws a frame of the window.
     fn frame(&mut self) {
         let context = egui::Context::default();
         let mut drawn = context.run_ui(egui::RawInput::default(), |ui| {
@@ -104,7 +104,7 @@ impl Track {
         self.view_model.handle_command(&*self.store, command);
     }
 
-    /// Waits until a cabinet is there, or is said not to be.
+    /// Waits until the cabinet has been loaded or reported missing.
     fn settle(&mut self) {
         while self.view_model.refresh().is_some() {
             std::thread::sleep(Duration::from_millis(1));
@@ -123,7 +123,7 @@ impl Track {
     }
 }
 
-/// Half a second of both channels through it.
+/// Plays half a second and returns both channels.
 fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Vec<f32>; 2] {
     let mut heard = [Vec::new(), Vec::new()];
     for block in 0..94 {
@@ -147,12 +147,12 @@ fn tone(n: usize) -> f32 {
     0.1 * (n as f32 * 0.6).sin()
 }
 
-/// So slow that a click stands out, and after a call of [`play`] as at its beginning.
+/// A tone so slow that clicks stand out; it has the same phase after each call of [`play`].
 fn slow_tone(n: usize) -> f32 {
     0.1 * (std::f32::consts::TAU * 75.0 * n as f32 / (94.0 * 256.0)).sin()
 }
 
-/// Of the second half, when all has settled.
+/// Returns the level of the second half, after all changes have settled.
 fn level(sound: &[f32]) -> f32 {
     let half = &sound[sound.len() / 2..];
     (half.iter().map(|sample| sample * sample).sum::<f32>() / half.len() as f32).sqrt()
@@ -175,7 +175,7 @@ fn gate_and_tone_are_turned() {
     track.turn(TONE_GAINS[2], 6.0);
     let bright = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
     assert!((1.8..2.0).contains(&bright), "{bright}");
-    // Before it, it drives the amplifier, which bends more of it.
+    // Before the amplifier, the tone control drives it harder, which distorts more.
     track.turn(TONE, 1.0);
     let driven = level(&play(&track, &mut player, tone)[0]) / level(&plain[0]);
     assert!((1.5..bright - 0.01).contains(&driven), "{driven}");
@@ -189,7 +189,7 @@ fn gate_and_tone_are_turned() {
 fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("Two sides.wav");
-    // Sharp on the left, a little later and softer on the right.
+    // Sharp on the left, later and softer on the right.
     write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
     let mut track = Track::new();
     let mut player = track.player();
@@ -201,7 +201,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     let wide = play(&track, &mut player, tone);
     let ratio = level(&wide[0]) / level(&wide[1]);
     assert!(ratio > 2.0 && wide[0] != wide[1], "{ratio}");
-    // There is no click on the way, and where it is off all is as it was.
+    // Changes do not click, and with the cabinet off the sound is as before.
     assert!(wide[0].windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.4));
     track.turn(CABINET, 0.0);
     let off = level(&play(&track, &mut player, tone)[0]);
@@ -210,7 +210,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     play(&track, &mut player, tone);
     player.reset(&track.store.player_parameters());
 
-    // What is chosen while another model is auditioned stays when that has gone.
+    // A cabinet that is chosen during an audition stays when the audition ends.
     let reference = track.shared.cabinet_reference();
     track.shared.remove_cabinet();
     track.shared.load_model(true, || Ok((amplifier_with(None, true), None))).join().unwrap();
@@ -219,7 +219,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     track.shared.end_audition();
     assert!(!track.shared.is_auditioning() && track.shared.cabinet_reference() == reference);
     let back = loop {
-        // The other model, which is quieter, goes by and by.
+        // The other model, which is quieter, takes over gradually.
         track.shared.wait_until_loaded(PATIENCE);
         let heard = play(&track, &mut player, tone);
         if (level(&heard[0]) - level(&wide[0])).abs() < 1e-4 {
@@ -229,7 +229,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     assert!(level(&back[0]) > 2.0 * level(&back[1]));
     player.reset(&track.store.player_parameters());
 
-    // The same in another instance, and after its file has gone where it travels with the project.
+    // Another instance restores it, also without the file if that is embedded.
     let heard = |track: &Track| play(track, &mut track.player(), tone);
     let known = heard(&track);
     let again = Track::new();
@@ -246,7 +246,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
     third.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     assert!(heard(&third) == known && third.shared.missing_cabinet().is_none());
 
-    // Without it, it is said, and what was saved is not lost.
+    // Without the file it is reported missing, and the saved reference is kept.
     let mut fourth = Track::new();
     fourth.restore(&text);
     fourth.settle();
@@ -301,7 +301,7 @@ fn oversampling_makes_the_session_begin_anew_with_more_latency() {
     let heard = play(&track, &mut player, tone);
     let expected = (2.0 * tone(20_000 - 45)).tanh();
     assert!((heard[0][20_000] - expected).abs() < 1e-3, "{} for {expected}", heard[0][20_000]);
-    // A project that is opened begins so at once.
+    // A restored project starts with these settings.
     let again = Track::new();
     again.restore(&track.save());
     again.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
@@ -335,12 +335,12 @@ fn another_size_takes_over_without_a_click() {
     let bound = 1.05 * max_step(&whole[0]) + 0.1 * std::f32::consts::FRAC_PI_2 / 960.0;
     assert!(max_step(&heard) < bound, "a click of {}", max_step(&heard));
     assert!(!player.latency_changed(), "nobody has to begin anew");
-    // As long as it is the same variant, nothing has to be loaded.
+    // Nothing is loaded while the variant stays the same.
     track.turn(SIZE, 0.4);
     track.frame();
     assert_eq!(track.shared.session.status(), LoadStatus::Ready);
 
-    // A project that is opened begins so, also where no window is open.
+    // A restored project starts with these settings, even without a window.
     let again = Track::of(amplifier_with(None, true));
     again.restore(&track.save());
     again.shared.load_model(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
@@ -380,7 +380,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     track.frame();
     assert_eq!(qualities(&track.view_model), ("Full Balanced Light Auto".to_owned(), 3));
 
-    // A project begins so.
+    // A restored project starts with these settings.
     track.turn(QUALITY, 2.0);
     let again = Track::of(amplifier_with(None, true));
     again.restore(&track.save());
@@ -409,12 +409,12 @@ fn levels_are_those_of_the_model_that_is_heard() {
     check(&track, &mut player, 6.0, -8.0);
     track.frame();
     assert_eq!(track.view_model.view().chain.remark, None);
-    // In a bounce they are there from the first sample on.
+    // Offline, the settings hold from the first sample on.
     let first = play(&track, &mut track.player(), |_| 0.1)[0][0];
     let driven = db_to_amplitude(-8.0) * (0.2 * db_to_amplitude(6.0)).tanh();
     assert!((first - driven).abs() < 1e-5, "{first} for {driven}");
 
-    // A model that tells nothing stays as it is, which is said.
+    // A model that states no levels is unchanged, which a remark explains.
     let mut player = track.player();
     track.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
     for _ in 0..1_000 {

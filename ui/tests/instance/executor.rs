@@ -1,4 +1,4 @@
-//! What runs the network of an instance: chosen in the window, heard, saved and found again.
+//! The executor of an instance: chosen in the window, heard, saved and restored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,20 +22,20 @@ use ondes_ui::{ExecutorDevices, ViewModel, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
-/// Of the tone, samples: two and a half blocks.
+/// Period of the tone, samples: two and a half blocks.
 const PERIOD: usize = 640;
-/// Of the cross-fade to what takes over.
+/// Length of the cross-fade between models, samples.
 const FADE: f32 = 960.0;
 const TORCH: ExecutorSelection =
     ExecutorSelection { backend: Backend::Torch, device: Device::Cpu, precision: Precision::F32 };
-/// No machine has so many GPUs.
+/// A device that no machine has.
 const NOWHERE: ExecutorSelection = ExecutorSelection { device: Device::Cuda(255), ..TORCH };
 
 fn bundled(name: &str) -> Arc<Model> {
     BUNDLED.iter().find(|bundled| bundled.name == name).expect("a bundled model").model()
 }
 
-/// Gives twice what comes in, bent a little, and remembers nothing.
+/// A memoryless effect that doubles its input, with slight distortion.
 fn amplifier() -> Arc<Model> {
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     let node = |name: &str, input: &str, op| Node { name: name.into(), inputs: vec![input.into(); 2], op };
@@ -65,7 +65,7 @@ struct Track {
     shared: Arc<InstanceHandle>,
     store: Arc<ParameterStore>,
     view_model: InstanceViewModel,
-    /// Samples that were played.
+    /// Samples played so far.
     played: usize,
 }
 
@@ -74,7 +74,7 @@ impl Track {
         let shared = InstanceHandle::new(Product::Effect, || {});
         let store = Arc::new(ParameterStore::new(Product::Effect));
         shared.set_parameter_source(&store);
-        // However busy this machine is.
+        // Independent of the load of this machine.
         shared.session.set_non_realtime(true);
         shared.load_model(false, || Ok((model, None))).join().unwrap();
         shared.wait_until_loaded(PATIENCE);
@@ -98,7 +98,7 @@ impl Track {
         self.view_model.view().notice.map(str::to_owned)
     }
 
-    /// A slow tone through it for so many blocks, as it comes out on the left.
+    /// Plays a slow tone for some blocks; returns the left channel.
     fn play(&mut self, player: &mut Player, blocks: usize) -> Vec<f32> {
         let mut heard = Vec::new();
         for _ in 0..blocks {
@@ -115,7 +115,7 @@ impl Track {
         heard
     }
 
-    /// Plays about as fast as a host until what was asked for is heard, and a while longer. Gives what was heard.
+    /// Plays at about the pace of a host until the requested model is heard, and a while longer. Returns the output.
     fn settle(&mut self, player: &mut Player) -> Vec<f32> {
         let (mut heard, since) = (Vec::new(), Instant::now());
         let mut left = 100;
@@ -129,7 +129,7 @@ impl Track {
         heard
     }
 
-    /// Two periods of the tone as they come out when it has sounded for a second.
+    /// Returns two periods of the tone after it has sounded for a second.
     fn sample(&mut self, player: &mut Player) -> Vec<f32> {
         self.played = PERIOD * self.played.div_ceil(PERIOD);
         self.play(player, 200);
@@ -137,7 +137,7 @@ impl Track {
     }
 }
 
-/// What one sound may be steeper for fading into another, which may come at another time.
+/// Bound on the slope of the cross-fade to a sound that may be delayed differently.
 fn bound(before: &[f32]) -> f32 {
     1.05 * max_step(before) + 2.0 * peak(before) * std::f32::consts::FRAC_PI_2 / FADE
 }
@@ -163,7 +163,7 @@ fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
     track.handle(WindowCommand::Dismiss);
     assert_eq!(track.notice(), None);
 
-    // Another machine may be able to: the wish is kept, and said again where it is opened.
+    // The request is kept, since another machine may support it.
     let saved = track.shared.state();
     assert_eq!(saved.executor, NOWHERE);
     let text = serde_json::to_string(&saved).unwrap();
@@ -176,7 +176,7 @@ fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
     again.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
     again.settle(&mut player);
     assert_eq!((again.notice(), again.shared.state().executor), (None, ExecutorSelection::default()));
-    // A project from before there was a choice.
+    // A project of a version without this choice.
     again.shared.set_executor(NOWHERE);
     again.shared.restore_state(InstanceState { executor: ExecutorSelection::default(), ..saved });
     assert_eq!(again.shared.executor(), ExecutorSelection::default());
@@ -205,11 +205,11 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     let heard = track.settle(&mut player);
     assert!(max_step(&heard) < bound(&plain), "a click of {}", max_step(&heard));
     assert_eq!(track.notice(), None);
-    // Both are as late.
+    // Both have the same latency.
     let same = max_difference(&track.sample(&mut player), &plain);
     assert!(same < 1e-5, "{same}");
 
-    // Half as exact it is heard that it is libtorch.
+    // The lower precision shows that libtorch computes it.
     track.handle(WindowCommand::SetExecutor(ExecutorSelection { precision: Precision::Bf16, ..TORCH }));
     track.settle(&mut player);
     let rough = track.sample(&mut player);
@@ -229,7 +229,7 @@ fn what_a_model_cannot_do_is_said_and_kept() {
     assert_eq!(track.notice().as_deref(), Some("instruments run on the native executor only; choose executor native"));
     track.handle(WindowCommand::Dismiss);
     assert_eq!((track.notice(), track.shared.executor()), (None, TORCH));
-    // Our own code knows no precisions.
+    // The native executor has no precisions.
     let precise = ExecutorSelection { precision: Precision::F16, ..ExecutorSelection::default() };
     track.shared.load_model(false, || Ok((bundled("Fuzz"), None))).join().unwrap();
     track.handle(WindowCommand::SetExecutor(precise));
@@ -248,7 +248,7 @@ fn it_is_the_projects_and_no_sounds() {
     let saved = track.shared.state();
     let other = saved.compare.expect("both are used").other.expect("there is one");
     assert_eq!((saved.executor, other.selection.executor), (NOWHERE, ExecutorSelection::default()));
-    // Nor does an audition forget it.
+    // An audition keeps the executor.
     assert_eq!(track.shared.selection_snapshot().to_state().executor, ExecutorSelection::default());
     track.shared.load_model(true, || Ok((bundled("Triode"), None))).join().unwrap();
     assert_eq!((track.shared.executor(), track.shared.state().executor), (NOWHERE, NOWHERE));

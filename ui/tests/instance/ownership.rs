@@ -1,4 +1,4 @@
-//! An instance held by somebody who is no plugin: played, shown, saved and opened again.
+//! An instance without a plugin framework: played, drawn, saved and restored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,11 +21,11 @@ use ondes_ui::{SIZE, ViewModel, Window, WindowCommand};
 const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
 
-/// What a holder has of one instance.
+/// An instance and its parameters.
 struct Track {
     shared: Arc<InstanceHandle>,
     store: Arc<ParameterStore>,
-    /// How often the window was woken.
+    /// Number of times that the window was woken.
     woken: Arc<AtomicUsize>,
 }
 
@@ -51,7 +51,7 @@ impl Track {
         Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
     }
 
-    /// Half a second of a note.
+    /// Plays a note for half a second.
     fn note(&self, player: &mut Player) -> Vec<f32> {
         let mut sound = Vec::new();
         for block in 0..94 {
@@ -72,7 +72,7 @@ impl Track {
         serde_json::to_string(&sound).unwrap()
     }
 
-    /// Parameters first: a model begins as they stand.
+    /// Restores parameters first, since the model starts with them.
     fn restore(&self, text: &str) {
         let sound: SoundState = serde_json::from_str(text).unwrap();
         self.store.restore(&sound.parameters);
@@ -106,7 +106,7 @@ fn what_is_turned_is_heard_saved_and_heard_again() {
     assert_eq!(again.shared.midi_bindings.bindings(), track.shared.midi_bindings.bindings());
     assert!(again.note(&mut again.player()) == sound, "it sounds another way");
 
-    // The key is still down.
+    // The key is still held.
     assert_eq!(track.shared.monitor.notes().count(), 1);
     track.store.set_normalized(PANIC, 1.0);
     player.begin_block(&track.store.player_parameters());

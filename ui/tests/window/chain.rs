@@ -1,4 +1,4 @@
-//! What stands around a model: its knobs, and the choice of a cabinet.
+//! The signal chain's page and the choice of a cabinet.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ fn file(name: &str) -> PathBuf {
     format!("{CABINETS}/{name}.wav").into()
 }
 
-/// The page, and the list of impulse responses on it.
+/// Opens the page and its list of impulse responses.
 fn listed(model: Fake) -> Test {
     let mut test = open(model);
     choose(&mut test, Role::Button, "Chain");
@@ -118,7 +118,7 @@ fn a_missing_file_is_reported_and_searched_again() {
     click(&mut test, "Retry");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
     assert!(test.query_by_label(text).is_none());
-    // What keeps the model from playing counts more.
+    // A missing model takes precedence.
     let missing = |name: &str| Some(MissingFile { name: name.to_owned(), searched: vec!["/old".to_owned()] });
     let test = open(Fake { missing: missing("Bell"), cabinet_missing: missing("box"), ..Fake::amplifying() });
     assert!(test.query_by_label("“Bell” is missing; searched: /old").is_some());

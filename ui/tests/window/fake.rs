@@ -1,4 +1,4 @@
-//! An owner that does what it is told, and remembers it.
+//! A view model that carries out commands and records them.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use ondes_ui::{
 
 use super::raster::Raster;
 
-/// Where the fake's impulse responses are.
+/// Folder of the fake's impulse responses.
 pub const CABINETS: &str = "/home/ana/cabinets";
 
 pub const INPUT: ParameterId = ParameterId(100);
@@ -44,7 +44,7 @@ pub struct Fake {
     pub driver: Driver,
     pub executor: Option<ExecutorSelection>,
     pub native_supported: bool,
-    /// Where libtorch can compute, or why nowhere, once somebody has looked.
+    /// Devices of libtorch, or why there are none, once searched for.
     pub devices: Option<Result<Vec<Device>, String>>,
     pub health: Option<Health>,
     pub qualities: Vec<String>,
@@ -70,12 +70,12 @@ pub struct Fake {
     pub pad: (ParameterId, ParameterId),
     pub control_source: Option<ControlSource>,
     pub moving: bool,
-    /// Whether it can do all that an owner may be unable to do.
+    /// Whether optional actions are available.
     pub able: bool,
     pub scale: f32,
     pub theme: ThemePreference,
     pub sample_rate_hz: f32,
-    /// What it was told.
+    /// Commands received.
     pub commands: Vec<WindowCommand>,
 }
 
@@ -87,7 +87,7 @@ impl Fake {
         macros.chain(&mut self.voice).chain(&mut self.chain).chain(&mut self.mixer).chain(latents)
     }
 
-    /// Where a knob stands.
+    /// Returns the position of a knob.
     pub fn value(&mut self, id: ParameterId) -> f32 {
         self.knobs().find(|knob| knob.id == id).expect("a knob").value
     }
@@ -215,14 +215,14 @@ impl ViewModel for Fake {
     }
 }
 
-/// A window and its owner.
+/// A window and its view model.
 pub struct Desktop {
     pub window: Window,
     pub model: Fake,
 }
 
 impl Desktop {
-    /// What the owner was told since it was last asked.
+    /// Returns the commands since the last call.
     pub fn commands(&mut self) -> Vec<WindowCommand> {
         std::mem::take(&mut self.model.commands)
     }
@@ -230,7 +230,7 @@ impl Desktop {
 
 pub type Test = Harness<'static, Desktop>;
 
-/// A window of the default size, drawn a few times so that it has settled.
+/// Opens a window of the default size and draws a few frames.
 pub fn open(model: Fake) -> Test {
     let scale = model.scale;
     let desktop = Desktop { window: Window::new(), model };
@@ -242,7 +242,7 @@ pub fn open(model: Fake) -> Test {
         .renderer(Raster::default())
         .build_ui_state(
             |ui, desktop: &mut Desktop| {
-                // The harness leaves a margin, a plugin's window has none.
+                // Removes the harness's margin; a plugin's window has none.
                 let all = egui::UiBuilder::new().max_rect(ui.ctx().content_rect());
                 let mut ui = ui.new_child(all);
                 for command in desktop.window.show(&mut ui, &desktop.model) {

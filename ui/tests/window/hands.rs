@@ -1,4 +1,4 @@
-//! What hands do in a test, and what they are to find.
+//! Clicks, keys and look-ups for the tests.
 
 use egui::{Key, Role};
 use egui_kittest::Node;
@@ -14,7 +14,7 @@ pub fn slider<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
     test.get_by_role_and_label(Role::Slider, name)
 }
 
-/// A model's row in the list; of several the first.
+/// Returns a model's row in the list; the first of several.
 pub fn row<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
     test.get_all_by_role_and_label(Role::ListBoxOption, name).next().unwrap_or_else(|| panic!("no row for {name}"))
 }
@@ -32,7 +32,7 @@ pub fn click(test: &mut Test, label: &str) {
     settle(test);
 }
 
-/// Clicks what has that part, where its label alone would not tell it.
+/// Clicks the node with this role and label.
 pub fn choose(test: &mut Test, role: Role, label: &str) {
     test.get_by_role_and_label(role, label).click();
     settle(test);
@@ -43,7 +43,7 @@ pub fn press(test: &mut Test, key: Key) {
     settle(test);
 }
 
-/// The single value that the knob was set to, in one gesture.
+/// Returns the value that a knob was set to, in a single gesture.
 pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     match commands {
         [WindowCommand::BeginGesture(begun), WindowCommand::Set(set, value), WindowCommand::EndGesture(ended)] => {
@@ -54,7 +54,7 @@ pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     }
 }
 
-/// The last value of a gesture of many steps.
+/// Returns the last value of a gesture of several steps.
 pub fn long_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     assert_eq!(commands.first(), Some(&WindowCommand::BeginGesture(knob)), "{commands:?}");
     assert_eq!(commands.last(), Some(&WindowCommand::EndGesture(knob)), "{commands:?}");

@@ -1,4 +1,4 @@
-//! What is always at hand: the header, the message below it, and the bottom line.
+//! The header, the message line and the status bar.
 
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};

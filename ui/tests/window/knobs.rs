@@ -1,4 +1,4 @@
-//! Knobs, in every way in which they are turned.
+//! Knobs and all ways to turn them.
 
 use egui::{Key, Modifiers, MouseWheelSource, MouseWheelUnit, Role, TouchPhase, vec2};
 use egui_kittest::kittest::Queryable;
@@ -68,7 +68,7 @@ fn a_value_is_typed_with_its_unit() {
     press(&mut test, Key::Enter);
     let field = test.get_by_label("Gain in value");
     assert!(field.is_focused());
-    // What was there is selected, and gives way.
+    // The old text is selected and replaced.
     field.type_text("-6 dB");
     settle(&mut test);
     press(&mut test, Key::Enter);
@@ -189,7 +189,7 @@ fn keys_turn_a_knob() {
     near(turned(&|test| test.key_press(Key::Home)), 0.0);
     near(turned(&|test| test.key_press(Key::Delete)), 0.5);
     assert!(slider(&test, "Brightness").is_focused(), "arrows do not lead away");
-    // At its end it cannot go on, and says nothing.
+    // At its end the knob sends nothing.
     press(&mut test, Key::End);
     test.state_mut().commands();
     press(&mut test, Key::ArrowUp);

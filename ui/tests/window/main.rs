@@ -1,4 +1,4 @@
-//! The window in the hands of a user: pointer, keyboard, and those who see it through other means.
+//! The window under a user's pointer, keyboard and assistive technology.
 
 mod browser;
 mod chain;

@@ -1,4 +1,4 @@
-//! Pages beyond the macros: choices of the voice, latents, and the pad.
+//! The pages for the voice, latents and the pad.
 
 use egui::accesskit::Toggled;
 use egui::{Event, Key, Modifiers, Role, vec2};
@@ -84,7 +84,7 @@ fn a_latent_is_typed_at() {
 fn on_the_pad() -> Test {
     let mut test = open(Fake::playing());
     choose(&mut test, Role::Button, "Pad");
-    // So long that the next click does not belong to that one.
+    // Long enough that the next click is not a double click.
     test.run_steps(60);
     test
 }

@@ -1,4 +1,4 @@
-//! How it looks. `UPDATE_SNAPSHOTS=1 cargo test -p ondes-ui` makes the pictures anew.
+//! Snapshots of the window. `UPDATE_SNAPSHOTS=1 cargo test -p ondes-ui` regenerates them.
 
 use egui::ThemePreference;
 use egui_kittest::SnapshotOptions;
@@ -9,12 +9,12 @@ use ondes_processor::library::MissingFile;
 
 use super::fake::{Fake, Test, open};
 
-/// Another machine's sine may be off by a bit, and with it a pixel on the edge of a curve.
+/// Compares with tolerance for another machine's sine, which may differ in the last bit.
 fn picture(test: &mut Test, name: &str) {
     test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
 }
 
-/// Without the pointer, which would light what it is on.
+/// Takes the picture without the pointer, which would highlight a widget.
 fn still(test: &mut Test, name: &str) {
     test.remove_cursor();
     test.run_steps(2);

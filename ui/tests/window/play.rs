@@ -1,4 +1,4 @@
-//! What plays: the switch, the keyboard under the pointer, and the computer's keys.
+//! The control source, the keyboard under the pointer, and computer keys.
 
 use egui::{Event, Key, Modifiers, Pos2, Role, pos2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -16,14 +16,14 @@ fn up(key: u8) -> WindowCommand {
     WindowCommand::KeyUp { key }
 }
 
-/// Where C4 is, by how far to its front, and so many white keys to the right.
+/// Returns a point on the keyboard: white keys to the right of C4, and depth towards the front.
 fn at(test: &Test, whites: f32, depth: f32) -> Pos2 {
     let rect = test.get_by_label("Notes A3 A4").rect();
     let width = rect.width() / 52.0;
     pos2(rect.left() + (23.5 + whites) * width, rect.top() + depth * rect.height())
 }
 
-/// The only key that went down, and how hard.
+/// Returns the only key that was pressed, and its velocity.
 fn struck(commands: &[WindowCommand]) -> (u8, f32) {
     match commands {
         [WindowCommand::KeyDown { key, velocity }] => (*key, *velocity),
@@ -221,7 +221,7 @@ fn letters_are_music_and_nothing_else() {
     settle(&mut test);
     assert!(row(&test, "Cello").is_focused());
     assert_eq!(key(&mut test, Key::F, true), [down(65, 0.8)], "and no favourite");
-    // With a modifier they are commands, whatever they are called when they come up.
+    // Keys with a modifier are commands, whichever key is reported on release.
     test.event(Event::ModifiersChanged(Modifiers::SHIFT));
     settle(&mut test);
     assert_eq!(test.state_mut().commands(), [up(65)]);

@@ -1,4 +1,4 @@
-//! Presets, and the card of the model.
+//! Presets, and the model's card.
 
 use egui::{Key, Role};
 use egui_kittest::kittest::{NodeT, Queryable};

@@ -1,4 +1,4 @@
-//! egui's triangles as pixels, on any machine: pictures need no GPU, and are the same everywhere.
+//! Software rasterizer for egui's triangles: snapshots need no GPU and are the same on all machines.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use egui::{Context, FullOutput, ImageData, Pos2, Rect, TextureId, TexturesDelta,
 use egui_kittest::TestRenderer;
 use image::{Rgba, RgbaImage};
 
-/// Premultiplied colour, each 0 … 255.
+/// Premultiplied colour, components 0 … 255.
 type Color = [f32; 4];
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Raster {
 }
 
 impl Texture {
-    /// Between the four nearest texels.
+    /// Interpolates between the four nearest texels.
     fn sample(&self, uv: Pos2) -> Color {
         let [width, height] = self.size;
         let place = |part: f32, count: usize| (part * count as f32 - 0.5).clamp(0.0, (count - 1) as f32);
@@ -117,7 +117,7 @@ impl Canvas {
         let top = least(|p| p.y).floor().max(clip[0].y).max(0.0) as usize;
         let right = most(|p| p.x).ceil().min(clip[1].x).min(self.width as f32).max(0.0) as usize;
         let bottom = most(|p| p.y).ceil().min(clip[1].y).min(self.height as f32).max(0.0) as usize;
-        // Neighbours share an edge, and only one of them may have the pixels that lie on it.
+        // Triangles share edges; a pixel on an edge belongs to one of them only.
         let owns = [owns(at[1], at[2]), owns(at[2], at[0]), owns(at[0], at[1])];
         for y in top..bottom {
             for x in left..right {
@@ -147,12 +147,12 @@ impl Canvas {
     }
 }
 
-/// Twice the area of a triangle, above zero if it turns clockwise on the screen.
+/// Returns twice the area of a triangle; positive if it is clockwise on the screen.
 fn cross(a: Pos2, b: Pos2, c: Pos2) -> f32 {
     (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)
 }
 
-/// The rule of top and left edges.
+/// The top-left rule.
 fn owns(from: Pos2, to: Pos2) -> bool {
     to.y < from.y || (to.y == from.y && to.x > from.x)
 }

@@ -1,4 +1,4 @@
-//! What an model may have to show.
+//! Scenes: view models with data.
 
 use std::f32::consts::TAU;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 
-/// Of a sound that does not change.
+/// Sample rate of the static signals.
 const RATE_HZ: f32 = 48_000.0;
 
 pub fn knob(id: ParameterId, name: &str, value: f32) -> Knob {
@@ -88,7 +88,7 @@ fn presets() -> Vec<PresetEntry> {
 }
 
 impl Fake {
-    /// Nothing is loaded, nothing sounds, nothing is there to be chosen.
+    /// An empty view model.
     pub fn empty() -> Self {
         Self {
             status: LoadStatus::Empty,
@@ -140,7 +140,7 @@ impl Fake {
         }
     }
 
-    /// A violin that plays.
+    /// A violin being played.
     pub fn playing() -> Self {
         let names = ["Brightness", "Bow noise", "Vibrato", "Vibrato rate", "Body", "Attack", "Room", "Air", "Detune"];
         let controls: Vec<Control> = names.iter().map(|name| control(name, "Says what it does")).collect();
@@ -241,7 +241,7 @@ impl Fake {
         }
     }
 
-    /// An amplifier with what stands around it.
+    /// An amplifier with its signal chain.
     pub fn amplifying() -> Self {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let one = |n: u32, name: &str, value: f32| knob(ParameterId(300 + n), name, value);
@@ -271,7 +271,7 @@ impl Fake {
         Self { chain, remark, cabinet, cabinets, control_source: None, notes: Vec::new(), ..Self::playing() }
     }
 
-    /// A codec whose latents are bent.
+    /// A codec with changed latents.
     pub fn bending() -> Self {
         let latents = (1..=8)
             .map(|n| {

@@ -49,7 +49,7 @@ fn everything_is_in_the_window_at_every_size() {
             [Role::Button, Role::Slider, Role::ComboBox, Role::Meter, Role::Status, Role::Image, Role::TextInput];
         for node in roles.into_iter().flat_map(|role| test.query_all_by_role(role)) {
             let label = node.accesskit_node().label().unwrap_or_default();
-            // A list goes on below what can be seen.
+            // Lists continue below the visible area.
             if !["Audition ", "Mark ", "Unmark "].iter().any(|sign| label.starts_with(sign)) {
                 assert!(all.contains_rect(node.rect()), "{label} at {:?}, {scale}", node.rect());
             }
@@ -140,7 +140,7 @@ fn nothing_that_an_owner_says_breaks_it() {
     model.playing = Some(ModelEntryId(900));
     let health = model.health.as_mut().expect("health");
     (health.load, health.latency_ms) = (nan, f64::NAN);
-    // The size follows the scale.
+    // The harness chooses the window's size by the scale.
     let scale = std::mem::replace(&mut model.scale, 1.0);
     let mut test = open(model);
     test.state_mut().model.scale = scale;

@@ -123,7 +123,7 @@ fn controllers_are_learnt_and_forgotten() {
     view_model.handle_command(&host, WindowCommand::LearnMidi(ParameterId(1)));
     assert!(view_model.refresh().is_some(), "the window looks whether it is learnt");
     assert_eq!(midi(&view_model), (Some(MidiBinding::Learning), Some(MidiBinding::None)));
-    // The audio thread's part.
+    // In place of the audio thread.
     assert_eq!(view_model.instance.midi_bindings.controller_moved(20).count(), 1);
     view_model.handle_command(&host, WindowCommand::LearnMidi(MIX));
     view_model.refresh();
@@ -157,7 +157,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, WindowCommand::Audition(None));
     settle(&mut view_model);
     assert_eq!((name(&view_model), view_model.view().auditioned), (names[0].clone(), None));
-    // Loading what is auditioned keeps it.
+    // Loading an auditioned model keeps it.
     view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
     view_model.handle_command(&host, WindowCommand::Load(ids[2]));
     settle(&mut view_model);
@@ -207,7 +207,7 @@ fn files_are_chosen_in_a_dialog() {
     answer(&mut view_model, FilePurpose::Model, Some(path.clone()));
     assert_eq!((name(&view_model), view_model.instance.state().model.path), ("Wind".to_owned(), Some(path.clone())));
 
-    // One that is missing is only replaced by itself.
+    // A missing model is replaced only by a file with the same hash.
     let wind = view_model.instance.state();
     let hash = "0".repeat(64);
     let model = FileReference { hash: hash.clone(), name: "Old Bell".into(), ..FileReference::default() };
@@ -333,7 +333,7 @@ fn settings_are_compared() {
     settle(&mut view_model);
     assert_eq!((name(&view_model), view_model.view().macros[0].control), (names[1].clone(), None));
     assert!(host.recorded().is_empty(), "no parameter was another one");
-    // One that is.
+    // A parameter that differs is set.
     let mut other = view_model.sound_snapshot();
     other.values.insert("mix".into(), ParameterValue::Number(0.5));
     view_model.instance.compare_slots.store(CompareSlot::A, other);
