@@ -33,8 +33,8 @@ pub enum InstallOutcome {
 /// installations. `finish` may add files before the rename.
 ///
 /// # Errors
-/// Returns an [`Error`] if a wheel cannot be read, verified or unpacked, or if `finish` fails; an existing `folder` is then
-/// unchanged.
+/// Returns an [`Error`] if a wheel cannot be read, verified or unpacked, or if `finish` fails; an existing `folder` is
+/// then unchanged.
 pub fn install(
     manifest: &Manifest,
     folder: &Path,

@@ -1,9 +1,9 @@
 //! Installs libtorch for the CPU from the published Python wheels.
 //!
-//! A [`Manifest`] lists the wheels, the members to extract and the files that must result; [`Manifest::published`] is the
-//! one for the libtorch version of Ondes. [`install`] downloads the wheels or takes them from a folder, verifies length
-//! and SHA-256, and unpacks them next to the target; the target gets its name only when it is complete. The command
-//! `ondes setup-torch` and the program `prepare-libtorch` of `cargo xtask setup` use this crate.
+//! A [`Manifest`] lists the wheels, the members to extract and the files that must result; [`Manifest::published`] is
+//! the one for the libtorch version of Ondes. [`install`] downloads the wheels or takes them from a folder, verifies
+//! length and SHA-256, and unpacks them next to the target; the target gets its name only when it is complete. The
+//! command `ondes setup-torch` and the program `prepare-libtorch` of `cargo xtask setup` use this crate.
 
 #![forbid(unsafe_code)]
 

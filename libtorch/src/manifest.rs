@@ -56,7 +56,8 @@ pub(crate) const VERSION_FILE: &str = "build-version";
 impl Manifest {
     /// Returns the manifest of libtorch [`VERSION`] for Linux on x86-64.
     ///
-    /// The torch wheel holds the CUDA build. Its CPU part needs two small CUDA libraries, which are in wheels of their own.
+    /// The torch wheel holds the CUDA build. Its CPU part needs two small CUDA libraries, which are in wheels of their
+    /// own.
     #[must_use]
     pub fn published(contents: Contents) -> Self {
         let wheel = |path: &str, sha256: &str, bytes: u64, members: &[(&str, &str)]| Wheel {

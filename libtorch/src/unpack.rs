@@ -12,7 +12,8 @@ use crate::{Error, InstallProgress, InstallStep};
 /// Extracts [`Wheel::members`] into `folder`.
 ///
 /// # Errors
-/// Returns [`Error::Wheel`] if the wheel is damaged or lacks a member, [`Error::File`] if a file cannot be read or written.
+/// Returns [`Error::Wheel`] if the wheel is damaged or lacks a member, [`Error::File`] if a file cannot be read or
+/// written.
 pub(crate) fn unpack(
     wheel: &Wheel,
     path: &Path,

@@ -1,5 +1,5 @@
-//! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an instrument model by pitch and
-//! loudness.
+//! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an instrument model by pitch
+//! and loudness.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! **Ondes**: the instrument. Played by notes, or by pitch and loudness of its side-chain; effect and codec models process
-//! the side-chain.
+//! **Ondes**: the instrument. Played by notes, or by pitch and loudness of its side-chain; effect and codec models
+//! process the side-chain.
 
 use std::sync::Arc;
 

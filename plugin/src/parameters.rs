@@ -1,7 +1,7 @@
 //! The host's parameters, created from the processor's parameter table.
 //!
-//! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework parameter for each row and
-//! implements the framework's `Params` by hand. Hosts identify parameters by a hash of the row's id.
+//! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework parameter for each row
+//! and implements the framework's `Params` by hand. Hosts identify parameters by a hash of the row's id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

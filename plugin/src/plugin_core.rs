@@ -74,8 +74,8 @@ impl PluginCore {
         }
     }
 
-    /// Prepares playback. Returns the latency in host samples; `None` if the engine refuses the host's sample rate or block
-    /// size.
+    /// Prepares playback. Returns the latency in host samples; `None` if the engine refuses the host's sample rate or
+    /// block size.
     pub fn activate(&mut self, config: &BufferConfig, source: ControlSource) -> Option<u32> {
         self.player = None;
         let sample_rate = config.sample_rate.round() as u32;

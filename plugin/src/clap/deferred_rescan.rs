@@ -1,9 +1,10 @@
 //! Defers parameter notifications for hosts that deadlock on them (Ardour).
 //!
-//! A state load changes parameter values, and the framework then calls the host's `rescan`. Ardour 7.3 holds a lock while
-//! a VST3 plugin loads a preset, and waits for that lock forever if `rescan` is called meanwhile. For such hosts the values
-//! are sent as output events of the next block, and `rescan`, which refreshes the values cached by the VST3 wrapper, is
-//! called in the next main-thread callback (the wrapper's timer calls it while the plugin's window is open).
+//! A state load changes parameter values, and the framework then calls the host's `rescan`. Ardour 7.3 holds a lock
+//! while a VST3 plugin loads a preset, and waits for that lock forever if `rescan` is called meanwhile. For such hosts
+//! the values are sent as output events of the next block, and `rescan`, which refreshes the values cached by the VST3
+//! wrapper, is called in the next main-thread callback (the wrapper's timer calls it while the plugin's window is
+//! open).
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{from_ref, null, null_mut};

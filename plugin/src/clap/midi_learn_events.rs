@@ -127,8 +127,8 @@ impl MidiLearnEvents {
         self.inserted.push(InsertedEvent { index: index + self.inserted.len() as u32, event });
     }
 
-    /// Returns the host's input events merged with the inserted ones. Valid until the next [`begin`](Self::begin), while
-    /// `self` does not move.
+    /// Returns the host's input events merged with the inserted ones. Valid until the next [`begin`](Self::begin),
+    /// while `self` does not move.
     #[must_use]
     pub fn input(&self) -> clap_input_events {
         clap_input_events { ctx: from_ref(self).cast_mut().cast(), size: Some(merged_size), get: Some(merged_get) }

@@ -1,7 +1,8 @@
 //! The instance that a host holds: the framework's plugin with the functions that the framework lacks.
 //!
 //! The host gets our own `clap_plugin`. It is a copy of the framework's with the same `plugin_data`, so all of the
-//! framework's functions and extensions accept our pointer; only the functions in [`callbacks`](super::callbacks) differ.
+//! framework's functions and extensions accept our pointer; only the functions in [`callbacks`](super::callbacks)
+//! differ.
 
 use std::cell::UnsafeCell;
 use std::sync::{Arc, mpsc};
@@ -79,8 +80,8 @@ impl PluginWrapper {
         unsafe { get(&raw const self.inner, id, &raw mut value) }.then_some(value)
     }
 
-    /// Finishes a processed block: requests the main-thread callback if work is due, and returns the status for the host,
-    /// which is "sleep" instead of "continue" for an instance that is silent until the next input.
+    /// Finishes a processed block: requests the main-thread callback if work is due, and returns the status for the
+    /// host, which is "sleep" instead of "continue" for an instance that is silent until the next input.
     pub(super) fn finish_block(&self, status: clap_process_status) -> clap_process_status {
         if self.instance.needs_main_thread() {
             // SAFETY: the host outlives the instance, and CLAP allows this call on any thread.

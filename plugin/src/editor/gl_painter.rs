@@ -12,8 +12,8 @@ use egui_glow::{Painter, glow};
 /// Painter of one window; used on the window's thread.
 pub struct GlPainter {
     context: GlContext,
-    /// Never dropped: dropping needs a current context, which is impossible once the host has destroyed the window. The GL
-    /// objects end with the context; a few kilobytes leak.
+    /// Never dropped: dropping needs a current context, which is impossible once the host has destroyed the window. The
+    /// GL objects end with the context; a few kilobytes leak.
     painter: ManuallyDrop<Painter>,
 }
 
@@ -60,8 +60,8 @@ impl GlPainter {
     }
 }
 
-/// Calls `body` with the context current, and releases it after: hosts and other plugins use contexts of their own on this
-/// thread.
+/// Calls `body` with the context current, and releases it after: hosts and other plugins use contexts of their own on
+/// this thread.
 fn with_current<R>(context: &GlContext, body: impl FnOnce() -> R) -> Result<R, baseview::Error> {
     // SAFETY: this is the window's thread, and no other context is used on it until this one is released below.
     unsafe { context.make_current() }?;

@@ -1,8 +1,8 @@
 //! The plugin's window: the view model of one instance, embedded in the host's window.
 //!
-//! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and controls it by a [`handle`].
-//! `window` connects baseview and egui: it translates `input_events`, draws the `app` with a `gl_painter`, and repaints on
-//! request of the [`redraw`] flag.
+//! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and controls it by a
+//! [`handle`]. `window` connects baseview and egui: it translates `input_events`, draws the `app` with a `gl_painter`,
+//! and repaints on request of the [`redraw`] flag.
 
 mod app;
 mod clipboard;
@@ -99,8 +99,8 @@ impl nice_plug::editor::Editor for Editor {
     }
 
     fn resize_hint(&self) -> ResizeHint {
-        // The framework requires a resizable window also for sizes that the plugin requests. Dragging adds room; the window's
-        // menu sets the scale.
+        // The framework requires a resizable window also for sizes that the plugin requests. Dragging adds room; the
+        // window's menu sets the scale.
         ResizeHint::resizable().with_min_logical_size(smallest_size())
     }
 }

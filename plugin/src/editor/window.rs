@@ -1,7 +1,7 @@
 //! Connects baseview and egui.
 //!
-//! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to egui and has no hook for
-//! other events.
+//! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to egui and has no hook
+//! for other events.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};

@@ -129,8 +129,8 @@ unsafe fn find_and_apply(
 /// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result.
 ///
 /// # Errors
-/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin refuses the state. The
-/// plugin is then unchanged.
+/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin refuses the state.
+/// The plugin is then unchanged.
 ///
 /// # Safety
 /// The plugin is alive, the functions are the framework's for it, and this is its main thread.

@@ -11,8 +11,8 @@ use crate::parameters::STATE_KEY;
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
 
-/// Clamps parameter values to their ranges, which the framework does not do. Unknown ids and values of another type stay;
-/// the framework ignores them.
+/// Clamps parameter values to their ranges, which the framework does not do. Unknown ids and values of another type
+/// stay; the framework ignores them.
 pub fn clamp_values(state: &mut PluginState) {
     for (id, value) in &mut state.params {
         let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else { continue };

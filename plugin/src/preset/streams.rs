@@ -33,8 +33,8 @@ pub unsafe fn load(plugin: *const clap_plugin, functions: &clap_plugin_state, mu
     functions.load.is_some_and(|load| unsafe { load(plugin, &raw const stream) })
 }
 
-/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some hosts return
-/// one there; a truncated state fails to parse.
+/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some hosts
+/// return one there; a truncated state fails to parse.
 ///
 /// # Safety
 /// The stream is null or a host's, valid during the call.

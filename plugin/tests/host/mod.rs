@@ -368,7 +368,8 @@ pub fn json(state: &[u8]) -> serde_json::Value {
     serde_json::from_slice(&state[8..]).unwrap()
 }
 
-/// Returns the JSON of a saved state with the embedded `ondes` field parsed, for comparisons independent of field order.
+/// Returns the JSON of a saved state with the embedded `ondes` field parsed, for comparisons independent of field
+/// order.
 pub fn state_content(state: &[u8]) -> serde_json::Value {
     let mut all = json(state);
     all["fields"]["ondes"] = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();

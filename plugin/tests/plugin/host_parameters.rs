@@ -1,4 +1,5 @@
-//! The parameter list that hosts see. Saved automation refers to the ids, so that only additions at the end are allowed.
+//! The parameter list that hosts see. Saved automation refers to the ids, so that only additions at the end are
+//! allowed.
 
 use clack_extensions::params::{ParamInfoBuffer, ParamInfoFlags, PluginParams};
 

@@ -48,8 +48,8 @@ fn level_ratio_db(sound: &[f32], note: (u8, f64), other: (u8, f64)) -> f64 {
     10.0 * (power(sound, note.1) / power(sound, other.1).max(1e-30)).log10()
 }
 
-/// Plays the low note, after 1 s the high one as well, and releases the high one after 2 s. Returns the second half of each
-/// of the three seconds.
+/// Plays the low note, after 1 s the high one as well, and releases the high one after 2 s. Returns the second half of
+/// each of the three seconds.
 fn overlapping(host: &mut Host) -> [Vec<f32>; 3] {
     let events = [
         (0, HostEvent::NoteOn(LOW.0, 0.8)),

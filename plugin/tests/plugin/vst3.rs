@@ -201,7 +201,8 @@ struct Played {
     state: Vec<u8>,
 }
 
-/// Creates a component, loads a state, and plays `input` with a note at the start and one parameter change: name, sample, value.
+/// Creates a component, loads a state, and plays `input` with a note at the start and one parameter change: name,
+/// sample, value.
 fn play(
     factory: &ComPtr<IPluginFactory>,
     class: &TUID,
