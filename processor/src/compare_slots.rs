@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use ondes_engine::sync::lock;
 
-use crate::sound_snapshot::SoundSnapshot;
+use crate::snapshot::SoundSnapshot;
 use crate::state::{CompareState, SoundState};
 
 /// A slot for comparison.

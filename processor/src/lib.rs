@@ -7,7 +7,7 @@
 //! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`] for
 //! silence and [`monitor`] for meters. [`instance`] is what window, host and player share: the selection of a model
 //! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]. [`state`] is what projects save and
-//! [`preset`] what presets save, with [`parameter_values`]; [`sound_snapshot`] is the same in memory.
+//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -39,7 +39,7 @@ pub mod player_parameters;
 pub mod preset;
 pub mod product;
 pub mod sleep_state;
-pub mod sound_snapshot;
+pub mod snapshot;
 pub mod state;
 pub mod tail_tracker;
 #[cfg(test)]

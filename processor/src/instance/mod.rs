@@ -3,7 +3,6 @@
 mod cabinet;
 mod control_mapping;
 mod selection;
-mod selection_snapshot;
 mod sound;
 
 use std::collections::BTreeSet;
@@ -29,9 +28,8 @@ use crate::on_built::OnBuilt;
 use crate::parameter_source::ParameterSource;
 use crate::product::Product;
 use crate::sleep_state::SleepState;
+use crate::snapshot::SelectionSnapshot;
 use crate::state::{InstanceState, WindowSettings};
-
-pub use selection_snapshot::SelectionSnapshot;
 
 /// Handle of one instance, shared by the window, the host's main thread and the audio thread. Methods for the audio
 /// thread say so; all others may block.

@@ -6,11 +6,11 @@ use std::thread::JoinHandle;
 
 use ondes_engine::chain::ImpulseFile;
 
-use super::{Inner, InstanceHandle, SelectionSnapshot};
+use super::{Inner, InstanceHandle};
 use crate::compare_slots::CompareSlot;
 use crate::library::{FileReference, FoundModel, MissingFile};
 use crate::macros::MACRO_COUNT;
-use crate::sound_snapshot::SoundSnapshot;
+use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{CompareState, InstanceState};
 
 impl InstanceHandle {

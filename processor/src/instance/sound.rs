@@ -4,7 +4,7 @@ use super::InstanceHandle;
 use crate::parameter::{Parameter, ParameterId, ParameterScope, all};
 use crate::parameter_source::{ParameterSetter, ParameterSource};
 use crate::parameter_values::ParameterValue;
-use crate::sound_snapshot::SoundSnapshot;
+use crate::snapshot::SoundSnapshot;
 
 impl InstanceHandle {
     /// Takes a snapshot of everything that is heard, with the parameter values of `source`.

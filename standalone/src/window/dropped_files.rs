@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ondes_processor::instance::{InstanceHandle, SelectionSnapshot};
+use ondes_processor::instance::InstanceHandle;
 use ondes_processor::preset::{Preset, file};
-use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 use crate::rack::{clip, session_file};
 

@@ -23,7 +23,7 @@ use ondes_processor::parameter::{
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::preset::store;
 use ondes_processor::product::Product;
-use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::snapshot::SoundSnapshot;
 use ondes_processor::state::{WindowSettings, WindowTheme};
 
 use super::cabinet_list::CabinetList;

@@ -10,7 +10,7 @@ use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_values::{ParameterValue, ParameterValues};
 use ondes_processor::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
 use ondes_processor::product::Product;
-use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::snapshot::SoundSnapshot;
 
 use crate::view::{EntryOrigin, PresetEntry};
 

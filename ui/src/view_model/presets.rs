@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use ondes_processor::instance::SelectionSnapshot;
 use ondes_processor::parameter_source::ParameterSetter;
 use ondes_processor::parameter_values::complete_values;
 use ondes_processor::preset::Preset;
 use ondes_processor::preset::file::{self, PresetError};
 use ondes_processor::preset::list::{PresetId, PresetLocation};
 use ondes_processor::preset::store::{self, file_name};
-use ondes_processor::sound_snapshot::SoundSnapshot;
+use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
 use ondes_processor::state::SoundState;
 
 use super::InstanceViewModel;

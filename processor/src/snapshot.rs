@@ -1,4 +1,4 @@
-//! Snapshot of a selection: model, macro bindings, latent knobs and cabinet.
+//! Snapshots of what is heard of an instance, in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,27 @@ use ondes_engine::model::Model;
 
 use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
+use crate::parameter_values::ParameterValues;
 use crate::state::{InstanceState, WindowSettings};
+
+/// Everything that is heard: the values of the parameters, and the model with its macro bindings and cabinet.
+#[derive(Clone)]
+pub struct SoundSnapshot {
+    /// Parameter values by id; parameters that are not named keep their values.
+    pub values: ParameterValues,
+    /// Model, macro bindings, latent knobs and cabinet.
+    pub selection: SelectionSnapshot,
+}
 
 /// A selection with its loaded model, that can be restored.
 #[derive(Clone)]
 pub struct SelectionSnapshot {
-    pub(super) state: InstanceState,
-    pub(super) model: Option<Arc<Model>>,
-    pub(super) missing_model: Option<MissingFile>,
-    pub(super) notice: Option<String>,
+    pub(crate) state: InstanceState,
+    pub(crate) model: Option<Arc<Model>>,
+    pub(crate) missing_model: Option<MissingFile>,
+    pub(crate) notice: Option<String>,
     /// The cabinet's file, if it was found.
-    pub(super) cabinet: Option<Arc<ImpulseFile>>,
+    pub(crate) cabinet: Option<Arc<ImpulseFile>>,
 }
 
 impl SelectionSnapshot {
@@ -33,7 +43,7 @@ impl SelectionSnapshot {
     }
 
     /// Finds the model of a saved selection, if it is there; `known` is used if it is the same model.
-    pub(super) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
+    pub(crate) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
         // These settings belong to the project, not to the sound.
         let mut state = InstanceState {
             window: WindowSettings::default(),
