@@ -158,7 +158,7 @@ pub struct MissingFile {
 
 impl fmt::Display for MissingFile {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "the model {:?} is missing; looked for it in: {}", self.name, self.searched.join("; "))
+        write!(to, "the model {:?} is missing; searched: {}", self.name, self.searched.join("; "))
     }
 }
 

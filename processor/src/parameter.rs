@@ -29,12 +29,12 @@ pub struct Parameter {
     pub tooltip: &'static str,
     /// Type, range and default.
     pub kind: ParameterKind,
-    /// Where the value is saved.
+    /// Files that save the value.
     pub scope: ParameterScope,
-    /// Whether automation and MIDI controllers may change it. Parameters that restart the host or load a model are not
+    /// True if automation and MIDI controllers may change it. Parameters that restart the host or load a model are not
     /// automatable.
     pub automatable: bool,
-    /// Whether it only applies to models that are played by notes.
+    /// True if it only applies to models that are played by notes.
     pub notes_only: bool,
     format: ValueFormat,
 }
@@ -77,14 +77,14 @@ pub enum KnobCurve {
     Skewed(f32),
 }
 
-/// Where a parameter's value is saved.
+/// Files that save a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterScope {
-    /// In presets and projects: it belongs to the sound.
+    /// Presets and projects: it belongs to the sound.
     Sound,
-    /// In projects only: it belongs to the track or the machine, or changing it would interrupt the sound.
+    /// Projects only: it belongs to the track or the machine, or changing it would interrupt the sound.
     Project,
-    /// Nowhere: it triggers an action.
+    /// None: it triggers an action.
     Momentary,
 }
 

@@ -111,7 +111,7 @@ mod tests {
         let worker = ParameterValue::Choice("worker".into()).for_parameter(driver).unwrap();
         assert_eq!(
             (driver.format(worker).as_str(), ParameterValue::Switch(true).for_parameter(driver)),
-            ("Worker", None)
+            ("Background", None)
         );
     }
 

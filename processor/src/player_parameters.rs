@@ -22,7 +22,7 @@ pub struct PlayerParameters {
     pub mix: f32,
     /// Requests silence when it becomes true.
     pub panic: bool,
-    /// How notes are played.
+    /// Pitch, voices and glide of notes.
     pub notes: NoteParameters,
     /// Positions of the macros, 0 … 1.
     pub macros: [f32; MACRO_COUNT],
@@ -32,7 +32,7 @@ pub struct PlayerParameters {
     pub calibration: Calibration,
 }
 
-/// How notes are played.
+/// Pitch, voices and glide of notes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoteParameters {
     /// Shift of all pitches, semitones.

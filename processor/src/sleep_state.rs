@@ -8,7 +8,7 @@ use ondes_engine::sync::lock;
 /// Asks the host to resume processing.
 type Wake = Box<dyn Fn() + Send>;
 
-/// Whether an instance is silent and for how long its tail sounds. A host may suspend a silent instance until the next
+/// Silence and remaining tail of an instance. A host may suspend a silent instance until the next
 /// event or input.
 #[derive(Default)]
 pub struct SleepState {

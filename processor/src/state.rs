@@ -29,7 +29,7 @@ pub struct InstanceState {
     /// The cabinet's impulse response, if any; its hash is that of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cabinet: Option<FileReference>,
-    /// Whether the model and the cabinet's file are embedded in the project.
+    /// True if the model and the cabinet's file are embedded in the project.
     pub embed: bool,
     /// Requested executor. Kept even if this machine or this model does not support it, since another may.
     #[serde(
@@ -67,7 +67,7 @@ pub struct SoundState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CompareState {
-    /// Whether slot B is active. The active slot's sound is the rest of the project.
+    /// True if slot B is active. The active slot's sound is the rest of the project.
     #[serde(rename = "b_is_heard")]
     pub b_is_active: bool,
     /// Sound in the other slot, if any.

@@ -30,7 +30,7 @@ pub struct TailTracker {
     follows_input: bool,
     /// Host samples since input or output was audible.
     silent_samples: usize,
-    /// Whether anything was audible since the last silence.
+    /// True if anything was audible since the last silence.
     audible: bool,
     silent: bool,
 }

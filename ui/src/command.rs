@@ -1,4 +1,4 @@
-//! What the user did in a window.
+//! Actions of the user in a window.
 
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use crate::view::{ViewModel, WindowView};
 pub(crate) struct Frame<'a> {
     pub model: &'a dyn ViewModel,
     pub view: WindowView<'a>,
-    /// What the user did in this frame, in order.
+    /// Actions of the user in this frame, in order.
     pub commands: Vec<WindowCommand>,
     /// The gesture and the text entry on a knob.
     pub gestures: &'a mut KnobGestures,

@@ -34,7 +34,7 @@ const HIGHEST: u8 = 127;
 
 /// Held keys and the settings of the computer keyboard.
 pub(crate) struct KeyboardInput {
-    /// Whether computer keys play notes.
+    /// True if computer keys play notes.
     keys: bool,
     /// MIDI key of the row's first key, a C.
     first_key: u8,

@@ -35,7 +35,7 @@ struct Gesture {
     value: f32,
     /// Time of the last scroll event; `None` for a drag.
     wheel_s: Option<f64>,
-    /// Whether the knob was drawn in this frame.
+    /// True if the knob was drawn in this frame.
     drawn: bool,
 }
 
@@ -43,9 +43,9 @@ struct Gesture {
 pub(crate) struct TextEntry {
     pub knob: ParameterId,
     pub text: String,
-    /// Whether the entered text was not valid.
+    /// True if the entered text was not valid.
     pub invalid: bool,
-    /// Whether the field has yet to receive the keyboard focus.
+    /// True if the field has yet to receive the keyboard focus.
     pub fresh: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct WindowView<'a> {
     pub models: &'a [ModelEntry],
     /// The model that is being auditioned.
     pub auditioned: Option<ModelEntryId>,
-    /// Whether the model is embedded in the project.
+    /// True if the model is embedded in the project.
     pub embed: bool,
     /// Reason why the model cannot be embedded.
     pub embed_problem: Option<&'a str>,
@@ -52,9 +52,9 @@ pub struct WindowView<'a> {
     pub presets: &'a [PresetEntry],
     /// The preset that was loaded or saved last.
     pub preset: Option<PresetId>,
-    /// Whether the sound has changed since.
+    /// True if the sound has changed since.
     pub preset_changed: bool,
-    /// Whether presets can be saved. Nothing is shown of presets if not, and if there are none.
+    /// True if presets can be saved. Nothing is shown of presets if not, and if there are none.
     pub can_save_presets: bool,
 
     /// Knobs that are bound to controls of the model; usually eight.
@@ -73,7 +73,7 @@ pub struct WindowView<'a> {
     pub output_gain: &'a Knob,
     /// Dry to wet.
     pub mix: &'a Knob,
-    /// Whether bypass is on.
+    /// True if bypass is on.
     pub bypass: bool,
     /// The active slot.
     pub slot: CompareSlot,
@@ -103,12 +103,12 @@ pub struct WindowView<'a> {
     pub notes: &'a [SoundingNote],
     /// Control source; `None` if the model leaves no choice.
     pub control_source: Option<ControlSource>,
-    /// Whether the window's keyboard can be played.
+    /// True if the window's keyboard can be played.
     pub can_play: bool,
-    /// Whether meters, samples or notes will have changed in the next frame.
+    /// True if meters, samples or notes will have changed in the next frame.
     pub moving: bool,
 
-    /// Whether the system's file dialog is available.
+    /// True if the system's file dialog is available.
     pub can_browse: bool,
 
     /// Scale of the contents; 1 is 100 %. [`SCALES`](crate::SCALES) are offered.
@@ -135,7 +135,7 @@ pub struct ModelView<'a> {
 pub struct ExecutorView<'a> {
     /// Requested executor.
     pub selection: ExecutorSelection,
-    /// Whether the native executor supports the model; TorchScript programs need libtorch.
+    /// True if the native executor supports the model; TorchScript programs need libtorch.
     pub native_supported: bool,
     /// Devices of libtorch.
     pub devices: ExecutorDevices<'a>,
@@ -178,9 +178,9 @@ pub struct ModelEntry {
     pub kind: Kind,
     /// Origin.
     pub origin: EntryOrigin,
-    /// Whether the user marked it.
+    /// True if the user marked it.
     pub favourite: bool,
-    /// Whether it was loaded recently.
+    /// True if it was loaded recently.
     pub recent: bool,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
     pub quality: String,
@@ -193,7 +193,7 @@ pub struct Knob {
     pub id: ParameterId,
     /// Label.
     pub name: String,
-    /// What the knob does, for its tooltip; may be empty.
+    /// Tooltip; may be empty.
     pub tooltip: String,
     /// Position, 0 … 1.
     pub value: f32,
@@ -248,7 +248,7 @@ pub struct ChainView<'a> {
     pub cabinets: &'a [PathBuf],
     /// Folder of impulse responses.
     pub folder: Option<&'a Path>,
-    /// Whether an audio file that is dropped on the window becomes the cabinet.
+    /// True if an audio file that is dropped on the window becomes the cabinet.
     pub accepts_audio_files: bool,
 }
 

@@ -56,7 +56,7 @@ pub struct InstanceHandle {
     resend_parameters: Arc<AtomicBool>,
     /// Default release time of the model's notes, ms.
     release_ms: AtomicCell<f32>,
-    /// Whether the model processes audio input, whatever the control source.
+    /// True if the model processes audio input, whatever the control source.
     uses_audio_input: AtomicBool,
     /// Largest variant that may be used, 0 … 1, and the quality.
     size: AtomicCell<f32>,
@@ -88,7 +88,7 @@ struct Inner {
     cabinet_requests: u64,
     /// Number of the last request for a model; results of earlier ones are dropped.
     requests: u64,
-    /// Whether the last request is still being read.
+    /// True if the last request is still being read.
     reading: bool,
     /// Error of the last request; the previous model goes on playing.
     load_error: Option<String>,
@@ -96,7 +96,7 @@ struct Inner {
     notice: Option<String>,
     /// The executor notice that the user has dismissed.
     dismissed_notice: Option<String>,
-    /// Why the requested executor cannot run this model.
+    /// Reason why the requested executor cannot run this model.
     executor_problem: Option<String>,
     /// Selection to return to after an audition; a project saves it in place of the auditioned one.
     before_audition: Option<SelectionSnapshot>,

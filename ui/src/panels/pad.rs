@@ -25,7 +25,7 @@ const MARGIN: f32 = 9.0;
 #[derive(Default)]
 pub(crate) struct PadState {
     held: Vec<ParameterId>,
-    /// Whether the pad was drawn in this frame.
+    /// True if the pad was drawn in this frame.
     seen: bool,
 }
 

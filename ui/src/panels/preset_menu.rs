@@ -27,9 +27,9 @@ const LONGEST: usize = 64;
 /// State of the list.
 #[derive(Default)]
 pub(crate) struct PresetMenu {
-    /// Whether the list is open.
+    /// True if the list is open.
     open: bool,
-    /// Whether a key that may close the list was pressed while it was open.
+    /// True if a key that may close the list was pressed while it was open.
     by_key: bool,
     query: String,
     /// The row that receives keys.
@@ -42,7 +42,7 @@ pub(crate) struct PresetMenu {
 /// The name being typed.
 struct NameField {
     text: String,
-    /// Whether the field has yet to receive the keyboard focus.
+    /// True if the field has yet to receive the keyboard focus.
     fresh: bool,
 }
 

@@ -200,7 +200,7 @@ mod tests {
         let changes = host.0.take();
         assert!(changes.contains(&"Transpose 12 st".to_owned()), "{changes:?}");
         assert!(
-            !changes.iter().any(|line| ["Mix", "Bypass", "Driver"].iter().any(|kept| line.starts_with(kept))),
+            !changes.iter().any(|line| ["Mix", "Bypass", "Processing"].iter().any(|label| line.starts_with(label))),
             "{changes:?}"
         );
         view_model.load_preset(PresetId(1));

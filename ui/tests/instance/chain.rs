@@ -317,7 +317,7 @@ fn another_size_takes_over_without_a_click() {
     let size = |view_model: &InstanceViewModel| {
         view_model.view().chain.knobs.iter().find(|knob| knob.id == SIZE).unwrap().name.clone()
     };
-    assert_eq!(size(&track.view_model), "Size: whole");
+    assert_eq!(size(&track.view_model), "Size: full");
 
     track.turn(SIZE, 0.3);
     track.frame();
@@ -435,12 +435,12 @@ fn only_what_suits_the_model_is_offered() {
         view_model.view().chain.knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>()
     };
     let track = Track::new();
-    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone", "Cabinet", "Block DC"];
+    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone position", "Cabinet", "Block DC"];
     let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
     assert_eq!(names(&track.view_model), all);
     let shared = InstanceHandle::new(Product::Instrument, || {});
     let view_model =
         InstanceViewModel::new(shared, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
-    assert_eq!(names(&view_model), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: whole"]);
+    assert_eq!(names(&view_model), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: full"]);
     assert!(!view_model.view().chain.accepts_audio_files);
 }

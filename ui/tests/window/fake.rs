@@ -70,7 +70,7 @@ pub struct Fake {
     pub pad: (ParameterId, ParameterId),
     pub control_source: Option<ControlSource>,
     pub moving: bool,
-    /// Whether optional actions are available.
+    /// True if optional actions are available.
     pub able: bool,
     pub scale: f32,
     pub theme: ThemePreference,

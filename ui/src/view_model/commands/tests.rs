@@ -63,8 +63,8 @@ fn open() -> (InstanceViewModel, Fake) {
 }
 
 fn settle(view_model: &mut InstanceViewModel) {
-    for errand in view_model.background_jobs.drain(..) {
-        errand.join().unwrap();
+    for job in view_model.background_jobs.drain(..) {
+        job.join().unwrap();
     }
     view_model.instance.wait_until_loaded(Duration::from_secs(10));
     view_model.refresh();
