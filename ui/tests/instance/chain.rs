@@ -425,7 +425,7 @@ fn levels_are_those_of_the_model_that_is_heard() {
     }
     check(&track, &mut player, 0.0, 0.0);
     track.frame();
-    let remark = "Levels stay as they are: the model states no input level, the model states no output level.";
+    let remark = "Levels are unchanged: the model states no input level, the model states no output level.";
     assert_eq!(track.view_model.view().chain.remark, Some(remark));
 }
 

@@ -63,7 +63,7 @@ fn its_knobs_turn() {
 
 #[test]
 fn what_the_model_does_not_tell_is_said() {
-    let remark = "Levels stay as they are: the model states no loudness.";
+    let remark = "Levels are unchanged: the model states no loudness.";
     let mut test = open(Fake::amplifying());
     choose(&mut test, Role::Button, "Chain");
     assert!(test.query_by_label(remark).is_some());

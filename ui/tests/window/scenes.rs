@@ -267,7 +267,7 @@ impl Fake {
         let files = ["Blue open back", "Four twelves", "Room mike"];
         let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
         let cabinet = cabinets.get(1).cloned();
-        let remark = Some("Levels stay as they are: the model states no loudness.".to_owned());
+        let remark = Some("Levels are unchanged: the model states no loudness.".to_owned());
         Self { chain, remark, cabinet, cabinets, control_source: None, notes: Vec::new(), ..Self::playing() }
     }
 
