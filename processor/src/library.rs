@@ -314,7 +314,7 @@ mod tests {
         let older = FileReference { hash: "0".repeat(64), name: BUNDLED[1].name.into(), ..FileReference::default() };
         let (model, path) = older.find().unwrap();
         assert_eq!((model.content_hash(), path), (BUNDLED[1].model().content_hash(), None));
-        assert!(older.replacement_notice(&model).is_some_and(|told| told.contains(BUNDLED[1].name)));
+        assert!(older.replacement_notice(&model).is_some_and(|notice| notice.contains(BUNDLED[1].name)));
         for same in [FileReference::to(&model, None), FileReference { hash: String::new(), ..older.clone() }] {
             assert_eq!(same.replacement_notice(&same.find().unwrap().0), None);
         }

@@ -326,8 +326,8 @@ impl Player {
         let inputs = [&self.input[0][..frames], &self.input[1][..frames]];
         let inputs = &inputs[..self.channels];
         self.instance.monitor.record(inputs, output);
-        let heard = output.iter().map(|channel| peak(&channel[..frames]));
-        let loudest = inputs.iter().map(|channel| peak(channel)).chain(heard).fold(0.0, f32::max);
+        let output_peaks = output.iter().map(|channel| peak(&channel[..frames]));
+        let loudest = inputs.iter().map(|channel| peak(channel)).chain(output_peaks).fold(0.0, f32::max);
         let tail = self.tail_after_model();
         self.tail.advance(frames, loudest, self.channels > 0, tail);
     }

@@ -106,7 +106,7 @@ pub(crate) fn finds(text: &str, word: &str) -> bool {
     }
     text.char_indices().any(|(start, _)| {
         let mut letters = text[start..].chars().flat_map(char::to_lowercase);
-        word.chars().flat_map(char::to_lowercase).all(|wanted| letters.next() == Some(wanted))
+        word.chars().flat_map(char::to_lowercase).all(|letter| letters.next() == Some(letter))
     })
 }
 

@@ -20,7 +20,7 @@ pub fn clamp_scale(scale: f32) -> f32 {
 pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
     let scale = clamp_scale(frame.view.scale);
     ui.ctx().set_zoom_factor(scale);
-    let wanted = ui.input_mut(|input| {
+    let requested = ui.input_mut(|input| {
         let mut pressed = |key| input.consume_key(Modifiers::COMMAND, key);
         if pressed(Key::Plus) || pressed(Key::Equals) {
             SCALES.into_iter().find(|one| *one > scale)
@@ -32,8 +32,8 @@ pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
             None
         }
     });
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != scale) {
-        frame.push(WindowCommand::SetScale(wanted));
+    if let Some(requested) = requested.filter(|requested| *requested != scale) {
+        frame.push(WindowCommand::SetScale(requested));
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
     let button = icon::button(ui, Icon::More, "Window", false);
     Popup::menu(&button).show(|ui| {
         theme::menu(ui);
-        ui.weak("Size");
+        ui.weak("Scale");
         for scale in SCALES {
             let label = format!("{} %", (scale * 100.0).round());
             if theme::item(ui, Button::selectable(clamp_scale(view.scale) == scale, label)).clicked() {
@@ -51,11 +51,8 @@ pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
         }
         ui.separator();
         ui.weak("Theme");
-        let themes = [
-            (ThemePreference::System, "As the system"),
-            (ThemePreference::Dark, "Dark"),
-            (ThemePreference::Light, "Light"),
-        ];
+        let themes =
+            [(ThemePreference::System, "System"), (ThemePreference::Dark, "Dark"), (ThemePreference::Light, "Light")];
         for (one, label) in themes {
             if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
                 frame.push(WindowCommand::SetTheme(one));

@@ -20,9 +20,9 @@ impl InstanceHandle {
     pub fn apply_sound(&self, source: &dyn ParameterSource, setter: &impl ParameterSetter, sound: SoundSnapshot) {
         self.restore_selection(sound.selection);
         for (id, parameter) in saved_parameters() {
-            let Some(wanted) = sound.values.get(parameter.id) else { continue };
-            if let Some(value) = wanted.for_parameter(parameter)
-                && saved_value(source, id).as_ref() != Some(wanted)
+            let Some(saved) = sound.values.get(parameter.id) else { continue };
+            if let Some(value) = saved.for_parameter(parameter)
+                && saved_value(source, id).as_ref() != Some(saved)
             {
                 setter.begin_gesture(id);
                 setter.set_normalized(id, parameter.normalize(value));

@@ -244,9 +244,9 @@ mod tests {
         ];
         for (text, reason) in cases {
             std::fs::write(&path, &text).unwrap();
-            let said = read(&path).expect_err(reason).to_string();
-            assert!(said.contains("odd.ondes-preset: ") && said.contains(reason), "{said}");
-            assert_eq!(said.lines().count(), 1, "{said}");
+            let message = read(&path).expect_err(reason).to_string();
+            assert!(message.contains("odd.ondes-preset: ") && message.contains(reason), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
         }
         assert!(read(&folder.path().join("none")).is_err_and(|error| error.error.os_error() != 0));
         assert!(read(folder.path()).is_err());

@@ -95,14 +95,15 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
     }
     // The cursor stays on its model; if that has gone it moves to the loaded model, or else to the first.
     let playing = view.model.and_then(|model| model.entry);
-    let place = |wanted: (BrowserSection, ModelEntryId)| entries.iter().position(|one| *one == wanted);
+    let place = |row: (BrowserSection, ModelEntryId)| entries.iter().position(|one| *one == row);
     let mut at = browser
         .cursor
         .and_then(place)
         .or_else(|| entries.iter().position(|(_, id)| Some(*id) == playing))
         .unwrap_or_default();
     let has_keys = ui.memory(|memory| memory.has_focus(row_id(entries[at])));
-    let moved = if has_keys { walk(ui, frame, view.models, entries[at], &mut at, entries.len()) } else { into_list };
+    let moved =
+        if has_keys { handle_keys(ui, frame, view.models, entries[at], &mut at, entries.len()) } else { into_list };
     browser.cursor = Some(entries[at]);
     if moved {
         ui.memory_mut(|memory| memory.request_focus(row_id(entries[at])));
@@ -155,13 +156,13 @@ fn filters(ui: &mut Ui, browser: &mut BrowserState) {
 
 fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow<'a>> {
     let query = browser.query.trim();
-    let wanted = |entry: &&ModelEntry| {
+    let matches = |entry: &&ModelEntry| {
         browser.kind.is_none_or(|kind| entry.kind == kind)
             && query.split_whitespace().all(|word| finds(&entry.name, word) || finds(&entry.author, word))
     };
     let mut rows = Vec::new();
     for section in BrowserSection::ALL {
-        let mut found = entries.iter().filter(|entry| section.holds(entry)).filter(wanted).peekable();
+        let mut found = entries.iter().filter(|entry| section.holds(entry)).filter(matches).peekable();
         if found.peek().is_some() {
             rows.push(BrowserRow::Heading(section));
             rows.extend(found.map(|entry| BrowserRow::Entry(section, entry)));
@@ -175,7 +176,7 @@ fn row_id(row: (BrowserSection, ModelEntryId)) -> Id {
 }
 
 /// Handles keys in the list. Returns whether the cursor has moved.
-fn walk(
+fn handle_keys(
     ui: &Ui,
     frame: &mut Frame<'_>,
     all: &[ModelEntry],
@@ -279,16 +280,23 @@ fn entry_row(
         let bar = Rect::from_min_size(field.min + vec2(0.0, 6.0), vec2(3.0, field.height() - 12.0));
         ui.painter().rect_filled(bar, 1.5, palette.accent);
     }
-    let heard = frame.view.auditioned == Some(entry.id);
+    let auditioned = frame.view.auditioned == Some(entry.id);
     let left = Rect::from_min_size(field.min + vec2(7.0, 0.0), vec2(24.0, field.height()));
     let right = Rect::from_min_max(pos2(field.right() - 30.0, field.top()), pos2(field.right() - 4.0, field.bottom()));
-    let listen = if heard { "Stop" } else { "Audition" };
-    if sign(ui, key, left, if heard { Icon::Stop } else { Icon::Play }, &format!("{listen} {}", entry.name), heard) {
+    let listen = if auditioned { "Stop" } else { "Audition" };
+    if row_button(
+        ui,
+        key,
+        left,
+        if auditioned { Icon::Stop } else { Icon::Play },
+        &format!("{listen} {}", entry.name),
+        auditioned,
+    ) {
         audition(frame, entry.id);
     }
     let star = if entry.favourite { Icon::StarFull } else { Icon::Star };
     let mark = if entry.favourite { "Unmark" } else { "Mark" };
-    if sign(ui, key, right, star, &format!("{mark} {}", entry.name), entry.favourite) {
+    if row_button(ui, key, right, star, &format!("{mark} {}", entry.name), entry.favourite) {
         frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
     }
 
@@ -306,7 +314,7 @@ fn entry_row(
 }
 
 /// Draws a small button within a row, for the pointer only; keys do the same.
-fn sign(ui: &Ui, key: (BrowserSection, ModelEntryId), rect: Rect, icon: Icon, label: &str, on: bool) -> bool {
+fn row_button(ui: &Ui, key: (BrowserSection, ModelEntryId), rect: Rect, icon: Icon, label: &str, on: bool) -> bool {
     let response = ui.interact(rect, row_id(key).with(rect.left() > ui.max_rect().center().x), Sense::CLICK);
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), on, label));
     let palette = Palette::of(ui);

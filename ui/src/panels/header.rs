@@ -49,18 +49,18 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu,
 
 /// Draws the slots A and B, and a button that copies the active one to the other.
 fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let heard = frame.view.slot;
-    let other = heard.other();
+    let active = frame.view.slot;
+    let other = active.other();
     ui.spacing_mut().item_spacing.x = 2.0;
     for slot in [CompareSlot::A, CompareSlot::B] {
         let button =
-            Button::selectable(slot == heard, slot.name()).frame_when_inactive(true).min_size(vec2(28.0, 26.0));
-        if ui.add(button).on_hover_text(format!("Hear setting {}", slot.name())).clicked() && slot != heard {
+            Button::selectable(slot == active, slot.name()).frame_when_inactive(true).min_size(vec2(28.0, 26.0));
+        if ui.add(button).on_hover_text(format!("Recall slot {}", slot.name())).clicked() && slot != active {
             frame.push(WindowCommand::RecallSlot(slot));
         }
     }
     let copy = format!("Copy to {}", other.name());
-    if ui.button(&copy).on_hover_text(format!("Setting {} becomes what is heard", other.name())).clicked() {
+    if ui.button(&copy).on_hover_text(format!("Copy the present sound to slot {}", other.name())).clicked() {
         frame.push(WindowCommand::StoreSlot(other));
     }
     ui.spacing_mut().item_spacing.x = GAP;

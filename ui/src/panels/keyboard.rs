@@ -51,8 +51,8 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
     let names: Vec<String> = frame.view.notes.iter().map(|note| format::note(i32::from(note.key))).collect();
     let sense = if frame.view.can_play { Sense::CLICK | Sense::DRAG } else { Sense::hover() };
     let response = ui.interact(rect, ui.scope_id().with("keyboard"), sense);
-    let said = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
-    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Notes {said}")));
+    let text = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Notes {text}")));
 
     if frame.view.can_play {
         let down = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_down());

@@ -52,11 +52,11 @@ impl PadState {
 
     /// Begins gestures on these knobs and ends all others.
     fn grasp(&mut self, axes: Axes<'_>, commands: &mut Vec<WindowCommand>) {
-        let wanted = || axes.into_iter().flatten().map(|knob| knob.id);
-        if !self.held.iter().copied().eq(wanted()) {
+        let ids = || axes.into_iter().flatten().map(|knob| knob.id);
+        if !self.held.iter().copied().eq(ids()) {
             self.release(commands);
-            self.held.extend(wanted());
-            commands.extend(wanted().map(WindowCommand::BeginGesture));
+            self.held.extend(ids());
+            commands.extend(ids().map(WindowCommand::BeginGesture));
         }
     }
 }
@@ -111,21 +111,21 @@ fn choose(
         }
     });
     shown.response.accessible_name(format!("Pad {}", name.to_lowercase()));
-    let said = chosen.map(|knob| frame.model.format_value(knob.id, knob_position(knob))).unwrap_or_default();
-    ui.label(RichText::new(said).font(theme::figures()));
+    let text = chosen.map(|knob| frame.model.format_value(knob.id, knob_position(knob))).unwrap_or_default();
+    ui.label(RichText::new(text).font(theme::figures()));
     ui.add_space(GAP);
 }
 
 fn field(ui: &Ui, frame: &mut Frame<'_>, pad: &mut PadState, axes: Axes<'_>, rect: Rect) {
     let response = ui.interact(rect, Id::unique("pad"), Sense::click_and_drag());
-    let said = |knob: &Knob| format!("{} {}", knob.name, frame.model.format_value(knob.id, knob_position(knob)));
-    let said = axes.into_iter().flatten().map(said).collect::<Vec<_>>().join(", ");
+    let text = |knob: &Knob| format!("{} {}", knob.name, frame.model.format_value(knob.id, knob_position(knob)));
+    let text = axes.into_iter().flatten().map(text).collect::<Vec<_>>().join(", ");
     response.widget_info(|| WidgetInfo::labeled(Role::Group, ui.is_enabled(), "Pad"));
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(said));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));
 
     let inner = rect.shrink(MARGIN);
     touch(ui, frame, pad, axes, &response, inner);
-    walk(ui, frame, axes, &response);
+    handle_keys(ui, frame, axes, &response);
     paint(ui, axes, &response, inner);
 }
 
@@ -156,7 +156,7 @@ fn touch(ui: &Ui, frame: &mut Frame<'_>, pad: &mut PadState, axes: Axes<'_>, res
 }
 
 /// Handles keys.
-fn walk(ui: &Ui, frame: &mut Frame<'_>, axes: Axes<'_>, response: &Response) {
+fn handle_keys(ui: &Ui, frame: &mut Frame<'_>, axes: Axes<'_>, response: &Response) {
     if !response.has_focus() {
         return;
     }

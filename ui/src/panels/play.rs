@@ -69,15 +69,15 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
         }
         if on {
             let (first, percent) = (format::note(i32::from(keyboard.first_key())), 100.0 * keyboard.velocity());
-            let (rect, said) = ui.allocate_exact_size(vec2(45.0, 26.0), Sense::hover());
+            let (rect, response) = ui.allocate_exact_size(vec2(45.0, 26.0), Sense::hover());
             let line = format!("Keys from {first}, velocity {percent:.0} %");
-            said.widget_info(|| WidgetInfo::labeled(Role::Status, true, &line));
+            response.widget_info(|| WidgetInfo::labeled(Role::Status, true, &line));
             let palette = Palette::of(ui);
             let left = rect.left() + GAP;
             let (above, below) = (pos2(left, rect.top() + 1.0), pos2(left, rect.bottom() - 1.0));
             ui.painter().text(above, Align2::LEFT_TOP, first, theme::figures(), palette.text);
             ui.painter().text(below, Align2::LEFT_BOTTOM, format!("{percent:.0} %"), theme::figures(), palette.dim);
-            said.on_hover_text(line);
+            response.on_hover_text(line);
         }
     });
 }
@@ -87,12 +87,12 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
     let view = frame.view;
     let pitch = view.pitch_hz.and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));
     let loudness = view.loudness_db.filter(|db| !db.is_nan());
-    let said = match &pitch {
+    let text = match &pitch {
         Some((note, cents, hz)) => format!("{note} {cents:+.0} cents, {hz:.1} Hz"),
         None => "none".to_owned(),
     };
     let response = ui.interact(rect, ui.scope_id().with("followed"), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Pitch {said}")));
+    response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Pitch {text}")));
 
     let painter = ui.painter();
     let caption = |x: f32, text: &str| {

@@ -35,7 +35,7 @@ pub(crate) struct PresetMenu {
     /// The row that receives keys.
     cursor: Option<PresetId>,
     /// The preset to delete if the user confirms.
-    doomed: Option<PresetId>,
+    to_delete: Option<PresetId>,
     name: Option<NameField>,
 }
 
@@ -67,9 +67,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
     response.widget_info(|| WidgetInfo::labeled(Role::ComboBox, ui.is_enabled(), "Preset"));
     let name = loaded.map_or("Presets", |preset| preset.name.as_str());
     let changed = loaded.is_some() && view.preset_changed;
-    let said = loaded.map_or("none", |_| name);
-    let said = if changed { format!("{said}, changed") } else { said.to_owned() };
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(said.as_str()));
+    let value = loaded.map_or("none", |_| name);
+    let value = if changed { format!("{value}, changed") } else { value.to_owned() };
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.as_str()));
     let shown = if changed { format!("{name} *") } else { name.to_owned() };
     drop_down::field(ui, &response, &shown, loaded.is_some());
 
@@ -100,16 +100,16 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
     ui.add_space(2.0);
 
     let query = presets.query.trim();
-    let wanted = |preset: &&PresetEntry| {
+    let matches = |preset: &&PresetEntry| {
         query.split_whitespace().all(|word| finds(&preset.name, word) || finds(&preset.about, word))
     };
-    let of = |source: EntryOrigin| view.presets.iter().filter(move |preset| preset.origin == source).filter(wanted);
+    let of = |source: EntryOrigin| view.presets.iter().filter(move |preset| preset.origin == source).filter(matches);
     let groups = [("Factory", EntryOrigin::Bundled), ("Yours", EntryOrigin::User)];
     let found: Vec<&PresetEntry> = groups.iter().flat_map(|(_, source)| of(*source)).collect();
     if let Some(first) = found.first().filter(|first| enter && first.problem.is_none()) {
         load(ui, frame, first);
     }
-    let moved = if found.is_empty() { false } else { walk(ui, frame, presets, &found, down) };
+    let moved = if found.is_empty() { false } else { handle_keys(ui, frame, presets, &found, down) };
     ScrollArea::vertical().max_height(9.0 * ROW).auto_shrink([false, true]).show(ui, |ui| {
         for (title, source) in groups {
             if found.iter().any(|preset| preset.origin == source) {
@@ -148,7 +148,7 @@ fn row_id(id: PresetId) -> Id {
 }
 
 /// Handles keys in the list; `enters` tells that the focus has just moved there. Returns whether the cursor has moved.
-fn walk(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, found: &[&PresetEntry], enters: bool) -> bool {
+fn handle_keys(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, found: &[&PresetEntry], enters: bool) -> bool {
     let place = |id: Option<PresetId>| found.iter().position(|preset| Some(preset.id) == id);
     let before = place(presets.cursor).or_else(|| place(frame.view.preset)).unwrap_or_default();
     let mut at = before;
@@ -174,7 +174,7 @@ fn walk(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, found: &[&Pres
     }
     let moved = enters || at != before;
     if at != before {
-        presets.doomed = None;
+        presets.to_delete = None;
     }
     presets.cursor = Some(found[at].id);
     if moved {
@@ -195,11 +195,11 @@ fn delete_or_ask(frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Prese
     if preset.origin != EntryOrigin::User {
         return false;
     }
-    if presets.doomed.take_if(|doomed| *doomed == preset.id).is_some() {
+    if presets.to_delete.take_if(|to_delete| *to_delete == preset.id).is_some() {
         frame.push(WindowCommand::DeletePreset(preset.id));
         return true;
     }
-    presets.doomed = Some(preset.id);
+    presets.to_delete = Some(preset.id);
     false
 }
 
@@ -226,8 +226,11 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
         let bar = Rect::from_min_size(rect.min + vec2(0.0, 5.0), vec2(3.0, rect.height() - 10.0));
         ui.painter().rect_filled(bar, 1.5, palette.accent);
     }
-    let right =
-        if preset.origin == EntryOrigin::User { bin(ui, frame, presets, preset, rect) } else { rect.right() - 8.0 };
+    let right = if preset.origin == EntryOrigin::User {
+        delete_button(ui, frame, presets, preset, rect)
+    } else {
+        rect.right() - 8.0
+    };
 
     let broken = preset.problem.is_some();
     let left = rect.left() + 10.0;
@@ -240,25 +243,25 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
     let place = Align2::RIGHT_CENTER.anchor_size(pos2(right - 2.0, rect.center().y), about.size());
     ui.painter().galley(place.min, about, ink);
     theme::focus_ring(ui, &response, rect);
-    explain(response, preset);
+    show_tooltip(response, preset);
 }
 
-fn explain(response: Response, preset: &PresetEntry) {
+fn show_tooltip(response: Response, preset: &PresetEntry) {
     let more = preset.problem.as_ref().unwrap_or(&preset.about);
     let keys = if preset.origin == EntryOrigin::User { "\nEnter loads, Delete twice deletes" } else { "" };
     response.on_hover_text(format!("{}\n{more}{keys}", preset.name));
 }
 
 /// Draws the button that deletes a user preset. Returns its left edge.
-fn bin(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &PresetEntry, row: Rect) -> f32 {
-    let doomed = presets.doomed == Some(preset.id);
-    let width = if doomed { 58.0 } else { 24.0 };
+fn delete_button(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &PresetEntry, row: Rect) -> f32 {
+    let to_delete = presets.to_delete == Some(preset.id);
+    let width = if to_delete { 58.0 } else { 24.0 };
     let rect = Rect::from_min_max(pos2(row.right() - width, row.top() + 2.0), row.max - vec2(2.0, 2.0));
     let response = ui.interact(rect, row_id(preset.id).with("delete"), Sense::CLICK);
-    let label = if doomed { "Really delete" } else { "Delete" };
+    let label = if to_delete { "Really delete" } else { "Delete" };
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("{label} {}", preset.name)));
     let palette = Palette::of(ui);
-    if doomed {
+    if to_delete {
         ui.painter().rect_filled(rect, RADIUS, palette.error);
         ui.painter().text(rect.center(), Align2::CENTER_CENTER, "Delete?", theme::small(), palette.ground);
     } else {

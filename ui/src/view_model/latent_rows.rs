@@ -48,7 +48,7 @@ impl LatentRows {
             return;
         }
         session.latents(&mut self.values);
-        // The previous model may still be heard; its latents do not belong to these rows.
+        // The previous model may still be output; its latents do not belong to these rows.
         let is_heard = self.values.len() == self.rows.len();
         let values = self.values.iter().copied().filter(|_| is_heard).chain(std::iter::repeat(0.0));
         for (row, value) in self.rows.iter_mut().zip(values) {
@@ -140,7 +140,7 @@ mod tests {
             self.settle();
         }
 
-        /// Plays until the model is heard; models change only while the session plays.
+        /// Plays until the model is output; models change only while the session plays.
         fn settle(&mut self) {
             while self.instance.session.status() == LoadStatus::Loading {
                 self.block();
@@ -162,7 +162,7 @@ mod tests {
         }
 
         /// Returns the output after all changes have arrived.
-        fn heard(&mut self) -> f32 {
+        fn output(&mut self) -> f32 {
             let last = (0..60).map(|_| self.block()).last().unwrap();
             (1e4 * last).round() / 1e4
         }
@@ -195,7 +195,7 @@ mod tests {
         let mut track = Track::new();
         assert!(track.view_model.view().latents.is_empty() && track.view_model.view().can_play);
         track.load(codec());
-        track.heard();
+        track.output();
         track.view_model.refresh();
         let view = track.view_model.view();
         let names: Vec<&str> = view.latents.iter().map(|latent| latent.name.as_str()).collect();
@@ -220,21 +220,21 @@ mod tests {
         assert!(!track.instance.uses_audio_input());
         track.load(codec());
         assert!(track.instance.uses_audio_input());
-        assert_eq!((track.store.control_source(), track.heard()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
+        assert_eq!((track.store.control_source(), track.output()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
         track.load(BUNDLED[0].model());
         assert!(!track.instance.uses_audio_input());
-        assert_eq!(track.heard(), 0.0, "an instrument waits for notes");
+        assert_eq!(track.output(), 0.0, "an instrument waits for notes");
     }
 
     #[test]
     fn what_is_turned_is_heard_shown_and_saved_at_once() {
         let mut track = Track::with_codec();
-        assert_eq!(track.heard(), 0.1);
+        assert_eq!(track.output(), 0.1);
         track.turn(SCALE_2, "0");
         assert_eq!(number(&track.instance.state(), "latent2.scale"), Some(0.0));
-        assert_eq!(track.heard(), 0.2);
+        assert_eq!(track.output(), 0.2);
         track.turn(OFFSET_1, "-1.5");
-        assert_eq!(track.heard(), -0.55);
+        assert_eq!(track.output(), -0.55);
         track.view_model.refresh();
         let row = &track.view_model.view().latents[0];
         assert_eq!(
@@ -249,10 +249,10 @@ mod tests {
         track.player = Player::new(session, track.instance.clone(), SETUP, &track.store.player_parameters());
         track.instance.session.set_driver(Driver::Inline);
         track.settle();
-        assert_eq!(track.heard(), -0.55);
+        assert_eq!(track.output(), -0.55);
         // A held latent stays where it was, whatever the input.
         track.turn(HOLD_1, "1");
-        track.heard();
+        track.output();
         let nothing = |track: &mut Track| {
             let (mut left, mut right) = ([0.0; SETUP.max_block], [0.0; SETUP.max_block]);
             track.player.begin_block(&track.store.player_parameters());
@@ -266,7 +266,7 @@ mod tests {
             track.turn(knob, default);
         }
         assert!(!serde_json::to_string(&track.instance.state()).unwrap().contains("latents"));
-        assert_eq!(track.heard(), 0.1);
+        assert_eq!(track.output(), 0.1);
     }
 
     #[test]
@@ -275,25 +275,25 @@ mod tests {
         track.instance.set_embed_model(true);
         track.turn(SCALE_1, "3");
         track.turn(OFFSET_2, "-2");
-        let heard = track.heard();
-        assert_eq!(heard, 0.0);
+        let output = track.output();
+        assert_eq!(output, 0.0);
         let text = serde_json::to_string(&track.instance.state()).unwrap();
 
         let mut again = Track::new();
         again.instance.restore_state(serde_json::from_str(&text).unwrap());
         again.settle();
-        assert_eq!((again.heard(), again.instance.state().latents), (heard, track.instance.state().latents));
+        assert_eq!((again.output(), again.instance.state().latents), (output, track.instance.state().latents));
         assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
         // Loading the same model again changes nothing.
         again.load(codec());
-        assert_eq!(again.heard(), heard);
+        assert_eq!(again.output(), output);
         // An audition does not change the saved values.
         again.instance.load_model(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
         again.settle();
         assert_eq!(number(&again.instance.state(), "latent1.scale"), Some(3.0));
         again.instance.end_audition();
         again.settle();
-        assert_eq!(again.heard(), heard);
+        assert_eq!(again.output(), output);
         again.load(BUNDLED[0].model());
         assert!(again.instance.state().latents.is_empty());
 
@@ -304,13 +304,13 @@ mod tests {
         odd.latents.insert("latent9.scale".into(), ParameterValue::Number(2.0));
         track.instance.restore_state(odd);
         track.settle();
-        assert_eq!(track.heard(), 1.1, "0.2 and 0.25 (4 - 0.4)");
+        assert_eq!(track.output(), 1.1, "0.2 and 0.25 (4 - 0.4)");
         // A state of a version without latents.
         let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
         older.as_object_mut().unwrap().remove("latents");
         track.instance.restore_state(serde_json::from_value(older).unwrap());
         track.settle();
-        assert_eq!(track.heard(), 0.1);
+        assert_eq!(track.output(), 0.1);
     }
 
     #[test]
@@ -320,29 +320,29 @@ mod tests {
         assert_eq!(track.view_model.view().macros[0].knob.name, "Latent 1 offset");
         track.turn(OFFSET_1, "-1");
         assert_eq!(
-            (track.heard(), track.view_model.format_value(ParameterId(0), MACRO_CENTRE)),
+            (track.output(), track.view_model.format_value(ParameterId(0), MACRO_CENTRE)),
             (-0.4, "-1.00".to_owned())
         );
         // Half of the way from −1 to 4.
         track.store.set_normalized(ParameterId(0), 0.75);
-        assert_eq!((track.heard(), track.view_model.format_value(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
+        assert_eq!((track.output(), track.view_model.format_value(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
         assert_eq!(track.view_model.parse_value(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
         track.store.set_normalized(ParameterId(0), 1.0);
-        assert_eq!(track.heard(), 2.1);
+        assert_eq!(track.output(), 2.1);
         track.turn(OFFSET_1, "2");
-        assert_eq!(track.heard(), 2.1, "the macro counts more");
+        assert_eq!(track.output(), 2.1, "the macro counts more");
         // A model starts with the macro's position.
         let other = codec();
         track.load(other);
-        assert_eq!(track.heard(), 2.1);
+        assert_eq!(track.output(), 2.1);
         // When the macro is unbound, the latent returns to the value of its own knob.
         track.bind(0, "latent2.hold");
-        assert_eq!(track.heard(), 1.1);
+        assert_eq!(track.output(), 1.1);
         track.bind(0, "latent2.scale");
         track.store.set_normalized(ParameterId(0), 0.0);
-        assert_eq!(track.heard(), 1.6, "1.2 and 0.25 (-4 (-0.4))");
+        assert_eq!(track.output(), 1.6, "1.2 and 0.25 (-4 (-0.4))");
         track.bind(0, "latent2.hold");
-        assert_eq!(track.heard(), 1.1, "also where that was never turned");
+        assert_eq!(track.output(), 1.1, "also where that was never turned");
     }
 
     #[test]
@@ -351,15 +351,15 @@ mod tests {
         track.turn(SCALE_2, "0");
         track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
         track.turn(SCALE_1, "2");
-        assert_eq!(track.heard(), 0.4);
+        assert_eq!(track.output(), 0.4);
         track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
-        assert_eq!(track.heard(), 0.2);
+        assert_eq!(track.output(), 0.2);
         let saved = track.instance.state();
         let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
         let scales = |saved: &InstanceState| ["latent1.scale", "latent2.scale"].map(|name| number(saved, name));
         assert_eq!((scales(&saved), scales(&other.selection)), ([None, Some(0.0)], [Some(2.0), Some(0.0)]));
         track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
-        assert_eq!(track.heard(), 0.4);
+        assert_eq!(track.output(), 0.4);
 
         track.view_model.handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
         assert_eq!(track.instance.state().pad.unwrap(), ["latent2.offset", "mix"]);
@@ -388,6 +388,6 @@ mod tests {
         track.block();
         drop(go);
         track.settle();
-        assert_eq!(track.heard(), 0.8, "4 times as much of latent 1 alone");
+        assert_eq!(track.output(), 0.8, "4 times as much of latent 1 alone");
     }
 }
