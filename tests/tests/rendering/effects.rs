@@ -270,11 +270,11 @@ fn invalid_effects_and_codecs_are_refused_with_a_reason() {
     assert_eq!(refused(Kind::Codec, effect_methods(), &["drive"]), "the model has no method \"decode\"");
     // No control feeds the input `drive`.
     let two = refused(Kind::Effect, effect_methods(), &[]);
-    assert_eq!(two, "method \"forward\" has 2 inputs that no control feeds, one is needed");
+    assert_eq!(two, "method \"forward\" has 2 inputs that no control feeds; exactly one is needed");
     let none = refused(Kind::Effect, effect_methods(), &["drive", "in"]);
-    assert_eq!(none, "method \"forward\" has 0 inputs that no control feeds, one is needed");
+    assert_eq!(none, "method \"forward\" has 0 inputs that no control feeds; exactly one is needed");
     let slow = vec![method("forward", 64, vec![port("in", 1, 64)], vec![node("out", &["in"], conv(1, 1))])];
-    assert_eq!(refused(Kind::Effect, slow, &[]), "port \"in\" of method \"forward\" is no audio, its ratio is 64");
+    assert_eq!(refused(Kind::Effect, slow, &[]), "method \"forward\" has ratio 64 at audio port \"in\"; it must be 1");
     let [encode, decode]: [Method; 2] = codec_methods().try_into().expect("two");
     let up = Op::ConvTranspose1d { outputs: 1, kernel: 64, stride: 64 };
     let other = method("decode", 64, vec![port("z", 3, 64)], vec![node("up", &["z"], up)]);

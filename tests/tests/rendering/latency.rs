@@ -33,7 +33,8 @@ fn aligned(model: &Model, sample_rate: u32, source: ControlSource) -> Vec<f32> {
     let mut sound = vec![0.0; length];
     match source {
         ControlSource::Notes => {
-            let at = u64::from(sample_rate) / 4;
+            // An integer number of samples at every rate.
+            let at = u64::from(sample_rate) / 5;
             let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 };
             pipeline.handle(Event { at, kind }).expect("there is room");
             pipeline.process(&[], &mut sound);
