@@ -7,7 +7,7 @@
 //! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`] for
 //! silence and [`monitor`] for meters. [`instance`] is what window, host and player share: the selection of a model
 //! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]. [`state`] is what projects save and
-//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory.
+//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory. [`atomic_file`] writes their files.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atomic_file;
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;

@@ -1,11 +1,11 @@
 //! The user's preset folders.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::Preset;
 use super::file::{EXTENSION, PresetError, PresetFileError, serialize};
+use crate::atomic_file;
 
 /// Environment variable with the folders of presets, in the form of `PATH`; presets are saved to the first.
 const FOLDERS: &str = "ONDES_PRESETS";
@@ -69,37 +69,10 @@ pub fn save(folder: &Path, preset: &Preset, overwrite: bool) -> Result<PathBuf, 
 
 fn put(folder: &Path, path: &Path, bytes: &[u8], overwrite: bool) -> Result<(), PresetError> {
     std::fs::create_dir_all(folder).map_err(PresetError::Io)?;
-    // Several windows or hosts may write at once, so the temporary name is unique.
-    let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-    let document = write(&own, bytes).map_err(PresetError::Io);
-    let moved = document.and_then(|()| if overwrite { Ok(()) } else { reserve(path) });
-    let moved = moved.and_then(|()| {
-        std::fs::rename(&own, path).map_err(|error| {
-            if !overwrite {
-                let _ = std::fs::remove_file(path);
-            }
-            PresetError::Io(error)
-        })
-    });
-    if moved.is_err() {
-        let _ = std::fs::remove_file(&own);
-    }
-    moved
-}
-
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Creates an empty file under a free name; the rename that follows replaces only this file.
-fn reserve(path: &Path) -> Result<(), PresetError> {
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(PresetError::AlreadyExists),
-        Err(error) => Err(PresetError::Io(error)),
-    }
+    atomic_file::write(path, bytes, overwrite).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists if !overwrite => PresetError::AlreadyExists,
+        _ => PresetError::Io(error),
+    })
 }
 
 /// Deletes one of the user's presets.

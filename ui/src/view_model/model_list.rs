@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::torch;
+use ondes_processor::atomic_file;
 use ondes_processor::library::{self, BUNDLED, FoundModel, ModelSummary};
 use serde::{Deserialize, Serialize};
 
@@ -87,18 +87,7 @@ impl BrowserMarks {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
-        std::fs::create_dir_all(folder)?;
-        // Several windows or hosts may write at once, so the temporary name is unique.
-        let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-        let mut file = std::fs::File::create(&own)?;
-        let written = file.write_all(&serde_json::to_vec_pretty(self)?).and_then(|()| file.sync_all());
-        drop(file);
-        let moved = written.and_then(|()| std::fs::rename(&own, path));
-        if moved.is_err() {
-            let _ = std::fs::remove_file(&own);
-        }
-        moved
+        atomic_file::write(path, &serde_json::to_vec_pretty(self)?, true)
     }
 }
 
