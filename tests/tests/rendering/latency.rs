@@ -152,8 +152,8 @@ fn effects_and_codecs_have_the_reported_latency() {
 fn notes_start_at_the_reported_latency() {
     let sound = aligned(&untrained_instrument(1), SAMPLE_RATE, ControlSource::Notes);
     let onset = sound.iter().position(|sample| sample.abs() > 1e-5).expect("the note sounds");
-    // The note is at 12 000. Its frame is interpolated over one hop, and it fades in over another.
-    assert!((11_808..12_600).contains(&onset), "onset at {onset}");
+    // The note is at 9 600. Its frame is interpolated over one hop, and it fades in over another.
+    assert!((9_408..10_200).contains(&onset), "onset at {onset}");
 }
 
 #[test]
