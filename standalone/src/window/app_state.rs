@@ -91,13 +91,13 @@ struct SelectedTrack {
     slot: usize,
     instance: Arc<InstanceHandle>,
     parameters: Arc<ParameterStore>,
-    desk: InstanceViewModel,
+    view_model: InstanceViewModel,
     window: ondes_ui::Window,
 }
 
 impl SelectedTrack {
     fn close(mut self) {
-        view_model::close(&mut self.desk, &mut self.window, &*self.parameters);
+        view_model::close(&mut self.view_model, &mut self.window, &*self.parameters);
     }
 }
 
@@ -221,7 +221,7 @@ impl AppState {
         let mut tracks = Vec::new();
         for (slot, track) in mixer.tracks() {
             let peak_db = match self.selected.as_ref().filter(|selected| selected.slot == slot) {
-                Some(selected) => max_peak_db(selected.desk.view().output.levels),
+                Some(selected) => max_peak_db(selected.view_model.view().output.levels),
                 None => {
                     let mut levels = [Vec::new(), Vec::new()];
                     let [input, output] = &mut levels;
@@ -299,7 +299,7 @@ impl AppState {
     /// Draws the panels of the selected track into `ui`, which is the whole area.
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let Some(selected) = &mut self.selected else { return };
-        view_model::show(&mut selected.desk, &mut selected.window, ui, &*selected.parameters);
+        view_model::show(&mut selected.view_model, &mut selected.window, ui, &*selected.parameters);
         let window = selected.instance.window_settings();
         if window != self.settings.window {
             self.settings.window = window;
@@ -309,7 +309,7 @@ impl AppState {
 
     /// Returns the theme of the window.
     pub fn theme(&self) -> egui::ThemePreference {
-        self.selected.as_ref().map_or(egui::ThemePreference::System, |selected| selected.desk.view().theme)
+        self.selected.as_ref().map_or(egui::ThemePreference::System, |selected| selected.view_model.view().theme)
     }
 
     /// Handles a command of the user.
@@ -650,7 +650,7 @@ impl AppState {
             match self.selected.as_mut().filter(|selected| Arc::ptr_eq(&selected.instance, &preset.instance)) {
                 Some(selected) => {
                     if let Some(setting) = preset.take() {
-                        selected.desk.apply_sound(&*selected.parameters, setting);
+                        selected.view_model.apply_sound(&*selected.parameters, setting);
                     }
                 }
                 // Another track was selected in the meantime; the preset is dropped.
@@ -695,8 +695,8 @@ impl AppState {
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
         // There is one window; its settings override those of the instance.
         instance.set_window_settings(self.settings.window);
-        let desk = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
-        self.selected = Some(SelectedTrack { slot, instance, parameters, desk, window: ondes_ui::Window::new() });
+        let view_model = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
+        self.selected = Some(SelectedTrack { slot, instance, parameters, view_model, window: ondes_ui::Window::new() });
     }
 
     /// Closes the panels of the selected track; keys held on it are released.

@@ -23,13 +23,13 @@ fn a_knob_learns_the_controller_that_is_moved() {
     let track = mixer.track(slot).unwrap();
     let (shared, panel) = (track.instance.clone(), track.parameters.clone());
     let name = shared.macro_control(0).unwrap();
-    let desk = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
+    let view_model = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
     let setter = panel.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
-        move |ui, (desk, window): &mut (InstanceViewModel, ondes_ui::Window)| {
-            view_model::show(desk, window, ui, &*setter)
+        move |ui, (view_model, window): &mut (InstanceViewModel, ondes_ui::Window)| {
+            view_model::show(view_model, window, ui, &*setter)
         },
-        (desk, ondes_ui::Window::new()),
+        (view_model, ondes_ui::Window::new()),
     );
     test.run_steps(4);
     test.get_by_role_and_label(Role::Slider, &name).click_secondary();

@@ -73,7 +73,7 @@ fn dropped_recordings_and_presets_apply_to_the_selected_track() {
     wait_until(&mut app_state, "it listens", |view| view.tracks[0].input.is_file(&sound));
     let selected = app_state.selected.as_ref().unwrap();
     selected.parameters.set_value(TRANSPOSE, 7.0);
-    let now = selected.desk.sound_snapshot();
+    let now = selected.view_model.sound_snapshot();
     let sound =
         SoundState { parameters: complete_values(&now.values).unwrap(), selection: now.selection.to_state().into() };
     let product = Product::Instrument;
