@@ -23,7 +23,7 @@ pub fn render(model: &Path, midi: &Path, wav: &Path) -> Result<u64, Box<dyn Erro
     // The output is late by the latency, and continues after the last note by the tail.
     let latency = pipeline.latency_samples();
     let duration = (midi.duration_s * f64::from(SAMPLE_RATE)) as usize + pipeline.tail_samples();
-    let mut events = midi.events_at(f64::from(SAMPLE_RATE), MidiSelection::All).into_iter().peekable();
+    let mut events = midi.events_at(f64::from(SAMPLE_RATE), MidiSelection::All).peekable();
     let mut writer = WavWriter::create(wav, SAMPLE_RATE, 1, WavBits::Int24)?;
     let mut block = [0.0; BLOCK];
     for start in (0..latency + duration).step_by(BLOCK) {
