@@ -154,7 +154,7 @@ pub struct ChainArguments {
     pub cabinet: Option<PathBuf>,
     /// Level of a full-scale sine at the interface that made the recording, -60 to 60 dBu; drives a model with a
     /// calibrated input at its true level
-    #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = number_in(-60.0..=60.0))]
+    #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = number_in(-60.0_f32..=60.0))]
     pub interface_dbu: Option<f32>,
 }
 

@@ -86,6 +86,6 @@ fn contradictory_options_are_refused() {
     }
     folder.refuses(
         &["render", "small.ondes", "--input", "guitar.wav", "--oversampling", "2"],
-        &["small.ondes: the model is of kind instrument; only effects are oversampled"],
+        &["small.ondes: only effects can be oversampled, this model is of kind instrument"],
     );
 }
