@@ -15,6 +15,8 @@ use crate::theme::{self, GAP, Palette};
 const FIGURES: f32 = 216.0;
 /// Width of the control source and of the switch for computer keys, points.
 const SWITCHES: f32 = 128.0;
+/// Width of the switch for computer keys alone, points.
+const KEYS: f32 = 98.0;
 /// Least level of the loudness bar, dB.
 const FLOOR_DB: f32 = -72.0;
 
@@ -23,7 +25,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
     let (left, mut right) = rect.split_left_right_at_x(rect.left() + FIGURES);
     figures(ui, frame, left);
     if frame.view.control_source.is_some() || frame.view.can_play {
-        let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + SWITCHES);
+        let width = if frame.view.control_source.is_some() { SWITCHES } else { KEYS };
+        let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + width);
         right = rest;
         let mut column =
             ui.new_child(UiBuilder::new().max_rect(switches.with_min_x(switches.left() + GAP)).id_salt("switches"));

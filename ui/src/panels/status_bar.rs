@@ -47,7 +47,7 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let name = offered_drivers().find(|(driver, _)| *driver == view.driver).map_or("–", |(_, name)| name);
     let executor = view.executor.map(executor_menu::summary).filter(|summary| !summary.is_empty());
     let chosen = executor.as_ref().map_or_else(|| name.to_owned(), |executor| format!("{name}, {executor}"));
-    let combo = ComboBox::from_id_salt("driver").width(132.0).truncate().height(MENU).selected_text(&chosen);
+    let combo = ComboBox::from_id_salt("driver").width(128.0).truncate().height(MENU).selected_text(&chosen);
     let shown = combo.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
         theme::menu(ui);
         for (driver, name) in offered_drivers() {
@@ -93,14 +93,13 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
 
 fn facts(ui: &mut Ui, health: &Health) {
     let palette = Palette::of(ui);
-    let (thread, hint) = match health.driven {
-        Driven::Inline => ("audio", "Runs on the audio thread"),
-        Driven::Worker => ("background", "Runs on the background thread"),
-        Driven::SlowWorker => ("background", "Runs on the background thread for models that take long"),
-        Driven::Offline => ("offline", "Runs offline, without a deadline"),
+    let thread = match health.driven {
+        Driven::Inline => "Runs on the audio thread",
+        Driven::Worker => "Runs in the background",
+        Driven::SlowWorker => "Runs in the background, apart from faster models",
+        Driven::Offline => "Runs offline, without a deadline",
     };
-    fact(ui, "Thread", thread, 66.0, None).on_hover_text(hint);
-    load(ui, health.load);
+    load(ui, health.load, thread);
     let error = |wrong: bool| wrong.then_some(palette.error);
     fact(ui, "Dropouts", &health.dropouts.to_string(), 28.0, error(health.dropouts > 0))
         .on_hover_text("Blocks that were not ready in time");
@@ -112,7 +111,7 @@ fn facts(ui: &mut Ui, health: &Health) {
     fact(ui, "Latency", &latency, 56.0, None).on_hover_text(format!("{} samples", health.latency_samples));
     let times = health.inference_time;
     let line = format!("{} / {}", format::time(times.p50), format::time(times.p99));
-    fact(ui, "Inference time", &line, 104.0, None).on_hover_text(format!(
+    fact(ui, "Inference time", &line, 100.0, None).on_hover_text(format!(
         "Median and 99th percentile of {} runs; 50 %: {}, 95 %: {}, 99 %: {}, 99.9 %: {}, maximum: {}",
         times.count,
         format::time(times.p50),
@@ -137,12 +136,12 @@ fn fact(ui: &mut Ui, name: &str, text: &str, width: f32, ink: Option<egui::Color
     response
 }
 
-/// Draws the load; a full bar means that the model takes all of a core's time.
-fn load(ui: &mut Ui, load: f32) {
+/// Draws the load; a full bar means that the model takes all of a core's time. The tooltip tells on which `thread` it runs.
+fn load(ui: &mut Ui, load: f32, thread: &str) {
     let palette = Palette::of(ui);
     let ink = (load >= 1.0).then_some(palette.error);
     let percent = if load.is_nan() { "–".to_owned() } else { format!("{:.0} %", 100.0 * load.clamp(0.0, 9.99)) };
-    fact(ui, "Load", &percent, 33.0, ink);
+    fact(ui, "Load", &percent, 33.0, ink).on_hover_text(thread);
     let (rect, _) = ui.allocate_exact_size(vec2(44.0, 5.0), Sense::hover());
     ui.painter().rect_filled(rect, 2.5, palette.line);
     let part = if load.is_nan() { 0.0 } else { load.clamp(0.0, 1.0) };

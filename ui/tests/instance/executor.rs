@@ -157,7 +157,9 @@ fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
     assert!(silent <= 1, "it goes on: {silent}");
     let notice = track.notice().expect("it is said");
     assert!(
-        notice.starts_with("native ") && notice.contains("not torch cuda:255") && !notice.contains('\n'),
+        notice.starts_with("running on native ")
+            && notice.contains("instead of torch cuda:255")
+            && !notice.contains('\n'),
         "{notice}"
     );
     track.handle(WindowCommand::Dismiss);
@@ -223,7 +225,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 fn what_a_model_cannot_do_is_said_and_kept() {
     let mut track = Track::of(bundled("Bowed"));
     assert!(
-        matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("instrument"))
+        matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
     );
     track.handle(WindowCommand::SetExecutor(TORCH));
     assert_eq!(track.notice().as_deref(), Some("instruments run on the native executor only; choose executor native"));

@@ -33,12 +33,6 @@ fn said(test: &Test) -> Option<String> {
 }
 
 #[test]
-fn only_an_owner_that_has_one_shows_the_page() {
-    let test = open(Fake::playing());
-    assert!(test.query_by_role_and_label(Role::Button, "Chain").is_none());
-}
-
-#[test]
 fn its_knobs_turn() {
     let mut test = open(Fake::amplifying());
     choose(&mut test, Role::Button, "Chain");
