@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_once_and_comes_back() {
+    fn cabinets_arrive_once_and_come_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("box.wav");
         write(&path, &[0.5; 100]);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_not_learnt_later() {
+    fn forgetting_cancels_learning() {
         let bindings = bindings();
         bindings.learn("gain");
         bindings.forget("mix");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back_and_nonsense_does_not() {
+    fn valid_values_are_restored() {
         let bindings = bindings();
         bindings.learn("tune");
         let saved = BTreeMap::from([("gain".to_owned(), 20), ("mix".to_owned(), 120), ("unheard of".to_owned(), 1)]);

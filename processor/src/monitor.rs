@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_what_was_heard_and_only_while_open() {
+    fn records_only_while_a_window_is_open() {
         let monitor = Monitor::new(|| ());
         let (left, right) = ([0.5; 64], [-0.25; 64]);
         let mut outputs = [[0.1; 64]];

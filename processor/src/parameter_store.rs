@@ -111,7 +111,7 @@ mod tests {
     use crate::player_parameters::NoteParameters;
 
     #[test]
-    fn it_begins_at_the_defaults() {
+    fn parameters_start_at_their_defaults() {
         let store = ParameterStore::new(Product::Instrument);
         let playing = NoteParameters { semitones: 0.0, mode: 0, glide_ms: -1.0, voices: 0 };
         let parameters = store.player_parameters();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_is_what_is_played() {
+    fn set_values_reach_the_player() {
         let store = ParameterStore::new(Product::Instrument);
         let turn = |id, position| {
             store.begin_gesture(id);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back_and_nonsense_does_not() {
+    fn valid_values_are_restored() {
         let store = ParameterStore::new(Product::Effect);
         store.set_value(INPUT_GAIN, -6.1);
         store.set_value(DRIVER, 2.0);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_at_its_default_and_nothing_leaves_its_range() {
+    fn missing_values_are_defaults_and_others_are_clamped() {
         let values = r#"{ "output_gain": 1000, "transpose": -12.4, "bypass": true, "wow": { "flutter": 1 } }"#;
         let values: ParameterValues = serde_json::from_str(values).unwrap();
         let all = complete_values(&values).unwrap();

@@ -132,7 +132,7 @@ fn songs(told: &ArrayQueue<TimedCommand>) -> Vec<(u64, Transport)> {
 }
 
 #[test]
-fn a_song_that_goes_on_is_told_once_and_a_jump_is_told() {
+fn transport_is_sent_on_changes_and_jumps() {
     let (mut stage, told) = recorded();
     let mut at = BLOCK as u64;
     let beats = |blocks: f64, tempo: f64| blocks * BLOCK as f64 / f64::from(RATE) * tempo / 60.0;
@@ -206,7 +206,7 @@ fn the_windows_keys_sound() {
 }
 
 #[test]
-fn the_dry_sound_is_as_late_as_it_is_told_while_the_session_plays_on() {
+fn the_dry_delay_changes_while_the_session_plays() {
     let (mut stage, told) = recorded();
     stage.knobs.bypass = true;
     let click = |stage: &mut PlayerStage| {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn quality_is_said_beside_the_baseline() {
+    fn quality_is_shown_with_its_baseline() {
         let mut card = Card::default();
         assert_eq!(quality_line(&card), "");
         card.quality.push(Measure { name: "error".into(), unit: "dB".into(), value: 1.234, baseline: Some(12.34) });

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn presets_survive_a_round_trip() {
         let bytes = serialize(&preset()).unwrap();
         assert_eq!(parse(&bytes).unwrap(), preset());
         let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_there_and_nothing_else() {
+    fn saving_writes_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("not yet");
         let path = save(&folder, &preset("My/Pad"), false).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_spectrum_is_not_drawn() {
+    fn invalid_spectra_are_not_drawn() {
         let rect = Rect::from_min_size(pos2(0.0, 0.0), vec2(300.0, 96.0));
         for (bins, rate) in
             [(&[][..], 48_000.0), (&[0.0][..], 48_000.0), (&[0.0, 0.0][..], 0.0), (&[0.0, 0.0][..], f32::NAN)]

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_codec_has_the_page() {
+    fn only_a_codec_has_latents() {
         let mut track = Track::new();
         assert!(track.view_model.view().latents.is_empty() && track.view_model.view().can_play);
         track.load(codec());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codec_plays_what_comes_in_though_notes_are_asked_for() {
+    fn a_codec_processes_the_input_whatever_the_control_source() {
         let mut track = Track::new();
         assert!(!track.instance.uses_audio_input());
         track.load(codec());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_is_heard_shown_and_saved_at_once() {
+    fn latent_knobs_are_heard_shown_and_saved_at_once() {
         let mut track = Track::with_codec();
         assert_eq!(track.output(), 0.1);
         track.turn(SCALE_2, "0");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_heard_again_and_another_model_begins_anew() {
+    fn latents_are_restored_and_cleared_for_another_model() {
         let mut track = Track::with_codec();
         track.instance.set_embed_model(true);
         track.turn(SCALE_1, "3");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_while_the_model_waits_to_be_made_is_not_lost() {
+    fn changes_made_while_a_model_is_built_are_not_lost() {
         let mut track = Track::new();
         let (go, wait) = mpsc::channel::<()>();
         let slow = move || {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_presets_and_models_the_last_one_counts() {
+    fn the_last_request_of_presets_and_models_counts() {
         let (mut view_model, host) = open(&[]);
         let (glass, breathy) = (id(&view_model, "Glass Pluck"), id(&view_model, "Breathy Solo"));
         view_model.load_preset(glass);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_listed_loaded_replaced_only_on_request_and_deleted() {
+    fn presets_are_saved_listed_loaded_replaced_and_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let (mut view_model, host) = open(&[folder.path().join("presets")]);
         play(&view_model, &BUNDLED[2]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_loaded_says_why_and_changes_nothing() {
+    fn failed_loads_say_why_and_change_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut lost = PresetLocation::Factory("harp".into()).read().unwrap();
         lost.name = "Lost".into();

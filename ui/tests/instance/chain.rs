@@ -186,7 +186,7 @@ fn gate_and_tone_are_turned() {
 }
 
 #[test]
-fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
+fn a_dropped_cabinet_is_heard_saved_and_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("Two sides.wav");
     // Sharp on the left, later and softer on the right.
@@ -263,7 +263,7 @@ fn a_cabinet_is_dropped_on_the_window_heard_saved_and_found_again() {
 }
 
 #[test]
-fn what_is_no_impulse_response_is_refused_and_the_one_before_stays() {
+fn an_invalid_impulse_response_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad) = (folder.path().join("good.wav"), folder.path().join("song.wav"));
     write(&good, &[&[1.0, 0.5]]);
@@ -283,7 +283,7 @@ fn what_is_no_impulse_response_is_refused_and_the_one_before_stays() {
 }
 
 #[test]
-fn oversampling_makes_the_session_begin_anew_with_more_latency() {
+fn oversampling_restarts_the_session_with_more_latency() {
     let mut track = Track::new();
     let mut player = track.player();
     assert_eq!(player.latency_samples(), 0);

@@ -143,7 +143,7 @@ fn bound(before: &[f32]) -> f32 {
 }
 
 #[test]
-fn what_this_machine_cannot_do_is_said_and_the_sound_goes_on() {
+fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
     let mut track = Track::of(bundled("Fuzz"));
     track.shared.session.set_driver(Driver::Inline);
     let mut player = track.player();
@@ -222,7 +222,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 }
 
 #[test]
-fn what_a_model_cannot_do_is_said_and_kept() {
+fn an_unsupported_executor_is_reported_and_kept() {
     let mut track = Track::of(bundled("Bowed"));
     assert!(
         matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))

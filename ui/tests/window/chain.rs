@@ -56,7 +56,7 @@ fn its_knobs_turn() {
 }
 
 #[test]
-fn what_the_model_does_not_tell_is_said() {
+fn missing_levels_are_remarked() {
     let remark = "Levels are unchanged: the model states no loudness.";
     let mut test = open(Fake::amplifying());
     choose(&mut test, Role::Button, "Chain");

@@ -79,7 +79,7 @@ fn a_value_is_typed_with_its_unit() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused() {
+fn invalid_text_is_refused() {
     let mut test = open(Fake::playing());
     slider(&test, "Gain in").focus();
     settle(&mut test);

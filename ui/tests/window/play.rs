@@ -93,7 +93,7 @@ fn the_pointer_plays_and_glides() {
 }
 
 #[test]
-fn what_is_held_comes_up_when_the_pointer_leaves_the_window() {
+fn keys_are_released_when_the_pointer_leaves_the_window() {
     let mut test = open(Fake::playing());
     let at = at(&test, 0.0, 0.9);
     test.drag_at(at);
@@ -124,7 +124,7 @@ fn a_touch_between_two_frames_is_heard() {
 }
 
 #[test]
-fn what_is_held_comes_up_when_the_window_loses_the_keyboard() {
+fn keys_are_released_when_the_window_loses_the_focus() {
     let mut test = with_keys();
     key(&mut test, Key::G, true);
     test.drag_at(at(&test, 0.0, 0.95));
@@ -141,7 +141,7 @@ fn what_is_held_comes_up_when_the_window_loses_the_keyboard() {
 }
 
 #[test]
-fn what_is_held_comes_up_when_the_window_closes_or_nothing_can_play() {
+fn keys_are_released_when_the_window_closes_or_cannot_play() {
     let mut test = with_keys();
     key(&mut test, Key::A, true);
     test.drag_at(at(&test, 1.0, 0.95));
@@ -205,7 +205,7 @@ fn computer_keys_stay_within_midi() {
 }
 
 #[test]
-fn who_types_does_not_play() {
+fn typing_does_not_play() {
     let mut test = with_keys();
     assert_eq!(key(&mut test, Key::D, true), [down(64, 0.8)]);
     test.get_by_label("Search models").focus();

@@ -89,7 +89,7 @@ fn a_dropped_file_is_opened() {
 }
 
 #[test]
-fn nothing_is_done_while_nothing_changes() {
+fn an_unchanged_window_is_not_repainted() {
     let mut model = Fake { moving: false, ..Fake::playing() };
     model.input_levels.clear();
     model.output_levels.clear();
@@ -104,7 +104,7 @@ fn nothing_is_done_while_nothing_changes() {
 }
 
 #[test]
-fn what_is_said_is_what_is_followed() {
+fn pitch_and_loudness_are_shown() {
     let mut test = open(Fake::playing());
     assert!(test.query_by_label("Pitch A4 +7 cents, 441.8 Hz").is_some());
     assert!(test.query_by_label("Notes A3 A4").is_some());
@@ -118,7 +118,7 @@ fn what_is_said_is_what_is_followed() {
 }
 
 #[test]
-fn nothing_that_an_owner_says_breaks_it() {
+fn invalid_data_does_not_break_the_window() {
     let mut model = Fake::bending();
     let nan = f32::NAN;
     model.knobs().for_each(|knob| (knob.value, knob.default) = (nan, nan));

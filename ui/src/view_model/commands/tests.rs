@@ -110,7 +110,7 @@ fn macros_turn_what_they_are_bound_to() {
     view_model.handle_command(&host, WindowCommand::BindMacro(2, Some(99)));
     view_model.handle_command(&host, WindowCommand::BindMacro(99, None));
     view_model.refresh();
-    assert_eq!(view_model.view().macros[0].knob.name, controls[1].name);
+    assert_eq!(view_model.view().macros[0].knob.name, crate::format::label(&controls[1].name));
     assert!(!view_model.format_value(ParameterId(0), 0.5).contains(&controls[1].name), "the name is said once");
     assert_eq!((view_model.view().macros[1].control, view_model.view().macros[2].control), (None, Some(2)));
 }
@@ -241,7 +241,7 @@ fn files_are_chosen_in_a_dialog() {
 }
 
 #[test]
-fn what_is_dropped_is_a_model_or_a_preset_or_is_refused() {
+fn dropped_files_are_models_or_presets_or_refused() {
     let (mut view_model, host) = open();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -287,7 +287,7 @@ fn what_is_dropped_is_a_model_or_a_preset_or_is_refused() {
 }
 
 #[test]
-fn a_missing_model_is_said_and_looked_for_again() {
+fn a_missing_model_is_reported_and_searched_again() {
     let (mut view_model, host) = open();
     let model = FileReference { hash: "0".repeat(64), name: "Old Bell".into(), ..FileReference::default() };
     view_model.instance.restore_state(InstanceState { model, ..InstanceState::default() });
