@@ -21,10 +21,10 @@ fn a_knob_learns_the_controller_that_is_moved() {
     let slot = mixer.add(Product::Instrument).unwrap();
     let mut rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
     let track = mixer.track(slot).unwrap();
-    let (shared, panel) = (track.instance.clone(), track.parameters.clone());
-    let name = shared.macro_control(0).unwrap();
-    let view_model = InstanceViewModel::new(shared, panel.clone(), ModelList::new(None));
-    let setter = panel.clone();
+    let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
+    let view_model = InstanceViewModel::new(instance, parameters.clone(), ModelList::new(None));
+    let label = view_model.view().macros[0].knob.name.clone();
+    let setter = parameters.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(
         move |ui, (view_model, window): &mut (InstanceViewModel, ondes_ui::Window)| {
             view_model::show(view_model, window, ui, &*setter)
@@ -32,16 +32,16 @@ fn a_knob_learns_the_controller_that_is_moved() {
         (view_model, ondes_ui::Window::new()),
     );
     test.run_steps(4);
-    test.get_by_role_and_label(Role::Slider, &name).click_secondary();
+    test.get_by_role_and_label(Role::Slider, &label).click_secondary();
     test.run_steps(4);
     test.get_by_label("MIDI learn").click();
     test.run_steps(4);
-    for (value, wanted) in [(127, 1.0), (0, 0.0)] {
+    for (value, expected) in [(127, 1.0), (0, 0.0)] {
         rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0xB0, 20, value]).unwrap());
         rack.process(&[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);
-        assert_eq!(panel.normalized(ParameterId(0)), Some(wanted));
+        assert_eq!(parameters.normalized(ParameterId(0)), Some(expected));
     }
-    test.get_by_role_and_label(Role::Slider, &name).click_secondary();
+    test.get_by_role_and_label(Role::Slider, &label).click_secondary();
     test.run_steps(4);
     assert!(test.query_by_label("Forget MIDI controller 20").is_some());
 }
