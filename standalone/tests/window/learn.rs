@@ -11,6 +11,7 @@ use ondes_engine::realtime::Setup;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
+use ondes_ui::ViewModel as _;
 use ondes_ui::view_model;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
