@@ -307,7 +307,8 @@ fn neutone_models_run_in_their_own_blocks() {
 #[test]
 fn programs_always_run_on_the_worker() {
     let model = Arc::new(open(&streaming(4, 3)));
-    let playable_model: Arc<dyn ModelFactory> = Arc::new(PlayableModel::new(model.clone(), options(1)).expect("it plays"));
+    let playable_model: Arc<dyn ModelFactory> =
+        Arc::new(PlayableModel::new(model.clone(), options(1)).expect("it plays"));
     let input = sound(20_480, RATE);
     let expected = play(&model, &options(1), &input, &[input.len()]);
     for driver in [Driver::Auto, Driver::Inline, Driver::Worker { latency: Some(2_048) }] {

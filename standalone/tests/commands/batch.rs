@@ -257,12 +257,12 @@ fn invalid_batches_are_refused() {
         (&["takes/a.wav", "takes/b.wav"], &["takes/a.wav: ", "--out FOLDER"]),
         (&["takes/a.wav", "--jobs", "1"], &["--out FOLDER"]),
         (&["takes", "--out", "-"], &["--out FOLDER"]),
-        (&["takes", "--out", "file"], &["file: is no folder"]),
+        (&["takes", "--out", "file"], &["file: not a folder"]),
         (&["takes", "--out", "file/out"], &["file/out: cannot be created"]),
         (&["empty", "--out", "out"], &["empty: holds no file to play"]),
         (&["takes", "--out", "takes"], &["takes: input and output folder are the same"]),
         (&["takes/a.wav", "takes/b.wav", "--out", "takes"], &["takes/a.wav: output would overwrite an input"]),
-        (&["takes", "--out", "out", "--control", "nothing=1"], &["small.ondes: there is no control \"nothing\""]),
+        (&["takes", "--out", "out", "--control", "nothing=1"], &["small.ondes: unknown control \"nothing\""]),
     ];
     for (arguments, words) in cases {
         folder.refuses(&[&render[..], arguments].concat(), words);

@@ -178,7 +178,7 @@ fn a_recording_goes_through_a_codec_with_latent_controls() {
         assert!(turned.iter().all(|sample| (sample - 0.25 + 2.0 * mean).abs() < 1e-6), "{turned:?} at {mean}");
     }
     let wrong = ["render", "mean.ondes", "--input", "bursts.wav", "--control", "latent2.scale=0"];
-    folder.refuses(&wrong, &["mean.ondes: ", "no control \"latent2.scale\"", "latent1.hold"]);
+    folder.refuses(&wrong, &["mean.ondes: ", "unknown control \"latent2.scale\"", "latent1.hold"]);
 }
 
 #[test]

@@ -142,7 +142,10 @@ fn the_session_selects_the_executor_of_a_track() {
     let rough = difference(&native, &rough);
     assert!(quiet.is_empty() && rough > 1e-5 && rough < 0.5, "{rough} {quiet:?}");
     let (same, said) = render(json!({ "executor": "torch", "device": "cuda:255" }));
-    assert!(said.len() == 1 && said[0].contains("track 1: native") && said[0].contains("no cuda:255"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("track 1: running on native") && said[0].contains("no cuda:255"),
+        "{said:?}"
+    );
     assert_eq!(difference(&native, &same), 0.0);
 }
 
