@@ -259,7 +259,7 @@ fn invalid_batches_are_refused() {
         (&["takes", "--out", "-"], &["--out FOLDER"]),
         (&["takes", "--out", "file"], &["file: not a folder"]),
         (&["takes", "--out", "file/out"], &["file/out: cannot be created"]),
-        (&["empty", "--out", "out"], &["empty: holds no file to play"]),
+        (&["empty", "--out", "out"], &["empty: contains no matching file"]),
         (&["takes", "--out", "takes"], &["takes: input and output folder are the same"]),
         (&["takes/a.wav", "takes/b.wav", "--out", "takes"], &["takes/a.wav: output would overwrite an input"]),
         (&["takes", "--out", "out", "--control", "nothing=1"], &["small.ondes: unknown control \"nothing\""]),
