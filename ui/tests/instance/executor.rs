@@ -235,7 +235,7 @@ fn an_unsupported_executor_is_reported_and_kept() {
     let precise = ExecutorSelection { precision: Precision::F16, ..ExecutorSelection::default() };
     track.shared.load_model(false, || Ok((bundled("Fuzz"), None))).join().unwrap();
     track.handle(WindowCommand::SetExecutor(precise));
-    assert!(track.notice().is_some_and(|notice| notice.contains("not in f16")));
+    assert!(track.notice().is_some_and(|notice| notice.contains("f16 needs executor torch")));
     track.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
     assert_eq!(track.notice(), None);
 }
