@@ -49,7 +49,7 @@ pub enum PresetError {
     TooLarge,
     /// The file is not JSON, or lacks the fields of a preset.
     InvalidJson(serde_json::Error),
-    /// The `format` field has another value.
+    /// The `format` or `version` field has another value.
     WrongFormat,
     /// The name is empty, longer than 256 bytes or has control characters.
     InvalidName,
@@ -71,7 +71,7 @@ impl fmt::Display for PresetError {
             Self::Io(error) => write!(to, "{error}"),
             Self::TooLarge => write!(to, "the file is larger than {} MB", LARGEST >> 20),
             Self::InvalidJson(error) => write!(to, "not a preset: {error}"),
-            Self::WrongFormat => write!(to, "not a preset: the field \"format\" is not {FORMAT:?}"),
+            Self::WrongFormat => write!(to, "not a preset: \"format\" must be {FORMAT:?} and \"version\" at least 1"),
             Self::InvalidName => write!(to, "the name must have 1 to 256 bytes and no control characters"),
             Self::InvalidParameter(id) => write!(to, "the value of parameter {id} has the wrong type"),
             Self::WrongProduct(product) => write!(to, "this preset is for {}", product.name()),
@@ -169,7 +169,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, PresetError> {
     let metadata = std::fs::metadata(path).map_err(PresetError::Io)?;
     // Opening a pipe would block until its other end is opened.
     if !metadata.is_file() {
-        return Err(PresetError::Io(std::io::ErrorKind::InvalidInput.into()));
+        return Err(PresetError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
     }
     if metadata.len() > LARGEST {
         return Err(PresetError::TooLarge);
@@ -231,15 +231,15 @@ mod tests {
             (String::new(), "not a preset"),
             ("\u{0}\n[".into(), "not a preset"),
             ("{}".into(), "missing field"),
-            (good.replace("\"ondes-preset\"", "\"other\""), "its format is another one"),
-            (good.replace("\"version\": 1", "\"version\": 0"), "its format is another one"),
+            (good.replace("\"ondes-preset\"", "\"other\""), "\"format\" must be"),
+            (good.replace("\"version\": 1", "\"version\": 0"), "\"format\" must be"),
             (good.replace("org.ondes.instrument", "org.other"), "org.other"),
-            (good.replace("Süße Glocke", " "), "the name is empty"),
-            (good.replace("Süße Glocke", "a\\u0000b"), "cannot be shown"),
+            (good.replace("Süße Glocke", " "), "the name must have"),
+            (good.replace("Süße Glocke", "a\\u0000b"), "the name must have"),
             (good.replace("-6.1", "NaN"), "not a preset"),
             (good.replace("-6.1", "1e999"), "not a preset"),
-            (good.replace("-6.1", "1e99"), "output_gain has no number"),
-            (good.replace("-6.1", "\"NaN\""), "output_gain has no number"),
+            (good.replace("-6.1", "1e99"), "output_gain has the wrong type"),
+            (good.replace("-6.1", "\"NaN\""), "output_gain has the wrong type"),
             ("[".repeat(100_000), "not a preset"),
         ];
         for (text, reason) in cases {

@@ -145,7 +145,7 @@ mod tests {
         }
         let effect = Preset { product: Product::Effect, ..PresetLocation::Factory("harp".into()).read().unwrap() };
         save(&folders[0], &effect, false).unwrap();
-        std::fs::write(folders[0].join("unreadable.ondes-preset"), "{").unwrap();
+        std::fs::write(folders[0].join("broken.ondes-preset"), "{").unwrap();
         std::fs::create_dir(folders[0].join("folder.ondes-preset")).unwrap();
         std::fs::write(folders[0].join("notes.txt"), "{").unwrap();
 
@@ -157,10 +157,10 @@ mod tests {
         assert!(names(factory).is_sorted());
         assert_eq!(listing.unreadable.len(), 2, "{:?}", listing.unreadable);
         let unreadable = &listing.unreadable[0];
-        assert!(unreadable.reason.contains("unreadable.ondes-preset: not a preset"), "{unreadable:?}");
+        assert!(unreadable.reason.contains("broken.ondes-preset: not a preset"), "{unreadable:?}");
         assert_eq!(
             listing.location(unreadable.id),
-            Some(&PresetLocation::File(folders[0].join("unreadable.ondes-preset")))
+            Some(&PresetLocation::File(folders[0].join("broken.ondes-preset")))
         );
         assert_eq!(list_presets(Product::Instrument, &folders), listing, "numbers stay");
         for preset in &listing.presets {

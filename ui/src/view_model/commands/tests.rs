@@ -260,7 +260,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
     for (path, reason) in [
         (at("song.wav"), "not an Ondes model"),
         (folder.path().into(), "a folder, not a model"),
-        (at("folder.ondes-preset"), "invalid"),
+        (at("folder.ondes-preset"), "not a regular file"),
         (at("odd.ondes-preset"), "not a preset"),
         (at("none.ondes-preset"), "none.ondes-preset"),
     ] {
