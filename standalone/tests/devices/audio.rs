@@ -201,7 +201,7 @@ fn errors_name_the_available_choices() {
         assert_eq!(refusal(jack()), "no JACK server is running");
         let _server = Server::start();
         let error = refusal(AudioChoice { output: Some("Babyface".into()), ..jack() });
-        assert_eq!(error, "\"Babyface\" is none of the outputs of JACK; there is: system");
+        assert_eq!(error, "\"Babyface\" is not among the outputs of JACK; available: system");
         let error = refusal(AudioChoice { input: Some("Babyface".into()), ..jack() });
         assert_eq!(error, "\"Babyface\" is not among the inputs of JACK; available: system");
         let error = refusal(AudioChoice { sample_rate: Some(44_100), ..jack() });
