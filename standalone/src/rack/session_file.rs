@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(SessionFile::read(&path).unwrap(), session);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
         for (text, reason) in [
-            ("{", "no session"),
-            (r#"{"format":"song","version":1}"#, "no session"),
+            ("{", "not an Ondes session"),
+            (r#"{"format":"song","version":1}"#, "not an Ondes session"),
             (r#"{"format":"ondes-session","version":9}"#, "version 9"),
             (r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, "Settings"),
         ] {

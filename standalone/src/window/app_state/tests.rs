@@ -159,5 +159,5 @@ fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
     };
     app_state.handle(AppCommand::SetRecording(recording_settings));
     app_state.handle(AppCommand::SavePreroll);
-    assert!(app_state.view().problems[0].contains("no sound"), "{:?}", app_state.view().problems);
+    assert!(app_state.view().problems[0].contains("nothing was played yet"), "{:?}", app_state.view().problems);
 }
