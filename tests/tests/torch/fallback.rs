@@ -200,7 +200,7 @@ fn child_a_session_goes_on() {
     assert_eq!((host.controller.warning(), host.controller.status()), (None, LoadStatus::Ready));
     host.play_until("it is said", |host| host.controller.warning().is_some());
     let notice = host.controller.warning().expect("it is said");
-    assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); native"), "{notice}");
+    assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); running on native"), "{notice}");
     let begun = host.output.len();
     host.play(20);
     assert_eq!(host.controller.status(), LoadStatus::Ready);
