@@ -75,12 +75,12 @@ fn models_are_compressed_within_a_bound() {
 
     let (again, out, triode) = (path("bowed.ondes"), path("out.ondes"), bundled("triode"));
     for (arguments, named) in [
-        (vec!["quantize", &again, "--out", &out], "fewer bits already"),
+        (vec!["quantize", &again, "--out", &out], "compressed already"),
         (vec!["quantize", &triode, "--out", &out, "--skip", "nobody"], "layer0, head"),
         (vec!["quantize", &triode, "--out", &out, "--bf16"], "--bits 16"),
         (vec!["quantize", &again, "--out", &out, "--dry", &again, "--wet", &again], "for captures"),
         (vec!["quantize", &triode, "--out", &out, "--aware"], "--dry and --wet"),
-        (vec!["quantize", &triode, "--out", &out, "--aware", "--bits", "16"], "eight bits"),
+        (vec!["quantize", &triode, "--out", &out, "--aware", "--bits", "16"], "--bits 8"),
     ] {
         let output = run(&arguments);
         let message = String::from_utf8_lossy(&output.stderr);

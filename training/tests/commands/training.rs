@@ -119,7 +119,7 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
 
     let out = path("out.nam");
     refuse(&[
-        (vec!["capture", "--dry", &dry, "--wet", &wet, "--from", &foreign_nam, "--nam", &out], "shape of its own"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--from", &foreign_nam, "--nam", &out], "has another shape"),
         (vec!["capture", "--dry", &dry, "--wet", &nam], "original.nam"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "huge"], "huge"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
