@@ -63,10 +63,13 @@ impl Drop for VirtualDisplay {
 }
 
 /// Checks the engine's lock-free code in all thread interleavings with loom. loom replaces the atomics, so the engine
-/// is built again in a folder of its own.
+/// is built again in a folder of its own, without optimisation: the check takes seconds, an optimised build minutes.
 fn check_interleavings() -> anyhow::Result<()> {
     let build_folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let mut test = cargo();
+    for package in ["\"*\"", "ondes-kernels"] {
+        test.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=0"));
+    }
     test.args(["test", "--package", "ondes-engine", "--lib", "loom_tests"]);
     run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", build_folder.join("loom")))
 }
