@@ -46,7 +46,7 @@ fn frames(tensor: &Tensor) -> Vec<f32> {
     Vec::<f32>::try_from(&flat).expect("a flat tensor")
 }
 
-/// Runs a method with the native executor in steps of so many blocks; inputs are `[frame][channel]`.
+/// Runs a method with the native executor in steps of several blocks; inputs are `[frame][channel]`.
 fn native(model: &Model, method: &str, inputs: &[Vec<f32>], steps: &[usize]) -> Vec<f32> {
     let layout = model.method(method).expect("a method").clone();
     let most = steps.iter().copied().max().unwrap_or(1);

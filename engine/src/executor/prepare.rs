@@ -9,7 +9,7 @@ use crate::model::{Method, Model, ModelError};
 use crate::native;
 use crate::torch::{FallbackExecutor, Library, TorchExecutor};
 
-/// How to run the methods of a model.
+/// Executor, device and fallback with which a model's methods are prepared.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorOptions {
     /// Executor, device and precision.

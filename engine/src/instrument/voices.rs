@@ -73,7 +73,7 @@ enum QueuedAction {
 /// matter how early they were queued. Allocates only on construction.
 ///
 /// There are twice as many slots as voices: a stolen note fades out in its slot while the new note starts in another.
-/// So all notes can be replaced at once.
+/// All notes can therefore be replaced at once.
 ///
 /// # Examples
 /// ```

@@ -109,7 +109,7 @@ impl WavWriter {
 
     /// Writes a WAV stream to an output that cannot seek, such as standard output; `name` is its name in errors.
     ///
-    /// With `frames` the header declares the length, and exactly so many frames must follow. Without, it declares the
+    /// With `frames` the header declares the length, and exactly that many frames must follow. Otherwise it declares the
     /// largest length, which readers of streams take as "to the end", and the length is unlimited.
     ///
     /// # Errors

@@ -235,7 +235,7 @@ impl Model {
     /// Returns the method called `name`.
     ///
     /// # Errors
-    /// Returns [`ModelError::Method`] if there is none.
+    /// Returns [`ModelError::Method`] if the model has no method of that name.
     pub fn method(&self, name: &str) -> Result<&Method, ModelError> {
         self.header.method(name).ok_or_else(|| ModelError::Method(name.to_owned()))
     }

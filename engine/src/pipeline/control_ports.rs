@@ -41,7 +41,7 @@ const REMAINING_AFTER_S: f64 = 0.004;
 /// Distance at which the value jumps to its target.
 const ARRIVED: f32 = 1e-4;
 
-/// Returns the factor by which the distance to the target shrinks in so many seconds.
+/// Returns the factor by which the distance to the target shrinks in `seconds`.
 pub(super) fn remaining_after(seconds: f64) -> f32 {
     REMAINING.powf(seconds / REMAINING_AFTER_S) as f32
 }

@@ -16,7 +16,7 @@ pub enum ControlSource {
     AudioInput,
 }
 
-/// How to make a model playable.
+/// Settings with which a model is made playable.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineOptions {
     /// Sample rate of the host, in Hz.

@@ -112,7 +112,7 @@ impl RealtimeBenchmark {
         }
     }
 
-    /// Returns the number of blocks in so many seconds, at least 1.
+    /// Returns the number of blocks in `seconds`, at least 1.
     #[must_use]
     pub fn blocks(&self, seconds: f64) -> usize {
         let Setup { sample_rate, max_block } = self.setup;

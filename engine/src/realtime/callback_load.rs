@@ -19,7 +19,7 @@ impl CallbackLoad {
         Self { ns_per_sample: 1e9 / sample_rate.max(1) as f32, last_block: None, load: 0.0 }
     }
 
-    /// Starts a block of so many samples. Returns the recent load, up to the last block.
+    /// Starts a block of `samples` samples. Returns the recent load, up to the last block.
     pub fn next(&mut self, samples: usize) -> f32 {
         let spent = audio_callback::time_spent();
         // Times of two threads cannot be compared; a host may play each block on another one.

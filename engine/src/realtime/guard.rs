@@ -35,7 +35,7 @@ pub(super) fn guard_with_reason(work: impl FnOnce()) -> Result<(), String> {
     })
 }
 
-/// Returns the duration of so many samples.
+/// Returns the duration of `samples` samples.
 pub(super) fn duration_of(samples: usize, sample_rate: u32) -> Duration {
     Duration::from_secs_f64(samples as f64 / f64::from(sample_rate.max(1)))
 }

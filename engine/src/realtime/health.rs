@@ -65,7 +65,7 @@ pub(super) struct InstanceMetrics {
 const LOAD_SMOOTHING: f32 = 0.03;
 
 impl InstanceMetrics {
-    /// Creates counters for a model with so many latents.
+    /// Creates counters for a model with `latents` latents.
     pub fn new(latents: usize) -> Self {
         Self { latents: (0..latents).map(|_| AtomicU32::new(0)).collect(), ..Self::default() }
     }

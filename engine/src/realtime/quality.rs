@@ -130,7 +130,7 @@ impl QualityGovernor {
 mod tests {
     use super::*;
 
-    /// Updates every 20 ms for so many seconds on a machine on which the base model causes a load of `base`, and each
+    /// Updates every 20 ms for `seconds` on a machine on which the base model causes a load of `base`, and each
     /// variant half of the one before. Returns the variant at the end of each second.
     fn watch(governor: &mut QualityGovernor, at: &mut Instant, seconds: u64, base: f32) -> Vec<usize> {
         let mut ends = Vec::new();

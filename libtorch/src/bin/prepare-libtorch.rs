@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Links `target/libtorch` to an installation; downloads libtorch if there is none.
+/// Links `target/libtorch` to an installation; downloads libtorch if it is not installed.
 fn prepare() -> anyhow::Result<()> {
     let link = std::env::current_dir().context("the current folder cannot be found")?.join(LINK);
     if let Some(folder) = chosen_by_user(&link) {

@@ -84,7 +84,7 @@ impl Module<'_> {
         self.error(format_args!("it has no {kind} {name:?}"))
     }
 
-    /// Returns a child module, or `None` if there is none of that name.
+    /// Returns a child module, or `None` if the module has no child of that name.
     pub fn maybe_child(&self, name: &str) -> Option<Self> {
         let Some(Value::Object(object)) = self.find(name) else { return None };
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
