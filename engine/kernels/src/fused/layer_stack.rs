@@ -58,9 +58,10 @@ struct DelayedChannel {
 impl LayerStack {
     /// Returns the stack of one layer, or `None` if the convolutions are not of the fused form.
     ///
-    /// The fused form has two convolutions with the same number of outputs, in one group each; the first reads any single
-    /// channels and one signal of that width and ends in tanh or a leaky ReLU, the activations of published captures;
-    /// the second is a 1×1 convolution of the first. Other convolutions give the same sums as a [`ConvolutionGroup`].
+    /// The fused form has two convolutions with the same number of outputs, in one group each; the first reads any
+    /// single channels and one signal of that width and ends in tanh or a leaky ReLU, the activations of published
+    /// captures; the second is a 1×1 convolution of the first. Other convolutions give the same sums as a
+    /// [`ConvolutionGroup`].
     ///
     /// [`ConvolutionGroup`]: super::convolution::ConvolutionGroup
     pub fn new(views: &[BufferView], convolutions: &[Convolution]) -> Option<Self> {
