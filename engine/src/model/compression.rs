@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use half::bf16;
 
-use super::{FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, Weights};
+use super::{FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, WeightAxis, Weights};
 
 /// Storage of a node's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,9 +59,8 @@ impl Model {
     pub fn layers(&self) -> Vec<(&str, &Op)> {
         let mut seen = BTreeSet::new();
         let nodes = self.header().methods.iter().flat_map(|method| &method.nodes);
-        let weighted = |name: &str| self.weights().iter().any(|(weight, _)| belongs(weight, name));
         nodes
-            .filter(|node| seen.insert(&node.name) && weighted(&node.name))
+            .filter(|node| seen.insert(&node.name) && !node.op.weights(&[]).is_empty())
             .map(|node| (&*node.name, &node.op))
             .collect()
     }
@@ -74,26 +73,16 @@ impl Model {
         let mut weights = Weights::default();
         for (node, op) in self.layers() {
             let precision = choose(node);
-            for (name, tensor) in self.weights().iter().filter(|(name, _)| belongs(name, node)) {
-                weights.insert(name, stored(tensor, output_axis(op), precision, scaling));
+            for spec in op.weights(&[]) {
+                let is_output = |axis: &WeightAxis| matches!(axis, WeightAxis::Outputs | WeightAxis::GatedOutputs);
+                let axis = spec.axes.iter().position(is_output).unwrap_or(0);
+                let tensor = stored(self.weights().get(node, spec.name), axis, precision, scaling);
+                weights.insert(format!("{node}.{}", spec.name), tensor);
             }
         }
         let mut header = self.header().clone();
         header.format = if weights.are_f32() { FORMAT } else { FORMAT_COMPRESSED };
         Self::new(header, weights)
-    }
-}
-
-/// Returns whether a weight belongs to a node; parameter names contain no dots.
-fn belongs(weight: &str, node: &str) -> bool {
-    weight.rsplit_once('.').is_some_and(|(owner, _)| owner == node)
-}
-
-/// Returns the axis of an op's matrices along which its outputs lie.
-pub(crate) fn output_axis(op: &Op) -> usize {
-    match op {
-        Op::ConvTranspose1d { .. } => 1,
-        _ => 0,
     }
 }
 

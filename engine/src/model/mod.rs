@@ -29,7 +29,7 @@ pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{ModelError, ModelFileError};
 pub use graph::{Method, Node, Port, Shape};
-pub use op::{Activation, Distribution, Op};
+pub use op::{Activation, Distribution, Op, WeightAxis, WeightSpec};
 pub use program::Program;
 pub use storage::Storage;
 pub use variant::Variant;

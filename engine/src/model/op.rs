@@ -207,6 +207,21 @@ pub struct WeightSpec {
     pub name: &'static str,
     /// Dimensions, outermost first.
     pub shape: Vec<usize>,
+    /// Meaning of each dimension.
+    pub axes: &'static [WeightAxis],
+}
+
+/// Meaning of a dimension of a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightAxis {
+    /// One value per channel of the first input.
+    Inputs,
+    /// One value per channel of the output.
+    Outputs,
+    /// Gates of a recurrent layer: all output channels of a gate, then those of the next.
+    GatedOutputs,
+    /// Independent of channels that may be pruned: taps, a shared slope, the inputs of a group.
+    Fixed,
 }
 
 fn one() -> usize {

@@ -55,7 +55,7 @@ impl Caller {
     /// Returns the reason in one line if the program fails or returns another shape.
     pub fn run(&self, script: &mut Script, stream: &StreamCall, input: &Tensor) -> Result<Tensor, String> {
         let output = match self.call.convention {
-            Convention::NnTilde => script.run(&self.call.method, &[input])?,
+            Convention::NnTilde => script.run(&self.call.method, &[input], stream.seed)?,
             Convention::Neutone => {
                 let numbers: Vec<usize> =
                     self.call.attributes.iter().map(|attribute| neutone::parameter_number(&attribute.name)).collect();

@@ -95,7 +95,7 @@ fn channels(script: &mut Script, block: usize) -> Result<(usize, usize), String>
         let mut trial = script.copy()?;
         let silence = Tensor::zeros([inputs, block as i64], (Kind::Float, Device::Cpu));
         let parameters = Tensor::zeros([PARAMETERS as i64, block as i64], (Kind::Float, Device::Cpu));
-        match trial.run("forward", &[&silence, &parameters]).map(|output| output.size()) {
+        match trial.run("forward", &[&silence, &parameters], 0).map(|output| output.size()) {
             Ok(size) if size.len() == 2 && size[0] > 0 && size[1] == block as i64 => {
                 return Ok((inputs as usize, size[0] as usize));
             }
@@ -145,7 +145,7 @@ pub fn run(script: &mut Script, call: &StreamCall, numbers: &[usize], input: &Te
         .to_kind(input.kind())
         .view([-1, 1])
         .expand([-1, samples], false);
-    Ok(script.run("forward", &[&input.squeeze_dim(0), &parameters.contiguous()])?.unsqueeze(0))
+    Ok(script.run("forward", &[&input.squeeze_dim(0), &parameters.contiguous()], call.seed)?.unsqueeze(0))
 }
 
 /// Returns the number of a parameter from its name: 1 for `p1`; 0 for other names.

@@ -36,7 +36,7 @@ pub fn describe(bytes: &[u8]) -> Result<ProgramDescription, String> {
         let mut script = script.copy()?;
         let frames = (block / method.input.ratio) as i64;
         let silence = Tensor::zeros([1, method.input.channels as i64, frames], (Kind::Float, Device::Cpu));
-        let output = script.run(&method.name, &[&silence]);
+        let output = script.run(&method.name, &[&silence], 0);
         let size = output.map_err(|error| format!("method {:?} fails: {error}", method.name))?.size();
         let expected = [1, method.output.channels as i64, (block / method.output.ratio) as i64];
         if size != expected {

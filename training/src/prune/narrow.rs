@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ondes_engine::model::{Method, Model, ModelError, Op, Tensor, Weights};
+use ondes_engine::model::{Method, Model, ModelError, Op, Tensor, WeightAxis, WeightSpec, Weights};
 
 use super::channels::ChannelClasses;
 
@@ -32,13 +32,13 @@ pub fn narrow(model: &Model, channels: &ChannelClasses, removed: &BTreeSet<usize
                 Op::Conv1d { groups, .. } => *groups,
                 _ => 1,
             };
-            let cut = NodeCut { input, outputs, groups, inputs: shapes.values[reads[0]].channels };
-            narrow_node(method, index, &cut, shapes.values[output].channels);
-            for spec in original.nodes[index].op.weights(&[shapes.values[reads[0]]]) {
-                let tensor = model.weights().get(&method.nodes[index].name, spec.name);
-                let op = &original.nodes[index].op;
-                weights
-                    .insert(format!("{}.{}", method.nodes[index].name, spec.name), cut.weight(op, spec.name, tensor));
+            let (inputs_before, outputs_before) = (shapes.values[reads[0]].channels, shapes.values[output].channels);
+            let cut = NodeCut { input, outputs, groups, inputs_before, outputs_before };
+            narrow_node(method, index, &cut);
+            let node = &original.nodes[index];
+            for spec in node.op.weights(&[shapes.values[reads[0]]]) {
+                let tensor = cut.weight(&spec, model.weights().get(&node.name, spec.name));
+                weights.insert(format!("{}.{}", node.name, spec.name), tensor);
             }
         }
     }
@@ -54,48 +54,34 @@ struct NodeCut<'a> {
     /// Groups of a convolution before.
     groups: usize,
     /// Channels of the first input before.
-    inputs: usize,
+    inputs_before: usize,
+    /// Channels of the output before.
+    outputs_before: usize,
 }
 
 impl NodeCut<'_> {
     /// Returns the number of groups that are kept.
     fn groups(&self) -> usize {
-        let length = self.inputs / self.groups;
+        let length = self.inputs_before / self.groups;
         self.input.iter().map(|channel| channel / length).collect::<BTreeSet<_>>().len()
     }
 
-    fn weight(&self, op: &Op, name: &str, tensor: &Tensor) -> Tensor {
-        // Rows of a recurrent layer: all units of a gate, then those of the next.
-        let rows = |gates: usize, hidden: usize| -> Vec<usize> {
-            (0..gates).flat_map(|gate| self.outputs.iter().map(move |unit| gate * hidden + unit)).collect()
-        };
-        let (input, outputs) = (self.input.to_vec(), self.outputs.to_vec());
-        let axes = match (op, name) {
-            (Op::Gru { hidden, .. } | Op::Lstm { hidden, .. }, _) => {
-                let gates = if matches!(op, Op::Gru { .. }) { 3 } else { 4 };
-                match name {
-                    "weight_ih" => vec![rows(gates, *hidden), input],
-                    "weight_hh" => vec![rows(gates, *hidden), outputs],
-                    "bias_ih" | "bias_hh" => vec![rows(gates, *hidden)],
-                    _ => vec![outputs],
-                }
+    fn weight(&self, spec: &WeightSpec, tensor: &Tensor) -> Tensor {
+        let axes = spec.axes.iter().zip(tensor.shape()).map(|(axis, &extent)| match axis {
+            WeightAxis::Inputs => self.input.to_vec(),
+            WeightAxis::Outputs => self.outputs.to_vec(),
+            WeightAxis::GatedOutputs => {
+                let gates = (0..extent).step_by(self.outputs_before);
+                gates.flat_map(|gate| self.outputs.iter().map(move |unit| gate + unit)).collect()
             }
-            // Groups are removed as a whole, so a group's inputs stay.
-            (Op::Conv1d { groups, .. }, "weight") if *groups > 1 => {
-                vec![outputs, (0..tensor.shape()[1]).collect(), (0..tensor.shape()[2]).collect()]
-            }
-            (Op::Conv1d { .. }, "weight") => vec![outputs, input, (0..tensor.shape()[2]).collect()],
-            (Op::ConvTranspose1d { .. }, "weight") => vec![input, outputs, (0..tensor.shape()[2]).collect()],
-            (Op::Linear { .. }, "weight") => vec![outputs, input],
-            (Op::Convolve { .. }, _) | (Op::Prelu { slopes: 1 }, _) => vec![(0..tensor.shape()[0]).collect()],
-            _ => vec![outputs],
-        };
-        select(tensor, &axes)
+            WeightAxis::Fixed => (0..extent).collect(),
+        });
+        select(tensor, &axes.collect::<Vec<Vec<usize>>>())
     }
 }
 
 /// Updates the sizes in a node.
-fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>, channels_before: usize) {
+fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
     let kept = cut.outputs.len();
     match &mut method.nodes[index].op {
         Op::Conv1d { outputs, groups, .. } => {
@@ -104,7 +90,7 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>, channels_be
         }
         Op::Linear { outputs } | Op::ConvTranspose1d { outputs, .. } => *outputs = kept,
         Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => *hidden = kept,
-        Op::Prelu { slopes } if *slopes == channels_before => *slopes = kept,
+        Op::Prelu { slopes } if *slopes == cut.outputs_before => *slopes = kept,
         Op::Split { start, channels } => {
             *start = cut.input.iter().filter(|channel| **channel < *start).count();
             *channels = kept;

@@ -4,7 +4,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Activation, Op, WeightSpec};
+use super::WeightAxis::{Fixed, GatedOutputs, Inputs, Outputs};
+use super::{Activation, Op, WeightAxis, WeightSpec};
 use crate::model::Shape;
 
 /// Matches ops without weights that compute each frame from the same frame of their inputs.
@@ -218,34 +219,37 @@ impl Op {
     #[must_use]
     pub fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
         let channels = inputs.first().map_or(0, |input| input.channels);
-        let spec = |name, shape: &[usize]| WeightSpec { name, shape: shape.to_vec() };
+        let spec = |name, axes: &'static [WeightAxis], shape: &[usize]| WeightSpec { name, shape: shape.to_vec(), axes };
         let recurrent = |gates: usize, hidden: usize, states: &[&'static str]| {
             let gates = gates.saturating_mul(hidden);
             let mut specs = vec![
-                spec("weight_ih", &[gates, channels]),
-                spec("weight_hh", &[gates, hidden]),
-                spec("bias_ih", &[gates]),
-                spec("bias_hh", &[gates]),
+                spec("weight_ih", &[GatedOutputs, Inputs], &[gates, channels]),
+                spec("weight_hh", &[GatedOutputs, Outputs], &[gates, hidden]),
+                spec("bias_ih", &[GatedOutputs], &[gates]),
+                spec("bias_hh", &[GatedOutputs], &[gates]),
             ];
-            specs.extend(states.iter().map(|state| spec(state, &[hidden])));
+            specs.extend(states.iter().map(|state| spec(state, &[Outputs], &[hidden])));
             specs
         };
+        let bias = |outputs| spec("bias", &[Outputs], &[outputs]);
         match *self {
-            Self::Linear { outputs } => vec![spec("weight", &[outputs, channels]), spec("bias", &[outputs])],
+            Self::Linear { outputs } => vec![spec("weight", &[Outputs, Inputs], &[outputs, channels]), bias(outputs)],
             Self::Conv1d { outputs, kernel, groups, .. } => {
-                vec![spec("weight", &[outputs, channels / groups, kernel]), spec("bias", &[outputs])]
+                let axes: &[_] = if groups == 1 { &[Outputs, Inputs, Fixed] } else { &[Outputs, Fixed, Fixed] };
+                vec![spec("weight", axes, &[outputs, channels / groups, kernel]), bias(outputs)]
             }
             Self::ConvTranspose1d { outputs, kernel, .. } => {
-                vec![spec("weight", &[channels, outputs, kernel]), spec("bias", &[outputs])]
+                vec![spec("weight", &[Inputs, Outputs, Fixed], &[channels, outputs, kernel]), bias(outputs)]
             }
             Self::Gru { hidden, initial_state } => recurrent(3, hidden, if initial_state { &["h0"] } else { &[] }),
             Self::Lstm { hidden, initial_state } => {
                 recurrent(4, hidden, if initial_state { &["h0", "c0"] } else { &[] })
             }
-            Self::Prelu { slopes } => vec![spec("weight", &[slopes])],
-            Self::LayerNorm => vec![spec("weight", &[channels]), spec("bias", &[channels])],
-            Self::Snake => vec![spec("alpha", &[channels])],
-            Self::Convolve { taps } => vec![spec("impulse", &[taps])],
+            Self::Prelu { slopes: 1 } => vec![spec("weight", &[Fixed], &[1])],
+            Self::Prelu { slopes } => vec![spec("weight", &[Outputs], &[slopes])],
+            Self::LayerNorm => vec![spec("weight", &[Outputs], &[channels]), bias(channels)],
+            Self::Snake => vec![spec("alpha", &[Outputs], &[channels])],
+            Self::Convolve { taps } => vec![spec("impulse", &[Fixed], &[taps])],
             framewise_without_weights!()
             | Self::Delay { .. }
             | Self::Latency { .. }

@@ -173,18 +173,19 @@ impl Script {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 
-    /// Runs a method on tensors and returns its first output.
+    /// Runs a method on tensors and returns its first output; random numbers follow the seed. Programs that draw any
+    /// run one at a time, since libtorch has one generator per device.
     ///
     /// # Errors
     /// Returns the reason in one line if the method does not exist, takes other arguments, or fails.
-    pub fn run(&mut self, method: &str, inputs: &[&Tensor]) -> Result<Tensor, String> {
+    pub fn run(&mut self, method: &str, inputs: &[&Tensor], seed: u64) -> Result<Tensor, String> {
         let name = c_string(method)?;
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
         let mut output = std::ptr::null_mut();
         // SAFETY: the module, the name and the tensors are valid.
         call_native(|listener, context| unsafe {
-            let (script, out) = (self.0.as_ptr(), &raw mut output);
-            native::ondes_script_run(script, name.as_ptr(), inputs.as_ptr(), inputs.len(), out, listener, context)
+            let (script, name, count) = (self.0.as_ptr(), name.as_ptr(), inputs.len());
+            native::ondes_script_run(script, name, inputs.as_ptr(), count, seed, &raw mut output, listener, context)
         })?;
         // SAFETY: the call returned ownership of the tensor.
         Ok(unsafe { Tensor::from_ptr(output.cast()) })

@@ -77,6 +77,7 @@ unsafe extern "C" {
         name: *const c_char,
         inputs: *const *const RawTensor,
         count: usize,
+        seed: u64,
         output: *mut *mut RawTensor,
         listener: Listener,
         context: *mut c_void,

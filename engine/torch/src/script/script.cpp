@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +24,7 @@
 #include <c10/core/InferenceMode.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -40,9 +43,35 @@ struct Script {
   torch::jit::Module module;
   std::string metadata;
   c10::DeviceType device;
+  // True if a method may draw random numbers.
+  bool draws_noise;
   // Precision of weights and states.
   at::ScalarType precision;
 };
+
+bool draws_noise(const torch::jit::Block* block) {
+  const auto nodes = block->nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const torch::jit::Node* node) {
+    const auto blocks = node->blocks();
+    return node->isNondeterministic() ||
+        std::any_of(blocks.begin(), blocks.end(), [](const torch::jit::Block* nested) { return draws_noise(nested); });
+  });
+}
+
+bool draws_noise(const torch::jit::Module& module) {
+  const auto methods = module.get_methods();
+  return std::any_of(methods.begin(), methods.end(), [](const torch::jit::Method& method) {
+    const auto graph = method.graph()->copy();
+    torch::jit::Inline(*graph);
+    return draws_noise(graph->block());
+  });
+}
+
+// Generators belong to the process: a seed counts until the next program sets its own.
+std::mutex& generators() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 // Guard of autocast: while it exists, its thread computes convolutions and products in the script's precision, and what needs f32 in
 // f32.
@@ -233,7 +262,8 @@ bool ondes_script_load(
     const c10::Device device = cuda < 0 ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, static_cast<int8_t>(cuda));
     torch::jit::Module module = torch::jit::load(std::make_unique<MemoryReader>(bytes, length), device, extra);
     module.eval();
-    *script = new Script{std::move(module), extra[kMetadata], device.type(), at::kFloat};
+    const bool is_noisy = draws_noise(module);
+    *script = new Script{std::move(module), extra[kMetadata], device.type(), is_noisy, at::kFloat};
   });
 }
 
@@ -274,7 +304,8 @@ bool ondes_script_copy(const Script* script, Script** copy, Listener listener, v
       shared.emplace(weight, weight);
     }
     const IValue object = IValue(script->module._ivalue()).deepcopy(shared);
-    *copy = new Script{torch::jit::Module(object.toObject()), script->metadata, script->device, script->precision};
+    torch::jit::Module module(object.toObject());
+    *copy = new Script{std::move(module), script->metadata, script->device, script->draws_noise, script->precision};
   });
 }
 
@@ -359,12 +390,13 @@ bool ondes_script_tensors(const Script* script, Visitor visitor, void* seen, Lis
   });
 }
 
-// Runs a method on tensors, which are not modified.
+// Runs a method on tensors, which are not modified; its random numbers follow the seed.
 bool ondes_script_run(
     Script* script,
     const char* name,
     at::Tensor* const* inputs,
     size_t count,
+    uint64_t seed,
     at::Tensor** output,
     Listener listener,
     void* context) {
@@ -374,6 +406,11 @@ bool ondes_script_run(
       arguments.emplace_back(*inputs[index]);
     }
     const Autocast autocast(*script);
+    std::unique_lock<std::mutex> seeded(generators(), std::defer_lock);
+    if (script->draws_noise) {
+      seeded.lock();
+      at::manual_seed(seed);
+    }
     *output = new at::Tensor(first_tensor(script->module.get_method(name)(std::move(arguments))));
   });
 }

@@ -4,7 +4,9 @@
 //! buffers. The rows of inactive streams are stored and copied back when needed. Any other module is copied for each
 //! stream.
 
-use tch::{Kind, Tensor};
+use ondes_engine::Kernels;
+use ondes_engine::dsp::noise;
+use tch::Tensor;
 
 use super::{NamedTensor, Script, StreamCall};
 use crate::call::Caller;
@@ -195,7 +197,6 @@ impl ScriptInstance {
                 *current = Some(values.clone());
             }
         }
-        tch::manual_seed(call.seed as i64);
         caller.run(&mut self.script, call, input)
     }
 }
@@ -207,8 +208,11 @@ fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) ->
     let before = trial.tensors()?;
     let copies: Vec<Tensor> = before.iter().map(|named| named.tensor.copy()).collect();
     let channels = caller.channels_in();
-    for _ in 0..TRIAL_STEPS {
-        let noise = Tensor::randn([TRIAL_STREAMS, channels, frames], (Kind::Float, caller.device));
+    for step in 0..TRIAL_STEPS {
+        // Not from libtorch's generator, which a program may be drawing from on another thread.
+        let mut noise = vec![0.0; (TRIAL_STREAMS * channels * frames) as usize];
+        noise::fill(Kernels::detect(), step as u64, 0, &mut noise);
+        let noise = Tensor::from_slice(&noise).to_device(caller.device).view([TRIAL_STREAMS, channels, frames]);
         let call = StreamCall { stream: 0, values: Vec::new(), seed: 0 };
         if caller.run(&mut trial, &call, &(noise * 0.1).to_kind(caller.kind)).is_err() {
             return Ok(None);
