@@ -34,7 +34,7 @@ pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &[
 /// Variant of a model that holds smaller ones: the full network, a balanced one, the smallest, or the largest that the
 /// machine can run.
 pub const QUALITIES: Choices =
-    Choices { ids: &["full", "balanced", "light", "auto"], names: &["Full", "Balanced", "Light", "Auto"] };
+    Choices { ids: &["full", "balanced", "light", "auto"], names: &["Full", "Balanced", "Light", "Automatic"] };
 
 /// Returns the quality for a value of [`QUALITIES`].
 #[must_use]

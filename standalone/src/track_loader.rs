@@ -85,7 +85,7 @@ impl TrackLoader {
         let wake = lock(&mixer).waker();
         let worker = LoaderThread { mixer: mixer.clone(), outcomes: outcome_tx.clone(), loading: loading.clone() };
         let stop = shutdown_rx.clone();
-        let loader = std::thread::Builder::new().name("ondes-changes".into()).spawn(move || {
+        let loader = std::thread::Builder::new().name("ondes-tracks".into()).spawn(move || {
             for request in incoming {
                 // Nobody waits for the remaining requests.
                 if stop.try_recv() == Err(crossbeam_channel::TryRecvError::Disconnected) {
@@ -96,7 +96,7 @@ impl TrackLoader {
             }
         });
         let renewals = requests.clone();
-        let monitor = std::thread::Builder::new().name("ondes-keeper".into()).spawn(move || {
+        let monitor = std::thread::Builder::new().name("ondes-monitor".into()).spawn(move || {
             while shutdown_rx.recv_timeout(MONITOR_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let due = lock(&mixer).tracks_to_renew();
                 // The loader's channel is open as long as this thread runs.

@@ -1,5 +1,6 @@
 //! Helpers for tests across crates: small untrained models, the bundled ones, fake models, and files of other programs.
 
+pub mod allocation;
 pub mod audio_models;
 pub mod documentation;
 pub mod fake_model;

@@ -103,7 +103,7 @@ pub(super) fn workers() -> &'static [Worker; 2] {
     static WORKERS: OnceLock<[Worker; 2]> = OnceLock::new();
     WORKERS.get_or_init(|| {
         // The slow worker first: a thread that a real-time thread starts would inherit its priority.
-        let slow = spawn("ondes-aside", None);
+        let slow = spawn("ondes-slow", None);
         let worker = spawn("ondes-worker", Some(slow.clone()));
         [worker, slow]
     })

@@ -1,6 +1,5 @@
 //! The mixer: adds, loads, saves and removes tracks, on any thread but the audio thread.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use arrayvec::ArrayVec;
 use ondes_engine::instrument::EventKind;
-use ondes_engine::model::file;
 use ondes_engine::realtime::Setup;
 use ondes_processor::library::FileReference;
 use ondes_processor::product::Product;
@@ -346,19 +344,7 @@ impl Mixer {
     /// Starts to load a model on a track; the track shows its name meanwhile.
     pub fn load_model(&mut self, slot: usize, reference: FileReference) {
         let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
-        track.requested_model.clone_from(&reference.name);
         let find = move || reference.find().map_err(|missing| missing.to_string());
-        self.background_jobs.push(track.instance.load_model(false, find));
-    }
-
-    /// Starts to load a model file on a track.
-    pub fn load_model_file(&mut self, slot: usize, path: PathBuf) {
-        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
-        track.requested_model = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let find = move || match file::read(&path) {
-            Ok(model) => Ok((Arc::new(model), Some(path))),
-            Err(error) => Err(error.to_string()),
-        };
         self.background_jobs.push(track.instance.load_model(false, find));
     }
 

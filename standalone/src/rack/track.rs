@@ -43,8 +43,6 @@ pub struct Track {
     pub(super) installed: Option<(StripConfig, Instant)>,
     /// Error of its recording, if it cannot be played.
     pub(super) input_error: Option<String>,
-    /// Name of the model that was requested last.
-    pub(super) requested_model: String,
 }
 
 impl Track {
@@ -71,7 +69,6 @@ impl Track {
             build_lock: Arc::default(),
             installed: None,
             input_error: None,
-            requested_model: String::new(),
         }
     }
 
@@ -108,12 +105,6 @@ impl Track {
     #[must_use]
     pub fn input_error(&self) -> Option<&str> {
         self.input_error.as_deref()
-    }
-
-    /// Returns the name of the model that was requested last; empty if unknown.
-    #[must_use]
-    pub fn requested_model(&self) -> &str {
-        &self.requested_model
     }
 
     /// Returns the name to show.

@@ -16,11 +16,11 @@ use ondes_processor::product::Product;
 use ondes_processor::state::WindowSettings;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{ViewModel, file_dialog};
+use ondes_ui::{ViewModel, WindowCommand, file_dialog};
 
 use super::autosave::Autosave;
 use super::device_scan::DeviceScan;
-use super::dropped_files::{DroppedKind, PresetLoad};
+use super::dropped_files::DroppedKind;
 use super::file_dialog::{DialogPurpose, OpenDialog};
 use super::recording_settings::{RecordingFiles, RecordingSettings};
 use super::settings::AppSettings;
@@ -55,7 +55,6 @@ pub(super) struct AppState {
     /// Session that is being loaded.
     pending_session: Option<PendingSession>,
     /// Presets that are being loaded.
-    preset_loads: Vec<PresetLoad>,
     problems: Vec<String>,
     notice: Option<String>,
     prompt: Option<Prompt>,
@@ -127,7 +126,6 @@ impl AppState {
             last_autosave: now,
             selected: None,
             pending_session: None,
-            preset_loads: Vec::new(),
             problems: Vec::new(),
             notice: None,
             prompt,
@@ -162,7 +160,9 @@ impl AppState {
                 LoadOutcome::Failed(problem) => self.problems.push(problem),
             }
         }
-        self.apply_loaded_presets();
+        if let Some(selected) = &mut self.selected {
+            selected.view_model.apply_loaded_presets(&*selected.parameters);
+        }
         self.apply_dialog_answer();
         self.update_recording();
         if self.last_comparison.elapsed() >= COMPARE_INTERVAL {
@@ -237,9 +237,7 @@ impl AppState {
             });
             let progress = track.instance.status();
             let read = loading.iter().find(|loading| loading.slot == Some(slot)).map(|loading| loading.name.clone());
-            let preset = self.preset_loads.iter().find(|preset| Arc::ptr_eq(&preset.instance, &track.instance));
-            let preset = preset.map(|preset| preset.name.clone());
-            let model = (progress == LoadStatus::Loading).then(|| track.requested_model().to_owned());
+            let sound = (progress == LoadStatus::Loading).then(|| "sound".to_owned());
             let missing = track.instance.missing_model().map(|missing| missing.to_string());
             let error = missing.or(match progress {
                 LoadStatus::Failed(reason) => Some(reason),
@@ -251,7 +249,7 @@ impl AppState {
                 product: track.instance.product,
                 fader: track.fader.get(),
                 peak_db,
-                loading: read.or(preset).or(model),
+                loading: read.or(sound),
                 error,
                 input: track.input().clone(),
                 clip,
@@ -631,32 +629,13 @@ impl AppState {
             let product = if kind == DroppedKind::Sound { Product::Effect } else { Product::Instrument };
             self.try_handle(AppCommand::AddTrack(product))?;
         }
-        let Some(selected) = &self.selected else { return Ok(()) };
-        let slot = selected.slot;
-        match kind {
-            DroppedKind::Sound => self.set_input(slot, TrackInput::File { path, looped: false })?,
-            DroppedKind::Preset => {
-                let preset = PresetLoad::begin(selected.instance.clone(), &path, waker(&self.wake));
-                self.preset_loads.push(preset);
-            }
-            DroppedKind::Session | DroppedKind::Model => self.app.mixer().load_model_file(slot, path),
+        let Some(selected) = &mut self.selected else { return Ok(()) };
+        if kind == DroppedKind::Sound {
+            let slot = selected.slot;
+            return self.set_input(slot, TrackInput::File { path, looped: false });
         }
+        selected.view_model.handle_command(&*selected.parameters, WindowCommand::Open(path));
         Ok(())
-    }
-
-    /// Applies presets that have been loaded.
-    fn apply_loaded_presets(&mut self) {
-        for preset in self.preset_loads.extract_if(.., |preset| preset.is_there()) {
-            match self.selected.as_mut().filter(|selected| Arc::ptr_eq(&selected.instance, &preset.instance)) {
-                Some(selected) => {
-                    if let Some(setting) = preset.take() {
-                        selected.view_model.apply_sound(&*selected.parameters, setting);
-                    }
-                }
-                // Another track was selected in the meantime; the preset is dropped.
-                None => preset.give_up(),
-            }
-        }
     }
 
     /// Announces a completed recording, and stops a failed one.
@@ -733,7 +712,6 @@ impl Drop for AppState {
         if let Some(autosave) = &mut self.autosave {
             drop(autosave.finish());
         }
-        self.preset_loads.drain(..).for_each(PresetLoad::give_up);
     }
 }
 

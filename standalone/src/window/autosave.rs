@@ -64,7 +64,7 @@ impl Autosave {
             let written = fs::write(origin, origin_text).map_err(anyhow::Error::from);
             written.and_then(|()| session.write(&copy)).err().map(|error| format!("{error:#}"))
         };
-        match std::thread::Builder::new().name("ondes-unsaved".into()).spawn(write) {
+        match std::thread::Builder::new().name("ondes-autosave".into()).spawn(write) {
             Ok(thread) => self.writing = Some(thread),
             Err(error) => return Some(format!("the session cannot be autosaved: {error}")),
         }

@@ -17,6 +17,7 @@ mod output;
 mod rave;
 mod recording;
 mod session;
+#[cfg(feature = "download")]
 mod setup_torch;
 mod shell;
 mod torch;

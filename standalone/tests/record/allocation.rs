@@ -1,65 +1,10 @@
 //! Pushing does not allocate.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use ondes::record::{Recorder, RecorderSetup, RecordingFormat};
-
-thread_local! {
-    /// Guard of this thread while it must not allocate, and its allocations.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-    static BROKEN: Cell<usize> = const { Cell::new(0) };
-}
-
-/// System allocator that counts allocations of guarded threads.
-struct Guard;
-
-impl Guard {
-    fn note() {
-        if GUARDED.get() {
-            BROKEN.set(BROKEN.get() + 1);
-        }
-    }
-}
-
-// SAFETY: every call is handed on to the system's allocator as it came; counting touches thread-local cells only, which
-// are initialised at compile time and have no destructor, so that counting itself never allocates.
-unsafe impl GlobalAlloc for Guard {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note();
-        // SAFETY: the caller's promises are those of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        Self::note();
-        // SAFETY: as above; the pointer came from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::note();
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use ondes_tests::allocation::{CountingAllocator, allocations};
 
 #[global_allocator]
-static ALLOCATOR: Guard = Guard;
-
-/// Returns the allocations and deallocations during `work`.
-fn allocations(work: impl FnOnce()) -> usize {
-    BROKEN.set(0);
-    GUARDED.set(true);
-    work();
-    GUARDED.set(false);
-    BROKEN.get()
-}
-
-#[test]
-fn the_guard_sees_allocations() {
-    assert!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 2);
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn pushing_does_not_allocate() {

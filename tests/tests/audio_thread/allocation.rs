@@ -1,7 +1,5 @@
 //! The audio thread neither allocates nor frees.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,61 +9,14 @@ use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
-use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup, audio_callback};
+use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup};
+use ondes_tests::allocation::{CountingAllocator, allocations, counted};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
 use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap};
 use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};
 
-thread_local! {
-    /// Set while this thread must not allocate outside an audio callback, and the number of violations.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-    static BROKEN: Cell<usize> = const { Cell::new(0) };
-}
-
-/// System allocator that counts the calls of guarded threads.
-struct Guard;
-
-impl Guard {
-    fn note() {
-        if GUARDED.get() || audio_callback::is_inside() {
-            BROKEN.set(BROKEN.get() + 1);
-        }
-    }
-}
-
-// SAFETY: every call is passed to the system's allocator unchanged; counting uses thread-local cells only, which are
-// initialised at compile time and have no destructor, so that counting itself never allocates.
-unsafe impl GlobalAlloc for Guard {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note();
-        // SAFETY: the caller upholds the contract of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        Self::note();
-        // SAFETY: as above; the pointer came from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::note();
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Guard = Guard;
-
-/// Returns the number of allocations and deallocations in `work`.
-fn allocations(work: impl FnOnce()) -> usize {
-    BROKEN.set(0);
-    GUARDED.set(true);
-    work();
-    GUARDED.set(false);
-    BROKEN.get()
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn allocations_are_counted() {
@@ -223,7 +174,7 @@ fn allocations_while(controller: &SessionController, setup: Setup, meanwhile: im
                 let due = Duration::from_secs_f64(player.position() as f64 / speed);
                 std::thread::sleep(due.saturating_sub(begun.elapsed()));
             }
-            (BROKEN.get(), heard)
+            (counted(), heard)
         });
         // The player also ends if this panics.
         let stop = Stop(&enough);

@@ -89,8 +89,8 @@ impl InstanceViewModel {
         }
     }
 
-    /// Applies presets that have been read. To be called before each frame.
-    pub(super) fn apply_loaded_presets(&mut self, setter: &impl ParameterSetter) {
+    /// Applies presets that have been read. To be called before each frame, and regularly while there are none.
+    pub fn apply_loaded_presets(&mut self, setter: &impl ParameterSetter) {
         let read: Vec<PendingPreset> =
             self.presets.pending.extract_if(.., |pending| pending.reader.is_finished()).collect();
         for PendingPreset { instance, request, id, reader } in read {

@@ -219,7 +219,8 @@ impl Op {
     #[must_use]
     pub fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
         let channels = inputs.first().map_or(0, |input| input.channels);
-        let spec = |name, axes: &'static [WeightAxis], shape: &[usize]| WeightSpec { name, shape: shape.to_vec(), axes };
+        let spec =
+            |name, axes: &'static [WeightAxis], shape: &[usize]| WeightSpec { name, shape: shape.to_vec(), axes };
         let recurrent = |gates: usize, hidden: usize, states: &[&'static str]| {
             let gates = gates.saturating_mul(hidden);
             let mut specs = vec![

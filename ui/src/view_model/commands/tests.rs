@@ -161,7 +161,11 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
     view_model.handle_command(&host, WindowCommand::Load(ids[2]));
     settle(&mut view_model);
-    assert_eq!(view_model.view().qualities, ["Full", "Balanced", "Light", "Auto"], "the file holds a smaller size");
+    assert_eq!(
+        view_model.view().qualities,
+        ["Full", "Balanced", "Light", "Automatic"],
+        "the file holds a smaller size"
+    );
     let instance = view_model.instance.clone();
     drop(view_model);
     assert_eq!(instance.model().unwrap().content_hash(), BUNDLED[2].model().content_hash());
