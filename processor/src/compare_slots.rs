@@ -80,6 +80,17 @@ impl CompareSlots {
         (b_is_active || other.is_some()).then_some(CompareState { b_is_active, other })
     }
 
+    /// Returns the active slot and both sounds, for [`CompareSlots::set`].
+    #[must_use]
+    pub fn get(&self) -> (CompareSlot, [Option<SoundSnapshot>; 2]) {
+        self.slots().clone()
+    }
+
+    /// Sets the active slot and both sounds. The sound that is heard does not change.
+    pub fn set(&self, (active, sounds): (CompareSlot, [Option<SoundSnapshot>; 2])) {
+        *self.slots() = (active, sounds);
+    }
+
     /// Restores the active slot and the sound in the other one.
     pub fn restore(&self, active: CompareSlot, sound: Option<SoundSnapshot>) {
         let mut sounds = [None, None];

@@ -6,8 +6,9 @@
 //! [`player_parameters`] is their form for the audio thread. [`macros`] turn the [`model_controls`] of the loaded model.
 //! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`] for
 //! silence and [`monitor`] for meters. [`instance`] is what window, host and player share: the selection of a model
-//! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]. [`state`] is what projects save and
-//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory. [`atomic_file`] writes their files.
+//! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]; a
+//! [`host_notifier`] tells a plugin's host of changes. [`state`] is what projects save and
+//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. [`atomic_file`] writes their files.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -24,6 +25,8 @@ pub mod atomic_file;
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;
+pub mod host_notifier;
+pub mod history;
 pub mod instance;
 pub mod library;
 pub mod macros;

@@ -14,6 +14,8 @@ use ondes_engine::sync::lock;
 use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
+use crate::product::Product;
+
 /// Largest model file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 16 << 20;
 
@@ -33,6 +35,15 @@ impl BundledModel {
         Self { name, bytes, read: OnceLock::new() }
     }
 
+    /// Returns the model that a new instance of a product plays.
+    ///
+    /// # Panics
+    /// Panics if there is no model of that name, which a test excludes.
+    #[must_use]
+    pub fn initial(product: Product) -> &'static Self {
+        BUNDLED.iter().find(|bundled| bundled.name == product.initial_model()).expect("the initial model is bundled")
+    }
+
     /// Returns the model; parsed once and shared by all instances.
     ///
     /// # Panics
@@ -44,7 +55,7 @@ impl BundledModel {
     }
 }
 
-/// The bundled models. A new instance loads the first.
+/// The bundled models. A new instance loads its product's [`Product::initial_model`].
 pub static BUNDLED: [BundledModel; 6] = [
     BundledModel::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
     BundledModel::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),

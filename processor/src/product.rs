@@ -1,5 +1,6 @@
 //! The two products, an instrument and an effect; each is a plugin of its own.
 
+use ondes_engine::model::Kind;
 use ondes_engine::pipeline::ControlSource;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,33 @@ impl Product {
         match self {
             Self::Instrument => ControlSource::Notes,
             Self::Effect => ControlSource::AudioInput,
+        }
+    }
+
+    /// Returns the key of the factory preset that a new instance plays; all of its parameters are at their defaults.
+    #[must_use]
+    pub const fn initial_preset(self) -> &'static str {
+        match self {
+            Self::Instrument => "open-bow",
+            Self::Effect => "valve-preamp",
+        }
+    }
+
+    /// Returns the name of the bundled model that a new instance plays: that of the initial preset.
+    #[must_use]
+    pub const fn initial_model(self) -> &'static str {
+        match self {
+            Self::Instrument => "Bowed",
+            Self::Effect => "Triode",
+        }
+    }
+
+    /// Returns the kinds of models, those that suit the product best first.
+    #[must_use]
+    pub const fn kinds(self) -> [Kind; 4] {
+        match self {
+            Self::Instrument => [Kind::Instrument, Kind::Generator, Kind::Codec, Kind::Effect],
+            Self::Effect => [Kind::Effect, Kind::Codec, Kind::Instrument, Kind::Generator],
         }
     }
 

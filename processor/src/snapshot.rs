@@ -10,15 +10,28 @@ use ondes_engine::model::Model;
 use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
 use crate::parameter_values::ParameterValues;
+use crate::preset::list::PresetLocation;
 use crate::state::{InstanceState, WindowSettings};
 
 /// Everything that is heard: the values of the parameters, and the model with its macro bindings and cabinet.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct SoundSnapshot {
     /// Parameter values by id; parameters that are not named keep their values.
     pub values: ParameterValues,
     /// Model, macro bindings, latent knobs and cabinet.
     pub selection: SelectionSnapshot,
+}
+
+/// Returns the state without the settings that belong to the project, not to the sound.
+fn sound_only(state: InstanceState) -> InstanceState {
+    InstanceState {
+        window: WindowSettings::default(),
+        pad: None,
+        executor: ExecutorSelection::default(),
+        compare: None,
+        midi_controllers: BTreeMap::new(),
+        ..state
+    }
 }
 
 /// A selection with its loaded model, that can be restored.
@@ -30,6 +43,13 @@ pub struct SelectionSnapshot {
     pub(crate) notice: Option<String>,
     /// The cabinet's file, if it was found.
     pub(crate) cabinet: Option<Arc<ImpulseFile>>,
+}
+
+/// Two selections are equal if they save the same.
+impl PartialEq for SelectionSnapshot {
+    fn eq(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
 }
 
 impl SelectionSnapshot {
@@ -44,15 +64,7 @@ impl SelectionSnapshot {
 
     /// Finds the model of a saved selection, if it is there; `known` is used if it is the same model.
     pub(crate) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
-        // These settings belong to the project, not to the sound.
-        let mut state = InstanceState {
-            window: WindowSettings::default(),
-            pad: None,
-            executor: ExecutorSelection::default(),
-            compare: None,
-            midi_controllers: BTreeMap::new(),
-            ..state
-        };
+        let mut state = sound_only(state);
         let known = known.filter(|(model, _)| state.model.matches(model));
         match known.map_or_else(|| state.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {
@@ -66,6 +78,32 @@ impl SelectionSnapshot {
             }
             Err(missing) => Self { state, model: None, missing_model: Some(missing), notice: None, cabinet: None },
         }
+    }
+
+    /// Returns the snapshot without the settings that belong to the project, and without embedded files that are in
+    /// memory anyway; [`Self::to_state`] encodes them anew.
+    #[must_use]
+    pub fn for_history(mut self) -> Self {
+        self.state = sound_only(self.state);
+        if self.model.is_some() {
+            self.state.model.embedded = None;
+        }
+        if let Some(reference) = self.state.cabinet.as_mut().filter(|_| self.cabinet.is_some()) {
+            reference.embedded = None;
+        }
+        self
+    }
+
+    /// Returns the name of the model and of the cabinet, if any.
+    #[must_use]
+    pub fn names(&self) -> (&str, Option<&str>) {
+        (&self.state.model.name, self.state.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()))
+    }
+
+    /// Returns the preset that was loaded or saved last.
+    #[must_use]
+    pub fn preset(&self) -> Option<&PresetLocation> {
+        self.state.preset.as_ref()
     }
 
     /// Embeds the model if `other` does: a project that embeds its models keeps doing so.

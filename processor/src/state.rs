@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::library::FileReference;
 use crate::parameter_values::ParameterValues;
+use crate::preset::list::PresetLocation;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
 pub const VERSION: u32 = 1;
@@ -41,6 +42,9 @@ pub struct InstanceState {
     /// Ids of the parameters that the window's pad turns, horizontally and vertically; `None` for the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad: Option<[String; 2]>,
+    /// The preset that was loaded or saved last; `None` once another model is loaded.
+    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Option::is_none")]
+    pub preset: Option<PresetLocation>,
     /// MIDI controllers, 0 … 119, by the id of the parameter that they turn. While an instance lives
     /// [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]

@@ -117,8 +117,9 @@ unsafe fn find_and_apply(
         _ => None,
     };
     let origin = origin.ok_or_else(|| PresetError::NotFound.to_string())?;
-    let preset =
+    let mut preset =
         origin.read().map_err(|error| LoadError { os_error: error.error.os_error(), reason: error.to_string() })?;
+    preset.sound.selection.preset = Some(origin);
     // SAFETY: guaranteed by the caller.
     unsafe {
         let functions = PluginWrapper::of(plugin).and_then(PluginWrapper::state_extension);

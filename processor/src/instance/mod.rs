@@ -2,6 +2,7 @@
 
 mod cabinet;
 mod control_mapping;
+pub mod host_view;
 mod selection;
 mod sound;
 
@@ -17,15 +18,19 @@ use ondes_engine::pipeline::{ControlId, ControlSource, PipelineOptions};
 use ondes_engine::realtime::{LoadStatus, PlayableModel, Quality, SessionController};
 use ondes_engine::sync::lock;
 
+use self::host_view::ModelVoices;
 use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
-use crate::library::{BUNDLED, FileReference, MissingFile};
+use crate::history::History;
+use crate::host_notifier::HostNotifier;
+use crate::library::{BundledModel, FileReference, MissingFile};
 use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
 use crate::midi_bindings::MidiBindings;
 use crate::model_controls::ModelControls;
 use crate::monitor::Monitor;
 use crate::on_built::OnBuilt;
 use crate::parameter_source::ParameterSource;
+use crate::preset::list::PresetLocation;
 use crate::product::Product;
 use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;
@@ -42,10 +47,14 @@ pub struct InstanceHandle {
     pub midi_bindings: MidiBindings,
     /// Silence and tail, as the host sees them.
     pub sleep_state: SleepState,
+    /// Changes that a plugin's host has to hear of.
+    pub host_notifier: HostNotifier,
     /// The product that this is an instance of.
     pub product: Product,
     /// Slots A and B.
     pub compare_slots: CompareSlots,
+    /// Steps of the window's undo and redo.
+    pub history: History,
     /// Hands cabinets to the audio thread.
     pub cabinet_handover: CabinetHandover,
     inner: Mutex<Inner>,
@@ -56,6 +65,8 @@ pub struct InstanceHandle {
     resend_parameters: Arc<AtomicBool>,
     /// Default release time of the model's notes, ms.
     release_ms: AtomicCell<f32>,
+    /// Voices of the model.
+    model_voices: AtomicCell<ModelVoices>,
     /// True if the model processes audio input, whatever the control source.
     uses_audio_input: AtomicBool,
     /// Largest variant that may be used, 0 … 1, and the quality.
@@ -103,18 +114,24 @@ struct Inner {
 }
 
 impl InstanceHandle {
-    /// Creates an instance with the first bundled model. For `wake` see [`Monitor::new`].
+    /// Creates an instance with its product's initial model and preset. For `wake` see [`Monitor::new`].
     #[must_use]
     pub fn new(product: Product, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
-        let model = BUNDLED[0].model();
-        let state = InstanceState { model: FileReference::to(&model, None), ..InstanceState::default() };
+        let model = BundledModel::initial(product).model();
+        let state = InstanceState {
+            model: FileReference::to(&model, None),
+            preset: Some(PresetLocation::Factory(product.initial_preset().into())),
+            ..InstanceState::default()
+        };
         let instance = Self {
             session: SessionController::new(),
             monitor: Monitor::new(wake),
             midi_bindings: MidiBindings::default(),
             sleep_state: SleepState::default(),
+            host_notifier: HostNotifier::default(),
             product,
             compare_slots: CompareSlots::default(),
+            history: History::default(),
             cabinet_handover: CabinetHandover::default(),
             inner: Mutex::new(Inner {
                 state,
@@ -139,6 +156,7 @@ impl InstanceHandle {
             retired: AtomicCell::new(None),
             resend_parameters: Arc::default(),
             release_ms: AtomicCell::default(),
+            model_voices: AtomicCell::default(),
             uses_audio_input: AtomicBool::default(),
             size: AtomicCell::new(1.0),
             quality: AtomicCell::default(),
@@ -177,6 +195,7 @@ impl InstanceHandle {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.state.executor, executor) != executor {
             self.load(&mut inner);
+            self.host_notifier.mark_state_changed();
         }
     }
 
@@ -227,6 +246,7 @@ impl InstanceHandle {
     /// Sets whether the model is embedded in the project, unless it is too large.
     pub fn set_embed_model(&self, embed: bool) {
         self.inner().state.embed = embed;
+        self.host_notifier.mark_state_changed();
     }
 
     /// Returns whether the model is embedded in the project.
@@ -244,6 +264,7 @@ impl InstanceHandle {
     /// Sets the parameters or latent controls that the pad turns, horizontally and vertically.
     pub fn set_pad(&self, ids: [String; 2]) {
         self.inner().state.pad = Some(ids);
+        self.host_notifier.mark_state_changed();
     }
 
     /// Loads the selected model into the session, with the present values of latent knobs and macros.
@@ -256,6 +277,7 @@ impl InstanceHandle {
             return self.session.unload();
         };
         self.release_ms.store(release_ms(&model));
+        self.model_voices.store(ModelVoices::of(&model.header().performance.unwrap_or_default()));
         let mut mapping = inner.control_mapping();
         let mut controls = mapping.latents.clone();
         if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
@@ -345,6 +367,17 @@ impl InstanceHandle {
         self.inner().state.window = settings;
     }
 
+    /// Returns the preset that was loaded or saved last.
+    #[must_use]
+    pub fn preset(&self) -> Option<PresetLocation> {
+        self.inner().state.preset.clone()
+    }
+
+    /// Sets the preset that was loaded or saved last.
+    pub fn set_preset(&self, preset: Option<PresetLocation>) {
+        self.inner().state.preset = preset;
+    }
+
     /// Returns the loaded model; `None` if it is missing.
     #[must_use]
     pub fn model(&self) -> Option<Arc<Model>> {
@@ -373,6 +406,7 @@ impl InstanceHandle {
     fn send_mapping(&self, mapping: ControlMapping) {
         drop(self.retired.take());
         drop(self.arrival.swap(Some(mapping.into())));
+        self.host_notifier.mark_names_changed();
     }
 
     /// For the audio thread: takes the newest control mapping, if there is one. Returns whether all parameters must be

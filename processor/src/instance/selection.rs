@@ -34,9 +34,16 @@ impl InstanceHandle {
             match found {
                 Ok(found) => {
                     let now = inner.snapshot(instance.cabinet_handover.file());
+                    let same = now.model.as_ref().is_some_and(|now| now.content_hash() == found.0.content_hash());
                     let before = inner.before_audition.take().or(Some(now)).filter(|_| audition);
                     instance.put_model(&mut inner, Ok(found));
+                    if !same {
+                        inner.state.preset = None;
+                    }
                     inner.before_audition = before;
+                    if !audition {
+                        instance.host_notifier.mark_state_changed();
+                    }
                 }
                 Err(reason) => inner.load_error = Some(reason),
             }
@@ -92,11 +99,19 @@ impl InstanceHandle {
         self.inner().snapshot(self.cabinet_handover.file())
     }
 
+    /// Takes a snapshot of the selection that a project saves: a model that is only auditioned is not part of it.
+    #[must_use]
+    pub fn saved_selection(&self) -> SelectionSnapshot {
+        let inner = self.inner();
+        inner.before_audition.clone().unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()))
+    }
+
     /// Restores a snapshot; the settings of the window and the executor are kept.
     pub fn restore_selection(&self, snapshot: SelectionSnapshot) {
         let mut inner = self.inner();
         (inner.requests, inner.reading, inner.before_audition) = (inner.requests + 1, false, None);
         self.put_selection(&mut inner, snapshot);
+        self.host_notifier.mark_state_changed();
     }
 
     fn put_selection(&self, inner: &mut Inner, snapshot: SelectionSnapshot) {
@@ -180,6 +195,7 @@ impl InstanceHandle {
             FileReference { path: Some(path), ..inner.state.model.clone() }
         };
         self.adopt_model(reference.find());
+        self.host_notifier.mark_state_changed();
     }
 
     /// Returns the model that was not found, if any.
@@ -214,6 +230,7 @@ impl InstanceHandle {
     pub fn restore_state(&self, mut state: InstanceState) {
         self.midi_bindings.restore(&std::mem::take(&mut state.midi_controllers));
         let slots = state.compare.take().unwrap_or_default();
+        self.history.clear();
         let found = state.model.find();
         let other = slots.other.map(|sound| {
             let selection = SelectionSnapshot::of(*sound.selection, found.as_ref().ok());

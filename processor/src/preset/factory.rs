@@ -18,7 +18,8 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 17] = presets![
+pub static FACTORY: [FactoryPreset; 19] = presets![
+    "open-bow",
     "soft-strings",
     "solo-bow",
     "staccato-bow",
@@ -33,6 +34,7 @@ pub static FACTORY: [FactoryPreset; 17] = presets![
     "voice-to-strings",
     "shadow-bow",
     "breath-double",
+    "valve-preamp",
     "singing-diodes",
     "first-valve",
     "two-transistors",
@@ -82,5 +84,19 @@ mod tests {
         assert!(counts[0] >= 9 && counts[1] >= 3, "{counts:?}");
         let played = |model: &str| FACTORY.iter().any(|one| one.preset().unwrap().sound.selection.model.name == model);
         assert!(BUNDLED.iter().all(|bundled| played(bundled.name)));
+    }
+
+    /// A new instance has all parameters at their defaults, so its preset must not change any.
+    #[test]
+    fn initial_presets_are_what_new_instances_play() {
+        for product in [Product::Instrument, Product::Effect] {
+            let preset = FactoryPreset::of(product.initial_preset()).expect("a factory preset").preset().unwrap();
+            let defaults = crate::parameter_values::complete_values(&Default::default()).unwrap();
+            assert_eq!((preset.product, preset.sound.parameters), (product, defaults));
+            assert_eq!(preset.sound.selection.model.name, product.initial_model());
+            assert_eq!(preset.sound.selection.macros, None);
+            let instance = crate::instance::InstanceHandle::new(product, || ());
+            assert_eq!(instance.model().unwrap().header().kind, product.kinds()[0]);
+        }
     }
 }

@@ -132,6 +132,7 @@ pub fn parse(bytes: &[u8]) -> Result<Preset, PresetError> {
         window: WindowSettings::default(),
         executor: ExecutorSelection::default(),
         compare: None,
+        preset: None,
         ..*sound.selection
     };
     let sound = SoundState { parameters, selection: selection.into() };

@@ -3,18 +3,23 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::Preset;
 use super::factory::{FACTORY, FactoryPreset};
 use super::file::{PresetError, PresetFileError, read};
 use super::store::files;
+use crate::parameter_values::ParameterValues;
 use crate::product::Product;
+use crate::state::{InstanceState, SoundState};
 
 /// Id of a preset in a list; stays the same when the list is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PresetId(pub u64);
 
 /// Location of a preset.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PresetLocation {
     /// Factory preset of this key.
     Factory(String),
@@ -63,12 +68,22 @@ pub struct PresetSummary {
     pub tags: Vec<String>,
     /// Name of the model.
     pub model: String,
+    /// Values of all parameters that a preset holds.
+    pub parameters: ParameterValues,
+    /// Values of a codec's latents that are not at their defaults.
+    pub latents: ParameterValues,
+    /// Hash of the cabinet's file, if any.
+    pub cabinet: Option<String>,
 }
 
 impl PresetSummary {
     fn new(location: PresetLocation, preset: Preset) -> Self {
         let Preset { name, author, comment, tags, sound, .. } = preset;
-        Self { id: location.id(), location, name, author, comment, tags, model: sound.selection.model.name }
+        let SoundState { parameters, selection } = sound;
+        let InstanceState { model, latents, cabinet, .. } = *selection;
+        let cabinet = cabinet.map(|cabinet| cabinet.hash);
+        let id = location.id();
+        Self { id, location, name, author, comment, tags, model: model.name, parameters, latents, cabinet }
     }
 
     /// Returns whether this is a factory preset, which cannot be deleted.
@@ -99,6 +114,18 @@ pub struct UnreadablePreset {
 }
 
 impl PresetListing {
+    /// Returns the preset at a location; for a file that is not there, one of the same file name in the user's folders,
+    /// as a project may come from another machine.
+    #[must_use]
+    pub fn at(&self, location: &PresetLocation) -> Option<&PresetSummary> {
+        let same_name = |other: &PresetLocation| match (location, other) {
+            (PresetLocation::File(one), PresetLocation::File(other)) => one.file_name() == other.file_name(),
+            _ => false,
+        };
+        let found = self.presets.iter().find(|preset| preset.location == *location);
+        found.or_else(|| self.presets.iter().find(|preset| same_name(&preset.location)))
+    }
+
     /// Returns the location of a preset, readable or not.
     #[must_use]
     pub fn location(&self, id: PresetId) -> Option<&PresetLocation> {
