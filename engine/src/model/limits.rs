@@ -1,5 +1,6 @@
 //! Upper bounds on what a model file may request; larger requests are refused before anything is allocated.
 
+use super::op::rules::framewise_without_weights;
 use super::{Method, Op, graph::Shapes};
 
 /// Largest file, bytes; far above any network that plays in real time.
@@ -48,24 +49,14 @@ pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, 
             Op::Delay { frames } => frames.saturating_mul(2),
             // The spectra of the response and of past input, each of twice the length.
             Op::Convolve { taps } => taps.saturating_mul(4),
-            Op::Linear { .. }
+            framewise_without_weights!()
+            | Op::Linear { .. }
             | Op::Gru { .. }
             | Op::Lstm { .. }
             | Op::LayerNorm
-            | Op::Activation(_)
             | Op::Prelu { .. }
             | Op::Snake
-            | Op::Gate
-            | Op::Film
-            | Op::Add
-            | Op::Multiply
-            | Op::Concat
-            | Op::Affine { .. }
-            | Op::Split { .. }
             | Op::Latency { .. }
-            | Op::Interleave { .. }
-            | Op::FlipOddBands
-            | Op::Noise { .. }
             | Op::ShapedNoise { .. }
             | Op::Harmonic
             | Op::FilteredNoise => 1,

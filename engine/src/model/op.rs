@@ -7,7 +7,7 @@ pub use ondes_kernels::Activation;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-mod rules;
+pub(super) mod rules;
 
 /// Operation of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ondes_engine::model::graph::Shapes;
-use ondes_engine::model::{Method, Node, Op};
+use ondes_engine::model::{Method, Node, Op, WeightAxis, WeightSpec};
 
 /// Matrix whose columns are the channels of a value.
 #[derive(Clone, Debug)]
@@ -25,44 +25,23 @@ pub(super) fn readers(method: &Method, shapes: &Shapes) -> Vec<Reader> {
     let mut readers = Vec::new();
     for (index, Node { name, op, .. }) in method.nodes.iter().enumerate() {
         let (input, output) = (shapes.reads[index][0], method.inputs.len() + index);
-        let mut add = |matrix: &str, bias: &str, value: usize, transposed: bool, tap_share: f64| {
-            let [matrix, bias] = [matrix, bias].map(|parameter| format!("{name}.{parameter}"));
+        let tap_share = match op {
+            Op::ConvTranspose1d { stride, .. } => 1.0 / *stride as f64,
+            _ => 1.0,
+        };
+        let mut add = |spec: &WeightSpec, value: usize, transposed: bool| {
+            let [matrix, bias] =
+                [spec.name, &spec.name.replace("weight", "bias")].map(|weight| format!("{name}.{weight}"));
             readers.push(Reader { matrix, bias, value, transposed, tap_share });
         };
-        match *op {
-            Op::Linear { .. } | Op::Conv1d { groups: 1, .. } => add("weight", "bias", input, false, 1.0),
-            Op::ConvTranspose1d { stride, .. } => add("weight", "bias", input, true, 1.0 / stride as f64),
-            Op::Gru { .. } => {
-                add("weight_ih", "bias_ih", input, false, 1.0);
-                add("weight_hh", "bias_hh", output, false, 1.0);
+        for spec in op.weights(&[]) {
+            match spec.axes {
+                [WeightAxis::Outputs | WeightAxis::GatedOutputs, WeightAxis::Inputs, ..] => add(&spec, input, false),
+                [WeightAxis::Inputs, WeightAxis::Outputs, ..] => add(&spec, input, true),
+                // Its own output of the frame before.
+                [WeightAxis::GatedOutputs, WeightAxis::Outputs] => add(&spec, output, false),
+                _ => {}
             }
-            // The biases are added, so one is enough.
-            Op::Lstm { .. } => {
-                add("weight_ih", "bias_ih", input, false, 1.0);
-                add("weight_hh", "bias_ih", output, false, 1.0);
-            }
-            // No matrix that reads single channels.
-            Op::Conv1d { .. }
-            | Op::LayerNorm
-            | Op::Activation(_)
-            | Op::Prelu { .. }
-            | Op::Snake
-            | Op::Gate
-            | Op::Film
-            | Op::Add
-            | Op::Multiply
-            | Op::Concat
-            | Op::Split { .. }
-            | Op::Affine { .. }
-            | Op::Delay { .. }
-            | Op::Latency { .. }
-            | Op::Interleave { .. }
-            | Op::FlipOddBands
-            | Op::Noise { .. }
-            | Op::ShapedNoise { .. }
-            | Op::Harmonic
-            | Op::FilteredNoise
-            | Op::Convolve { .. } => {}
         }
     }
     readers

@@ -24,6 +24,7 @@ macro_rules! framewise_without_weights {
             | Op::Noise { .. }
     };
 }
+pub(in crate::model) use framewise_without_weights;
 
 /// Returns the reason as an error unless the condition holds.
 fn require(condition: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
