@@ -66,6 +66,26 @@ impl ModelControls {
     }
 }
 
+/// Returns the label of a control: `vibrato_rate` becomes "Vibrato rate", `latent2.scale` "Latent 2 scale".
+#[must_use]
+pub fn label(control: &str) -> String {
+    let mut label = String::with_capacity(control.len() + 2);
+    let mut previous = ' ';
+    for character in control.chars() {
+        let character = if matches!(character, '_' | '.') { ' ' } else { character };
+        if character.is_ascii_digit() && previous.is_alphabetic() {
+            label.push(' ');
+        }
+        if label.is_empty() {
+            label.extend(character.to_uppercase())
+        } else {
+            label.push(character)
+        }
+        previous = character;
+    }
+    label
+}
+
 /// Returns the knob position, 0 … 1, for a value of the control.
 #[must_use]
 pub fn normalize(control: &Control, value: f32) -> f32 {
@@ -96,10 +116,13 @@ pub fn format(control: &Control, value: f32) -> String {
     format!("{value:.digits$} {}", control.unit).trim_end().to_owned()
 }
 
-/// Parses a value; the control's name before it and the unit after it are optional. The result may be out of range.
+/// Parses a value; the control's name or label before it and the unit after it are optional. The result may be out of
+/// range.
 #[must_use]
 pub fn parse(control: &Control, text: &str) -> Option<f32> {
-    let number = text.trim().trim_start_matches(control.name.as_str()).trim_start();
+    let text = text.trim();
+    let number = [control.name.as_str(), &label(&control.name)].into_iter().find_map(|name| text.strip_prefix(name));
+    let number = number.unwrap_or(text).trim_start();
     let end = number.find(|sign: char| sign.is_whitespace() || sign == '%' || sign.is_alphabetic());
     number[..end.unwrap_or(number.len())].parse().ok().filter(|value: &f32| value.is_finite())
 }
@@ -158,5 +181,12 @@ mod tests {
         assert_eq!((normalize(&control, -9.0), normalize(&control, f32::NAN)), (0.0, 0.625));
         assert_eq!((format(&control, -1.5), parse(&control, "-1.50")), ("-1.50".into(), Some(-1.5)));
         assert_eq!((parse(&control, "latent2.scale 2"), parse(&control, "loud")), (Some(2.0), None));
+        assert_eq!(parse(&control, "Latent 2 scale 2"), Some(2.0));
+    }
+
+    #[test]
+    fn controls_have_labels() {
+        let labels = ["vibrato_rate", "latent2.scale", "room", "PRESENCE", "low_cut_2", ""].map(label);
+        assert_eq!(labels, ["Vibrato rate", "Latent 2 scale", "Room", "PRESENCE", "Low cut 2", ""]);
     }
 }

@@ -7,6 +7,7 @@ use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
 use crate::choice::{Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
 use crate::macros::MACRO_CENTRE;
+use crate::product::Product;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
 
 /// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see [`crate::model_controls`]).
@@ -25,14 +26,16 @@ pub struct Parameter {
     pub label: &'static str,
     /// Unit, with the space that separates it from the value.
     pub unit: &'static str,
+    /// Group in hosts and in the documentation; empty for none.
+    pub group: &'static str,
     /// One sentence for tooltips and documentation.
     pub tooltip: &'static str,
     /// Type, range and default.
     pub kind: ParameterKind,
     /// Files that save the value.
     pub scope: ParameterScope,
-    /// True if automation and MIDI controllers may change it. Parameters that restart the host or load a model are not
-    /// automatable.
+    /// True if MIDI controllers may change it, and, unless it is [momentary](ParameterScope::Momentary), automation.
+    /// Parameters that restart the host or load a model are not automatable.
     pub automatable: bool,
     /// True if it only applies to models that are played by notes.
     pub notes_only: bool,
@@ -96,6 +99,13 @@ const PERCENT: ValueFormat = ValueFormat::Percent;
 const TENTHS: ValueFormat = ValueFormat::Tenths;
 const TONE_RANGE_DB: [f32; 2] = [-MAX_GAIN_DB, MAX_GAIN_DB];
 
+/// Groups of parameters, named as the window's pages where there is one.
+const MACROS: &str = "Macros";
+const LEVELS: &str = "Levels";
+const VOICE: &str = "Voice";
+const CHAIN: &str = "Chain";
+const PROCESSING: &str = "Processing";
+
 /// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this order.
 pub static PARAMETERS: &[Parameter] = &[
     macro_parameter("macro1", "Macro 1"),
@@ -107,60 +117,84 @@ pub static PARAMETERS: &[Parameter] = &[
     macro_parameter("macro7", "Macro 7"),
     macro_parameter("macro8", "Macro 8"),
     float("input_gain", "Input gain", 0.0, [SILENT_DB, 24.0], DECIBELS)
+        .group(LEVELS)
         .unit(" dB")
         .tooltip("Gain of the input, before the model"),
     float("output_gain", "Output gain", 0.0, [SILENT_DB, 24.0], DECIBELS)
+        .group(LEVELS)
         .unit(" dB")
         .tooltip("Gain of the output, wet and dry"),
     float("mix", "Mix", 1.0, [0.0, 1.0], PERCENT)
+        .group(LEVELS)
         .unit(" %")
         .tooltip("Share of the model's sound; the rest is the input"),
     integer("transpose", "Transpose", 0, [-24, 24], ValueFormat::Integer)
+        .group(VOICE)
         .unit(" st")
         .tooltip("Shift of all pitches in semitones"),
-    float("tune", "Tune", 0.0, [-100.0, 100.0], TENTHS).unit(" ct").tooltip("Fine shift of all pitches in cents"),
+    float("tune", "Tune", 0.0, [-100.0, 100.0], TENTHS)
+        .group(VOICE)
+        .unit(" ct")
+        .tooltip("Fine shift of all pitches in cents"),
     switch("bypass", "Bypass").project_only().tooltip("Pass the input through, delayed by the reported latency"),
     choice("driver", "Processing", DRIVERS)
+        .group(PROCESSING)
         .project_only()
         .not_automatable()
         .tooltip("Thread that runs the model; the latency depends on it"),
-    choice("mode", "Mode", MODES).notes_only().tooltip("How overlapping notes are played"),
+    choice("mode", "Mode", MODES).group(VOICE).notes_only().tooltip("How overlapping notes are played"),
     float("glide", "Glide", -1.0, [-1.0, 2_000.0], ValueFormat::Milliseconds)
+        .group(VOICE)
         // All values below 0 mean the same; the slower half of the range takes the upper quarter of the knob.
         .skewed(-1.3)
         .notes_only()
         .tooltip("Time of the slide between notes that share a voice"),
-    integer("voices", "Voices", 0, [0, 16], ValueFormat::Count).notes_only().tooltip("Number of notes at once"),
+    integer("voices", "Voices", 0, [0, 16], ValueFormat::Count)
+        .group(VOICE)
+        .notes_only()
+        .tooltip("Number of notes at once"),
     choice("source", "Control source", SOURCES)
+        .group(PROCESSING)
         .project_only()
         .not_automatable()
         .notes_only()
         .tooltip("Play the model by MIDI, or by pitch and loudness of the side-chain"),
     Parameter { scope: ParameterScope::Momentary, ..switch("panic", "Panic") }.tooltip("Silence everything at once"),
     float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], ValueFormat::Threshold)
+        .group(CHAIN)
         .tooltip("Threshold of the noise gate before the model, as a peak level"),
-    float("bass", "Bass", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of low frequencies"),
-    float("middle", "Middle", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of middle frequencies"),
-    float("treble", "Treble", 0.0, TONE_RANGE_DB, TENTHS).unit(" dB").tooltip("Gain of high frequencies"),
-    choice("tone", "Tone position", TONES).tooltip("Position of bass, middle and treble: before or after the model"),
-    switch("block_dc", "Block DC").tooltip("Remove the model's constant offset"),
+    float("bass", "Bass", 0.0, TONE_RANGE_DB, TENTHS).group(CHAIN).unit(" dB").tooltip("Gain of low frequencies"),
+    float("middle", "Middle", 0.0, TONE_RANGE_DB, TENTHS)
+        .group(CHAIN)
+        .unit(" dB")
+        .tooltip("Gain of middle frequencies"),
+    float("treble", "Treble", 0.0, TONE_RANGE_DB, TENTHS).group(CHAIN).unit(" dB").tooltip("Gain of high frequencies"),
+    choice("tone", "Tone position", TONES)
+        .group(CHAIN)
+        .tooltip("Position of bass, middle and treble: before or after the model"),
+    switch("block_dc", "Block DC").group(CHAIN).tooltip("Remove the model's constant offset"),
     float("cabinet", "Cabinet", 1.0, [0.0, 1.0], PERCENT)
+        .group(CHAIN)
         .unit(" %")
         .tooltip("Share of the cabinet's sound; 0 turns it off"),
-    choice("oversampling", "Oversampling", OVERSAMPLINGS).project_only().not_automatable().tooltip(
+    choice("oversampling", "Oversampling", OVERSAMPLINGS).group(PROCESSING).project_only().not_automatable().tooltip(
         "Run an effect's network at a multiple of its sample rate, against aliasing; the latency depends on it",
     ),
     float("size", "Size", 1.0, [0.0, 1.0], PERCENT)
+        .group(PROCESSING)
         .unit(" %")
         .project_only()
         .not_automatable()
         .tooltip("Largest variant that may be used of a model with variants"),
     float("interface_level", "Interface level", INTERFACE_OFF_DBU, [INTERFACE_OFF_DBU, 30.0], ValueFormat::Level)
+        .group(LEVELS)
         .project_only()
         .tooltip("Input level of the audio interface at full scale, to drive the model as it was recorded"),
     choice("output_level", "Output level", OUTPUT_LEVELS)
+        .group(LEVELS)
         .tooltip("Output level of captures: unchanged, at a common loudness, or as high as the recorded device's"),
     choice("quality", "Quality", QUALITIES)
+        .group(PROCESSING)
         .project_only()
         .not_automatable()
         .tooltip("Variant to use of a model with variants, up to the chosen size"),
@@ -223,6 +257,7 @@ const fn float(
         id,
         label,
         unit: "",
+        group: "",
         tooltip: "",
         kind,
         scope: ParameterScope::Sound,
@@ -253,6 +288,7 @@ const fn choice(id: &'static str, label: &'static str, choices: Choices) -> Para
 /// A macro. [`InstanceHandle`](crate::instance::InstanceHandle) formats the values of one that is bound to a control.
 const fn macro_parameter(id: &'static str, label: &'static str) -> Parameter {
     float(id, label, MACRO_CENTRE, [0.0, 1.0], PERCENT)
+        .group(MACROS)
         .unit(" %")
         .tooltip("Sets the model's control that it is bound to")
 }
@@ -291,7 +327,8 @@ pub fn automatable() -> impl Iterator<Item = (ParameterId, &'static Parameter)> 
 #[must_use]
 pub fn markdown_table() -> String {
     let mut table =
-        "| id | label | values | default | automatable | description |\n|---|---|---|---|---|---|\n".to_owned();
+        "| id | label | group | values | default | automatable | description |\n|---|---|---|---|---|---|---|\n"
+            .to_owned();
     for parameter in PARAMETERS {
         let text = |value| parameter.format(value) + parameter.unit;
         let values = match parameter.kind {
@@ -302,9 +339,14 @@ pub fn markdown_table() -> String {
             ParameterKind::Switch => "Off, On".into(),
             _ => parameter.range().map(text).join(" … "),
         };
-        let Parameter { id, label, tooltip, .. } = parameter;
-        let (default, automatable) = (text(parameter.default()), if parameter.automatable { "yes" } else { "no" });
-        table += &format!("| `{id}` | {label} | {values} | {default} | {automatable} | {tooltip} |\n");
+        let Parameter { id, label, group, tooltip, .. } = parameter;
+        let automatable = match (parameter.is_host_automatable(), parameter.automatable) {
+            (true, _) => "yes",
+            (false, true) => "by MIDI only",
+            (false, false) => "no",
+        };
+        let default = text(parameter.default());
+        table += &format!("| `{id}` | {label} | {group} | {values} | {default} | {automatable} | {tooltip} |\n");
     }
     table
 }
@@ -312,6 +354,10 @@ pub fn markdown_table() -> String {
 impl Parameter {
     const fn unit(self, unit: &'static str) -> Self {
         Self { unit, ..self }
+    }
+
+    const fn group(self, group: &'static str) -> Self {
+        Self { group, ..self }
     }
 
     const fn tooltip(self, tooltip: &'static str) -> Self {
@@ -351,6 +397,18 @@ impl Parameter {
     #[must_use]
     pub fn find(id: &str) -> Option<ParameterId> {
         all().find(|(_, parameter)| parameter.id == id).map(|(number, _)| number)
+    }
+
+    /// Returns whether the parameter has a meaning for that product: an effect has neither keys nor voices.
+    #[must_use]
+    pub fn applies_to(&self, product: Product) -> bool {
+        product == Product::Instrument || !self.notes_only
+    }
+
+    /// Returns whether hosts may automate the parameter: not if it triggers an action, as [`PANIC`] does.
+    #[must_use]
+    pub fn is_host_automatable(&self) -> bool {
+        self.automatable && self.scope != ParameterScope::Momentary
     }
 
     /// Returns the default value.
@@ -515,16 +573,23 @@ mod tests {
     }
 
     #[test]
+    fn an_effect_has_no_parameters_of_notes() {
+        let without = all().filter(|(_, parameter)| !parameter.applies_to(Product::Effect)).map(|(id, _)| id);
+        assert_eq!(without.collect::<Vec<_>>(), [MODE, GLIDE, VOICES, SOURCE]);
+        assert!(PARAMETERS.iter().all(|parameter| parameter.applies_to(Product::Instrument)));
+    }
+
+    #[test]
     fn every_parameter_is_documented() {
         let table = markdown_table();
         assert_eq!(table.lines().count(), PARAMETER_COUNT + 2);
         for parameter in PARAMETERS {
             assert!(!parameter.tooltip.is_empty() && !parameter.tooltip.ends_with('.'), "{}", parameter.id);
         }
-        let glide = "| `glide` | Glide | Model default … 2000 ms | Model default | yes | ";
+        let glide = "| `glide` | Glide | Voice | Model default … 2000 ms | Model default | yes | ";
         assert!(table.contains(glide), "{table}");
-        assert!(
-            table.contains("| `driver` | Processing | `auto` Automatic, `inline` Audio thread, `worker` Background |")
-        );
+        let driver =
+            "| `driver` | Processing | Processing | `auto` Automatic, `inline` Audio thread, `worker` Background |";
+        assert!(table.contains(driver) && table.contains("| Off | by MIDI only | Silence everything at once |"));
     }
 }

@@ -7,7 +7,7 @@ use ondes_engine::pipeline::{ControlId, GLIDE, PLAY_MODE, TRANSPOSE, VOICES};
 use crate::choice::{output_level, tone_position};
 use crate::macros::MACRO_COUNT;
 use crate::parameter::{self, ParameterId};
-use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB};
+use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, given_ms};
 
 /// All parameters at the start of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl PlayerParameters {
             notes: NoteParameters {
                 semitones: value(parameter::TRANSPOSE) + value(parameter::TUNE) / 100.0,
                 mode: value(parameter::MODE) as u8,
-                glide_ms: value(parameter::GLIDE),
+                glide_ms: given_ms(value(parameter::GLIDE)).unwrap_or(-1.0),
                 voices: value(parameter::VOICES) as u8,
             },
             macros: std::array::from_fn(|index| value(ParameterId(index as u32))),

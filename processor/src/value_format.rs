@@ -30,7 +30,7 @@ pub enum ValueFormat {
     Tenths,
     /// No decimals.
     Integer,
-    /// Time with `ms`; `Model default` below 0.
+    /// Time with `ms`; `Model default` below -0.5.
     Milliseconds,
     /// No decimals; `Model default` at 0.
     Count,
@@ -43,18 +43,15 @@ impl ValueFormat {
     #[must_use]
     pub fn format(self, value: f32, options: &[&str]) -> String {
         match self {
-            Self::Decibels if value <= SILENT_DB => "-inf".into(),
-            Self::Decibels => format!("{value:.1}"),
-            Self::Threshold if value <= GATE_OFF_DB => OFF.into(),
-            Self::Threshold => format!("{value:.1} dB"),
-            Self::Level if value <= INTERFACE_OFF_DBU => OFF.into(),
-            Self::Level => format!("{value:.1} dBu"),
+            // Compared as shown, so that the text leads back to a value with the same text.
+            Self::Decibels if tenths(value) <= SILENT_DB => "-inf".into(),
+            Self::Threshold if tenths(value) <= GATE_OFF_DB => OFF.into(),
+            Self::Level if tenths(value) <= INTERFACE_OFF_DBU => OFF.into(),
+            Self::Decibels | Self::Tenths => format!("{:.1}", tenths(value)),
+            Self::Threshold => format!("{:.1} dB", tenths(value)),
+            Self::Level => format!("{:.1} dBu", tenths(value)),
             Self::Percent => format!("{:.1}", 100.0 * value),
-            // Avoids "-0.0".
-            Self::Tenths if (10.0 * value).round() == 0.0 => "0.0".into(),
-            Self::Tenths => format!("{value:.1}"),
-            Self::Milliseconds if value < 0.0 => MODEL_DEFAULT.into(),
-            Self::Milliseconds => format!("{value:.0} ms"),
+            Self::Milliseconds => given_ms(value).map_or(MODEL_DEFAULT.into(), |ms| format!("{ms:.0} ms")),
             Self::Count if value == 0.0 => MODEL_DEFAULT.into(),
             Self::Count | Self::Integer => format!("{value:.0}"),
             Self::Option => options.get(value as usize).copied().unwrap_or_default().into(),
@@ -83,6 +80,18 @@ impl ValueFormat {
     }
 }
 
+/// Rounds to one decimal; never to a negative zero.
+fn tenths(value: f32) -> f32 {
+    (10.0 * value).round() / 10.0 + 0.0
+}
+
+/// Returns the time that a value of [`ValueFormat::Milliseconds`] gives; `None` if it leaves it to the model. The bound
+/// is not 0, since the knob position of 0 ms may lead back to slightly less.
+#[must_use]
+pub fn given_ms(value: f32) -> Option<f32> {
+    (value > -0.5).then_some(value.max(0.0))
+}
+
 /// Returns the number at the start of a text, followed by any unit.
 #[must_use]
 pub fn number(text: &str) -> Option<f32> {
@@ -105,8 +114,8 @@ mod tests {
     #[test]
     fn formatted_values_are_parsed() {
         for (_, parameter) in all() {
-            for step in 0..=20 {
-                let value = parameter.denormalize(step as f32 / 20.0);
+            for step in 0..=20_000 {
+                let value = parameter.denormalize(step as f32 / 20_000.0);
                 let text = format!("{}{}", parameter.format(value), parameter.unit);
                 let parsed = parameter.parse(&text).map(|value| parameter.format(value));
                 assert_eq!(parsed, Some(parameter.format(value)), "{} {text}", parameter.id);
@@ -125,7 +134,8 @@ mod tests {
             (parameter.format(value), parameter.parse(&parameter.format(value)))
         };
         assert_eq!(formatted("input_gain", SILENT_DB), ("-inf".into(), Some(SILENT_DB)));
-        assert_eq!(formatted("glide", -0.3), ("Model default".into(), Some(-1.0)));
+        assert_eq!(formatted("glide", -0.7), ("Model default".into(), Some(-1.0)));
+        assert_eq!(formatted("glide", -1e-4), ("0 ms".into(), Some(0.0)));
         assert_eq!(formatted("voices", 0.0), ("Model default".into(), Some(0.0)));
         assert_eq!(formatted("tune", -0.01), ("0.0".into(), Some(0.0)));
         assert_eq!(formatted("gate", GATE_OFF_DB), ("Off".into(), Some(GATE_OFF_DB)));

@@ -25,25 +25,6 @@ pub(crate) fn note_of(pitch_hz: f32) -> Option<(i32, f32)> {
     Some((key.round() as i32, 100.0 * (key - key.round())))
 }
 
-/// Returns the label of a model's control: `vibrato_rate` becomes "Vibrato rate", `latent2.scale` "Latent 2 scale".
-pub(crate) fn label(control: &str) -> String {
-    let mut label = String::with_capacity(control.len() + 2);
-    let mut previous = ' ';
-    for character in control.chars() {
-        let character = if matches!(character, '_' | '.') { ' ' } else { character };
-        if character.is_ascii_digit() && previous.is_alphabetic() {
-            label.push(' ');
-        }
-        if label.is_empty() {
-            label.extend(character.to_uppercase())
-        } else {
-            label.push(character)
-        }
-        previous = character;
-    }
-    label
-}
-
 /// Returns the path that was typed into a field, absolute or below `~`; `None` if the text is not a path.
 pub(crate) fn parse_path(text: &str) -> Option<PathBuf> {
     let text = text.trim().trim_matches(['"', '\'']);
@@ -126,12 +107,6 @@ mod tests {
         for silent in [f32::NAN, 0.0, -3.0, f32::INFINITY] {
             assert_eq!(note_of(silent), None);
         }
-    }
-
-    #[test]
-    fn controls_have_labels() {
-        let labels = ["vibrato_rate", "latent2.scale", "room", "PRESENCE", "low_cut_2", ""].map(label);
-        assert_eq!(labels, ["Vibrato rate", "Latent 2 scale", "Room", "PRESENCE", "Low cut 2", ""]);
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl InstanceHandle {
                     inner.choose_cabinet(Some((reference, file.clone())));
                     inner.missing_cabinet = None;
                     instance.cabinet_handover.send(Some(file));
+                    instance.host_notifier.mark_state_changed();
                 }
                 Err(error) => {
                     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -57,6 +58,7 @@ impl InstanceHandle {
         inner.choose_cabinet(None);
         inner.missing_cabinet = None;
         self.cabinet_handover.send(None);
+        self.host_notifier.mark_state_changed();
     }
 
     /// Returns the reference to the cabinet.

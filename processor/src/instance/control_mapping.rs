@@ -26,6 +26,7 @@ impl InstanceHandle {
         }
         inner.turned_latents.insert(control.name.clone());
         self.send_mapping(inner.control_mapping());
+        self.host_notifier.mark_state_changed();
     }
 
     /// Writes the positions of all latent knobs, 0 … 1, into `positions`.
@@ -59,11 +60,12 @@ impl InstanceHandle {
             inner.turned_latents.extend(before);
             inner.state.macros = Some(names);
             self.send_mapping(inner.control_mapping());
+            self.host_notifier.mark_state_changed();
         }
     }
 
-    /// Formats the value at a position, 0 … 1, with its unit; for a bound macro with the control's name, such as
-    /// `attack 90.0 ms`. `None` if there is no such knob.
+    /// Formats the value at a position, 0 … 1, with its unit; for a bound macro the control's, such as `90.0 ms`.
+    /// `None` if there is no such knob.
     #[must_use]
     pub fn format_value(&self, id: ParameterId, position: f32) -> Option<String> {
         let inner = self.inner();
@@ -74,11 +76,7 @@ impl InstanceHandle {
         let Some(control) = inner.bound_control(id) else {
             return Some(format!("{}{}", parameter.format(parameter.denormalize(position)), parameter.unit));
         };
-        Some(format!(
-            "{} {}",
-            control.name,
-            model_controls::format(control, inner.macro_range(control).value(position))
-        ))
+        Some(model_controls::format(control, inner.macro_range(control).value(position)))
     }
 
     /// Returns the position, 0 … 1, for a typed value; the unit and a bound control's name are optional.

@@ -1,9 +1,9 @@
 //! Pages in the middle of the window: macros, voice, latents, signal chain and pad.
 
 use egui::{Button, RichText, ScrollArea, Ui};
+use ondes_processor::model_controls::label;
 
 use crate::command::WindowCommand;
-use crate::format::label;
 use crate::frame::Frame;
 use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};

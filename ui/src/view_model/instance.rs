@@ -14,6 +14,7 @@ use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::{self, FileReference, MissingFile};
 use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::midi_bindings::MidiBinding;
+use ondes_processor::model_controls::label;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::{
     BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
@@ -34,7 +35,6 @@ use super::preset_list::PresetList;
 use super::spectrum::{SAMPLES, Spectrum};
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
-use crate::format::label;
 use crate::view::{
     ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, ModelEntryId, ModelView, SignalView, SoundingNote,
     ViewModel, WindowView,
@@ -117,11 +117,9 @@ impl InstanceViewModel {
     /// Creates the view model of an instance with its parameters.
     #[must_use]
     pub fn new(instance: Arc<InstanceHandle>, source: Arc<dyn ParameterSource>, models: ModelList) -> Self {
-        // An effect has neither keys nor voices.
-        let applies = |parameter: &Parameter| instance.product == Product::Instrument || !parameter.notes_only;
         let knob = |id| Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()));
         let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES];
-        let voice = voice.into_iter().filter(|id| Parameter::get(*id).is_some_and(applies)).filter_map(knob).collect();
+        let voice = voice.into_iter().filter(|id| Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product))).filter_map(knob).collect();
         let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(|id| parameter_knob(&PARAMETERS[id.0 as usize], id, 0.0));
         let recorded = (instance.monitor.recorded_samples(), Instant::now());
         let presets = PresetList::new(instance.product, store::folders());

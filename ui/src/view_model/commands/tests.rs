@@ -110,7 +110,7 @@ fn macros_turn_what_they_are_bound_to() {
     view_model.handle_command(&host, WindowCommand::BindMacro(2, Some(99)));
     view_model.handle_command(&host, WindowCommand::BindMacro(99, None));
     view_model.refresh();
-    assert_eq!(view_model.view().macros[0].knob.name, crate::format::label(&controls[1].name));
+    assert_eq!(view_model.view().macros[0].knob.name, ondes_processor::model_controls::label(&controls[1].name));
     assert!(!view_model.format_value(ParameterId(0), 0.5).contains(&controls[1].name), "the name is said once");
     assert_eq!((view_model.view().macros[1].control, view_model.view().macros[2].control), (None, Some(2)));
 }
