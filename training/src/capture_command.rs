@@ -1,11 +1,11 @@
-//! Commands for captures: `capture-signal`, `circuit`, `capture` and `evaluate`.
+//! Commands for captures: `capture-signal`, `circuit`, `cabinet`, `capture` and `evaluate`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ondes_corpus::circuits;
+use ondes_corpus::{circuits, loudspeaker};
 use ondes_engine::media::{WavBits, WavWriter, read_mono};
 use ondes_engine::model::{Gear, Levels, Model, file};
 use ondes_training::capture::architecture::{Architecture, names};
@@ -43,6 +43,17 @@ pub struct CircuitArguments {
     input: PathBuf,
     /// WAV file to write: the same sample rate, mono, 32-bit float.
     #[arg(long, value_name = "WET")]
+    out: PathBuf,
+}
+
+/// Options of `cabinet`.
+#[derive(Args)]
+pub struct CabinetArguments {
+    /// Cabinet.
+    #[arg(value_parser = PossibleValuesParser::new(loudspeaker::names()))]
+    name: String,
+    /// WAV file to write: 48 kHz, mono, 24 bits.
+    #[arg(long)]
     out: PathBuf,
 }
 
@@ -169,6 +180,15 @@ pub fn play_circuit(options: &CircuitArguments) -> anyhow::Result<()> {
     let wet = circuit.play(&dry, f64::from(rate)).with_context(|| options.name.clone())?;
     write_wav(&options.out, &wet, rate, WavBits::Float32)?;
     println!("{}: {}, {:.1} s", options.out.display(), circuit.description, wet.len() as f64 / f64::from(rate));
+    Ok(())
+}
+
+/// Writes the impulse response of a simulated cabinet.
+pub fn make_cabinet(options: &CabinetArguments) -> anyhow::Result<()> {
+    let cabinet = loudspeaker::cabinet(&options.name)?;
+    let response: Vec<f32> = loudspeaker::impulse_response(cabinet).iter().map(|sample| *sample as f32).collect();
+    write_wav(&options.out, &response, loudspeaker::RATE_HZ as u32, WavBits::Int24)?;
+    println!("{}: {}", options.out.display(), cabinet.description);
     Ok(())
 }
 

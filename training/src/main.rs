@@ -60,6 +60,8 @@ enum Command {
     CaptureSignal(capture_command::SignalArguments),
     /// Processes a file with a simulated circuit, as a device to capture.
     Circuit(capture_command::CircuitArguments),
+    /// Computes the impulse response of a simulated guitar cabinet with its microphone.
+    Cabinet(capture_command::CabinetArguments),
     /// Trains a capture of an amplifier or a pedal from a signal and its recording.
     #[command(after_help = capture_command::sizes())]
     Capture(Box<capture_command::CaptureArguments>),
@@ -118,6 +120,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Fit { config, resume } => fit(&config, resume),
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
+        Command::Cabinet(options) => capture_command::make_cabinet(&options),
         Command::Capture(options) => capture_command::capture(&options),
         Command::Quantize(options) => quantize_command::run(&options),
         Command::ImportRave(options) => import_rave_command::run(&options),

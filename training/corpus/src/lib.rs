@@ -4,7 +4,7 @@
 //! [`wind`] and [`plucked`] are the instruments, built from [`delay`] and [`filter`] and corrected by [`tuning`];
 //! [`body`] and [`room`] shape their sound; [`recorder`] plays one file and [`generate`](mod@generate) writes a corpus.
 //! Each file has its own seed, so a corpus does not depend on the number of threads. [`circuits`] simulates pedals and
-//! an amplifier stage.
+//! an amplifier stage, [`loudspeaker`] guitar cabinets.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod delay;
 pub mod filter;
 pub mod generate;
 pub mod instrument;
+pub mod loudspeaker;
 pub mod performance;
 pub mod plucked;
 mod ramp;
