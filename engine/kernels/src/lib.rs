@@ -36,7 +36,8 @@
 //! elementwise operations over slices and `elementary` has the polynomials; `activation`, `channel_activation`,
 //! `arithmetic`, `conditioning`, `recurrent` and `norm` are kernels made of these. `matrix` packs weights and `matmul`
 //! multiplies them; `quantize`, `int8_matrix` and `int8_matmul` are the same in eight bits. `oscillator` is the
-//! harmonic synthesiser, `noise` a hash and `fourier` a part of a transform. `cells` and `fused` are networks of few
+//! harmonic synthesiser, `noise` a hash, `fourier` a part of a transform and `filters` that of a
+//! resampler. `cells` and `fused` are networks of few
 //! channels at audio rate: recurrent layers, and convolutions with time across the lanes. Unsafe code is confined to
 //! the files per CPU in `simd`, to `flush` and to `fused/window`.
 
@@ -50,6 +51,7 @@ mod cells;
 mod channel_activation;
 mod conditioning;
 mod elementary;
+mod filters;
 mod flush;
 mod fourier;
 mod fused;
@@ -68,6 +70,7 @@ mod simd;
 
 pub use activation::Activation;
 pub use cells::{CellKind, CellWeights};
+pub use filters::FilterPosition;
 pub use flush::FlushToZero;
 pub use fused::{Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Passes, TapWeights, Taps, Unary};
 pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};

@@ -54,7 +54,7 @@ impl Kernel for LayerNorm<'_> {
 
 /// Sums the lanes of a vector by adding halves to halves.
 #[inline(always)]
-fn sum<S: Simd>(s: S, v: S::V) -> f32 {
+pub(crate) fn sum<S: Simd>(s: S, v: S::V) -> f32 {
     let mut lanes: Array = [0.0; LANES];
     s.store(v, &mut lanes);
     let mut width = LANES;

@@ -1,6 +1,6 @@
 //! Kernels on one frame: conditioning, normalisation, recurrent cells, complex products.
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{FilterPosition, Kernels};
 
 use crate::common::{Noise, assert_close, assert_same_bits, check, sigmoid};
 
@@ -107,6 +107,31 @@ pub fn complex_multiply_add(kernels: Kernels) {
         assert_same_bits(&found, &expected);
     });
     kernels.complex_multiply_add(&mut [], &[], &[]);
+}
+
+pub fn filters(kernels: Kernels) {
+    check((1usize..7, 1usize..5, 0usize..40, 0u64..1000), |(vectors, filters, outputs, seed)| {
+        let mut noise = Noise::new(seed);
+        let length = vectors * Kernels::FILTER_UNIT;
+        let (taps, signal) = (noise.vec(filters * length, 1.0), noise.vec(length + 20, 1.0));
+        let position = |k: usize| FilterPosition { filter: (k * 7 % filters) as u32, start: (k * 5 % 21) as u32 };
+        let positions: Vec<FilterPosition> = (0..outputs).map(position).collect();
+        let expected = positions.iter().map(|position| {
+            let window = &signal[position.start as usize..];
+            let products = taps[position.filter as usize * length..][..length].iter().zip(window);
+            products.map(|(tap, sample)| f64::from(*tap) * f64::from(*sample)).sum()
+        });
+        let expected: Vec<f64> = expected.collect();
+        let found = |kernels: Kernels| {
+            let mut out = vec![f32::NAN; outputs];
+            let (first, second) = out.split_at_mut(outputs / 3);
+            kernels.filters(&taps, length, &signal, &positions[..outputs / 3], first);
+            kernels.filters(&taps, length, &signal, &positions[outputs / 3..], second);
+            out
+        };
+        assert_close(&found(kernels), &expected, 0.0, 3e-6);
+        assert_same_bits(&found(kernels), &found(Kernels::scalar()));
+    });
 }
 
 pub fn same_bits_of_frames(kernels: Kernels) {

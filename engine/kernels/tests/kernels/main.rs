@@ -31,6 +31,7 @@ macro_rules! suite {
                 frames gru;
                 frames lstm;
                 frames complex_multiply_add;
+                frames filters;
                 frames same_bits_of_frames;
                 harmonics against_f64;
                 harmonics many_equal_harmonics;
