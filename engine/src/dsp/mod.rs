@@ -1,6 +1,7 @@
 //! Signal stages before and after a model.
 //!
-//! [`pitch`], [`loudness`] and [`analysis`] extract the features that drive an instrument from sound. [`noise`] and
+//! [`pitch`], [`loudness`] and [`analysis`] extract the features that drive an instrument from sound; [`tuner`]
+//! reads the pitch of a string. [`noise`] and
 //! [`filtered_noise`] are part of synthesis, [`convolution`] adds rooms. [`resample`] converts between the rates of
 //! host and model. [`noise_gate`], [`tone`], [`dc_blocker`] and [`cabinet`] surround an amplifier model, and
 //! [`oversample`] reduces its aliasing. [`ramp`] smooths parameters; [`level`] has decibels and peaks.
@@ -9,6 +10,7 @@
 //! and their output does not depend on how the input was divided into blocks, to the bit.
 
 pub mod analysis;
+mod bessel;
 pub mod cabinet;
 pub mod convolution;
 pub mod dc_blocker;
@@ -23,3 +25,4 @@ pub mod pitch;
 pub mod ramp;
 pub mod resample;
 pub mod tone;
+pub mod tuner;

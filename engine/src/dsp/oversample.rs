@@ -7,6 +7,8 @@ use std::f64::consts::PI;
 
 use ondes_kernels::Kernels;
 
+use super::bessel::bessel;
+
 /// Non-zero taps on each side of the middle, for the first and the second filter.
 ///
 /// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the second has its transition from 20 kHz to 76
@@ -200,15 +202,6 @@ impl DelayLine {
     fn advance(&mut self, length: usize) {
         self.samples.copy_within(length..length + self.max_delay, 0);
     }
-}
-
-/// Modified Bessel function of the first kind and order 0, by its series.
-fn bessel(x: f64) -> f64 {
-    let term = |term: &mut f64, n: u32| {
-        *term *= (x / (2.0 * f64::from(n))).powi(2);
-        Some(*term)
-    };
-    1.0 + (1..40).scan(1.0, term).sum::<f64>()
 }
 
 #[cfg(test)]
