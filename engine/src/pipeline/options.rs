@@ -3,7 +3,7 @@
 use ondes_kernels::Kernels;
 
 use super::playable::CommandQueueFull;
-use crate::dsp::resample::ResampleError;
+use crate::dsp::resample::{ResampleError, Resampling};
 use crate::executor::{ExecutorOptions, ExecutorSelection};
 use crate::model::{Header, Kind, ModelError, Variant};
 
@@ -21,6 +21,8 @@ pub enum ControlSource {
 pub struct PipelineOptions {
     /// Sample rate of the host, in Hz.
     pub sample_rate: u32,
+    /// Method of rate conversion, where the model's sample rate is another one.
+    pub resampling: Resampling,
     /// Source of an instrument's pitch and loudness.
     pub source: ControlSource,
     /// Maximum number of simultaneous notes; `None` takes the model's own.
@@ -67,6 +69,7 @@ impl Default for PipelineOptions {
     fn default() -> Self {
         Self {
             sample_rate: 48_000,
+            resampling: Resampling::default(),
             source: ControlSource::Notes,
             voices: None,
             transpose: 0.0,

@@ -1,13 +1,16 @@
 //! One session's time: rate conversion with an exact latency, hops of the model, and the commands that wait for them.
 //!
-//! A resampler and a model make their output in blocks, so a host that asks for few samples at a time would sometimes
-//! find none. As many samples of silence as the longest such wait are therefore queued in front of the output. They
-//! count as latency, and no host block of any size ever has to wait.
+//! A host sample may need input that is not there yet: the filters of the rate conversion reach ahead, and a model and
+//! a block resampler make their output in blocks. As many samples of silence as the longest such wait are therefore
+//! queued in front of the output. They count as latency, and no host block of any size ever has to wait.
 
 use std::collections::VecDeque;
 
+use ondes_kernels::Kernels;
+
+use super::options::PipelineOptions;
 use super::playable::Action;
-use crate::dsp::resample::{ResampleError, StreamResampler};
+use crate::dsp::resample::{ResampleError, Resampling, StreamResampler};
 
 /// Host samples that are processed at a time; longer blocks are split.
 pub(super) const CHUNK: usize = 1024;
@@ -81,47 +84,86 @@ struct HostOutput {
     still_to_drop: usize,
 }
 
-impl Timeline {
-    /// Creates a timeline for rates in Hz; `with_input` says whether the model processes audio input, and `hop` is in
-    /// samples at the model's rate.
+/// Conversion between the rates of host and model, with its latency.
+struct RateConversion {
+    to_model: StreamResampler,
+    to_host: StreamResampler,
+    /// Delay from a command or an input sample to its effect at the output, in host samples.
+    latency: usize,
+    /// Host samples of silence in front of the output.
+    initial_silence: usize,
+    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer number of host
+    /// samples.
+    dropped_at_start: usize,
+}
+
+impl RateConversion {
+    /// Output sample `n` is made as soon as the host has delivered input sample `n`, with the least latency for which
+    /// this is possible.
     ///
-    /// # Errors
-    /// Returns [`ResampleError`] if the rates cannot be converted.
-    pub fn new(
-        host: u32,
-        model: u32,
+    /// At host sample `n`, input up to model time `(n − ahead) · model / host` is there, `lookahead` less is played, and
+    /// its output sample waits for `to_host.ahead()` more. Fractions round in favour of the host, since a position
+    /// between two samples needs no sample more than the one before it.
+    fn low_latency(
+        rates: SampleRates,
         delays: ModelDelays,
         with_input: bool,
-        hop: usize,
+        kernels: Kernels,
     ) -> Result<Self, ResampleError> {
-        let rates = SampleRates { host: host.into(), model: model.into() };
-        let to_model = StreamResampler::new(host, model)?;
-        let resampler = StreamResampler::new(model, host)?;
-        let (in_block, in_latency) = match to_model.blocks() {
-            _ if !with_input => (0, 0),
-            (_, 1) => (0, 0),
-            (_, block) => (block, to_model.latency()),
-        };
-        let out_block = match resampler.blocks() {
-            (_, 1) => 0,
-            (_, block) => block,
-        };
+        let (host, model) = (rates.host as u32, rates.model as u32);
+        let to_model = StreamResampler::low_latency(host, model, kernels)?;
+        let (ahead, in_latency) = if with_input { (to_model.ahead(), to_model.latency()) } else { (0, 0) };
+        let to_host = StreamResampler::low_latency_after(model, host, delays.delay + in_latency, kernels)?;
+        let wait = (delays.lookahead + delays.delay + to_host.ahead()) as u64;
+        let latency = ahead + (wait * rates.host / rates.model) as usize;
+        let initial_silence = latency - to_host.latency();
+        Ok(Self { to_model, to_host, latency, initial_silence, dropped_at_start: 0 })
+    }
+
+    /// Both resamplers work in blocks; the wait for the first sample of a block counts as latency.
+    fn linear_phase(rates: SampleRates, delays: ModelDelays, with_input: bool) -> Result<Self, ResampleError> {
+        let (host, model) = (rates.host as u32, rates.model as u32);
+        let (to_model, to_host) = (StreamResampler::new(host, model)?, StreamResampler::new(model, host)?);
+        let block = |length| if length == 1 { 0 } else { length };
+        let (in_block, in_latency) = if with_input { (block(to_model.period().1), to_model.latency()) } else { (0, 0) };
+        let out_block = block(to_host.period().1);
         // Model samples that last an integer number of host samples.
         let unit = (rates.model / gcd(rates.host, rates.model)) as usize;
         let delay = delays.delay + in_latency;
         let dropped_at_start = delay % unit;
         let initial_silence = rates.to_host(delays.lookahead + in_block + dropped_at_start) + out_block;
-        // At most one hop, one block and one chunk more than the silence are queued at the same time.
-        let capacity = initial_silence + rates.to_host(2 * hop) + 2 * out_block + CHUNK;
-        let latency = initial_silence + resampler.latency() + rates.to_host(delay - dropped_at_start);
-        // The filters are symmetric: they ring as long as they delay.
-        let resampler_tail = rates.to_host(in_latency) + resampler.latency();
-        let (samples_in, samples_out) = to_model.blocks();
+        let latency = initial_silence + to_host.latency() + rates.to_host(delay - dropped_at_start);
+        Ok(Self { to_model, to_host, latency, initial_silence, dropped_at_start })
+    }
+}
+
+impl Timeline {
+    /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes audio input, and
+    /// `hop` is in samples at the model's rate.
+    ///
+    /// # Errors
+    /// Returns [`ResampleError`] if the rates cannot be converted.
+    pub fn new(
+        options: &PipelineOptions,
+        model: u32,
+        delays: ModelDelays,
+        with_input: bool,
+        hop: usize,
+    ) -> Result<Self, ResampleError> {
+        let rates = SampleRates { host: options.sample_rate.into(), model: model.into() };
+        let conversion = match options.resampling {
+            Resampling::LowLatency => RateConversion::low_latency(rates, delays, with_input, options.kernels)?,
+            Resampling::LinearPhase => RateConversion::linear_phase(rates, delays, with_input)?,
+        };
+        let RateConversion { to_model, to_host: resampler, latency, initial_silence, dropped_at_start } = conversion;
+        // At most the silence, two hops and what the resampler makes of them are queued at the same time.
+        let capacity = initial_silence + 2 * resampler.max_output(2 * hop) + CHUNK;
+        let in_tail = if with_input { rates.to_host(to_model.tail()) } else { 0 };
         let mut timeline = Self {
             rates,
             latency,
-            resampler_tail,
-            max_model_samples: (CHUNK / samples_in + 1) * samples_out,
+            resampler_tail: in_tail + resampler.tail(),
+            max_model_samples: to_model.max_output(CHUNK),
             to_model,
             to_host: HostOutput {
                 resampler,
@@ -149,8 +191,8 @@ impl Timeline {
 
     /// Returns the host samples after which all block boundaries coincide again.
     fn period(&self) -> u64 {
-        let block_in = self.to_model.blocks().0 as u64;
-        let block_out = self.to_host.resampler.blocks().1 as u64;
+        let block_in = self.to_model.period().0 as u64;
+        let block_out = self.to_host.resampler.period().1 as u64;
         let hop_in_host_units = self.hop as u64 * self.rates.host;
         let hops = hop_in_host_units / gcd(hop_in_host_units, self.rates.model);
         [block_in, block_out, hops].into_iter().fold(1, |a, b| a / gcd(a, b) * b)
@@ -189,7 +231,7 @@ impl Timeline {
     /// Resets the session; its next sample is the host's sample `at`.
     pub fn open(&mut self, at: u64) {
         // A session that takes over has a past: its own time begins late enough to hold it, at a multiple of all
-        // blocks, where the block boundaries are as at 0.
+        // periods, where phases and block boundaries are as at 0.
         self.position = if at == 0 { 0 } else { self.past };
         self.origin = at.wrapping_sub(self.position);
         self.hops = self.position * self.rates.model / (self.rates.host * self.hop as u64);

@@ -112,12 +112,12 @@ impl ModelFactory for PlayableModel {
     }
 
     fn sharing_key(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, oversampling, size, executor, .. } = self.options;
+        let PipelineOptions { voices, kernels, oversampling, resampling, size, executor, .. } = self.options;
         let source = if self.uses_audio_input() { ControlSource::AudioInput } else { ControlSource::Notes };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         // Sizes that select the same variant are equal.
         let variant = self.model.header().variant(size).map(|variant| &variant.method);
-        Some(format!("{hash} {source:?} {voices:?} {oversampling} {variant:?} {kernels} {executor}"))
+        Some(format!("{hash} {source:?} {voices:?} {oversampling} {resampling:?} {variant:?} {kernels} {executor}"))
     }
 
     fn uses_audio_input(&self) -> bool {
