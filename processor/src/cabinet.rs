@@ -1,4 +1,7 @@
-//! Cabinet of an instance: finding impulse-response files, and handing cabinets over to the audio thread.
+//! Cabinet of an instance: finding impulse-response files, and handing cabinets over to the audio thread. Those that
+//! come with Ondes are in [`bundled`].
+
+pub mod bundled;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,6 +15,7 @@ use ondes_engine::chain::ImpulseFile;
 use ondes_engine::dsp::cabinet::{Cabinet, CabinetSlot};
 use ondes_engine::sync::lock;
 
+use self::bundled::BUNDLED;
 use crate::library::{FileReference, MissingFile};
 
 /// Largest file that is embedded in a project, bytes.
@@ -69,7 +73,8 @@ pub fn to_base64(file: &ImpulseFile) -> Option<String> {
     (file.bytes.len() <= LARGEST_EMBEDDED).then(|| BASE64_STANDARD.encode(&file.bytes))
 }
 
-/// Finds a file by its hash: at its path, in the user's folders, or embedded in the project.
+/// Finds a file by its hash: at its path, among the bundled cabinets, in the user's folders, or embedded in the project.
+/// A bundled cabinet of another version is replaced by that of its name.
 ///
 /// # Errors
 /// Returns [`MissingFile`] with the places that were searched.
@@ -81,6 +86,9 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
             Ok(_) => searched.push(format!("{}: another sound", path.display())),
             Err(error) => searched.push(error.to_string()),
         }
+    }
+    if let Some(bundled) = BUNDLED.iter().find(|bundled| bundled.file().hash == reference.hash) {
+        return Ok((bundled.file(), None));
     }
     for folder in folders() {
         let found = files(&folder).into_iter().find_map(|path| {
@@ -95,10 +103,12 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
     let small = |text: &&String| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3;
     let embedded = reference.embedded.as_ref().filter(small).and_then(|text| BASE64_STANDARD.decode(text).ok());
     let file = embedded.and_then(|bytes| ImpulseFile::parse(&reference.name, bytes).ok());
-    match file.filter(|file| file.hash == reference.hash) {
-        Some(file) => Ok((file.into(), reference.path.clone())),
-        None => Err(MissingFile { name: reference.name.clone(), searched }),
+    if let Some(file) = file.filter(|file| file.hash == reference.hash) {
+        return Ok((file.into(), reference.path.clone()));
     }
+    let successor = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
+    let missing = || MissingFile { name: reference.name.clone(), searched };
+    successor.map(|bundled| (bundled.file(), None)).ok_or_else(missing)
 }
 
 /// Hands cabinets over to the audio thread and takes replaced ones back, so that they are dropped elsewhere.

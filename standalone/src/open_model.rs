@@ -1,4 +1,4 @@
-//! Opening models of any format.
+//! Opening models of any format, and cabinets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use anyhow::bail;
 use ondes_engine::model::import::ImportedModel;
 use ondes_engine::model::{Model, file};
 use ondes_engine::torch;
+use ondes_processor::cabinet::bundled::{self, BundledCabinet};
 use ondes_processor::library::{BUNDLED, FoundModel};
 
 use crate::terminal;
@@ -54,4 +55,21 @@ pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
             Ok((Arc::new(found), Some(model.into())))
         }
     }
+}
+
+/// Returns the bundled cabinet of this name; `None` if it names a file.
+///
+/// # Errors
+/// Returns an error if it can only be a name, and there is no bundled cabinet of that name.
+pub fn bundled_cabinet(cabinet: &Path) -> anyhow::Result<Option<&'static BundledCabinet>> {
+    if cabinet.exists() {
+        return Ok(None);
+    }
+    let name = cabinet.to_string_lossy();
+    let found = BundledCabinet::named(&name);
+    if found.is_none() && cabinet.extension().is_none() && cabinet.components().count() == 1 {
+        let known: Vec<&str> = bundled::BUNDLED.iter().map(|bundled| bundled.name).collect();
+        bail!("{name}: no such file or bundled cabinet; bundled: {}", known.join(", "))
+    }
+    Ok(found)
 }

@@ -8,6 +8,7 @@ use ondes_engine::chain::ImpulseFile;
 
 use super::{Inner, InstanceHandle};
 use crate::cabinet;
+use crate::cabinet::bundled::BundledCabinet;
 use crate::library::{FileReference, MissingFile};
 
 impl InstanceHandle {
@@ -41,6 +42,53 @@ impl InstanceHandle {
             }
             instance.sleep_state.wake_host();
         })
+    }
+
+    /// Selects a bundled cabinet.
+    pub fn choose_bundled_cabinet(&self, cabinet: &BundledCabinet) {
+        let mut inner = self.inner();
+        inner.cabinet_requests += 1;
+        inner.choose_cabinet(Some((cabinet.reference(), cabinet.file())));
+        inner.missing_cabinet = None;
+        self.cabinet_handover.send(Some(cabinet.file()));
+        self.host_notifier.mark_state_changed();
+    }
+
+    /// Sets whether each model that is loaded brings the bundled cabinet that suits it, or none. If so, the present
+    /// model does at once.
+    pub fn set_automatic_cabinet(&self, automatic: bool) {
+        let mut inner = self.inner();
+        inner.set_automatic_cabinet(automatic);
+        self.select_automatic_cabinet(&mut inner);
+        self.host_notifier.mark_state_changed();
+    }
+
+    /// Returns whether the model decides on the cabinet.
+    #[must_use]
+    pub fn has_automatic_cabinet(&self) -> bool {
+        self.inner().state.automatic_cabinet
+    }
+
+    /// Selects the cabinet that suits the model, if that is left to it. The first time a notice tells of it.
+    pub(super) fn select_automatic_cabinet(&self, inner: &mut Inner) {
+        if !inner.state.automatic_cabinet {
+            return;
+        }
+        let card = inner.model.as_ref().map(|model| &model.header().card);
+        let cabinet = card.and_then(|card| BundledCabinet::for_gear(card.gear.as_ref()?));
+        let name = card.map_or_else(String::new, |card| card.name.clone());
+        inner.cabinet_requests += 1;
+        inner.missing_cabinet = None;
+        inner.state.cabinet = cabinet.map(BundledCabinet::reference);
+        self.cabinet_handover.send(cabinet.map(BundledCabinet::file));
+        if let Some(cabinet) = cabinet
+            && !std::mem::replace(&mut inner.cabinet_announced, true)
+        {
+            let cabinet = cabinet.name;
+            inner.notice = Some(format!(
+                "“{name}” was captured without a loudspeaker, so it plays through “{cabinet}”; page Chain has others"
+            ));
+        }
     }
 
     /// Searches for a missing cabinet again.
@@ -98,12 +146,20 @@ impl InstanceHandle {
 }
 
 impl Inner {
-    /// Selects a cabinet, or none; an audition that ends keeps it.
+    /// Selects a cabinet, or none, as the user wants; an audition that ends keeps it.
     fn choose_cabinet(&mut self, chosen: Option<(FileReference, Arc<ImpulseFile>)>) {
         let (reference, file) = chosen.unzip();
         if let Some(before) = &mut self.before_audition {
             (before.state.cabinet, before.cabinet) = (reference.clone(), file);
         }
         self.state.cabinet = reference;
+        self.set_automatic_cabinet(false);
+    }
+
+    fn set_automatic_cabinet(&mut self, automatic: bool) {
+        self.state.automatic_cabinet = automatic;
+        if let Some(before) = &mut self.before_audition {
+            before.state.automatic_cabinet = automatic;
+        }
     }
 }

@@ -47,6 +47,18 @@ fn a_cabinet_has_no_latency_at_any_block_length() {
 }
 
 #[test]
+fn a_bundled_cabinet_is_named() {
+    let (folder, sound) = with_amplifier();
+    let plain = render(&folder, &[]);
+    let dark = render(&folder, &["--cabinet", "4x12"]);
+    assert!(dark != plain && dark.len() > sound.len() + 1_500, "its tail has {} samples", dark.len() - sound.len());
+    assert!(render(&folder, &["--cabinet", "Ondes 4x12 closed back"]) == dark);
+    // A file of that name is the file.
+    write_wav(&folder.path("4x12"), 48_000, 1, [1.0_f32].into_iter());
+    assert_eq!(render(&folder, &["--cabinet", "4x12"]).len(), plain.len());
+}
+
+#[test]
 fn gate_and_tone_change_the_sound() {
     let (folder, sound) = with_amplifier();
     let plain = level(&render(&folder, &[])[..sound.len()]);
@@ -80,6 +92,7 @@ fn contradictory_options_are_refused() {
     let refuses = |arguments: &[&str], words: &[&str]| folder.refuses(&[&render, arguments].concat(), words);
     refuses(&["--cabinet", "none.wav"], &["none.wav: no such file"]);
     refuses(&["--cabinet", "wire.nam"], &["wire.nam: is not audio"]);
+    refuses(&["--cabinet", "8x10"], &["8x10: no such file or bundled cabinet; bundled: Ondes 1x12 open back, Ondes"]);
     for wrong in [["--oversampling", "3"], ["--gate", "3"], ["--treble", "13"]] {
         let output = folder.run(&[&render, &wrong[..]].concat());
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
