@@ -20,7 +20,7 @@ mod linux {
 
     /// Environment variable that tells the child process what to measure.
     const TASK: &str = "ONDES_BENCH_STARTUP";
-    const SIZE: [u16; 2] = [900, 560];
+    const SIZE: [u16; 2] = [980, 600];
     /// Number of colours from which on the window counts as drawn.
     const MIN_COLOURS: usize = 50;
 

@@ -41,7 +41,7 @@ pub enum Edit {
     /// Slots A and B.
     Slots(Box<Change<Slots>>),
     /// Knobs that the pad turns.
-    Pad(Change<Option<[String; 2]>>),
+    Pad(Change<[String; 2]>),
     /// Requested executor.
     Executor(Change<ExecutorSelection>),
     /// MIDI controllers by parameter.

@@ -57,8 +57,13 @@ pub enum WindowCommand {
     Browse(FilePurpose),
     /// Try again what failed.
     Retry,
-    /// Dismiss the notice.
+    /// Dismiss the notice or the hint.
     Dismiss,
+
+    /// Undo the last change.
+    Undo,
+    /// Make the change again that was undone last.
+    Redo,
 
     /// Load an impulse response for the cabinet, or remove the cabinet.
     Cabinet(Option<PathBuf>),

@@ -60,6 +60,26 @@ pub(crate) fn kind(kind: Kind) -> &'static str {
     }
 }
 
+/// Returns what a sound is, in a sentence: the first one of the card's description, or else the captured device, or the
+/// author. Empty if the card says nothing.
+pub(crate) fn subtitle(card: &Card) -> String {
+    let description = card.description.trim();
+    if let Some((first, _)) = description.split_once(". ") {
+        return first.to_owned();
+    }
+    if !description.is_empty() {
+        return description.trim_end_matches('.').to_owned();
+    }
+    let gear = card.gear.clone().unwrap_or_default();
+    let gear = [gear.make, gear.model, gear.tone.replace('_', " "), gear.kind.replace('_', " ")];
+    let gear: Vec<String> = gear.into_iter().filter(|part| !part.is_empty()).collect();
+    match (gear.is_empty(), card.author.as_str()) {
+        (false, _) => gear.join(" "),
+        (true, "") => String::new(),
+        (true, author) => format!("By {author}"),
+    }
+}
+
 /// Formats the first quality figure of a card, with its baseline. Empty if nothing was measured.
 #[must_use]
 pub fn quality_line(card: &Card) -> String {
@@ -121,6 +141,22 @@ mod tests {
         assert_eq!(time(Duration::from_micros(240)), "240 µs");
         assert_eq!(time(Duration::from_micros(2640)), "2.6 ms");
         assert_eq!(time(Duration::from_secs(3)), "3.0 s");
+    }
+
+    #[test]
+    fn a_sound_is_described_in_a_sentence() {
+        let mut card = Card::default();
+        assert_eq!(subtitle(&card), "");
+        card.author = "M. Rey".into();
+        assert_eq!(subtitle(&card), "By M. Rey");
+        let gear = ["Marshall", "JCM 800", "amp", "hi_gain"].map(str::to_owned);
+        let [make, model, kind, tone] = gear;
+        card.gear = Some(ondes_engine::model::card::Gear { make, model, kind, tone });
+        assert_eq!(subtitle(&card), "Marshall JCM 800 hi gain amp");
+        card.description = "A bowed string. Trained on a physical model.".into();
+        assert_eq!(subtitle(&card), "A bowed string");
+        card.description = "A fuzz with two transistors, fuzz 8.5.".into();
+        assert_eq!(subtitle(&card), "A fuzz with two transistors, fuzz 8.5");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Icons, drawn as lines.
 
+use std::f32::consts::PI;
+
 use egui::{Color32, Painter, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2};
 
 use crate::theme::{self, Palette, RADIUS};
@@ -18,6 +20,8 @@ pub(crate) enum Icon {
     Refresh,
     Folder,
     Cross,
+    Undo,
+    Redo,
 }
 
 /// Paints an icon at the centre of `rect`, 12 points wide.
@@ -72,6 +76,15 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
             let outline = [(-6.0, 4.5), (-6.0, -4.0), (-2.0, -4.0), (-0.5, -2.0), (6.0, -2.0), (6.0, 4.5)];
             painter.add(Shape::closed_line(outline.map(|(x, y)| at(x, y)).to_vec(), stroke));
         }
+        Icon::Undo | Icon::Redo => {
+            // An arrow that turns back, mirrored for redo.
+            let side = if icon == Icon::Undo { 1.0 } else { -1.0 };
+            let around = |turn: f32| at(side * (1.0 + 4.0 * turn.cos()), 1.0 + 4.0 * turn.sin());
+            let arc = (0..=12).map(|n| around(-0.5 * PI + PI * n as f32 / 12.0));
+            let points = std::iter::once(at(side * -5.5, -3.0)).chain(arc).chain([at(side * -3.0, 5.0)]);
+            painter.line(points.collect(), stroke);
+            painter.line(vec![at(side * -2.5, -6.0), at(side * -5.5, -3.0), at(side * -2.5, 0.0)], stroke);
+        }
         Icon::Refresh => {
             let around = |turn: f32| at(5.0 * turn.cos(), 5.0 * turn.sin());
             let points: Vec<Pos2> = (0..=20).map(|n| around(-0.5 + 5.2 * n as f32 / 20.0)).collect();
@@ -93,6 +106,11 @@ fn star(center: Pos2) -> [Pos2; 10] {
 
 /// Draws an icon button; `label` is its tooltip and its name for assistive technology.
 pub(crate) fn button(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response {
+    button_for(ui, icon, label, on).on_hover_text(label)
+}
+
+/// Draws an icon button whose tooltip the caller adds; `label` is its name for assistive technology.
+pub(crate) fn button_for(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(26.0, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::selected(egui::Role::Button, ui.is_enabled(), on, label));
     let palette = Palette::of(ui);
@@ -102,7 +120,12 @@ pub(crate) fn button(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response
         (false, false) => palette.raised,
     };
     ui.painter().rect_filled(rect, RADIUS, fill);
-    paint(ui.painter(), rect, icon, if on { palette.on_accent } else { palette.text });
+    let ink = match (on, ui.is_enabled()) {
+        (true, _) => palette.on_accent,
+        (false, true) => palette.text,
+        (false, false) => palette.line,
+    };
+    paint(ui.painter(), rect, icon, ink);
     theme::focus_ring(ui, &response, rect);
-    response.on_hover_text(label)
+    response
 }

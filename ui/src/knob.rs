@@ -20,8 +20,11 @@ use crate::view::Knob;
 /// Angle between straight down and either end of the dial, turns.
 const DIAL_GAP: f32 = 0.125;
 
-/// Size of a knob with its label and value, points.
+/// Size of a knob with its label and value, points, and the least width of one in a row of many.
 pub(crate) const CELL: Vec2 = vec2(76.0, 84.0);
+const LEAST_WIDTH: f32 = 68.0;
+/// Height of a drop-down with its label in a row of its own, points.
+const DROP_DOWN_HEIGHT: f32 = 46.0;
 const DIAL: f32 = 46.0;
 /// Width of a bar's value, points.
 const BAR_TEXT: f32 = 46.0;
@@ -34,17 +37,30 @@ pub(crate) fn show(
     bound: bool,
     menu: impl FnOnce(&mut Ui, &mut Frame<'_>),
 ) {
-    let (cell, _) = ui.allocate_exact_size(CELL, Sense::hover());
+    show_in(ui, frame, knob, bound, CELL, menu);
+}
+
+/// Draws a knob into a cell of this size.
+fn show_in(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    knob: &Knob,
+    bound: bool,
+    size: Vec2,
+    menu: impl FnOnce(&mut Ui, &mut Frame<'_>),
+) {
+    let (cell, _) = ui.allocate_exact_size(size, Sense::hover());
     let palette = Palette::of(ui);
     let painter = ui.painter();
-    let name = theme::fit(painter, &knob.name, theme::small(), CELL.x, palette.dim);
+    let name = theme::fit(painter, &knob.name, theme::small(), size.x, palette.dim);
     painter.galley(pos2(cell.center().x - name.size().x / 2.0, cell.top()), name, palette.dim);
 
-    let dial = Rect::from_center_size(pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0), Vec2::splat(DIAL));
     if !knob.choices.is_empty() {
-        let field = Rect::from_center_size(dial.center(), vec2(CELL.x, 26.0));
+        let middle = 17.0 + if size.y < CELL.y { 13.0 } else { DIAL / 2.0 };
+        let field = Rect::from_center_size(pos2(cell.center().x, cell.top() + middle), vec2(size.x, 26.0));
         return drop_down::show(ui, frame, knob, bound, field, menu);
     }
+    let dial = Rect::from_center_size(pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0), Vec2::splat(DIAL));
     let response = ui.interact(dial.expand(3.0), Id::unique(("knob", knob.id)), Sense::click_and_drag());
     let text = handle_input(ui, frame, knob, &response, menu);
     paint_dial(ui.painter(), dial, knob_position(knob), bound, response.hovered() || response.dragged(), &palette);
@@ -57,7 +73,8 @@ pub(crate) fn show(
         let shown = if bound { text.as_str() } else { "–" };
         let entry = ui.interact(field, Id::unique(("knob value", knob.id)), Sense::CLICK);
         ui.painter().text(field.center(), Align2::CENTER_CENTER, shown, theme::figures(), ink);
-        if entry.on_hover_cursor(CursorIcon::Text).double_clicked() {
+        let entry = entry.on_hover_cursor(CursorIcon::Text).on_hover_text("Double-click to type a value");
+        if entry.double_clicked() {
             frame.gestures.begin_text_entry(knob.id, text);
         }
     }
@@ -89,11 +106,38 @@ pub(crate) fn bar(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, rect: Rect) {
     show_tooltip(response, knob);
 }
 
+/// Draws knobs in rows, dials first and drop-downs in rows of their own, which are lower.
+pub(crate) fn rows(ui: &mut Ui, frame: &mut Frame<'_>, knobs: &[Knob]) {
+    let (drop_downs, dials): (Vec<&Knob>, Vec<&Knob>) = knobs.iter().partition(|knob| !knob.choices.is_empty());
+    for (knobs, height, least, most) in
+        [(dials, CELL.y, LEAST_WIDTH, CELL.x), (drop_downs, DROP_DOWN_HEIGHT, CELL.x, 1.4 * CELL.x)]
+    {
+        if knobs.is_empty() {
+            continue;
+        }
+        let room = ui.available_width();
+        let columns = per_row(room, knobs.len(), least);
+        let size = vec2((room / columns as f32 - GAP).clamp(least, most), height);
+        for row in knobs.chunks(columns) {
+            ui.horizontal(|ui| {
+                let between = (room / columns as f32 - size.x).max(0.0);
+                ui.spacing_mut().item_spacing.x = between;
+                ui.add_space(between / 2.0);
+                row.iter().for_each(|knob| show_in(ui, frame, knob, true, size, |_, _| ()));
+            });
+        }
+    }
+}
+
+/// Returns the number of items in each of equally long rows.
+fn per_row(width: f32, count: usize, least: f32) -> usize {
+    let room = ((width + GAP) / (least + GAP)).floor().max(1.0) as usize;
+    count.div_ceil(count.div_ceil(room).max(1)).max(1)
+}
+
 /// Draws items in a grid of equally long rows.
 pub(crate) fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
-    let room = ((ui.available_width() + GAP) / (CELL.x + GAP)).floor().max(1.0) as usize;
-    let rows = items.len().div_ceil(room).max(1);
-    let columns = items.len().div_ceil(rows).max(1);
+    let columns = per_row(ui.available_width(), items.len(), CELL.x);
     // Items are spread over the whole width.
     let spare = ui.available_width() - columns as f32 * CELL.x;
     let between = (spare / columns as f32).max(GAP);

@@ -24,13 +24,9 @@ pub(crate) fn show_tooltip(response: Response, knob: &Knob) {
         Some(MidiBinding::Learning) => Some("Move a MIDI controller".to_owned()),
         Some(MidiBinding::Controller(number)) => Some(format!("MIDI controller {number}")),
     };
-    let lines: Vec<&str> = [knob.tooltip.as_str(), midi.as_deref().unwrap_or_default()]
-        .into_iter()
-        .filter(|line| !line.is_empty())
-        .collect();
-    if !lines.is_empty() {
-        response.on_hover_text(lines.join("\n"));
-    }
+    let what = if knob.tooltip.is_empty() { &knob.name } else { &knob.tooltip };
+    let lines: Vec<&str> = std::iter::once(what.as_str()).chain(midi.as_deref()).collect();
+    response.on_hover_text(lines.join("\n"));
 }
 
 /// Shows a context menu, opened by the secondary mouse button, the menu key or Shift+F10.

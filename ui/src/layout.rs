@@ -5,9 +5,9 @@ use egui::{Rect, Ui, UiBuilder, Vec2, pos2, vec2};
 use crate::theme::Palette;
 
 /// Heights and widths, points.
-const HEADER: f32 = 52.0;
+const HEADER: f32 = 64.0;
 const MESSAGE: f32 = 38.0;
-const BROWSER: f32 = 260.0;
+const BROWSER: f32 = 262.0;
 const MIXER: f32 = 182.0;
 const PLAY: f32 = 78.0;
 const STATUS: f32 = 34.0;
@@ -27,13 +27,13 @@ pub(crate) struct WindowLayout {
     pub browser: Option<PanelArea>,
     pub middle: PanelArea,
     pub mixer: PanelArea,
-    pub play: PanelArea,
+    pub play: Option<PanelArea>,
     pub status: PanelArea,
     all: Rect,
 }
 
 impl WindowLayout {
-    pub fn of(all: Rect, message: bool, browsing: bool) -> Self {
+    pub fn of(all: Rect, message: bool, browsing: bool, playing: bool) -> Self {
         let mut rest = all;
         let mut top = |height: f32| {
             let (cut, below) = rest.split_top_bottom_at_y((rest.top() + height).min(rest.bottom()));
@@ -48,7 +48,7 @@ impl WindowLayout {
             cut
         };
         let status = bottom(STATUS);
-        let play = bottom(PLAY);
+        let play = playing.then(|| bottom(PLAY));
         let browser = browsing.then(|| {
             let (cut, right) = rest.split_left_right_at_x((rest.left() + BROWSER).min(rest.right()));
             rest = right;
@@ -62,7 +62,7 @@ impl WindowLayout {
             browser: browser.map(|rect| area("browser", rect, 10.0, 10.0)),
             middle: area("middle", middle, 12.0, 10.0),
             mixer: area("mixer", mixer, 12.0, 10.0),
-            play: area("play", play, 12.0, 10.0),
+            play: play.map(|rect| area("play", rect, 12.0, 10.0)),
             status: area("engine", status, 12.0, 0.0),
             all,
         }
@@ -75,7 +75,8 @@ impl WindowLayout {
         painter.rect_filled(self.all, 0.0, palette.panel);
         let line = (1.0, palette.line);
         let under = self.message.map_or(self.header.rect, |message| message.rect).bottom();
-        for y in [self.header.rect.bottom(), under, self.play.rect.top(), self.status.rect.top()] {
+        let above = self.play.map_or(self.status.rect, |play| play.rect).top();
+        for y in [self.header.rect.bottom(), under, above, self.status.rect.top()] {
             painter.hline(self.all.x_range(), y, line);
         }
         let sides = [self.browser.map(|browser| browser.rect.right()), Some(self.mixer.rect.left())];

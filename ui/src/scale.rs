@@ -39,7 +39,7 @@ pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
 
 pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
     let view = frame.view;
-    let button = icon::button(ui, Icon::More, "Window", false);
+    let button = icon::button(ui, Icon::More, "Window", false).on_hover_text("Scale and theme of the window");
     Popup::menu(&button).show(|ui| {
         theme::menu(ui);
         ui.weak("Scale");

@@ -91,6 +91,11 @@ pub(crate) fn heading() -> FontId {
     FontId::new(17.0, FontFamily::Proportional)
 }
 
+/// Font of what a model is.
+pub(crate) fn subtitle() -> FontId {
+    FontId::new(12.0, FontFamily::Proportional)
+}
+
 /// Font of captions.
 pub(crate) fn small() -> FontId {
     FontId::new(11.0, FontFamily::Proportional)
@@ -187,6 +192,13 @@ pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
 pub(crate) fn fit(painter: &Painter, text: &str, font: FontId, width: f32, ink: Color32) -> Arc<Galley> {
     let mut job = LayoutJob::simple_singleline(text.to_owned(), font, ink);
     job.wrap = TextWrapping::truncate_at_width(width);
+    painter.layout_job(job)
+}
+
+/// Lays out a caption in up to `lines` lines of this width; the last one is truncated.
+pub(crate) fn fit_lines(painter: &Painter, text: &str, width: f32, lines: usize, ink: Color32) -> Arc<Galley> {
+    let mut job = LayoutJob::simple(text.to_owned(), small(), ink, width);
+    job.wrap = TextWrapping { max_width: width, max_rows: lines, ..TextWrapping::default() };
     painter.layout_job(job)
 }
 

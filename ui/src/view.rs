@@ -13,6 +13,7 @@ use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
+use ondes_processor::product::Product;
 
 /// Supplies the data of a window.
 ///
@@ -37,6 +38,14 @@ pub struct WindowView<'a> {
     pub missing: Option<&'a MissingFile>,
     /// Notice about the model, which plays nevertheless.
     pub notice: Option<&'a str>,
+    /// What to do first, until the user dismisses it.
+    pub hint: Option<&'a str>,
+    /// The product, whose name is shown and whose kinds of models come first.
+    pub product: Product,
+    /// Name of the change that undo takes back.
+    pub undo: Option<&'a str>,
+    /// Name of the change that redo makes again.
+    pub redo: Option<&'a str>,
     /// The loaded model.
     pub model: Option<ModelView<'a>>,
     /// Models to choose from, in the order to show.
@@ -50,8 +59,10 @@ pub struct WindowView<'a> {
 
     /// Presets to choose from, in the order to show.
     pub presets: &'a [PresetEntry],
-    /// The preset that was loaded or saved last.
+    /// The preset that was loaded or saved last, if it is in the list.
     pub preset: Option<PresetId>,
+    /// Its name.
+    pub preset_name: Option<&'a str>,
     /// True if the sound has changed since.
     pub preset_changed: bool,
     /// True if presets can be saved. Nothing is shown of presets if not, and if there are none.
@@ -182,6 +193,8 @@ pub struct ModelEntry {
     pub favourite: bool,
     /// True if it was loaded recently.
     pub recent: bool,
+    /// What it is, in a sentence; may be empty.
+    pub about: String,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
     pub quality: String,
 }

@@ -20,7 +20,7 @@ use crate::view::ViewModel;
 use crate::{layout, scale, theme};
 
 /// Size of the window's contents at 100 %, points.
-pub const SIZE: [f32; 2] = [900.0, 560.0];
+pub const SIZE: [f32; 2] = [980.0, 600.0];
 
 /// Interval of frames while the sound's figures change.
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
@@ -60,11 +60,12 @@ impl Window {
         scale::apply(ui, &mut frame);
         file_drop::show(ui, &mut frame);
         self.keyboard.handle_keys(ui, &mut frame);
+        header::handle_keys(ui, &mut frame);
 
         // Panels are drawn in reading order, which Tab follows.
         let message = message::of(&frame.view);
         let mut browsing = !self.browser_closed;
-        let areas = layout::WindowLayout::of(ui.max_rect(), message.is_some(), browsing);
+        let areas = layout::WindowLayout::of(ui.max_rect(), message.is_some(), browsing, play::is_needed(&frame.view));
         areas.paint(ui);
         layout::show(ui, areas.header, |ui| header::show(ui, &mut frame, &mut self.preset_menu, &mut browsing));
         self.browser_closed = !browsing;
@@ -83,7 +84,9 @@ impl Window {
             });
         });
         layout::show(ui, areas.mixer, |ui| meters::show(ui, &mut frame, &mut self.meters));
-        layout::show(ui, areas.play, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+        if let Some(area) = areas.play {
+            layout::show(ui, area, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+        }
         layout::show(ui, areas.status, |ui| status_bar::show(ui, &mut frame, &mut self.processing_menu));
 
         let moving = frame.view.moving;

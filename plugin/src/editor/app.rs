@@ -47,7 +47,11 @@ impl EditorApp {
         context: GuiContext,
         extent: Arc<WindowExtent>,
     ) -> Self {
-        let view_model = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
+        let view_model = InstanceViewModel::new(
+            instance.clone(),
+            parameters.clone(),
+            ModelList::new(instance.product, marks_file()),
+        );
         Self { instance, parameters, view_model, window: Window::new(), context, extent }
     }
 

@@ -33,7 +33,7 @@ fn play_until(host: &mut Host, input: &[f32], mut is_so: impl FnMut(&mut Host) -
 #[test]
 fn the_window_opens_draws_and_closes_repeatedly() {
     let Some((_turn, connection, screen)) = display() else { return };
-    let size = [900, 560];
+    let size = [980, 600];
     let frame = ParentWindow::new(connection, screen, size);
     let sine: Vec<f32> = (0..BLOCK).map(|n| 0.3 * (n as f32 * std::f32::consts::TAU / 160.0).sin()).collect();
     for (id, picture) in [(INSTRUMENT, "instrument"), (EFFECT, "effect")] {
@@ -73,18 +73,18 @@ fn the_window_size_is_saved_with_the_project() {
     let look = |scale: f32| serde_json::json!({ "scale": scale, "theme": "light" });
     let saved = host.save();
     assert!(host.load(&with_selection(&saved, |selection| selection["look"] = look(1.25))));
-    let frame = ParentWindow::new(connection, screen, [1125, 700]);
+    let frame = ParentWindow::new(connection, screen, [1225, 750]);
     let plugin = host.instance.plugin_handle();
     let gui: PluginGui = plugin.get_extension().expect("a window");
     gui.create(&plugin, GuiConfiguration { api_type: GuiApiType::X11, is_floating: false })
         .expect("the window is created");
     let size_hint = gui.get_size(&plugin).expect("the window has a size");
-    assert_eq!([size_hint.width, size_hint.height], [1125, 700]);
+    assert_eq!([size_hint.width, size_hint.height], [1225, 750]);
     // SAFETY: the parent window outlives the plugin's.
     unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }.expect("the window is embedded");
     let _ = gui.show(&plugin);
     let silence = [0.0; BLOCK];
-    play_until(&mut host, &silence, |_| frame.colours([1125, 700]) > 50);
+    play_until(&mut host, &silence, |_| frame.colours([1225, 750]) > 50);
     // A state load while the window is open requests the new size from the host.
     assert!(host.load(&with_selection(&saved, |selection| selection["look"] = look(0.75))));
     host.block(BLOCK, &[(0, HostEvent::NoteOn(60, 0.8))], None);
@@ -94,11 +94,11 @@ fn the_window_size_is_saved_with_the_project() {
         asked.is_some()
     });
     let asked = asked.expect("the host is asked");
-    assert_eq!([asked.width, asked.height], [675, 420]);
-    frame.resize([675, 420]);
+    assert_eq!([asked.width, asked.height], [735, 450]);
+    frame.resize([735, 450]);
     let plugin = host.instance.plugin_handle();
     gui.set_size(&plugin, asked).expect("the window accepts the size");
-    play_until(&mut host, &silence, |_| frame.colours([675, 420]) > 50);
+    play_until(&mut host, &silence, |_| frame.colours([735, 450]) > 50);
     let plugin = host.instance.plugin_handle();
     gui.destroy(&plugin);
 }

@@ -20,7 +20,7 @@ use x11rb::wrapper::ConnectionExt as _;
 use crate::host::{Host, INSTRUMENT, state_content};
 use crate::parent_window::{ParentWindow, display};
 
-const SIZE: [u16; 2] = [900, 560];
+const SIZE: [u16; 2] = [980, 600];
 /// Colours of the drop target's frame and of error messages: red, green, blue.
 const ACCENT: [u8; 3] = [0x45, 0xc8, 0xbd];
 const ERROR: [u8; 3] = [0xf2, 0x6a, 0x63];

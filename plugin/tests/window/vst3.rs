@@ -89,7 +89,7 @@ impl HostFrame {
 fn the_window_opens_draws_resizes_and_closes() {
     let Some((_turn, connection, screen)) = display() else { return };
     let factory = factory();
-    let size = [900, 560];
+    let size = [980, 600];
     let frame = ParentWindow::new(connection, screen, size);
     for (name, class) in classes(&factory) {
         // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
@@ -121,10 +121,10 @@ fn the_window_opens_draws_resizes_and_closes() {
                     small.right >= 450 && small.bottom >= 280 && small.right < 900,
                     "the window has a smallest size"
                 );
-                let mut larger = ViewRect { left: 0, top: 0, right: 1080, bottom: 672 };
+                let mut larger = ViewRect { left: 0, top: 0, right: 1176, bottom: 720 };
                 assert_eq!(view.onSize(&mut larger), kResultOk);
-                frame.resize([1080, 672]);
-                host_frame.run_until(|| frame.child_size() == Some([1080, 672]) && frame.colours([1080, 672]) > 50);
+                frame.resize([1176, 720]);
+                host_frame.run_until(|| frame.child_size() == Some([1176, 720]) && frame.colours([1176, 720]) > 50);
 
                 assert_eq!(view.removed(), kResultOk);
                 assert_eq!(view.setFrame(null_mut()), kResultOk);

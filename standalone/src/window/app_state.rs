@@ -674,7 +674,11 @@ impl AppState {
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
         // There is one window; its settings override those of the instance.
         instance.set_window_settings(self.settings.window);
-        let view_model = InstanceViewModel::new(instance.clone(), parameters.clone(), ModelList::new(marks_file()));
+        let view_model = InstanceViewModel::new(
+            instance.clone(),
+            parameters.clone(),
+            ModelList::new(instance.product, marks_file()),
+        );
         self.selected = Some(SelectedTrack { slot, instance, parameters, view_model, window: ondes_ui::Window::new() });
     }
 

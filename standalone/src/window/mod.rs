@@ -34,7 +34,7 @@ use app_state::AppState;
 use view::TrackView;
 
 /// Initial size of the window, points.
-const SIZE: [f32; 2] = [1180.0, 680.0];
+const SIZE: [f32; 2] = [1280.0, 740.0];
 /// Time between frames during an animation.
 const FRAME: Duration = Duration::from_millis(16);
 /// Time between frames otherwise: figures and ports change by themselves.
@@ -53,7 +53,7 @@ pub fn run() -> anyhow::Result<()> {
         .with_title("Ondes")
         .with_app_id("ondes")
         .with_inner_size(vec2(SIZE[0], SIZE[1]))
-        .with_min_inner_size(vec2(1000.0, 560.0));
+        .with_min_inner_size(vec2(1080.0, 620.0));
     let options = NativeOptions { viewport, ..NativeOptions::default() };
     eframe::run_native("ondes", options, Box::new(|context| Ok(Box::new(Ondes::new(context)))))
         .map_err(|error| anyhow::anyhow!("the window cannot be opened: {error}"))

@@ -23,7 +23,7 @@ fn a_knob_learns_the_controller_that_is_moved() {
     let mut rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
     let track = mixer.track(slot).unwrap();
     let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
-    let view_model = InstanceViewModel::new(instance, parameters.clone(), ModelList::new(None));
+    let view_model = InstanceViewModel::new(instance, parameters.clone(), ModelList::new(Product::Instrument, None));
     let label = view_model.view().macros[0].knob.name.clone();
     let setter = parameters.clone();
     let mut test = Harness::builder().with_size([908.0, 594.0]).with_max_steps(16).build_ui_state(

@@ -2,12 +2,15 @@
 //!
 //! Tab stops at the list once: the arrow keys move in it, Enter loads, Space auditions, F marks a favourite.
 
+use std::sync::Arc;
+
 use egui::accesskit::Role;
 use egui::{
-    Align2, Button, EventFilter, Id, Key, Rect, RichText, ScrollArea, Sense, Stroke, StrokeKind, TextEdit, Ui,
-    WidgetInfo, pos2, vec2,
+    Align2, Button, EventFilter, Galley, Id, Key, KeyboardShortcut, Modifiers, Rect, RichText, ScrollArea, Sense,
+    Stroke, StrokeKind, TextEdit, Ui, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::model::Kind;
+use ondes_processor::product::Product;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::format::{self, finds, parse_path};
@@ -16,9 +19,14 @@ use crate::icon::{self, Icon};
 use crate::theme::{self, GAP, Palette, RADIUS};
 use crate::view::{EntryOrigin, ModelEntry, ModelEntryId};
 
-const ROW: f32 = 38.0;
+/// Height of a row without what the model is, and of a heading, points.
+const ROW: f32 = 30.0;
 const HEADING: f32 = 24.0;
-const KINDS: [Kind; 4] = [Kind::Instrument, Kind::Effect, Kind::Codec, Kind::Generator];
+/// Widths beside the text of a row: the buttons on the left and on the right.
+const LEFT: f32 = 32.0;
+const RIGHT: f32 = 28.0;
+/// Most lines that tell what a model is; the tooltip tells the rest.
+const LINES: usize = 3;
 
 /// Search text, filter and cursor.
 #[derive(Default)]
@@ -46,7 +54,7 @@ impl BrowserSection {
             Self::Favourites => "Favourites",
             Self::Recent => "Recent",
             Self::Bundled => "Bundled",
-            Self::User => "Yours",
+            Self::User => "User",
         }
     }
 
@@ -68,11 +76,13 @@ enum BrowserRow<'a> {
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) {
     let view = frame.view;
     let into_list = search(ui, frame, browser);
-    filters(ui, browser);
+    filters(ui, browser, view.product);
     if let Some(path) = parse_path(&browser.query) {
         ui.add_space(GAP);
         let wide = vec2(ui.available_width(), 26.0);
-        if ui.add_sized(wide, Button::new("Open this file")).clicked() || into_list {
+        if ui.add_sized(wide, Button::new("Open this file")).on_hover_text("Load the file at this path").clicked()
+            || into_list
+        {
             frame.push(WindowCommand::Open(path));
             browser.query.clear();
         }
@@ -121,10 +131,13 @@ fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> boo
         let buttons = if frame.view.can_browse { 2.0 } else { 1.0 };
         let field = TextEdit::singleline(&mut browser.query)
             .id(id)
-            .hint_text("Search, or a path")
+            .hint_text("Search models, or a path")
             .margin(vec2(8.0, 5.0))
             .desired_width(ui.available_width() - buttons * (26.0 + GAP));
         let response = ui.add(field).accessible_name("Search models");
+        let keys = ui.ctx().format_shortcut(&KeyboardShortcut::new(Modifiers::COMMAND, Key::F));
+        let hint = format!("Words of a name, an author or a description, or the path of a file ({keys})");
+        let response = response.on_hover_text(hint);
         if find {
             response.request_focus();
         }
@@ -139,15 +152,17 @@ fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> boo
     .inner
 }
 
-fn filters(ui: &mut Ui, browser: &mut BrowserState) {
+fn filters(ui: &mut Ui, browser: &mut BrowserState, product: Product) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(3.0, 3.0);
         ui.spacing_mut().button_padding = vec2(4.0, 2.0);
         ui.spacing_mut().interact_size.y = 20.0;
-        for kind in std::iter::once(None).chain(KINDS.map(Some)) {
+        for kind in std::iter::once(None).chain(product.kinds().map(Some)) {
             let label = kind.map_or("All", format::kind);
+            let hint = kind
+                .map_or("Show all models".to_owned(), |kind| format!("Show models of the kind {}", format::kind(kind)));
             let chip = Button::selectable(browser.kind == kind, RichText::new(label).small()).frame_when_inactive(true);
-            if ui.add(chip).clicked() {
+            if ui.add(chip).on_hover_text(hint).clicked() {
                 browser.kind = kind;
             }
         }
@@ -158,7 +173,9 @@ fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow
     let query = browser.query.trim();
     let matches = |entry: &&ModelEntry| {
         browser.kind.is_none_or(|kind| entry.kind == kind)
-            && query.split_whitespace().all(|word| finds(&entry.name, word) || finds(&entry.author, word))
+            && query
+                .split_whitespace()
+                .all(|word| [&entry.name, &entry.author, &entry.about].iter().any(|text| finds(text, word)))
     };
     let mut rows = Vec::new();
     for section in BrowserSection::ALL {
@@ -214,32 +231,46 @@ fn audition(frame: &mut Frame<'_>, id: ModelEntryId) {
 }
 
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState, rows: &[BrowserRow<'_>], follow: bool) {
-    let height = |row: &BrowserRow<'_>| if matches!(row, BrowserRow::Heading(_)) { HEADING } else { ROW };
-    let total: f32 = rows.iter().map(height).sum();
+    let width = ui.available_width();
+    // Heights follow from the texts, whose layouts egui caches.
+    let about = |row: &BrowserRow<'_>| match row {
+        BrowserRow::Heading(_) => None,
+        BrowserRow::Entry(_, entry) => {
+            let text = if entry.about.is_empty() { &entry.author } else { &entry.about };
+            Some(theme::fit_lines(ui.painter(), text, width - LEFT - 6.0, LINES, Palette::of(ui).dim))
+        }
+    };
+    let abouts: Vec<Option<Arc<Galley>>> = rows.iter().map(about).collect();
+    let height = |about: &Option<Arc<Galley>>| about.as_ref().map_or(HEADING, |about| ROW + about.size().y);
+    let total: f32 = abouts.iter().map(height).sum();
     ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
         ui.set_height(total);
         let origin = ui.max_rect().min;
         let width = ui.available_width();
         let mut top = 0.0;
-        for row in rows {
-            let rect = Rect::from_min_size(origin + vec2(0.0, top), vec2(width, height(row)));
-            top += height(row);
+        for (row, about) in rows.iter().zip(abouts) {
+            let height = height(&about);
+            let rect = Rect::from_min_size(origin + vec2(0.0, top), vec2(width, height));
+            top += height;
             let cursor =
                 matches!(row, BrowserRow::Entry(section, entry) if browser.cursor == Some((*section, entry.id)));
             if cursor && follow {
                 ui.scroll_to_rect(rect, None);
             }
             // Only visible rows are drawn, and the one with the cursor, which would lose the keyboard focus otherwise.
-            if !cursor && (top < seen.min.y || top - height(row) > seen.max.y) {
+            if !cursor && (top < seen.min.y || top - height > seen.max.y) {
                 continue;
             }
-            match row {
-                BrowserRow::Heading(section) => {
+            match (row, about) {
+                (BrowserRow::Heading(section), _) => {
                     let ink = Palette::of(ui).dim;
                     let place = pos2(rect.left() + 2.0, rect.bottom() - 4.0);
                     ui.painter().text(place, Align2::LEFT_BOTTOM, section.name(), theme::small(), ink);
                 }
-                BrowserRow::Entry(section, entry) => entry_row(ui, frame, browser, (*section, entry), rect),
+                (BrowserRow::Entry(section, entry), Some(about)) => {
+                    entry_row(ui, frame, browser, (*section, entry), about, rect);
+                }
+                (BrowserRow::Entry(..), None) => {}
             }
         }
     });
@@ -250,6 +281,7 @@ fn entry_row(
     frame: &mut Frame<'_>,
     browser: &mut BrowserState,
     (section, entry): (BrowserSection, &ModelEntry),
+    about: Arc<Galley>,
     rect: Rect,
 ) {
     let palette = Palette::of(ui);
@@ -281,8 +313,10 @@ fn entry_row(
         ui.painter().rect_filled(bar, 1.5, palette.accent);
     }
     let auditioned = frame.view.auditioned == Some(entry.id);
-    let left = Rect::from_min_size(field.min + vec2(7.0, 0.0), vec2(24.0, field.height()));
-    let right = Rect::from_min_max(pos2(field.right() - 30.0, field.top()), pos2(field.right() - 4.0, field.bottom()));
+    let first_line = Rect::from_min_size(field.min, vec2(field.width(), ROW));
+    let left = Rect::from_min_size(first_line.min + vec2(6.0, 0.0), vec2(LEFT - 8.0, ROW));
+    let right =
+        Rect::from_min_max(pos2(field.right() - RIGHT, field.top()), pos2(field.right() - 2.0, first_line.bottom()));
     let listen = if auditioned { "Stop" } else { "Audition" };
     if row_button(
         ui,
@@ -295,22 +329,28 @@ fn entry_row(
         audition(frame, entry.id);
     }
     let star = if entry.favourite { Icon::StarFull } else { Icon::Star };
-    let mark = if entry.favourite { "Unmark" } else { "Mark" };
-    if row_button(ui, key, right, star, &format!("{mark} {}", entry.name), entry.favourite) {
+    let mark = if entry.favourite { "Remove" } else { "Add" };
+    let (to, name) = (if entry.favourite { "from" } else { "to" }, &entry.name);
+    if row_button(ui, key, right, star, &format!("{mark} {name} {to} favourites"), entry.favourite) {
         frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
     }
 
-    let room = Rect::from_min_max(pos2(left.right() + 4.0, field.top()), pos2(right.left(), field.bottom()));
-    let painter = ui.painter().with_clip_rect(room.intersect(ui.clip_rect()));
-    let name = egui::TextStyle::Body.resolve(ui.style());
-    painter.text(room.left_top() + vec2(0.0, 3.0), Align2::LEFT_TOP, &entry.name, name, palette.text);
-    let facts = [format::kind(entry.kind), &entry.author, &entry.quality];
-    let line = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · ");
-    painter.text(room.left_bottom() - vec2(0.0, 4.0), Align2::LEFT_BOTTOM, &line, theme::small(), palette.dim);
+    let painter = ui.painter();
+    let kind = painter.layout_no_wrap(format::kind(entry.kind).to_owned(), theme::small(), palette.dim);
+    let kind_place =
+        Align2::RIGHT_CENTER.anchor_size(pos2(right.left() - 2.0, first_line.center().y + 0.5), kind.size());
+    let start = pos2(field.left() + LEFT, first_line.center().y);
+    let font = egui::TextStyle::Body.resolve(ui.style());
+    let name = theme::fit(painter, &entry.name, font, kind_place.left() - GAP - start.x, palette.text);
+    painter.galley(Align2::LEFT_CENTER.anchor_size(start, name.size()).min, name, palette.text);
+    painter.galley(kind_place.min, kind, palette.dim);
+    painter.galley(pos2(start.x, first_line.bottom() - 5.0), about, palette.dim);
     if response.has_focus() {
         ui.painter().rect_stroke(field, RADIUS, Stroke::new(1.5, palette.accent), StrokeKind::Inside);
     }
-    response.on_hover_text(format!("{}\n{line}\nEnter loads, Space auditions, F marks", entry.name));
+    let facts = [entry.about.as_str(), &entry.author, &entry.quality];
+    let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("\n");
+    response.on_hover_text(format!("{}\n{facts}\nDouble-click or Enter loads, Space auditions, F marks", entry.name));
 }
 
 /// Draws a small button within a row, for the pointer only; keys do the same.
@@ -324,5 +364,5 @@ fn row_button(ui: &Ui, key: (BrowserSection, ModelEntryId), rect: Rect, icon: Ic
         (false, false) => palette.dim.gamma_multiply(0.7),
     };
     icon::paint(ui.painter(), rect, icon, ink);
-    response.clicked()
+    response.on_hover_text(label).clicked()
 }

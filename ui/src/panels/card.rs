@@ -14,21 +14,38 @@ use crate::view::ModelView;
 /// Width of the card, points.
 const CARD: f32 = 270.0;
 
-/// Draws the model's name and a summary; a click opens the card.
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
-    let (rect, _) = ui.allocate_exact_size(vec2(width, 40.0), Sense::hover());
+/// Draws what the model is, in `rect`, with the whole text in the tooltip.
+pub(crate) fn subtitle(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
     let palette = Palette::of(ui);
-    let line = |ui: &Ui, text: &str, font, y: f32, room: f32, ink| {
-        let galley = theme::fit(ui.painter(), text, font, room, ink);
-        let place = Align2::LEFT_CENTER.anchor_size(pos2(rect.left() + GAP, rect.top() + y), galley.size());
-        ui.painter().galley(place.min, galley, ink);
+    let text = match frame.view.model {
+        None => "Choose a model in the list, or drop a file here".to_owned(),
+        Some(model) if model.card.description.is_empty() => facts(&model),
+        Some(model) => model.card.description.replace('\n', " "),
+    };
+    let galley = theme::fit(ui.painter(), &text, theme::subtitle(), rect.width(), palette.dim);
+    let is_cut = galley.elided;
+    let place = Align2::LEFT_CENTER.anchor_size(rect.left_center(), galley.size());
+    ui.painter().galley(place.min, galley, palette.dim);
+    let response = ui.interact(rect, Id::unique("subtitle"), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(egui::Role::Label, true, &text));
+    if is_cut {
+        response.on_hover_text(text);
+    }
+}
+
+/// Draws the model's name; a click opens the card.
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
+    let (rect, _) = ui.allocate_exact_size(vec2(width, 32.0), Sense::hover());
+    let palette = Palette::of(ui);
+    let name = |ui: &Ui, text: &str, room: f32| {
+        let galley = theme::fit(ui.painter(), text, theme::heading(), room, palette.text);
+        let place = Align2::LEFT_CENTER.anchor_size(rect.left_center() + vec2(GAP, 0.0), galley.size());
+        ui.painter().galley(place.min, galley, palette.text);
         place
     };
     let room = width - 2.0 * GAP;
     let Some(model) = frame.view.model else {
-        line(ui, "No model", theme::heading(), 12.0, room, palette.text);
-        let hint = "Choose one in the browser, or drop a file here";
-        line(ui, hint, theme::small(), 30.0, room, palette.dim);
+        name(ui, "No model", room);
         return;
     };
     let facts = facts(&model);
@@ -38,13 +55,13 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
     if response.hovered() {
         ui.painter().rect_filled(rect, RADIUS, palette.raised);
     }
-    let name = line(ui, &model.card.name, theme::heading(), 12.0, room - 18.0, palette.text);
+    let name = name(ui, &model.card.name, room - 18.0);
     let sign = Rect::from_center_size(pos2(name.right() + 12.0, name.center().y + 1.0), vec2(12.0, 12.0));
     icon::paint(ui.painter(), sign, Icon::Down, palette.dim);
-    line(ui, &facts, theme::small(), 30.0, room, palette.dim);
     theme::focus_ring(ui, &response, rect);
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
     popup.show(|ui| card(ui, frame, &model, &facts));
+    response.on_hover_text(format!("{}: what it is, its author, licence and quality", model.card.name));
 }
 
 fn facts(model: &ModelView<'_>) -> String {

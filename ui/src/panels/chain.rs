@@ -13,7 +13,7 @@ use crate::drop_down;
 use crate::format::parse_path;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
-use crate::knob::{self, grid};
+use crate::knob;
 use crate::theme::{self, GAP, Palette};
 use crate::view::ChainView;
 
@@ -35,7 +35,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, c
         cabinet(ui, frame, menu, chain);
     });
     ui.add_space(GAP);
-    grid(ui, chain.knobs.iter(), |ui, one| knob::show(ui, frame, one, true, |_, _| ()));
+    knob::rows(ui, frame, chain.knobs);
     if let Some(remark) = chain.remark {
         ui.add(Label::new(RichText::new(remark).font(theme::small()).weak()).wrap());
     }
@@ -62,7 +62,10 @@ fn cabinet(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Ch
 }
 
 fn show_tooltip(response: Response, chain: ChainView<'_>) {
-    let Some(name) = chain.cabinet else { return };
+    let Some(name) = chain.cabinet else {
+        response.on_hover_text("Cabinet: the impulse response of a loudspeaker, for amplifiers without one");
+        return;
+    };
     let problem = chain.missing.map(|missing| format!("\nmissing; searched:\n{}", missing.searched.join("\n")));
     response.on_hover_text(format!("{name}{}", problem.unwrap_or_default()));
 }
@@ -102,10 +105,11 @@ fn type_path(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu) {
             TextEdit::singleline(&mut menu.typed_path).id(Id::unique("cabinet path")).hint_text("Path of a file");
         let field = field.margin(vec2(8.0, 5.0)).desired_width(ui.available_width() - buttons);
         let response = ui.add(field).accessible_name("Path of an impulse response");
+        let response = response.on_hover_text("Path of a WAV, AIFF or FLAC file");
         let typed = parse_path(&menu.typed_path);
         let button = Button::new("Open").fill(Palette::of(ui).raised).min_size(vec2(68.0, 26.0));
         let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-        let pressed = ui.add_enabled(typed.is_some(), button).clicked();
+        let pressed = ui.add_enabled(typed.is_some(), button).on_hover_text("Load the file at this path").clicked();
         if let Some(path) = typed.filter(|_| entered || pressed) {
             frame.push(WindowCommand::Cabinet(Some(path)));
             ui.close();

@@ -1,50 +1,100 @@
-//! The header: model, preset, slots, bypass and panic.
+//! The header: model, preset, undo, slots, bypass and panic; below them what the model is.
 
-use egui::{Button, Ui, vec2};
+use egui::{Button, Key, KeyboardShortcut, Modifiers, Rect, Ui, UiBuilder, pos2, vec2};
 use ondes_processor::compare_slots::CompareSlot;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
-use crate::panels::card;
 use crate::panels::preset_menu::{self, PresetMenu};
+use crate::panels::{about, card};
 use crate::scale;
 use crate::theme::GAP;
 
-/// Width of the buttons on the right, points.
-const RIGHT: f32 = 288.0;
+/// Width of the buttons on the right, points, and that of the buttons on the left.
+const RIGHT: f32 = 354.0;
+const LEFT: f32 = 94.0;
+/// Height of the upper row, points.
+const ROW: f32 = 40.0;
+
+pub(crate) const UNDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Z);
+pub(crate) const REDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
+
+/// Handles the keys of undo and redo, unless text is being typed, which has its own.
+pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
+    if ui.ctx().text_edit_focused() {
+        return;
+    }
+    // With Shift first, which the shorter one ignores.
+    if ui.input_mut(|input| input.consume_shortcut(&REDO)) {
+        frame.push(WindowCommand::Redo);
+    } else if ui.input_mut(|input| input.consume_shortcut(&UNDO)) {
+        frame.push(WindowCommand::Undo);
+    }
+}
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool) {
-    ui.horizontal_centered(|ui| {
-        if icon::button(ui, Icon::List, "Browser", *browsing).clicked() {
-            *browsing = !*browsing;
-        }
-        ui.add_space(GAP);
-        if icon::button(ui, Icon::Left, "Previous model", false).clicked() {
-            frame.push(WindowCommand::Previous);
-        }
-        if icon::button(ui, Icon::Right, "Next model", false).clicked() {
-            frame.push(WindowCommand::Next);
-        }
-        ui.add_space(GAP);
-        let beside = preset_menu::width(&frame.view);
-        let width = (ui.available_width() - RIGHT - beside.map_or(0.0, |width| width + GAP)).max(80.0);
-        card::show(ui, frame, width);
-        if beside.is_some() {
-            preset_menu::show(ui, frame, presets);
-            ui.add_space(GAP);
-        }
-        slots(ui, frame);
-        ui.add_space(GAP);
-        let bypass = ui.add(Button::selectable(frame.view.bypass, "Bypass").frame_when_inactive(true));
-        if bypass.clicked() {
-            frame.push(WindowCommand::Bypass(!frame.view.bypass));
-        }
-        if ui.button("Panic").on_hover_text("Silence everything").clicked() {
-            frame.push(WindowCommand::Panic);
-        }
-        scale::menu(ui, frame);
+    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().top() + ROW);
+    ui.scope_builder(UiBuilder::new().max_rect(upper), |ui| {
+        ui.horizontal_centered(|ui| buttons(ui, frame, presets, browsing));
     });
+    let (brand, subtitle) = lower.split_left_right_at_x(lower.left() + LEFT);
+    about::brand(ui, frame.view.product, brand);
+    card::subtitle(ui, frame, Rect::from_min_max(pos2(subtitle.left() + GAP, subtitle.top()), subtitle.max));
+}
+
+fn buttons(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool) {
+    let hint = if *browsing { "Hide the list of models" } else { "Show the list of models" };
+    if icon::button(ui, Icon::List, "Browser", *browsing).on_hover_text(hint).clicked() {
+        *browsing = !*browsing;
+    }
+    if icon::button(ui, Icon::Left, "Previous model", false).clicked() {
+        frame.push(WindowCommand::Previous);
+    }
+    if icon::button(ui, Icon::Right, "Next model", false).clicked() {
+        frame.push(WindowCommand::Next);
+    }
+    let beside = preset_menu::width(&frame.view);
+    let width = (ui.available_width() - RIGHT - beside.map_or(0.0, |width| width + GAP)).max(80.0);
+    card::show(ui, frame, width);
+    if beside.is_some() {
+        preset_menu::show(ui, frame, presets);
+        ui.add_space(GAP);
+    }
+    undo(ui, frame);
+    ui.add_space(GAP);
+    slots(ui, frame);
+    ui.add_space(GAP);
+    let bypass = ui.add(Button::selectable(frame.view.bypass, "Bypass").frame_when_inactive(true));
+    if bypass.on_hover_text("Pass the input through unchanged").clicked() {
+        frame.push(WindowCommand::Bypass(!frame.view.bypass));
+    }
+    if ui.button("Panic").on_hover_text("Silence everything").clicked() {
+        frame.push(WindowCommand::Panic);
+    }
+    scale::menu(ui, frame);
+}
+
+/// Draws the buttons for undo and redo.
+fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
+    ui.spacing_mut().item_spacing.x = 2.0;
+    let view = frame.view;
+    let buttons = [
+        (Icon::Undo, "Undo", view.undo, UNDO, WindowCommand::Undo),
+        (Icon::Redo, "Redo", view.redo, REDO, WindowCommand::Redo),
+    ];
+    for (icon, name, change, shortcut, command) in buttons {
+        let keys = ui.ctx().format_shortcut(&shortcut);
+        let tooltip = match change {
+            Some(change) => format!("{name}: {change} ({keys})"),
+            None => format!("Nothing to {}", name.to_lowercase()),
+        };
+        let response = ui.add_enabled_ui(change.is_some(), |ui| icon::button_for(ui, icon, name, false)).inner;
+        if response.on_hover_text(&tooltip).on_disabled_hover_text(&tooltip).clicked() {
+            frame.push(command);
+        }
+    }
+    ui.spacing_mut().item_spacing.x = GAP;
 }
 
 /// Draws the slots A and B, and a button that copies the active one to the other.
@@ -55,7 +105,8 @@ fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
     for slot in [CompareSlot::A, CompareSlot::B] {
         let button =
             Button::selectable(slot == active, slot.name()).frame_when_inactive(true).min_size(vec2(28.0, 26.0));
-        if ui.add(button).on_hover_text(format!("Recall slot {}", slot.name())).clicked() && slot != active {
+        let hint = format!("Compare: play the sound in slot {}", slot.name());
+        if ui.add(button).on_hover_text(hint).clicked() && slot != active {
             frame.push(WindowCommand::RecallSlot(slot));
         }
     }

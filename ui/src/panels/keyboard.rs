@@ -68,6 +68,8 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
         }
     }
     paint(ui, frame, keyboard, rect);
+    let hint = if frame.view.can_play { "Click a key to play it, louder near its front" } else { "Notes that sound" };
+    response.on_hover_text(hint);
 }
 
 fn paint(ui: &Ui, frame: &Frame<'_>, keyboard: &KeyboardInput, rect: Rect) {

@@ -26,19 +26,19 @@ pub(crate) enum Page {
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet: &mut CabinetMenu, pad: &mut PadState) {
     let view = frame.view;
     let pages = [
-        (Page::Macros, "Macros", true),
-        (Page::Voice, "Voice", !view.voice.is_empty()),
-        (Page::Latents, "Latents", !view.latents.is_empty()),
-        (Page::Chain, "Chain", true),
-        (Page::Pad, "Pad", true),
+        (Page::Macros, "Macros", "Controls of the model", true),
+        (Page::Voice, "Voice", "Pitch, and how notes are played", !view.voice.is_empty()),
+        (Page::Latents, "Latents", "What the codec hears, to scale, shift and hold", !view.latents.is_empty()),
+        (Page::Chain, "Chain", "Gate, tone, cabinet and levels around the model", true),
+        (Page::Pad, "Pad", "Turn two knobs at once", true),
     ];
     let offered = || pages.into_iter().filter(|(.., offered)| *offered);
     if offered().all(|(one, ..)| one != *page) {
         *page = Page::Macros;
     }
     ui.horizontal(|ui| {
-        for (one, name, _) in offered() {
-            if ui.add(Button::selectable(*page == one, name)).clicked() {
+        for (one, name, hint, _) in offered() {
+            if ui.add(Button::selectable(*page == one, name)).on_hover_text(hint).clicked() {
                 *page = one;
             }
         }
@@ -48,7 +48,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet:
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
         Page::Pad => pad::show(ui, frame, pad, view.pad),
         Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| macro_knob(ui, frame, index, one)),
-        Page::Voice => grid(ui, view.voice.iter(), |ui, one| knob::show(ui, frame, one, true, |_, _| ())),
+        Page::Voice => knob::rows(ui, frame, view.voice),
     }
 }
 

@@ -63,7 +63,8 @@ fn show_one(
     let held = knob_position(&latent.hold) >= 0.5;
     let text = RichText::new("Hold").font(theme::small());
     let button = Button::selectable(held, text).frame_when_inactive(true);
-    if ui.put(*hold, button).accessible_name(&latent.hold.name).clicked() {
+    let hint = format!("Keep {} at its present value", latent.name);
+    if ui.put(*hold, button).accessible_name(&latent.hold.name).on_hover_text(hint).clicked() {
         set_knob(&latent.hold, if held { 0.0 } else { 1.0 }, &mut frame.commands);
     }
     show_value(ui, latent, *meter);
@@ -76,6 +77,7 @@ fn show_value(ui: &Ui, latent: &LatentRow, rect: Rect) {
     let response = ui.interact(rect, ui.scope_id().with(("latent", latent.scale.id)), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, format!("{} now", latent.name)));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(format!("{value:+.2}")));
+    response.on_hover_text("Present value, -1 … 1");
 
     let painter = ui.painter();
     let track = Rect::from_center_size(rect.center(), vec2(rect.width(), 7.0));

@@ -50,9 +50,12 @@ pub(crate) fn of(view: &WindowView<'_>) -> Option<Message> {
             if let Some(notice) = view.notice {
                 return Some(Message { text: notice.into(), details: notice.into(), action: MessageAction::Dismiss });
             }
-            let missing = view.chain.missing?;
-            let text = format!("Cannot use the cabinet “{}”: {}", missing.name, searched(missing));
-            Message { text, details: missing.searched.join("\n"), action: MessageAction::Retry }
+            if let Some(missing) = view.chain.missing {
+                let text = format!("Cannot use the cabinet “{}”: {}", missing.name, searched(missing));
+                let details = missing.searched.join("\n");
+                return Some(Message { text, details, action: MessageAction::Retry });
+            }
+            Message { text: view.hint?.into(), details: String::new(), action: MessageAction::Dismiss }
         }
     };
     Some(message)
@@ -92,13 +95,15 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
                 label.on_hover_text(details);
             }
         });
-        if action == MessageAction::LocateOrRetry && ui.button("Locate…").clicked() {
+        if action == MessageAction::LocateOrRetry
+            && ui.button("Locate…").on_hover_text("Choose the file in a dialog").clicked()
+        {
             frame.push(WindowCommand::Browse(FilePurpose::MissingModel));
         }
-        if failed && ui.button("Retry").clicked() {
+        if failed && ui.button("Retry").on_hover_text("Try again").clicked() {
             frame.push(WindowCommand::Retry);
         }
-        if action == MessageAction::Dismiss && ui.button("OK").clicked() {
+        if action == MessageAction::Dismiss && ui.button("OK").on_hover_text("Hide this message").clicked() {
             frame.push(WindowCommand::Dismiss);
         }
     });

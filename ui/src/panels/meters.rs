@@ -83,6 +83,7 @@ fn meter(ui: &mut Ui, name: &str, levels: &[MeterLevel], marks: &mut Vec<PeakHol
     ui.ctx()
         .accesskit_node_builder(response.id, |node| node.set_value(format!("{} dB", format::decibels(highest).trim())));
 
+    response.on_hover_text(format!("{name}: peak and mean level; the number is the highest peak"));
     let painter = ui.painter();
     let ink = if highest > 0.0 { palette.error } else { palette.text };
     painter.text(rect.left_top(), Align2::LEFT_TOP, name, theme::small(), palette.dim);

@@ -1,9 +1,10 @@
 //! The panels of the window.
 //!
-//! Top: `header` with `card` and `preset_menu`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
+//! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
 //! `chain` and `pad`, and `scope`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu`.
 //! `file_drop` covers all of them while a file is dragged over the window.
 
+pub(crate) mod about;
 pub(crate) mod browser;
 pub(crate) mod card;
 pub(crate) mod chain;

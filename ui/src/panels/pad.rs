@@ -77,8 +77,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, pad: &mut PadState, ids: 
             let (across, up) = ids;
             let put_across = |id: ParameterId| if id == up { (up, across) } else { (id, up) };
             let put_up = |id: ParameterId| if id == across { (up, across) } else { (across, id) };
-            choose(ui, frame, &knobs, "Across", axes[0], put_across);
-            choose(ui, frame, &knobs, "Up", axes[1], put_up);
+            choose(ui, frame, &knobs, "Horizontally", axes[0], put_across);
+            choose(ui, frame, &knobs, "Vertically", axes[1], put_up);
         });
     });
 }
@@ -110,7 +110,8 @@ fn choose(
             }
         }
     });
-    shown.response.accessible_name(format!("Pad {}", name.to_lowercase()));
+    let hint = format!("Knob that the pad turns {}", name.to_lowercase());
+    shown.response.accessible_name(format!("Pad {}", name.to_lowercase())).on_hover_text(hint);
     let text = chosen.map(|knob| frame.model.format_value(knob.id, knob_position(knob))).unwrap_or_default();
     ui.label(RichText::new(text).font(theme::figures()));
     ui.add_space(GAP);
@@ -127,6 +128,7 @@ fn field(ui: &Ui, frame: &mut Frame<'_>, pad: &mut PadState, axes: Axes<'_>, rec
     touch(ui, frame, pad, axes, &response, inner);
     handle_keys(ui, frame, axes, &response);
     paint(ui, axes, &response, inner);
+    response.on_hover_text("Drag to turn both knobs at once; double-click resets them");
 }
 
 fn touch(ui: &Ui, frame: &mut Frame<'_>, pad: &mut PadState, axes: Axes<'_>, response: &Response, inner: Rect) {

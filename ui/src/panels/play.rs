@@ -2,6 +2,7 @@
 
 use egui::accesskit::Role;
 use egui::{Align2, Button, FontFamily, FontId, Rect, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
+use ondes_engine::model::Kind;
 use ondes_processor::choice::{self, SOURCES};
 
 use crate::command::WindowCommand;
@@ -10,6 +11,7 @@ use crate::frame::Frame;
 use crate::keyboard_input::KeyboardInput;
 use crate::panels::keyboard;
 use crate::theme::{self, GAP, Palette};
+use crate::view::WindowView;
 
 /// Width of pitch and loudness, points.
 const FIGURES: f32 = 216.0;
@@ -19,6 +21,11 @@ const SWITCHES: f32 = 128.0;
 const KEYS: f32 = 98.0;
 /// Least level of the loudness bar, dB.
 const FLOOR_DB: f32 = -72.0;
+
+/// Returns whether there is anything to play or to follow: effects and codecs have neither notes nor a followed pitch.
+pub(crate) fn is_needed(view: &WindowView<'_>) -> bool {
+    view.can_play || view.control_source.is_some() || view.model.is_none_or(|model| model.kind == Kind::Instrument)
+}
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput) {
     let (rect, _) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
@@ -96,6 +103,7 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
     };
     let response = ui.interact(rect, ui.scope_id().with("followed"), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Pitch {text}")));
+    response.on_hover_text("Pitch and loudness of the input, which play an instrument by its side-chain");
 
     let painter = ui.painter();
     let caption = |x: f32, text: &str| {
@@ -111,7 +119,7 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
         let line = |y: f32, text: String, ink| {
             painter.text(pos2(middle, rect.top() + y), Align2::RIGHT_TOP, text, theme::figures(), ink);
         };
-        line(17.0, format!("{cents:+.0} ct"), palette.text);
+        line(17.0, format!("{cents:+.0} cents"), palette.text);
         line(31.0, format!("{hz:.1} Hz"), palette.dim);
     }
     // Deviation from the note, -50 … 50 cents.

@@ -18,7 +18,7 @@ use crate::theme::{self, GAP, Palette, RADIUS};
 use crate::view::{EntryOrigin, PresetEntry, WindowView};
 
 /// Widths of the field and of its list, points.
-const FIELD: f32 = 138.0;
+const FIELD: f32 = 150.0;
 const LIST: f32 = 320.0;
 const ROW: f32 = 26.0;
 /// Length of a name, characters.
@@ -65,13 +65,14 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
     let loaded = view.presets.iter().find(|preset| Some(preset.id) == view.preset);
     let (_, response) = ui.allocate_exact_size(vec2(FIELD, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::ComboBox, ui.is_enabled(), "Preset"));
-    let name = loaded.map_or("Presets", |preset| preset.name.as_str());
+    let current = view.preset_name;
+    let name = current.unwrap_or("No preset");
     let changed = loaded.is_some() && view.preset_changed;
-    let value = loaded.map_or("none", |_| name);
+    let value = current.unwrap_or("none");
     let value = if changed { format!("{value}, changed") } else { value.to_owned() };
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.as_str()));
     let shown = if changed { format!("{name} *") } else { name.to_owned() };
-    drop_down::field(ui, &response, &shown, loaded.is_some());
+    drop_down::field(ui, &response, &shown, current.is_some());
 
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
     let open = popup.show(|ui| list(ui, frame, presets)).is_some();
@@ -85,11 +86,12 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
         }
         *presets = PresetMenu::default();
     }
-    if changed {
-        response.on_hover_text(format!("{name}, changed since"));
-    } else if let Some(preset) = loaded {
-        response.on_hover_text(format!("{}\n{}", preset.name, preset.about).trim());
-    }
+    let about = loaded.map_or("Presets: load, search and save sounds", |preset| preset.about.as_str());
+    let state = if changed { "Preset, changed since it was loaded" } else { "Preset" };
+    match current {
+        Some(name) => response.on_hover_text(format!("{state}: {name}\n{about}").trim()),
+        None => response.on_hover_text(about),
+    };
 }
 
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
@@ -104,7 +106,7 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
         query.split_whitespace().all(|word| finds(&preset.name, word) || finds(&preset.about, word))
     };
     let of = |source: EntryOrigin| view.presets.iter().filter(move |preset| preset.origin == source).filter(matches);
-    let groups = [("Factory", EntryOrigin::Bundled), ("Yours", EntryOrigin::User)];
+    let groups = [("Factory", EntryOrigin::Bundled), ("User", EntryOrigin::User)];
     let found: Vec<&PresetEntry> = groups.iter().flat_map(|(_, source)| of(*source)).collect();
     if let Some(first) = found.first().filter(|first| enter && first.problem.is_none()) {
         load(ui, frame, first);
@@ -137,6 +139,7 @@ fn search(ui: &mut Ui, presets: &mut PresetMenu) -> (bool, bool) {
     let keys = (pressed(Key::ArrowDown), pressed(Key::Enter));
     let field = TextEdit::singleline(&mut presets.query).id(id).hint_text("Search presets").margin(vec2(8.0, 5.0));
     let response = ui.add(field.desired_width(f32::INFINITY)).accessible_name("Search presets");
+    let response = response.on_hover_text("Words of a name, a model, a tag or an author");
     if !presets.open {
         response.request_focus();
     }
@@ -278,7 +281,7 @@ fn delete_button(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, prese
 fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
     let view = frame.view;
     let Some(name) = &mut presets.name else {
-        if ui.button("Save as…").clicked() {
+        if ui.button("Save as…").on_hover_text("Save the sound as a preset of your own").clicked() {
             let loaded = view.presets.iter().find(|preset| Some(preset.id) == view.preset);
             let text = loaded.map(|preset| preset.name.clone()).unwrap_or_default();
             presets.name = Some(NameField { text, fresh: true });

@@ -43,15 +43,16 @@ pub(crate) fn show(ui: &mut Ui, frame: &Frame<'_>) {
 
 /// Draws a field with a name for assistive technology. Returns a painter clipped to it.
 fn named(ui: &Ui, rect: Rect, name: &str) -> Painter {
-    ui.interact(rect, ui.scope_id().with(name), Sense::hover())
-        .widget_info(|| WidgetInfo::labeled(Role::Image, true, name));
+    let response = ui.interact(rect, ui.scope_id().with(name), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name));
+    response.on_hover_text(format!("{name} of input and output"));
     theme::well(ui.painter(), rect, &Palette::of(ui));
     ui.painter().with_clip_rect(rect.shrink(1.0).intersect(ui.clip_rect()))
 }
 
 fn legend(painter: &Painter, rect: Rect, palette: &Palette) {
     let mut at = rect.left_top() + vec2(9.0, 6.0);
-    for (name, ink) in [("In", palette.dim), ("Out", palette.accent)] {
+    for (name, ink) in [("Input", palette.dim), ("Output", palette.accent)] {
         painter.circle_filled(at + vec2(2.0, 7.0), 2.5, ink);
         let text = painter.text(at + vec2(8.0, 0.0), Align2::LEFT_TOP, name, theme::small(), palette.dim);
         at.x = text.right() + 9.0;

@@ -30,7 +30,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu
         match frame.view.health {
             Some(health) => facts(ui, &health),
             None => {
-                ui.weak("Not playing");
+                let hint = "Load and latency are shown while the host processes sound";
+                ui.weak("The host is not playing").on_hover_text(hint);
             }
         }
     });
@@ -66,10 +67,9 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     }
     menu.open = open;
     let response = shown.response.accessible_name("Processing");
-    if executor.is_some() {
-        // The text may be truncated.
-        response.on_hover_text(chosen);
-    }
+    // The text may be truncated.
+    let chosen = if executor.is_some() { format!("{chosen}\n") } else { String::new() };
+    response.on_hover_text(format!("{chosen}Thread and executor that run the model; the latency depends on them"));
 }
 
 fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
@@ -88,7 +88,8 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
             }
         }
     });
-    shown.response.accessible_name("Quality");
+    let hint = "Size of the network: smaller ones need less processing";
+    shown.response.accessible_name("Quality").on_hover_text(hint);
 }
 
 fn facts(ui: &mut Ui, health: &Health) {

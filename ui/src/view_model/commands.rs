@@ -6,12 +6,13 @@ use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
 use ondes_processor::choice;
 use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, ParameterId, QUALITY, SOURCE};
+use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, QUALITY, SOURCE};
 use ondes_processor::parameter_source::ParameterSetter;
 use ondes_processor::state::{WindowSettings, WindowTheme};
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;
+use super::undo::{LoadedFile, step_label};
 use crate::command::WindowCommand;
 use crate::scale::clamp_scale;
 use crate::view::ModelEntryId;
@@ -20,20 +21,48 @@ use crate::view::ModelEntryId;
 const AUDITION: Duration = Duration::from_secs(8);
 
 impl InstanceViewModel {
-    /// Carries out a command. Commands that are not possible are ignored.
+    /// Carries out a command and records it for undo. Commands that are not possible are ignored.
     pub fn handle_command(&mut self, setter: &impl ParameterSetter, command: WindowCommand) {
-        match command {
-            WindowCommand::BeginGesture(id) if Parameter::get(id).is_some() => setter.begin_gesture(id),
-            WindowCommand::Set(id, position) if Parameter::get(id).is_some() && position.is_finite() => {
-                setter.set_normalized(id, position.clamp(0.0, 1.0));
+        match step_label(&command) {
+            Some(label) => {
+                let before = self.capture();
+                self.carry_out(setter, command);
+                self.record_since(before, Vec::new(), label);
             }
-            WindowCommand::EndGesture(id) if Parameter::get(id).is_some() => setter.end_gesture(id),
-            // Latent knobs are not among the host's parameters.
-            WindowCommand::Set(id, position) if position.is_finite() => self.instance.set_latent_knob(id, position),
-            WindowCommand::BeginGesture(_) | WindowCommand::Set(..) | WindowCommand::EndGesture(_) => {}
+            None => self.carry_out(setter, command),
+        }
+    }
+
+    fn carry_out(&mut self, setter: &impl ParameterSetter, command: WindowCommand) {
+        match command {
+            WindowCommand::BeginGesture(id) => {
+                self.gesture_begins(id);
+                if Parameter::get(id).is_some() {
+                    setter.begin_gesture(id);
+                }
+            }
+            WindowCommand::Set(id, position) if position.is_finite() => {
+                let position = position.clamp(0.0, 1.0);
+                self.gesture_moves(id, position);
+                if Parameter::get(id).is_some() {
+                    setter.set_normalized(id, position);
+                } else {
+                    // Latent knobs are not among the host's parameters.
+                    self.instance.set_latent_knob(id, position);
+                }
+            }
+            WindowCommand::EndGesture(id) => {
+                if Parameter::get(id).is_some() {
+                    setter.end_gesture(id);
+                }
+                self.gesture_ends(id);
+            }
+            WindowCommand::Undo => self.undo(setter),
+            WindowCommand::Redo => self.redo(setter),
             WindowCommand::BindMacro(index, control) => self.bind_macro(index, control),
             WindowCommand::LearnMidi(id) => {
                 if let Some(parameter) = Parameter::get(id) {
+                    self.learning_begins();
                     self.instance.midi_bindings.learn(parameter.id);
                 }
             }
@@ -48,25 +77,31 @@ impl InstanceViewModel {
                 }
             }
             WindowCommand::RecallSlot(slot) => {
-                let current = self.sound_snapshot();
+                let (before, current) = (self.capture(), self.sound_snapshot());
+                let mut knobs = Vec::new();
                 if let Some(sound) = self.instance.compare_slots.recall(slot, current) {
+                    knobs = self.knob_edits(&sound.values);
                     self.apply_sound(setter, sound);
                 }
+                self.record_since(before, knobs, format!("Slot {}", slot.name()));
             }
             WindowCommand::StoreSlot(slot) => self.instance.compare_slots.store(slot, self.sound_snapshot()),
 
-            WindowCommand::Bypass(on) => set_parameter(setter, BYPASS, f32::from(u8::from(on))),
+            WindowCommand::Bypass(on) => self.set_parameter(setter, BYPASS, f32::from(u8::from(on))),
             WindowCommand::SetDriver(driver) => {
                 if let Some(value) = choice::driver_value(driver) {
-                    set_parameter(setter, DRIVER, value);
+                    self.set_parameter(setter, DRIVER, value);
                 }
             }
-            WindowCommand::SetControlSource(source) => set_parameter(setter, SOURCE, choice::source_value(source)),
-            WindowCommand::SetQuality(index) => set_parameter(setter, QUALITY, index as f32),
+            WindowCommand::SetControlSource(source) => {
+                self.set_parameter(setter, SOURCE, choice::source_value(source));
+            }
+            WindowCommand::SetQuality(index) => self.set_parameter(setter, QUALITY, index as f32),
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),
             WindowCommand::FindDevices => self.find_devices(),
             WindowCommand::Panic => self.instance.monitor.request_panic(),
             WindowCommand::KeyDown { key, velocity } => {
+                self.dismiss_hint();
                 self.instance.monitor.push_key(EventKind::NoteOn { channel: 0, key, velocity });
             }
             WindowCommand::KeyUp { key } => {
@@ -103,8 +138,9 @@ impl InstanceViewModel {
             WindowCommand::Open(path) => self.open_file(path),
             WindowCommand::Browse(purpose) => self.open_dialog(purpose),
             WindowCommand::Retry => self.retry(),
-            WindowCommand::Dismiss if self.hint.is_some() => self.hint = None,
-            WindowCommand::Dismiss => self.instance.dismiss_notice(),
+            WindowCommand::Dismiss if self.own_notice.is_some() => self.own_notice = None,
+            WindowCommand::Dismiss if self.instance.notice().is_some() => self.instance.dismiss_notice(),
+            WindowCommand::Dismiss => self.dismiss_hint(),
             WindowCommand::Cabinet(Some(path)) => self.load_cabinet(path),
             WindowCommand::Cabinet(None) => self.instance.remove_cabinet(),
             WindowCommand::RescanCabinets => self.cabinets.rescan(),
@@ -150,6 +186,7 @@ impl InstanceViewModel {
 
     /// Loads a model, which counts as recent once it has been read.
     pub(super) fn load_location(&mut self, location: ModelLocation) {
+        self.loading_begins(LoadedFile::Model);
         self.auditioned = None;
         self.loading = Some(location.clone());
         self.read_model(location, false);
@@ -181,14 +218,6 @@ impl InstanceViewModel {
             self.instance.end_audition();
         }
     }
-}
-
-/// Sets a parameter in a gesture of its own.
-fn set_parameter(setter: &impl ParameterSetter, id: ParameterId, value: f32) {
-    let Some(parameter) = Parameter::get(id) else { return };
-    setter.begin_gesture(id);
-    setter.set_normalized(id, parameter.normalize(value));
-    setter.end_gesture(id);
 }
 
 #[cfg(test)]

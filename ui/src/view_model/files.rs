@@ -10,6 +10,7 @@ use ondes_processor::preset::{self, store};
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;
+use super::undo::LoadedFile;
 use crate::command::FilePurpose;
 use crate::file_dialog::{DialogAnswer, DialogRequest, FileDialog, UNAVAILABLE};
 
@@ -61,7 +62,7 @@ impl InstanceViewModel {
         }
         match (answer, purpose) {
             (DialogAnswer::Pending | DialogAnswer::Cancelled, _) => {}
-            (DialogAnswer::Unavailable, _) => self.hint = Some(UNAVAILABLE),
+            (DialogAnswer::Unavailable, _) => self.own_notice = Some(UNAVAILABLE),
             (DialogAnswer::Chosen(path), FilePurpose::Model) => self.open_file(path),
             (DialogAnswer::Chosen(path), FilePurpose::Cabinet) => self.load_cabinet(path),
             (DialogAnswer::Chosen(path), FilePurpose::MissingModel) => {
@@ -72,6 +73,7 @@ impl InstanceViewModel {
     }
 
     pub(super) fn load_cabinet(&mut self, path: PathBuf) {
+        self.loading_begins(LoadedFile::Cabinet);
         let job = self.instance.load_cabinet(path);
         self.background_jobs.push(job);
     }

@@ -33,6 +33,7 @@ use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
 use super::spectrum::{SAMPLES, Spectrum};
+use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
@@ -48,6 +49,20 @@ const NATIVE_ONLY: &str = "Instruments run on the native executor.";
 const WAVE: usize = 2048;
 /// Time without a block after which a host counts as stopped.
 const STOPPED: Duration = Duration::from_millis(500);
+
+/// What a new user may do first.
+struct Hint {
+    /// Key under which it is remembered that the user has dismissed it.
+    key: &'static str,
+    text: &'static str,
+}
+
+const KEYBOARD_HINT: Hint =
+    Hint { key: "keyboard", text: "Play the keyboard below, or send notes to the track. Choose sounds on the left." };
+const INPUT_HINT: Hint = Hint {
+    key: "input",
+    text: "Send sound through the track to hear it through the model. Choose models on the left.",
+};
 
 /// State of an instance at the last refresh, and everything that only its window needs.
 pub struct InstanceViewModel {
@@ -65,7 +80,10 @@ pub struct InstanceViewModel {
     pub(super) dialog: Option<(FilePurpose, FileDialog)>,
     can_browse: bool,
     /// A notice of the window itself.
-    pub(super) hint: Option<&'static str>,
+    pub(super) own_notice: Option<&'static str>,
+    pub(super) recorder: Recorder,
+    /// Names of the changes that undo and redo would make.
+    undoable: [Option<String>; 2],
     /// The model being loaded, which counts as recent once it has been read.
     pub(super) loading: Option<ModelLocation>,
     status: LoadStatus,
@@ -119,7 +137,11 @@ impl InstanceViewModel {
     pub fn new(instance: Arc<InstanceHandle>, source: Arc<dyn ParameterSource>, models: ModelList) -> Self {
         let knob = |id| Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()));
         let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES];
-        let voice = voice.into_iter().filter(|id| Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product))).filter_map(knob).collect();
+        let voice = voice
+            .into_iter()
+            .filter(|id| Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product)))
+            .filter_map(knob)
+            .collect();
         let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(|id| parameter_knob(&PARAMETERS[id.0 as usize], id, 0.0));
         let recorded = (instance.monitor.recorded_samples(), Instant::now());
         let presets = PresetList::new(instance.product, store::folders());
@@ -134,7 +156,9 @@ impl InstanceViewModel {
             background_jobs: Vec::new(),
             dialog: None,
             can_browse: file_dialog::is_available(),
-            hint: None,
+            own_notice: None,
+            recorder: Recorder::default(),
+            undoable: [None, None],
             loading: None,
             status: LoadStatus::Empty,
             missing: None,
@@ -189,7 +213,13 @@ impl InstanceViewModel {
         {
             self.models.set_recent(&location);
         }
+        if let Some(location) = self.presets.saved.take() {
+            self.instance.set_preset(Some(location));
+        }
+        self.presets.set_current(self.instance.preset().as_ref());
         self.refresh_knobs();
+        self.record_finished();
+        self.undoable = self.instance.history.labels();
         self.refresh_signals();
         let busy = scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
         let waiting = self.dialog.is_some() || self.instance.midi_bindings.is_learning();
@@ -342,8 +372,43 @@ impl InstanceViewModel {
         self.instance.product == Product::Effect || self.instance.uses_audio_input()
     }
 
+    /// Returns what to do first.
+    fn hint(&self) -> Hint {
+        if self.can_play() { KEYBOARD_HINT } else { INPUT_HINT }
+    }
+
+    /// Remembers that the user has seen the hint.
+    pub(super) fn dismiss_hint(&mut self) {
+        let key = self.hint().key;
+        self.models.dismiss_hint(key);
+    }
+
+    /// Returns whether the window's keyboard plays the model.
+    fn can_play(&self) -> bool {
+        // Other kinds process the audio input.
+        let is_instrument = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
+        is_instrument && self.source.control_source() == ControlSource::Notes
+    }
+
+    /// Returns the position of a parameter or a latent knob, 0 … 1.
+    pub(super) fn knob_position(&self, id: ParameterId) -> Option<f32> {
+        self.source.normalized(id).or_else(|| Some(self.shown_knob(id)?.value))
+    }
+
+    /// Returns the label of a knob.
+    pub(super) fn knob_label(&self, id: ParameterId) -> String {
+        let shown = self.shown_knob(id).map(|knob| knob.name.clone());
+        shown.or_else(|| Some(Parameter::get(id)?.label.to_owned())).unwrap_or_default()
+    }
+
+    fn shown_knob(&self, id: ParameterId) -> Option<&Knob> {
+        let latents = self.latents.rows.iter().flat_map(|row| [&row.scale, &row.offset, &row.hold]);
+        let mut knobs = self.macros.iter().map(|one| &one.knob).chain(latents).chain(&self.chain);
+        knobs.find(|knob| knob.id == id)
+    }
+
     /// Returns the knobs that the pad turns.
-    fn pad(&self) -> (ParameterId, ParameterId) {
+    pub(super) fn pad(&self) -> (ParameterId, ParameterId) {
         let knob = |id: &str| Parameter::find(id).or_else(|| self.latents.controls().latent_id(id));
         let chosen =
             self.instance.pad().and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
@@ -371,7 +436,11 @@ impl ViewModel for InstanceViewModel {
         WindowView {
             status: &self.status,
             missing: self.missing.as_ref(),
-            notice: self.hint.or(self.notice.as_deref()),
+            notice: self.own_notice.or(self.notice.as_deref()),
+            hint: Some(self.hint()).filter(|hint| !self.models.is_dismissed(hint.key)).map(|hint| hint.text),
+            product: self.instance.product,
+            undo: self.undoable[0].as_deref(),
+            redo: self.undoable[1].as_deref(),
             model,
             models: &self.models.list,
             auditioned: self.auditioned.map(|(id, _)| id),
@@ -379,6 +448,7 @@ impl ViewModel for InstanceViewModel {
             embed_problem: self.model.as_ref().filter(|model| !library::is_embeddable(model)).map(|_| TOO_LARGE),
             presets: &self.presets.entries,
             preset: self.presets.current,
+            preset_name: self.presets.current_name.as_deref(),
             preset_changed: self.presets.is_changed(&*self.source, &self.instance),
             can_save_presets: self.presets.can_save(),
             macros: &self.macros,
@@ -415,7 +485,7 @@ impl ViewModel for InstanceViewModel {
             loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
             notes: &self.notes,
             control_source: (is_instrument && self.instance.product == Product::Instrument).then_some(source),
-            can_play: is_instrument && source == ControlSource::Notes,
+            can_play: self.can_play(),
             moving: self.moving,
             can_browse: self.can_browse,
             scale: self.settings.scale,

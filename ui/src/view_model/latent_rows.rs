@@ -123,7 +123,8 @@ mod tests {
             instance.set_parameter_source(&store);
             instance.session.set_driver(Driver::Inline);
             instance.wait_until_loaded(PATIENCE);
-            let view_model = InstanceViewModel::new(instance.clone(), store.clone(), ModelList::new(None));
+            let view_model =
+                InstanceViewModel::new(instance.clone(), store.clone(), ModelList::new(Product::Instrument, None));
             let session = instance.session.activate(SETUP).unwrap();
             let player = Player::new(session, instance.clone(), SETUP, &store.player_parameters());
             Self { instance, store, view_model, player }

@@ -3,7 +3,7 @@
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
 //! what the user does, with `files` for files and `presets` for presets. The lists are [`model_list`], `preset_list` and
 //! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch, `latent_rows` are the
-//! latents of a codec, and `spectrum` computes spectra.
+//! latents of a codec, `undo` records what the user changes, and `spectrum` computes spectra.
 
 mod cabinet_list;
 mod commands;
@@ -15,6 +15,7 @@ pub mod model_list;
 mod preset_list;
 mod presets;
 mod spectrum;
+mod undo;
 
 use egui::Ui;
 use ondes_processor::parameter_source::ParameterSetter;

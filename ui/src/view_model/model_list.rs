@@ -9,9 +9,10 @@ use std::thread::JoinHandle;
 use ondes_engine::torch;
 use ondes_processor::atomic_file;
 use ondes_processor::library::{self, BUNDLED, FoundModel, ModelSummary};
+use ondes_processor::product::Product;
 use serde::{Deserialize, Serialize};
 
-use crate::format::quality_line;
+use crate::format::{quality_line, subtitle};
 use crate::view::{EntryOrigin, ModelEntry, ModelEntryId};
 
 /// Number of models that count as recent.
@@ -65,7 +66,7 @@ impl ModelLocation {
     }
 }
 
-/// Favourites and recent models.
+/// Favourites, recent models, and hints that the user has dismissed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrowserMarks {
@@ -73,6 +74,8 @@ pub struct BrowserMarks {
     pub favourites: BTreeSet<String>,
     /// Keys of loaded models, the latest first.
     pub recent: VecDeque<String>,
+    /// Keys of dismissed hints.
+    pub dismissed_hints: BTreeSet<String>,
 }
 
 impl BrowserMarks {
@@ -110,13 +113,14 @@ pub struct ModelList {
     scan: Option<JoinHandle<FoundModels>>,
     marks: BrowserMarks,
     marks_file: Option<PathBuf>,
+    product: Product,
 }
 
 impl ModelList {
-    /// Creates the list of bundled models and starts to read the user's folders. Marks are saved in `marks_file`, if
-    /// given.
+    /// Creates the list of bundled models and starts to read the user's folders. Models that suit the product come
+    /// first. Marks are saved in `marks_file`, if given.
     #[must_use]
-    pub fn new(marks_file: Option<PathBuf>) -> Self {
+    pub fn new(product: Product, marks_file: Option<PathBuf>) -> Self {
         let marks = marks_file.as_deref().map(BrowserMarks::read).unwrap_or_default();
         let mut list = Self {
             list: Vec::new(),
@@ -126,6 +130,7 @@ impl ModelList {
             scan: None,
             marks,
             marks_file,
+            product,
         };
         list.rescan();
         list
@@ -160,6 +165,10 @@ impl ModelList {
     fn rebuild(&mut self) {
         (self.locations, self.hashes) = (HashMap::new(), HashMap::new());
         self.list.clear();
+        let kinds = self.product.kinds();
+        let rank = |summary: &ModelSummary| kinds.iter().position(|kind| *kind == summary.kind);
+        let is_user = |location: &ModelLocation| matches!(location, ModelLocation::File(_));
+        self.found.sort_by_key(|(location, summary)| (is_user(location), rank(summary)));
         for (location, summary) in &self.found {
             let (id, key) = (location.id(), location.key());
             self.list.push(ModelEntry {
@@ -174,6 +183,7 @@ impl ModelList {
                 },
                 favourite: self.marks.favourites.contains(&key),
                 recent: self.marks.recent.contains(&key),
+                about: subtitle(&summary.card),
                 quality: quality_line(&summary.card),
             });
             self.locations.insert(id, location.clone());
@@ -224,6 +234,21 @@ impl ModelList {
         });
     }
 
+    /// Returns whether the user has dismissed the hint of this key.
+    #[must_use]
+    pub fn is_dismissed(&self, hint: &str) -> bool {
+        self.marks.dismissed_hints.contains(hint)
+    }
+
+    /// Remembers that the user has dismissed a hint.
+    pub fn dismiss_hint(&mut self, hint: &str) {
+        if !self.is_dismissed(hint) {
+            self.mark(|marks| {
+                marks.dismissed_hints.insert(hint.to_owned());
+            });
+        }
+    }
+
     fn mark(&mut self, change: impl FnOnce(&mut BrowserMarks)) {
         if let Some(path) = &self.marks_file {
             // Another window may have written in the meantime.
@@ -265,15 +290,17 @@ mod tests {
     fn marks_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ondes").join("browser.json");
-        let mut list = ModelList::new(Some(path.clone()));
+        let mut list = ModelList::new(Product::Instrument, Some(path.clone()));
         list.finish();
         let (first, second) = (list.list[0].id, list.list[1].id);
         list.set_favourite(second, true);
         list.set_recent(&list.location(first).unwrap());
         assert!(list.list[0].recent && list.list[1].favourite);
-        let mut again = ModelList::new(Some(path.clone()));
+        list.dismiss_hint("keyboard");
+        let mut again = ModelList::new(Product::Instrument, Some(path.clone()));
         again.finish();
         assert_eq!(again.list, list.list);
+        assert!(again.is_dismissed("keyboard") && !again.is_dismissed("input"));
         again.set_favourite(second, false);
         assert!(!again.list[1].favourite);
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
@@ -282,8 +309,22 @@ mod tests {
     }
 
     #[test]
+    fn what_suits_the_product_comes_first() {
+        for product in [Product::Instrument, Product::Effect] {
+            let mut list = ModelList::new(product, None);
+            list.finish();
+            let bundled = list.list.iter().filter(|entry| entry.origin == EntryOrigin::Bundled);
+            let kinds: Vec<_> = bundled.map(|entry| entry.kind).collect();
+            assert_eq!(kinds[0], product.kinds()[0]);
+            let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            assert_eq!((kinds.len(), changes), (BUNDLED.len(), 1), "{kinds:?}");
+            assert!(list.list.iter().all(|entry| !entry.about.is_empty() && !entry.about.contains("spectral")));
+        }
+    }
+
+    #[test]
     fn the_list_is_walked_around_its_end() {
-        let mut list = ModelList::new(None);
+        let mut list = ModelList::new(Product::Instrument, None);
         list.finish();
         let ids: Vec<_> = list.list.iter().map(|entry| entry.id).collect();
         assert_eq!(list.beside(ids.last().copied(), 1), Some(ids[0]));

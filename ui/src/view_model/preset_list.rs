@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter::Parameter;
 use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_values::{ParameterValue, ParameterValues};
+use ondes_processor::parameter_values::ParameterValue;
+use ondes_processor::preset::factory::FactoryPreset;
 use ondes_processor::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
 use ondes_processor::product::Product;
 use ondes_processor::snapshot::SoundSnapshot;
@@ -24,12 +25,12 @@ pub struct PresetList {
     pub listing: PresetListing,
     /// Entries for the window.
     pub entries: Vec<PresetEntry>,
-    /// The preset that was loaded or saved last in this window.
+    /// The preset that was loaded or saved last, if it is in the list.
     pub current: Option<PresetId>,
-    /// Parameter values of the current preset.
-    pub(super) values: ParameterValues,
-    /// Latent values of the current preset; `None` without one.
-    pub(super) latents: Option<ParameterValues>,
+    /// Its name, whether it is in the list or not.
+    pub current_name: Option<String>,
+    /// The preset that has just been saved.
+    pub(super) saved: Option<PresetLocation>,
     /// Error of the last save or deletion. Errors of loading are in the instance's status.
     pub problem: Option<String>,
     pub(super) product: Product,
@@ -49,8 +50,9 @@ pub(super) struct PendingPreset {
     pub instance: Arc<InstanceHandle>,
     /// Number of the request.
     pub request: u64,
-    pub id: PresetId,
-    pub reader: JoinHandle<Result<SoundSnapshot, String>>,
+    pub location: PresetLocation,
+    /// Reads its name and its sound.
+    pub reader: JoinHandle<Result<(String, SoundSnapshot), String>>,
 }
 
 impl PresetList {
@@ -62,8 +64,8 @@ impl PresetList {
             listing: PresetListing::default(),
             entries: Vec::new(),
             current: None,
-            values: ParameterValues::new(),
-            latents: None,
+            current_name: None,
+            saved: None,
             problem: None,
             product,
             folders,
@@ -98,7 +100,7 @@ impl PresetList {
         }
         for job in self.jobs.extract_if(.., |job| job.is_finished()).collect::<Vec<_>>() {
             match job.join() {
-                Ok(Ok(location)) => self.current = location.map(|location| location.id()).or(self.current),
+                Ok(Ok(location)) => self.saved = location.or(self.saved.take()),
                 Ok(Err(problem)) => self.problem = Some(problem),
                 Err(_) => {}
             }
@@ -107,17 +109,31 @@ impl PresetList {
         self.search.is_some() || !self.jobs.is_empty() || !self.pending.is_empty()
     }
 
-    /// Returns whether the sound has changed since a preset was loaded or saved.
+    /// Shows the preset at this location as the current one.
+    pub(super) fn set_current(&mut self, location: Option<&PresetLocation>) {
+        let known = location.and_then(|location| self.listing.at(location));
+        self.current = known.map(|preset| preset.id);
+        self.current_name = known.map(|preset| preset.name.clone()).or_else(|| match location? {
+            PresetLocation::Factory(key) => Some(FactoryPreset::of(key)?.preset().ok()?.name),
+            PresetLocation::File(path) => Some(path.file_stem()?.to_string_lossy().into_owned()),
+        });
+    }
+
+    /// Returns whether the sound has changed since the current preset was loaded or saved.
     #[must_use]
     pub fn is_changed(&self, source: &dyn ParameterSource, instance: &InstanceHandle) -> bool {
+        let Some(preset) = self.listing.presets.iter().find(|preset| Some(preset.id) == self.current) else {
+            return false;
+        };
         let distance = |id: &str, saved: &ParameterValue| {
             let id = Parameter::find(id)?;
             let parameter = Parameter::get(id)?;
             Some((source.normalized(id)? - parameter.normalize(saved.for_parameter(parameter)?)).abs())
         };
-        let mut values = self.values.iter();
+        let mut values = preset.parameters.iter();
         values.any(|(id, saved)| distance(id, saved).is_some_and(|distance| distance > UNCHANGED))
-            || self.latents.as_ref().is_some_and(|latents| *latents != instance.latent_values())
+            || preset.latents != instance.latent_values()
+            || preset.cabinet != instance.cabinet_reference().map(|cabinet| cabinet.hash)
     }
 
     /// Returns whether there is a folder to save to.

@@ -9,7 +9,7 @@ use ondes_processor::preset::file::{self, PresetError};
 use ondes_processor::preset::list::{PresetId, PresetLocation};
 use ondes_processor::preset::store::{self, file_name};
 use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
-use ondes_processor::state::SoundState;
+use ondes_processor::state::{InstanceState, SoundState};
 
 use super::InstanceViewModel;
 use super::preset_list::PendingPreset;
@@ -31,21 +31,21 @@ impl InstanceViewModel {
     fn read_preset(&mut self, location: PresetLocation) {
         (self.auditioned, self.loading) = (None, None);
         let (instance, request) = (self.instance.clone(), self.instance.begin_request());
-        let (id, expected) = (location.id(), self.presets.product);
+        let (place, expected) = (location.clone(), self.presets.product);
         let reader = std::thread::spawn(move || {
-            let Preset { sound, name, product, .. } = location.read().map_err(|error| error.to_string())?;
+            let Preset { sound, name, product, .. } = place.read().map_err(|error| error.to_string())?;
             if product != expected {
                 return Err(format!("{name}: {}", PresetError::WrongProduct(product)));
             }
             let selection = SelectionSnapshot::find(*sound.selection).map_err(|missing| missing.to_string())?;
-            Ok(SoundSnapshot { values: sound.parameters, selection })
+            Ok((name, SoundSnapshot { values: sound.parameters, selection }))
         });
-        self.presets.pending.push(PendingPreset { instance, request, id, reader });
+        self.presets.pending.push(PendingPreset { instance, request, location, reader });
     }
 
     /// Starts to load the preset `steps` after the last one requested, wrapping around.
     pub(super) fn step_preset(&mut self, steps: isize) {
-        let current = self.presets.pending.last().map(|pending| pending.id).or(self.presets.current);
+        let current = self.presets.pending.last().map(|pending| pending.location.id()).or(self.presets.current);
         if let Some(id) = self.presets.beside(current, steps) {
             self.load_preset(id);
         }
@@ -60,14 +60,13 @@ impl InstanceViewModel {
         };
         let (name, product) = (name.trim().to_owned(), self.presets.product);
         let SoundSnapshot { values, selection } = self.sound_snapshot();
-        self.presets.values.clone_from(&values);
-        self.presets.latents = Some(self.instance.latent_values());
         self.presets.start_job(move || {
             let previous = overwrite.then(|| file::read(&folder.join(file_name(&name))).ok()).flatten();
             let (author, comment, tags) =
                 previous.map(|previous| (previous.author, previous.comment, previous.tags)).unwrap_or_default();
             let parameters = complete_values(&values).map_err(|id| format!("parameter {id} has no value"))?;
-            let sound = SoundState { parameters, selection: selection.to_state().into() };
+            let selection = InstanceState { preset: None, ..selection.to_state() };
+            let sound = SoundState { parameters, selection: selection.into() };
             let preset = Preset { name, product, author, comment, tags, sound };
             let path = store::save(&folder, &preset, overwrite).map_err(|error| error.to_string())?;
             Ok(Some(PresetLocation::File(path)))
@@ -78,6 +77,9 @@ impl InstanceViewModel {
     pub(super) fn delete_preset(&mut self, id: PresetId) {
         match self.presets.location(id) {
             Some(PresetLocation::File(path)) => {
+                if self.presets.current == Some(id) {
+                    self.instance.set_preset(None);
+                }
                 let folders = self.presets.folders.clone();
                 self.presets.start_job(move || {
                     store::delete(&folders, &path).map_err(|error| error.to_string())?;
@@ -93,15 +95,15 @@ impl InstanceViewModel {
     pub fn apply_loaded_presets(&mut self, setter: &impl ParameterSetter) {
         let read: Vec<PendingPreset> =
             self.presets.pending.extract_if(.., |pending| pending.reader.is_finished()).collect();
-        for PendingPreset { instance, request, id, reader } in read {
+        for PendingPreset { instance, request, location, reader } in read {
             let sound = reader.join().unwrap_or_else(|_| Err("the preset could not be read".into()));
             match sound {
-                Ok(SoundSnapshot { values, selection }) if instance.is_current(request) => {
-                    let selection = selection.keeping_embedded(&instance.selection_snapshot());
-                    self.presets.values.clone_from(&values);
+                Ok((name, SoundSnapshot { values, selection })) if instance.is_current(request) => {
+                    let (before, knobs) = (self.capture(), self.knob_edits(&values));
+                    let selection = selection.keeping_choices(&instance.selection_snapshot());
                     self.apply_sound(setter, SoundSnapshot { values, selection });
-                    self.presets.latents = Some(self.instance.latent_values());
-                    self.presets.current = Some(id);
+                    self.instance.set_preset(Some(location));
+                    self.record_since(before, knobs, format!("Preset {name}"));
                 }
                 Ok(_) => {}
                 Err(reason) => instance.fail_request(request, Some(reason)),
@@ -125,7 +127,6 @@ mod tests {
     use ondes_processor::parameter_store::ParameterStore;
     use ondes_processor::parameter_values::ParameterValue;
     use ondes_processor::product::Product;
-    use ondes_processor::state::InstanceState;
 
     use super::super::model_list::ModelList;
     use super::super::preset_list::PresetList;
@@ -150,8 +151,11 @@ mod tests {
     fn open(folders: &[PathBuf]) -> (InstanceViewModel, Fake) {
         let instance = InstanceHandle::new(Product::Instrument, || ());
         instance.wait_until_loaded(Duration::from_secs(10));
-        let mut view_model =
-            InstanceViewModel::new(instance, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
+        let mut view_model = InstanceViewModel::new(
+            instance,
+            Arc::new(ParameterStore::new(Product::Instrument)),
+            ModelList::new(Product::Instrument, None),
+        );
         view_model.presets = PresetList::new(Product::Instrument, folders.to_vec());
         let fake = Fake::default();
         settle(&mut view_model, &fake);
@@ -231,7 +235,9 @@ mod tests {
         let (mut view_model, _) = open(&[]);
         let store = ParameterStore::new(Product::Instrument);
         for gain_db in (-600..=240).map(|tenths| tenths as f32 / 10.0) {
-            view_model.presets.values = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
+            let preset = view_model.presets.listing.presets.first_mut().unwrap();
+            preset.parameters = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
+            view_model.presets.current = Some(preset.id);
             let parameter = Parameter::get(OUTPUT_GAIN).unwrap();
             store.set_normalized(OUTPUT_GAIN, parameter.normalize(gain_db));
             assert!(!view_model.presets.is_changed(&store, &view_model.instance), "{gain_db} dB");

@@ -77,7 +77,7 @@ impl Track {
         shared.session.set_driver(Driver::Inline);
         shared.load_model(false, || Ok((model, None))).join().unwrap();
         shared.wait_until_loaded(PATIENCE);
-        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(None));
+        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(Product::Effect, None));
         Self { shared, store, view_model, window: Window::new() }
     }
 
@@ -439,8 +439,11 @@ fn only_what_suits_the_model_is_offered() {
     let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
     assert_eq!(names(&track.view_model), all);
     let shared = InstanceHandle::new(Product::Instrument, || {});
-    let view_model =
-        InstanceViewModel::new(shared, Arc::new(ParameterStore::new(Product::Instrument)), ModelList::new(None));
+    let view_model = InstanceViewModel::new(
+        shared,
+        Arc::new(ParameterStore::new(Product::Instrument)),
+        ModelList::new(Product::Instrument, None),
+    );
     assert_eq!(names(&view_model), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: full"]);
     assert!(!view_model.view().chain.accepts_audio_files);
 }

@@ -78,7 +78,7 @@ impl Track {
         shared.session.set_non_realtime(true);
         shared.load_model(false, || Ok((model, None))).join().unwrap();
         shared.wait_until_loaded(PATIENCE);
-        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(None));
+        let view_model = InstanceViewModel::new(shared.clone(), store.clone(), ModelList::new(Product::Effect, None));
         Self { shared, store, view_model, played: 0 }
     }
 

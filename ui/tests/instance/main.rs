@@ -3,3 +3,4 @@
 mod chain;
 mod executor;
 mod ownership;
+mod undo;

@@ -80,7 +80,7 @@ impl Track {
     }
 
     fn view_model(&self) -> InstanceViewModel {
-        InstanceViewModel::new(self.shared.clone(), self.store.clone(), ModelList::new(None))
+        InstanceViewModel::new(self.shared.clone(), self.store.clone(), ModelList::new(Product::Instrument, None))
     }
 }
 

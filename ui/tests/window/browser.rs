@@ -62,7 +62,7 @@ fn one_click_auditions_and_one_marks() {
     click(&mut test, "Stop Cello");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Audition(None)]);
     assert_eq!(rows(&test)[0], "Tube amp");
-    click(&mut test, "Mark Cello");
+    click(&mut test, "Add Cello to favourites");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Favourite(ModelEntryId(2), true)]);
     assert_eq!(rows(&test)[..2], ["Cello", "Tube amp"], "it stands among the favourites now");
     click(&mut test, "Rescan folders");

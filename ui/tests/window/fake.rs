@@ -13,6 +13,7 @@ use ondes_processor::library::MissingFile;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
+use ondes_processor::product::Product;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
     PresetEntry, SIZE, SignalView, SoundingNote, ViewModel, Window, WindowCommand, WindowView,
@@ -31,6 +32,11 @@ pub struct Fake {
     pub status: LoadStatus,
     pub missing: Option<MissingFile>,
     pub notice: Option<String>,
+    pub hint: Option<String>,
+    pub product: Product,
+    pub kind: Kind,
+    pub undo: Option<String>,
+    pub redo: Option<String>,
     pub card: Option<Card>,
     pub playing: Option<ModelEntryId>,
     pub controls: Vec<Control>,
@@ -125,7 +131,8 @@ impl Fake {
             WindowCommand::SetTheme(theme) => self.theme = *theme,
             WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
             WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
-            WindowCommand::Dismiss => self.notice = None,
+            WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
+            WindowCommand::Dismiss => self.hint = None,
             _ => {}
         }
         self.commands.push(command);
@@ -138,10 +145,14 @@ impl ViewModel for Fake {
             status: &self.status,
             missing: self.missing.as_ref(),
             notice: self.notice.as_deref(),
+            hint: self.hint.as_deref(),
+            product: self.product,
+            undo: self.undo.as_deref(),
+            redo: self.redo.as_deref(),
             model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
                 card,
-                kind: Kind::Instrument,
+                kind: self.kind,
                 controls: &self.controls,
             }),
             models: &self.models,
@@ -150,6 +161,7 @@ impl ViewModel for Fake {
             embed_problem: self.embed_problem.as_deref(),
             presets: &self.presets,
             preset: self.preset,
+            preset_name: self.presets.iter().find(|one| Some(one.id) == self.preset).map(|one| one.name.as_str()),
             preset_changed: self.preset_changed,
             can_save_presets: self.able,
             latents: &self.latents,
@@ -165,7 +177,7 @@ impl ViewModel for Fake {
             },
             pad: self.pad,
             control_source: self.control_source,
-            can_play: self.able,
+            can_play: self.able && self.kind == Kind::Instrument,
             macros: &self.macros,
             voice: &self.voice,
             input_gain: &self.mixer[0],

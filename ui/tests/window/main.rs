@@ -12,4 +12,6 @@ mod play;
 mod presets;
 mod raster;
 mod scenes;
+mod tooltips;
+mod undo;
 mod whole;

@@ -14,6 +14,7 @@ use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
+use ondes_processor::product::Product;
 use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote};
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
@@ -55,6 +56,7 @@ fn entry(id: u64, name: &str, author: &str, kind: Kind, origin: EntryOrigin) -> 
         origin,
         favourite: false,
         recent: false,
+        about: format!("What {name} is, said in a sentence"),
         quality: String::new(),
     }
 }
@@ -94,6 +96,11 @@ impl Fake {
             status: LoadStatus::Empty,
             missing: None,
             notice: None,
+            hint: None,
+            product: Product::Instrument,
+            kind: Kind::Instrument,
+            undo: None,
+            redo: None,
             card: None,
             playing: None,
             controls: Vec::new(),
@@ -268,7 +275,26 @@ impl Fake {
         let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
         let cabinet = cabinets.get(1).cloned();
         let remark = Some("Levels are unchanged: the model states no loudness.".to_owned());
-        Self { chain, remark, cabinet, cabinets, control_source: None, notes: Vec::new(), ..Self::playing() }
+        Self {
+            product: Product::Effect,
+            kind: Kind::Effect,
+            card: Some(Card {
+                name: "Tube amp".into(),
+                description: "The first valve of an amplifier, driven hard, with its tone stack.".into(),
+                author: "Ondes".into(),
+                ..Card::default()
+            }),
+            playing: Some(ModelEntryId(4)),
+            controls: Vec::new(),
+            chain,
+            remark,
+            cabinet,
+            cabinets,
+            control_source: None,
+            able: true,
+            notes: Vec::new(),
+            ..Self::playing()
+        }
     }
 
     /// A codec with changed latents.

@@ -7,7 +7,7 @@ use ondes_processor::compare_slots::CompareSlot;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::parameter::{INPUT_GAIN, MIX, TRANSPOSE, all};
+use ondes_processor::parameter::{INPUT_GAIN, MIX, ParameterId, TRANSPOSE, all};
 use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::parameter_values::ParameterValue;
 use ondes_processor::preset::factory::FactoryPreset;
@@ -53,7 +53,7 @@ impl ParameterSetter for Fake {
 fn open() -> (InstanceViewModel, Fake) {
     let instance = InstanceHandle::new(Product::Instrument, || ());
     instance.wait_until_loaded(Duration::from_secs(10));
-    let mut entries = ModelList::new(None);
+    let mut entries = ModelList::new(Product::Instrument, None);
     entries.finish();
     let mut view_model = InstanceViewModel::new(instance, Arc::new(ParameterStore::new(Product::Instrument)), entries);
     while view_model.presets.poll() | view_model.cabinets.poll() {
@@ -353,6 +353,6 @@ fn the_look_is_kept() {
     view_model.handle_command(&host, WindowCommand::Panic);
     view_model.refresh();
     assert_eq!((view_model.view().scale, view_model.view().theme), (2.0, ThemePreference::Light));
-    assert_eq!(view_model.instance.window_settings(), WindowSettings { scale: 2.0, theme: WindowTheme::Light });
+    assert_eq!(view_model.instance.window_settings(), WindowSettings { scale: 2.0, theme: WindowTheme::Light, ..WindowSettings::default() });
     assert!(view_model.instance.monitor.take_panic());
 }

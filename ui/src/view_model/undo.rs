@@ -1,0 +1,270 @@
+//! Undo and redo of what the user changes in the window. Changes by the host, such as automation, are not recorded.
+//!
+//! A gesture on a knob is one step, and so is everything that a preset changes. Models and cabinets are read on threads of
+//! their own; the step is complete when they have been.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ondes_engine::executor::ExecutorSelection;
+use ondes_processor::history::{Change, Edit, Slots, Step};
+use ondes_processor::parameter::{Parameter, ParameterId, ParameterScope, all};
+use ondes_processor::parameter_source::ParameterSetter;
+use ondes_processor::parameter_values::ParameterValues;
+use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
+
+use super::InstanceViewModel;
+use crate::command::WindowCommand;
+
+/// Changes that are being made.
+#[derive(Default)]
+pub(super) struct Recorder {
+    gestures: Vec<KnobChange>,
+    /// Knobs of gestures that have ended while another one goes on, as on the pad.
+    ended: Vec<KnobChange>,
+    loading: Option<Loading>,
+    /// MIDI bindings before one is learnt.
+    learning: Option<BTreeMap<String, u8>>,
+}
+
+/// A change of a knob.
+struct KnobChange {
+    id: ParameterId,
+    label: String,
+    change: Change<f32>,
+}
+
+/// A change that waits for files to be read.
+struct Loading {
+    what: LoadedFile,
+    before: Captured,
+    /// See [`History::cleared`](ondes_processor::history::History::cleared).
+    cleared: u64,
+}
+
+/// Kind of a file that is loaded.
+#[derive(Clone, Copy)]
+pub(super) enum LoadedFile {
+    Model,
+    Cabinet,
+}
+
+/// Everything that undo restores, apart from knobs.
+pub(super) struct Captured {
+    selection: SelectionSnapshot,
+    slots: Slots,
+    pad: Option<[String; 2]>,
+    executor: ExecutorSelection,
+    midi: BTreeMap<String, u8>,
+}
+
+/// Returns the label of a step for a command that is carried out at once; `None` if the command changes nothing that
+/// undo restores, or records it by itself.
+pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
+    match command {
+        WindowCommand::BindMacro(index, _) => Some(format!("Binding of macro {}", index + 1)),
+        WindowCommand::ForgetMidi(_) => Some("MIDI controller".into()),
+        WindowCommand::SetPad(..) => Some("Knobs of the pad".into()),
+        WindowCommand::StoreSlot(slot) => Some(format!("Copy to {}", slot.name())),
+        WindowCommand::SetExecutor(_) => Some("Executor".into()),
+        WindowCommand::Embed(_) => Some("Save model with project".into()),
+        WindowCommand::Cabinet(None) => Some("No cabinet".into()),
+        _ => None,
+    }
+}
+
+impl InstanceViewModel {
+    /// Captures everything that undo restores, apart from knobs.
+    pub(super) fn capture(&self) -> Captured {
+        let (active, sounds) = self.instance.compare_slots.get();
+        let sounds = sounds.map(|sound| {
+            sound
+                .map(|SoundSnapshot { values, selection }| SoundSnapshot { values, selection: selection.for_history() })
+        });
+        let (horizontal, vertical) = self.pad();
+        Captured {
+            selection: self.instance.saved_selection().for_history(),
+            slots: (active, sounds),
+            pad: self.saved_id(horizontal).zip(self.saved_id(vertical)).map(<[String; 2]>::from),
+            executor: self.instance.executor(),
+            midi: self.instance.midi_bindings.bindings(),
+        }
+    }
+
+    /// Adds a step with these changes of knobs and with what has changed since `before`.
+    pub(super) fn record_since(&self, before: Captured, knobs: Vec<Edit>, label: String) {
+        let now = self.capture();
+        let mut edits = knobs;
+        if before.selection != now.selection {
+            edits.push(Edit::Selection(Change { before: before.selection, after: now.selection }.into()));
+        }
+        if before.slots != now.slots {
+            edits.push(Edit::Slots(Change { before: before.slots, after: now.slots }.into()));
+        }
+        if let Some((before, after)) = before.pad.zip(now.pad).filter(|(before, after)| before != after) {
+            edits.push(Edit::Pad(Change { before, after }));
+        }
+        if before.executor != now.executor {
+            edits.push(Edit::Executor(Change { before: before.executor, after: now.executor }));
+        }
+        if before.midi != now.midi {
+            edits.push(Edit::Midi(Change { before: before.midi, after: now.midi }));
+        }
+        self.record(label, edits);
+    }
+
+    fn record(&self, label: String, edits: Vec<Edit>) {
+        if !edits.is_empty() {
+            self.instance.history.push(Step { label, edits }, Instant::now());
+        }
+    }
+
+    /// Returns the changes of knobs that these parameter values mean.
+    pub(super) fn knob_edits(&self, values: &ParameterValues) -> Vec<Edit> {
+        let edit = |(id, parameter): (ParameterId, &'static Parameter)| {
+            let value = values.get(parameter.id)?.for_parameter(parameter)?;
+            let (before, after) = (self.source.normalized(id)?, parameter.normalize(value));
+            (before != after).then_some(Edit::Knob(id, Change { before, after }))
+        };
+        all().filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary).filter_map(edit).collect()
+    }
+
+    /// Sets a parameter in a gesture of its own, which is one step.
+    pub(super) fn set_parameter(&self, setter: &impl ParameterSetter, id: ParameterId, value: f32) {
+        let Some((parameter, before)) = Parameter::get(id).zip(self.source.normalized(id)) else { return };
+        let after = parameter.normalize(value);
+        turn(setter, id, after);
+        if before != after {
+            self.record(parameter.label.into(), vec![Edit::Knob(id, Change { before, after })]);
+        }
+    }
+
+    pub(super) fn gesture_begins(&mut self, id: ParameterId) {
+        if let Some(position) = self.knob_position(id) {
+            let change = Change { before: position, after: position };
+            self.recorder.gestures.push(KnobChange { id, label: self.knob_label(id), change });
+        }
+    }
+
+    pub(super) fn gesture_moves(&mut self, id: ParameterId, position: f32) {
+        // A host may take the value over only later, so it is not read back.
+        let after =
+            Parameter::get(id).map_or(position, |parameter| parameter.normalize(parameter.denormalize(position)));
+        if let Some(gesture) = self.recorder.gestures.iter_mut().find(|gesture| gesture.id == id) {
+            gesture.change.after = after;
+        }
+    }
+
+    pub(super) fn gesture_ends(&mut self, id: ParameterId) {
+        let Recorder { gestures, ended, .. } = &mut self.recorder;
+        ended.extend(gestures.extract_if(.., |gesture| gesture.id == id));
+        if !gestures.is_empty() {
+            return;
+        }
+        let mut turned = std::mem::take(ended);
+        turned.retain(|knob| knob.change.before != knob.change.after);
+        let labels: Vec<&str> = turned.iter().map(|knob| knob.label.as_str()).collect();
+        let label = labels.join(", ");
+        self.record(label, turned.into_iter().map(|knob| Edit::Knob(knob.id, knob.change)).collect());
+    }
+
+    /// To be called before a file is read: what it changes becomes a step when it has been read.
+    pub(super) fn loading_begins(&mut self, what: LoadedFile) {
+        match &mut self.recorder.loading {
+            Some(loading) => loading.what = what,
+            None => {
+                let (before, cleared) = (self.capture(), self.instance.history.cleared());
+                self.recorder.loading = Some(Loading { what, before, cleared });
+            }
+        }
+    }
+
+    /// Lets undo take back a MIDI controller that is learnt from now on.
+    pub(super) fn learning_begins(&mut self) {
+        if self.recorder.learning.is_none() {
+            self.recorder.learning = Some(self.instance.midi_bindings.bindings());
+        }
+    }
+
+    /// Adds the steps of files that have been read, and of a MIDI controller that was learnt.
+    pub(super) fn record_finished(&mut self) {
+        if self.background_jobs.is_empty()
+            && let Some(Loading { what, before, cleared }) = self.recorder.loading.take()
+            && cleared == self.instance.history.cleared()
+        {
+            let selection = self.instance.saved_selection();
+            let (model, cabinet) = selection.names();
+            let label = match what {
+                LoadedFile::Model => format!("Model {model}"),
+                LoadedFile::Cabinet => format!("Cabinet {}", cabinet.unwrap_or_default()),
+            };
+            self.record_since(before, Vec::new(), label);
+        }
+        if !self.instance.midi_bindings.is_learning()
+            && let Some(before) = self.recorder.learning.take()
+        {
+            let after = self.instance.midi_bindings.bindings();
+            if before != after {
+                self.record("MIDI controller".into(), vec![Edit::Midi(Change { before, after })]);
+            }
+        }
+    }
+
+    /// Undoes the last step, or gives up what is still loading.
+    pub(super) fn undo(&mut self, setter: &impl ParameterSetter) {
+        if let Some(Loading { before, .. }) = self.recorder.loading.take() {
+            return self.restore_selection(before.selection);
+        }
+        if let Some(step) = self.instance.history.undo() {
+            step.edits.into_iter().rev().for_each(|edit| self.apply_edit(setter, edit, Side::Before));
+        }
+    }
+
+    /// Makes the step again that was undone last.
+    pub(super) fn redo(&mut self, setter: &impl ParameterSetter) {
+        if let Some(step) = self.instance.history.redo() {
+            step.edits.into_iter().for_each(|edit| self.apply_edit(setter, edit, Side::After));
+        }
+    }
+
+    fn apply_edit(&mut self, setter: &impl ParameterSetter, edit: Edit, side: Side) {
+        match edit {
+            Edit::Knob(id, change) if Parameter::get(id).is_some() => turn(setter, id, side.of(change)),
+            Edit::Knob(id, change) => self.instance.set_latent_knob(id, side.of(change)),
+            Edit::Selection(change) => self.restore_selection(side.of(*change)),
+            Edit::Slots(change) => self.instance.compare_slots.set(side.of(*change)),
+            Edit::Pad(change) => self.instance.set_pad(side.of(change)),
+            Edit::Executor(change) => self.instance.set_executor(side.of(change)),
+            Edit::Midi(change) => self.instance.midi_bindings.restore(&side.of(change)),
+        }
+    }
+
+    /// Restores a selection; an audition ends.
+    fn restore_selection(&mut self, selection: SelectionSnapshot) {
+        (self.auditioned, self.loading) = (None, None);
+        self.instance.restore_selection(selection);
+    }
+}
+
+/// Side of a change that is restored.
+#[derive(Clone, Copy)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    fn of<T>(self, change: Change<T>) -> T {
+        match self {
+            Self::Before => change.before,
+            Self::After => change.after,
+        }
+    }
+}
+
+/// Turns a parameter in a gesture of its own, so that the host follows.
+fn turn(setter: &impl ParameterSetter, id: ParameterId, position: f32) {
+    setter.begin_gesture(id);
+    setter.set_normalized(id, position);
+    setter.end_gesture(id);
+}
