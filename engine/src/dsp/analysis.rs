@@ -44,7 +44,21 @@ impl Analysis {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     #[must_use]
     pub fn new(sample_rate: f64, hop: usize) -> Self {
-        let (pitch, loudness) = (PitchTracker::new(sample_rate, hop), Loudness::new(sample_rate, hop));
+        Self::with(PitchTracker::new(sample_rate, hop), Loudness::new(sample_rate, hop))
+    }
+
+    /// Creates an analysis that emits frames after 10.7 ms instead of 21.4 ms, to play along; see
+    /// [`PitchTracker::low_latency`].
+    ///
+    /// # Panics
+    /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
+    #[must_use]
+    pub fn low_latency(sample_rate: f64, hop: usize) -> Self {
+        Self::with(PitchTracker::low_latency(sample_rate, hop), Loudness::new(sample_rate, hop))
+    }
+
+    fn with(pitch: PitchTracker, loudness: Loudness) -> Self {
+        let hop = pitch.hop();
         let waiting = (pitch.latency().abs_diff(loudness.latency()) + CHUNK) / hop + 2;
         Self { pitch, loudness, pitches: VecDeque::with_capacity(waiting), levels: VecDeque::with_capacity(waiting) }
     }

@@ -80,10 +80,10 @@ impl InstrumentStream {
         let hop_samples = u32::try_from(hop).unwrap_or(u32::MAX);
         let voices = Voices::new(&performance, polyphony, sample_rate, hop_samples, options.seed);
         let with_input = options.source == ControlSource::AudioInput;
-        let analysis = with_input.then(|| Box::new(Analysis::new(sample_rate, hop)));
+        let analysis = with_input.then(|| Box::new(Analysis::low_latency(sample_rate, hop)));
         let lookahead = analysis.as_ref().map_or(0, |analysis| analysis.latency());
         let delays = ModelDelays { lookahead, delay: synth.latency_samples() };
-        let timeline = Timeline::new(options.sample_rate, header.sample_rate, delays, with_input, hop)?;
+        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, hop)?;
         let (input, voice_count) = match analysis {
             None => (FrameSource::Notes, voices.slots()),
             Some(analysis) => {

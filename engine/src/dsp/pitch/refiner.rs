@@ -9,6 +9,8 @@
 const HALVINGS: [u32; 2] = [1, 2];
 /// Least periods in a stretch: one to compare with the next.
 const MIN_PERIODS: f32 = 2.0;
+/// Samples of the window besides a stretch: the derivative needs two on each side, parity possibly one.
+const MARGIN: usize = 6;
 /// Largest correction of the window's period; further away is another peak.
 const MAX_CORRECTION_SEMITONES: f32 = 1.0;
 /// Number of standard deviations by which a correction must exceed noise. More than one, since noise may be more
@@ -43,21 +45,27 @@ impl Refiner {
         Self { slopes: vec![0.0; window], correlation }
     }
 
-    /// Returns the period in samples; `coarse` is that of the whole window.
+    /// Returns the least window for a period in samples.
+    pub(super) fn least_window(period: f32) -> usize {
+        (MIN_PERIODS * period) as usize + MARGIN
+    }
+
+    /// Returns the period in samples about the middle of a window, an odd number of samples; `coarse` is that of the
+    /// whole window.
     ///
     /// A shorter stretch blurs less but is noisier: its correction counts as far as noise does not explain it, and if
     /// noise explains all of it, no shorter stretch is tried.
     pub(super) fn period(&mut self, window: &[f32], coarse: f32) -> f32 {
         let shortest = (MIN_PERIODS * coarse) as usize;
-        let longest = shortest.max(window.len() >> HALVINGS[0]);
-        // The derivative needs two more samples on each side, parity possibly one.
-        if longest + 6 > window.len() {
+        let full = self.slopes.len();
+        let longest = shortest.max(full >> HALVINGS[0]).min(window.len().saturating_sub(MARGIN));
+        if longest < shortest {
             return coarse;
         }
         self.differentiate(window, (window.len() - longest) / 2 - 1);
         let (mut period, mut tried) = (coarse, 0);
         for halvings in HALVINGS {
-            let length = shortest.max(window.len() >> halvings);
+            let length = shortest.max(full >> halvings).min(longest);
             if length == tried {
                 break;
             }

@@ -68,8 +68,13 @@ fn tone(
 
 /// Returns the errors in cents of all frames whose window is inside the sound, and the number of unvoiced ones.
 fn errors(rate: f64, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
-    let mut tracker = PitchTracker::new(rate, HOP);
-    let edge = tracker.latency();
+    errors_of(PitchTracker::new(rate, HOP), sound, truth)
+}
+
+fn errors_of(mut tracker: PitchTracker, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
+    // The longer window, whose end is the frame's instant plus the latency, must be filled.
+    let window = tracker.ring.len() / 2;
+    let edge = tracker.latency().max(window + 1 + 2 * tracker.conditioner.delay() - tracker.latency());
     let (mut centre, mut unvoiced, mut errors) = (0, 0, Vec::new());
     tracker.push(sound, |frame| {
         if centre >= edge {
@@ -255,6 +260,88 @@ fn other_rates_work() {
         }
         assert_within(&all, 0.2, 0.6, 0.0, &rate.to_string());
     }
+}
+
+fn low_latency() -> PitchTracker {
+    PitchTracker::low_latency(RATE, HOP)
+}
+
+#[test]
+fn low_latency_tracks_steady_tones() {
+    assert_eq!(low_latency().latency(), 513);
+    for (name, spectrum) in SPECTRA {
+        let (mut clean, mut noisy) = (Vec::new(), Vec::new());
+        for pitch in pitches() {
+            let (sound, truth) = tone(RATE, 0.3, spectrum, |_| pitch, None);
+            let (errors, unvoiced) = errors_of(low_latency(), &sound, &truth);
+            assert_eq!(unvoiced, 0, "{name} at {pitch}");
+            clean.extend(errors);
+            let (sound, truth) = tone(RATE, 0.3, spectrum, |_| pitch, Some(20.0));
+            let (errors, unvoiced) = errors_of(low_latency(), &sound, &truth);
+            assert_eq!(unvoiced, 0, "{name} at {pitch} with noise");
+            noisy.extend(errors);
+        }
+        assert_within(&clean, 0.1, 0.3, 0.0, name);
+        assert_within(&noisy, 0.5, 3.0, 0.005, name);
+    }
+}
+
+/// Above 94 Hz the curve is neither late nor flattened, although half as much of the future is known.
+#[test]
+fn low_latency_keeps_depth_and_timing_of_vibrato() {
+    for frequency in [150.0, 300.0, 600.0, 1200.0] {
+        for (noise, limit) in [(None, 0.8), (Some(40.0), 0.8), (Some(20.0), 1.5)] {
+            let bent = |time: f64| note(frequency) + 0.6 * (TAU * 6.0 * time).sin();
+            let (sound, truth) = tone(RATE, 1.5, SPECTRA[1].1, bent, noise);
+            let (errors, _) = errors_of(low_latency(), &sound, &truth);
+            let off = root_mean_square(&errors);
+            assert!(off < limit, "{frequency} Hz at {noise:?} dB: {off:.2} cents");
+        }
+    }
+}
+
+#[test]
+fn low_latency_follows_glides() {
+    for (name, spectrum) in SPECTRA {
+        for noise in [None, Some(20.0)] {
+            let (up, down) = (|time: f64| 43.5 + 24.0 * time, |time: f64| 93.5 - 24.0 * time);
+            let mut all = Vec::new();
+            for (sound, truth) in [tone(RATE, 2.1, spectrum, up, noise), tone(RATE, 2.1, spectrum, down, noise)] {
+                all.extend(errors_of(low_latency(), &sound, &truth).0);
+            }
+            assert_within(&all, 1.5, 5.0, 0.01, name);
+        }
+    }
+}
+
+/// A new note above E3 is found as soon as its window has no other in it.
+#[test]
+fn low_latency_accepts_leaps_within_half_a_window() {
+    for (name, spectrum) in SPECTRA {
+        for (from, to) in [(60.3, 72.3), (60.3, 53.2), (72.3, 60.3), (60.3, 67.3), (55.3, 79.3), (84.2, 62.9)] {
+            let pitch = |time: f64| if time < 0.3 { from } else { to };
+            let (sound, truth) = tone(RATE, 0.6, spectrum, pitch, Some(40.0));
+            let mut frames = Vec::new();
+            low_latency().push(&sound, |frame| frames.push(frame));
+            // The leap is at frame 75; the short window leaves it behind with frame 78.
+            let off = |frame: usize| 100.0 * (f64::from(frames[frame].semitones) - truth[frame * HOP]);
+            let worst = (78..frames.len()).map(|frame| off(frame).abs()).fold(0.0, f64::max);
+            assert!(worst < 50.0, "{name} from {from} to {to}: {worst:.1} cents");
+        }
+    }
+}
+
+#[test]
+fn low_latency_ignores_noise_and_silence() {
+    let (mut sound, _) = tone(RATE, 0.3, SPECTRA[1].1, |_| 57.25, None);
+    let mut noise = Noise(3);
+    sound.extend((0..48_000).map(|_| 0.1 * noise.next() as f32));
+    sound.extend([0.0; 14_400]);
+    let mut frames = Vec::new();
+    low_latency().push(&sound, |frame| frames.push(frame));
+    assert!(frames[10..70].iter().all(|frame| frame.voiced));
+    assert!(frames[82..].iter().all(|frame| !frame.voiced));
+    assert_eq!(frames.last().map(|frame| frame.confidence), Some(0.0));
 }
 
 #[test]
