@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ondes_engine::chain::ImpulseFile;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::Model;
 
@@ -28,6 +29,7 @@ fn sound_only(state: InstanceState) -> InstanceState {
         window: WindowSettings::default(),
         pad: None,
         executor: ExecutorSelection::default(),
+        resampling: Resampling::default(),
         compare: None,
         midi_controllers: BTreeMap::new(),
         ..state
@@ -106,19 +108,26 @@ impl SelectionSnapshot {
         self.state.preset.as_ref()
     }
 
-    /// Embeds the model if `other` does: a project that embeds its models keeps doing so.
+    /// Adopts what a preset leaves open from the selection before it: a project that embeds its models keeps doing so,
+    /// and without a cabinet of its own the choice of one stays automatic.
     #[must_use]
-    pub fn keeping_embedded(mut self, other: &Self) -> Self {
+    pub fn keeping_choices(mut self, other: &Self) -> Self {
         self.state.embed |= other.state.embed;
+        self.state.automatic_cabinet |= self.state.cabinet.is_none() && other.state.automatic_cabinet;
         self
     }
 
     /// Returns the state to save, with embedded files if that is wanted and without the settings of the window.
     #[must_use]
     pub fn to_state(&self) -> InstanceState {
-        let (version, window, executor) =
-            (crate::state::VERSION, WindowSettings::default(), ExecutorSelection::default());
-        let mut state = InstanceState { version, window, pad: None, executor, ..self.state.clone() };
+        let mut state = InstanceState {
+            version: crate::state::VERSION,
+            window: WindowSettings::default(),
+            pad: None,
+            executor: ExecutorSelection::default(),
+            resampling: Resampling::default(),
+            ..self.state.clone()
+        };
         match (&self.model, state.embed) {
             (Some(model), true) => state.model.embedded = library::to_base64(model),
             // If the file is missing, the embedded one may be the only copy left.

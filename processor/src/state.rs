@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{self, ExecutorSelection};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,10 @@ pub struct InstanceState {
     /// The cabinet's impulse response, if any; its hash is that of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cabinet: Option<FileReference>,
+    /// True if a model that is loaded brings the bundled cabinet that suits it, or none; false once the user has chosen.
+    /// Restoring a state never changes its cabinet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub automatic_cabinet: bool,
     /// True if the model and the cabinet's file are embedded in the project.
     pub embed: bool,
     /// Requested executor. Kept even if this machine or this model does not support it, since another may.
@@ -39,6 +44,9 @@ pub struct InstanceState {
         skip_serializing_if = "ExecutorSelection::is_default"
     )]
     pub executor: ExecutorSelection,
+    /// Method of rate conversion, where the model's sample rate is not the host's.
+    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Resampling::is_default")]
+    pub resampling: Resampling,
     /// Ids of the parameters that the window's pad turns, horizontally and vertically; `None` for the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad: Option<[String; 2]>,
@@ -79,7 +87,7 @@ pub struct CompareState {
     pub other: Option<SoundState>,
 }
 
-/// Scale and theme of the window.
+/// Scale and theme of the window, and its tuner.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WindowSettings {
@@ -87,6 +95,31 @@ pub struct WindowSettings {
     pub scale: f32,
     /// Colour theme.
     pub theme: WindowTheme,
+    /// Tuner.
+    #[serde(skip_serializing_if = "TunerSettings::is_default")]
+    pub tuner: TunerSettings,
+}
+
+/// Settings of the tuner.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TunerSettings {
+    /// Frequency of A4, Hz.
+    pub reference_hz: f32,
+    /// True if the output is muted while the tuner is open.
+    pub mute: bool,
+}
+
+impl Default for TunerSettings {
+    fn default() -> Self {
+        Self { reference_hz: 440.0, mute: false }
+    }
+}
+
+impl TunerSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Colour theme of the window.
@@ -105,7 +138,7 @@ pub enum WindowTheme {
 
 impl Default for WindowSettings {
     fn default() -> Self {
-        Self { scale: 1.0, theme: WindowTheme::default() }
+        Self { scale: 1.0, theme: WindowTheme::default(), tuner: TunerSettings::default() }
     }
 }
 
@@ -147,7 +180,11 @@ mod tests {
     #[test]
     fn window_settings_are_saved_and_unknown_themes_are_ignored() {
         let saved = InstanceState {
-            window: WindowSettings { scale: 1.5, theme: WindowTheme::Light },
+            window: WindowSettings {
+                scale: 1.5,
+                theme: WindowTheme::Light,
+                tuner: TunerSettings { reference_hz: 442.0, mute: true },
+            },
             ..InstanceState::default()
         };
         let text = serde_json::to_string(&saved).unwrap();

@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::executor::{ExecutorSelection, UnsupportedExecutor};
 use ondes_engine::model::Model;
@@ -64,5 +65,24 @@ impl ExecutorArguments {
                 "the native executor uses the precision of the model file; --precision {precision} needs --executor torch"
             ),
         })
+    }
+}
+
+/// Method of rate conversion, where the model's sample rate is another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ResamplingArgument {
+    /// At most 1 ms; linear in phase up to 18 kHz
+    #[default]
+    LowLatency,
+    /// 30 to 40 ms; linear in phase up to the limit of hearing
+    LinearPhase,
+}
+
+impl From<ResamplingArgument> for Resampling {
+    fn from(argument: ResamplingArgument) -> Self {
+        match argument {
+            ResamplingArgument::LowLatency => Self::LowLatency,
+            ResamplingArgument::LinearPhase => Self::LinearPhase,
+        }
     }
 }

@@ -40,6 +40,14 @@ pub enum Resampling {
     LinearPhase,
 }
 
+impl Resampling {
+    /// Returns true for the default, low latency.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Error of a rate conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResampleError {

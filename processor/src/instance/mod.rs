@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::atomic::AtomicCell;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlId, ControlSource, PipelineOptions};
@@ -35,6 +36,7 @@ use crate::product::Product;
 use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;
 use crate::state::{InstanceState, WindowSettings};
+use crate::tuner::TunerInput;
 
 /// Handle of one instance, shared by the window, the host's main thread and the audio thread. Methods for the audio
 /// thread say so; all others may block.
@@ -55,6 +57,8 @@ pub struct InstanceHandle {
     pub compare_slots: CompareSlots,
     /// Steps of the window's undo and redo.
     pub history: History,
+    /// The input as a tuner hears it.
+    pub tuner: TunerInput,
     /// Hands cabinets to the audio thread.
     pub cabinet_handover: CabinetHandover,
     inner: Mutex<Inner>,
@@ -97,6 +101,8 @@ struct Inner {
     missing_cabinet: Option<MissingFile>,
     /// Number of the last request for a cabinet.
     cabinet_requests: u64,
+    /// True once a notice has told that a cabinet was selected with a model.
+    cabinet_announced: bool,
     /// Number of the last request for a model; results of earlier ones are dropped.
     requests: u64,
     /// True if the last request is still being read.
@@ -121,6 +127,7 @@ impl InstanceHandle {
         let state = InstanceState {
             model: FileReference::to(&model, None),
             preset: Some(PresetLocation::Factory(product.initial_preset().into())),
+            automatic_cabinet: true,
             ..InstanceState::default()
         };
         let instance = Self {
@@ -132,6 +139,7 @@ impl InstanceHandle {
             product,
             compare_slots: CompareSlots::default(),
             history: History::default(),
+            tuner: TunerInput::default(),
             cabinet_handover: CabinetHandover::default(),
             inner: Mutex::new(Inner {
                 state,
@@ -144,6 +152,7 @@ impl InstanceHandle {
                 missing_model: None,
                 missing_cabinet: None,
                 cabinet_requests: 0,
+                cabinet_announced: false,
                 requests: 0,
                 reading: false,
                 load_error: None,
@@ -203,6 +212,21 @@ impl InstanceHandle {
     #[must_use]
     pub fn executor(&self) -> ExecutorSelection {
         self.inner().state.executor
+    }
+
+    /// Sets the method of rate conversion and saves it with the project.
+    pub fn set_resampling(&self, resampling: Resampling) {
+        let mut inner = self.inner();
+        if std::mem::replace(&mut inner.state.resampling, resampling) != resampling {
+            self.load(&mut inner);
+            self.host_notifier.mark_state_changed();
+        }
+    }
+
+    /// Returns the method of rate conversion.
+    #[must_use]
+    pub fn resampling(&self) -> Resampling {
+        self.inner().state.resampling
     }
 
     /// Sets the largest variant that may be used, 0 … 1; the model changes with a cross-fade.
@@ -298,6 +322,7 @@ impl InstanceHandle {
         let options = PipelineOptions {
             source,
             oversampling,
+            resampling: inner.state.resampling,
             size,
             executor,
             allow_fallback: true,

@@ -41,6 +41,7 @@ impl InstanceHandle {
                         inner.state.preset = None;
                     }
                     inner.before_audition = before;
+                    instance.select_automatic_cabinet(&mut inner);
                     if !audition {
                         instance.host_notifier.mark_state_changed();
                     }
@@ -106,7 +107,7 @@ impl InstanceHandle {
         inner.before_audition.clone().unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()))
     }
 
-    /// Restores a snapshot; the settings of the window and the executor are kept.
+    /// Restores a snapshot; the settings of the window, the executor and the rate conversion are kept.
     pub fn restore_selection(&self, snapshot: SelectionSnapshot) {
         let mut inner = self.inner();
         (inner.requests, inner.reading, inner.before_audition) = (inner.requests + 1, false, None);
@@ -125,8 +126,8 @@ impl InstanceHandle {
             inner.turned_latents.extend(bound);
             inner.turned_latents.extend(inner.state.latents.keys().cloned());
         }
-        let InstanceState { window, pad, executor, .. } = std::mem::take(&mut inner.state);
-        inner.state = InstanceState { window, pad, executor, ..snapshot.state };
+        let InstanceState { window, pad, executor, resampling, .. } = std::mem::take(&mut inner.state);
+        inner.state = InstanceState { window, pad, executor, resampling, ..snapshot.state };
         (inner.missing_model, inner.load_error, inner.notice) = (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
         if same {
@@ -207,16 +208,17 @@ impl InstanceHandle {
     /// Returns the state that a project saves besides the parameters.
     #[must_use]
     pub fn state(&self) -> InstanceState {
-        let (selection, window, pad, executor) = {
+        let (selection, window, pad, executor, resampling) = {
             let inner = self.inner();
             // The audition is not part of the project.
             let before = inner.before_audition.clone();
-            let InstanceState { window, pad, executor, .. } = &inner.state;
+            let InstanceState { window, pad, executor, resampling, .. } = &inner.state;
             let selection = before.unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()));
-            (selection, *window, pad.clone(), *executor)
+            (selection, *window, pad.clone(), *executor, *resampling)
         };
         let (compare, midi_controllers) = (self.compare_slots.state(), self.midi_bindings.bindings());
-        let mut state = InstanceState { window, pad, executor, compare, midi_controllers, ..selection.to_state() };
+        let mut state =
+            InstanceState { window, pad, executor, resampling, compare, midi_controllers, ..selection.to_state() };
         if let Some(CompareState { other: Some(other), .. }) = &mut state.compare
             && other.selection.model.hash == state.model.hash
         {

@@ -24,7 +24,7 @@ use ondes_processor::product::Product;
 use crate::argument_parsers::{TRANSPOSE as TRANSPOSE_RANGE, number_in, parse_seconds};
 use crate::audio_app::{AudioApp, OnOpened};
 use crate::devices::{AudioStatus, Opened};
-use crate::executor_arguments::ExecutorArguments;
+use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::io::{AudioChoice, MidiChoice, MidiPorts};
 use crate::rack::remaining_events::remaining_events;
 use crate::rack::session_file::{self, TrackInput};
@@ -85,6 +85,9 @@ pub struct PlayArguments {
     /// Block length, 1 to 8192 frames [default: the device's]
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=8_192))]
     block: Option<u32>,
+    /// Conversion between the sample rates of device and model
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t)]
+    resampling: ResamplingArgument,
     /// Record the output to this file, NAME.wav or NAME.flac
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -92,8 +95,8 @@ pub struct PlayArguments {
     /// oversampling, size, quality, mix, glide …, as in presets
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
-    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …)
-    #[arg(long, value_name = "FILE")]
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …), or a bundled cabinet: 1x12, 2x12 or 4x12
+    #[arg(long, value_name = "FILE|NAME")]
     cabinet: Option<PathBuf>,
     /// Transpose all notes, -24 to 24 semitones
     #[arg(
@@ -226,6 +229,7 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
         executor,
         device,
         precision,
+        ("--resampling", arguments.resampling != ResamplingArgument::default()),
         ("--input", arguments.input.is_some()),
         ("--control", !arguments.control.is_empty()),
         ("--cabinet", arguments.cabinet.is_some()),
@@ -317,13 +321,19 @@ fn add_model_track(
     let track = mixer.track(slot).context("the track is gone")?;
     let instance = track.instance.clone();
     instance.set_executor(executor);
+    instance.set_resampling(arguments.resampling.into());
+    // What is played is what was asked for, as with `ondes render`.
+    instance.set_automatic_cabinet(false);
     // The model is loaded already; the thread ends at once.
     drop(instance.load_model(false, move || Ok(found)).join());
     for setting in &arguments.control {
         set_control(track, setting)?;
     }
     if let Some(path) = &arguments.cabinet {
-        drop(instance.load_cabinet(path.clone()).join());
+        match open_model::bundled_cabinet(path)? {
+            Some(bundled) => instance.choose_bundled_cabinet(bundled),
+            None => drop(instance.load_cabinet(path.clone()).join()),
+        }
         if let Some(missing) = instance.missing_cabinet() {
             bail!("{}", missing.searched.join(", "));
         }

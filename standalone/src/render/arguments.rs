@@ -14,7 +14,7 @@ use ondes_processor::parameter::{BLOCK_DC, GATE, OUTPUT_LEVEL, OVERSAMPLING, SIZ
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
 use crate::argument_parsers::{TRANSPOSE, number_in, parse_seconds};
-use crate::executor_arguments::ExecutorArguments;
+use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
@@ -82,6 +82,9 @@ pub struct RenderArguments {
     /// Sample rate of the output, 1000 to 768000 Hz [default: that of the recording; with --midi that of the model]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
     pub sample_rate: Option<u32>,
+    /// Conversion between the sample rates of output and model
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t)]
+    pub resampling: ResamplingArgument,
     /// Bits per sample: 16 or 24 (integers), or 32 (floating point)
     #[arg(long, value_enum, default_value_t = BitDepth::Float32, hide_possible_values = true)]
     pub bits: BitDepth,
@@ -149,8 +152,9 @@ pub struct RenderArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Cabinet and interface")]
 pub struct ChainArguments {
-    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged
-    #[arg(long, value_name = "FILE")]
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged. Or a bundled cabinet:
+    /// 1x12, 2x12 or 4x12
+    #[arg(long, value_name = "FILE|NAME")]
     pub cabinet: Option<PathBuf>,
     /// Level of a full-scale sine at the interface that made the recording, -60 to 60 dBu; drives a model with a
     /// calibrated input at its true level

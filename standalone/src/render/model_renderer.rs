@@ -19,8 +19,8 @@ use super::pipeline_render::{FinishedRender, PipelineRender};
 use super::report::{RenderReport, amplitude_db};
 use super::source::RenderSource;
 use super::wav_output::WavOutput;
-use crate::memory;
 use crate::progress::RenderProgress;
+use crate::{memory, open_model};
 
 /// Pipeline to be reused for the next file, with its sample rate in Hz.
 pub type IdlePipeline = Option<(u32, Pipeline)>;
@@ -177,7 +177,10 @@ impl<'a> ModelRenderer<'a> {
         let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
         chain.set(&settings);
         if let Some(path) = &arguments.chain.cabinet {
-            let response = ImpulseFile::read(path)?.response.to_mono();
+            let response = match open_model::bundled_cabinet(path)? {
+                Some(bundled) => bundled.file().response.clone(),
+                None => ImpulseFile::read(path)?.response.to_mono(),
+            };
             let cabinet = Cabinet::new(&response, sample_rate, Kernels::detect());
             let cabinet = cabinet.map_err(|error| anyhow!("{}: {error}", display_name(path)))?;
             drop(chain.cabinet_slot().replace(Box::new(cabinet)));
@@ -211,6 +214,7 @@ impl<'a> ModelRenderer<'a> {
         let executor = executor.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         let options = PipelineOptions {
             sample_rate,
+            resampling: arguments.resampling.into(),
             source: arguments.source(),
             voices: arguments.voices.map(usize::from),
             transpose: arguments.transpose,

@@ -17,6 +17,7 @@ use super::midi_score::MidiScore;
 use super::output_target::{OutputTarget, check_not_input};
 use super::report::amplitude_db;
 use super::wav_output::WavOutput;
+use crate::executor_arguments::ResamplingArgument;
 use crate::progress::RenderProgress;
 use crate::rack::bounce::{Bounce, BouncedTrack, CHUNK, MAX_INPUTS};
 use crate::rack::session_file::TrackInput;
@@ -272,6 +273,7 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         precision,
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling() != 1),
+        ("--resampling", arguments.resampling != ResamplingArgument::default()),
         ("--size", arguments.size() < 1.0),
         ("gate, tone, cabinet or levels", arguments.has_chain()),
         ("--transpose", arguments.transpose != 0.0),
