@@ -48,3 +48,4 @@ pub use playable::{
     TimedCommand, Transport,
 };
 pub(crate) use timeline::all_finite;
+pub use timeline::latency_at;

@@ -42,6 +42,26 @@ impl SampleRates {
     }
 }
 
+/// Returns the latency in host samples, with low-latency conversion, of a model whose latency at its own rate is `own`
+/// samples; `with_input` says whether it processes audio input. Rates are in Hz.
+///
+/// ```
+/// use ondes_engine::pipeline::latency_at;
+///
+/// // A capture, at its own rate and at another.
+/// assert_eq!(latency_at(48_000, 48_000, 0, true)?, 0);
+/// assert_eq!(latency_at(44_100, 48_000, 0, true)?, 42);
+/// # Ok::<(), ondes_engine::dsp::resample::ResampleError>(())
+/// ```
+///
+/// # Errors
+/// Returns [`ResampleError`] if the rates cannot be converted.
+pub fn latency_at(host: u32, model: u32, own: usize, with_input: bool) -> Result<usize, ResampleError> {
+    let rates = SampleRates { host: host.into(), model: model.into() };
+    let delays = ModelDelays { lookahead: own, delay: 0 };
+    Ok(RateConversion::low_latency(rates, delays, with_input, Kernels::scalar())?.latency)
+}
+
 /// Clock of a session: converts between the host's samples and the model's hops.
 pub(super) struct Timeline {
     rates: SampleRates,

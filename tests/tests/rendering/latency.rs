@@ -1,6 +1,6 @@
 //! A pipeline's reported latency is exact at every sample rate.
 
-use ondes_engine::dsp::resample::resample;
+use ondes_engine::dsp::resample::{Resampling, resample};
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Activation, Kind, Method, Model, Op, Tensor, file};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
@@ -160,4 +160,124 @@ fn notes_start_at_the_reported_latency() {
 fn without_conversion_notes_wait_for_one_hop_only() {
     let pipeline = Pipeline::new(&untrained_instrument(1), &PipelineOptions::default()).expect("it plays");
     assert_eq!(pipeline.latency_samples(), HOP);
+}
+
+/// Latency in milliseconds of a model in a callback.
+fn latency_ms(model: &Model, sample_rate: u32, source: ControlSource) -> f64 {
+    let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
+    let pipeline = Pipeline::new(model, &options).expect("it plays");
+    1e3 * pipeline.latency_samples() as f64 / f64::from(sample_rate)
+}
+
+#[test]
+fn latency_is_low_at_usual_rates() {
+    let wire = with_weights(
+        Kind::Effect,
+        vec![method(
+            "forward",
+            1,
+            vec![port("in", 1, 1)],
+            vec![node("out", &["in"], Op::Affine { scale: 1.0, offset: 0.0 })],
+        )],
+        &[],
+    );
+    for (rate, conversion_ms) in [(44_100, 1.0), (48_000, 0.0), (88_200, 0.6), (96_000, 0.6), (192_000, 0.6)] {
+        let converted = latency_ms(&wire, rate, ControlSource::AudioInput);
+        assert!(converted <= conversion_ms, "conversion at {rate} Hz: {converted:.2} ms");
+        for model in bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are valid")) {
+            if model.header().kind == Kind::Instrument {
+                let (notes, followed) = (
+                    latency_ms(&model, rate, ControlSource::Notes),
+                    latency_ms(&model, rate, ControlSource::AudioInput),
+                );
+                let name = &model.header().card.name;
+                assert!(notes <= 6.0, "{name} at {rate} Hz, by notes: {notes:.2} ms");
+                assert!(followed <= 15.0 + conversion_ms, "{name} at {rate} Hz, following: {followed:.2} ms");
+            }
+        }
+    }
+}
+
+/// A note that comes in a block of 64 samples is heard soon after it, wherever it falls between two hops.
+#[test]
+fn notes_are_heard_within_six_milliseconds() {
+    const BLOCK: usize = 64;
+    let model = bundled_models().into_iter().find(|path| path.ends_with("plucked.ondes")).expect("it is bundled");
+    let model = file::read(&model).expect("bundled models are valid");
+    for rate in [44_100, 48_000, 88_200, 96_000_u32] {
+        for at in [4_000, 4_050, 4_100, 4_150, 4_199] {
+            let options = PipelineOptions { sample_rate: rate, ..PipelineOptions::default() };
+            let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+            let mut sound = vec![0.0; rate as usize / 4];
+            for (index, block) in sound.chunks_mut(BLOCK).enumerate() {
+                if index == at / BLOCK {
+                    let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 };
+                    pipeline.handle(Event { at: at as u64, kind }).expect("there is room");
+                }
+                pipeline.process(&[], block);
+            }
+            let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+            // 40 dB below the peak.
+            let heard = sound.iter().position(|sample| sample.abs() > 0.01 * peak).expect("it sounds");
+            let ms = 1e3 * (heard - at) as f64 / f64::from(rate);
+            assert!((0.0..=6.0).contains(&ms), "{rate} Hz, note at {at}: heard after {ms:.2} ms");
+        }
+    }
+}
+
+/// Every output sample is there when it is due, at any rate and any block length, and the sound does not depend on it.
+#[test]
+fn no_sample_is_late_at_any_rate() {
+    let models = [
+        (smoothing_effect(), ControlSource::AudioInput),
+        (averaging_codec(), ControlSource::AudioInput),
+        (envelope_follower(), ControlSource::AudioInput),
+        (envelope_follower(), ControlSource::Notes),
+    ];
+    for rate in [1_000, 1_235, 8_000, 22_050, 44_099, 47_999, 48_001, 96_000, 768_000, 1_000_000] {
+        for (model, source) in &models {
+            let options = PipelineOptions { sample_rate: rate, source: *source, ..PipelineOptions::default() };
+            let play = |blocks: &[usize]| {
+                let mut pipeline = Pipeline::new(model, &options).expect("it plays");
+                let note = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 };
+                pipeline.handle(Event { at: 100, kind: note }).expect("there is room");
+                let mut sound = Vec::new();
+                for &length in blocks.iter().cycle() {
+                    let length = length.min(20_000 - sound.len());
+                    let swell = |n: usize| (0.05 * n as f32).sin() * (0.0007 * n as f32).cos();
+                    let input: Vec<f32> = (sound.len()..sound.len() + length).map(swell).collect();
+                    let mut block = vec![0.0; length];
+                    pipeline.process(&input, &mut block);
+                    assert_eq!(pipeline.samples_missing(), 0, "{:?} at {rate} Hz", model.header().kind);
+                    sound.extend(block);
+                    if sound.len() == 20_000 {
+                        return sound;
+                    }
+                }
+                sound
+            };
+            assert!(play(&[1, 64, 7, 480, 1_500]) == play(&[20_000]), "{:?} at {rate} Hz", model.header().kind);
+        }
+    }
+}
+
+/// Linear phase, the other method, has the reported latency, too.
+#[test]
+fn linear_phase_has_the_reported_latency() {
+    let model = smoothing_effect();
+    let swell = |n: usize, rate: u32| (0.3 * (40.0 * n as f64 / f64::from(rate)).sin()) as f32;
+    let aligned = |sample_rate: u32, resampling: Resampling| -> Vec<f64> {
+        let options = PipelineOptions { sample_rate, resampling, ..PipelineOptions::default() };
+        let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+        let latency = pipeline.latency_samples();
+        let input: Vec<f32> = (0..sample_rate as usize + latency).map(|n| swell(n, sample_rate)).collect();
+        let mut output = vec![0.0; input.len()];
+        pipeline.process(&input, &mut output);
+        assert_eq!(pipeline.samples_missing(), 0);
+        output[latency..].iter().copied().map(f64::from).collect()
+    };
+    for rate in [44_100, 88_200, 96_000] {
+        let (low, linear) = (aligned(rate, Resampling::LowLatency), aligned(rate, Resampling::LinearPhase));
+        assert_eq!(shift(&linear, &low), 0, "at {rate} Hz");
+    }
 }

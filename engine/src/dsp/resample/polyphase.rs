@@ -3,6 +3,9 @@
 //! The filter of each output sample depends on where it falls between two input samples. All phases of the usual ratios
 //! are tabulated; others are interpolated linearly between two of so many phases that the error stays below −105 dB.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use ondes_kernels::{FilterPosition, Kernels};
 
 use super::greatest_common_divisor;
@@ -23,7 +26,7 @@ const BATCH: usize = 32;
 /// rates.
 pub(super) struct PolyphaseResampler {
     kernels: Kernels,
-    bank: FilterBank,
+    bank: Arc<FilterBank>,
     /// The last samples of the input, of which `filled` are present.
     signal: Vec<f32>,
     filled: usize,
@@ -51,6 +54,9 @@ struct FilterBank {
     /// Interpolates between two phases.
     is_interpolated: bool,
 }
+
+/// Filters in use, by input and output rate.
+static BANKS: Mutex<BTreeMap<(u32, u32), Weak<FilterBank>>> = Mutex::new(BTreeMap::new());
 
 /// Position of the next output sample.
 #[derive(Clone, Copy)]
@@ -82,7 +88,7 @@ impl PolyphaseResampler {
         let prototype = Prototype::for_rate(rate_in.min(rate_out));
         let divisor = greatest_common_divisor(rate_in, rate_out);
         let (step, unit) = (u64::from(rate_in / divisor), u64::from(rate_out / divisor));
-        let bank = FilterBank::new(prototype, rate_in, rate_out, unit);
+        let bank = FilterBank::shared(prototype, rate_in, rate_out);
         // The longest latency with which the first output sample needs at least the first input sample.
         let reach = (bank.ahead + input_delay) as u64;
         let latency = reach * unit / step;
@@ -195,9 +201,22 @@ impl PolyphaseResampler {
 }
 
 impl FilterBank {
-    /// Samples a prototype for all `unit` phases, or for some of them if these are too many.
-    fn new(prototype: &Prototype, rate_in: u32, rate_out: u32, unit: u64) -> Self {
+    /// Returns the filters for two rates, which all resamplers share.
+    fn shared(prototype: &Prototype, rate_in: u32, rate_out: u32) -> Arc<Self> {
+        let mut banks = BANKS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bank) = banks.get(&(rate_in, rate_out)).and_then(Weak::upgrade) {
+            return bank;
+        }
+        banks.retain(|_, bank| bank.strong_count() > 0);
+        let bank = Arc::new(Self::new(prototype, rate_in, rate_out));
+        banks.insert((rate_in, rate_out), Arc::downgrade(&bank));
+        bank
+    }
+
+    /// Samples a prototype for all phases of a ratio, or for some of them if these are too many.
+    fn new(prototype: &Prototype, rate_in: u32, rate_out: u32) -> Self {
         let lower = rate_in.min(rate_out);
+        let unit = u64::from(rate_out / greatest_common_divisor(rate_in, rate_out));
         // Samples at the lower rate per input sample.
         let scale = f64::from(lower) / f64::from(rate_in);
         let ahead = (u64::from(prototype.delay) * u64::from(rate_in)).div_ceil(lower.into()) as usize;
