@@ -1,16 +1,19 @@
 //! Short measurement of the cost of playing a model on this machine.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineError, PipelineOptions};
+use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineError, PipelineOptions, latency_at};
 use serde::Serialize;
 
 /// Time for all measurements of a model: short enough not to be noticed, long enough for two digits.
 const BUDGET: Duration = Duration::from_millis(120);
 /// Block length, samples, as a host would ask for.
 const BLOCK: usize = 256;
+/// Sample rates of hosts for which the latency is stated, Hz.
+const HOST_RATES: [u32; 4] = [44_100, 48_000, 88_200, 96_000];
 
 /// Cost of one way to play a model.
 #[derive(Serialize)]
@@ -29,6 +32,8 @@ pub struct PlaybackCost {
     pub latency_samples: usize,
     /// Latency, ms.
     pub latency_ms: f64,
+    /// Latency in ms, with the conversion of rates, by the host's sample rate in Hz.
+    pub latency_ms_at: BTreeMap<u32, f64>,
 }
 
 /// Measures a model in the ways that its kind is played.
@@ -58,7 +63,7 @@ fn measure_note(model: &Model) -> Result<PlaybackCost, PipelineError> {
         pipeline.process(&[], &mut block);
         position += BLOCK as u64;
     });
-    Ok(pipeline_cost("one note", model, &pipeline, ns_per_sample))
+    pipeline_cost("one note", model, (&pipeline, ControlSource::Notes), ns_per_sample)
 }
 
 /// Measures one session whose input is a sawtooth of 220 Hz.
@@ -73,7 +78,7 @@ fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<Playback
         }
         pipeline.process(&input, &mut block);
     });
-    Ok(pipeline_cost(what, model, &pipeline, ns_per_sample))
+    pipeline_cost(what, model, (&pipeline, ControlSource::AudioInput), ns_per_sample)
 }
 
 fn set_up(model: &Model, source: ControlSource) -> Result<Pipeline, PipelineError> {
@@ -81,10 +86,21 @@ fn set_up(model: &Model, source: ControlSource) -> Result<Pipeline, PipelineErro
     Pipeline::new(model, &PipelineOptions { sample_rate, source, ..Default::default() })
 }
 
-fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: f64) -> PlaybackCost {
-    let rate = f64::from(model.header().sample_rate);
+fn pipeline_cost(
+    what: &str,
+    model: &Model,
+    (pipeline, source): (&Pipeline, ControlSource),
+    ns_per_sample: f64,
+) -> Result<PlaybackCost, PipelineError> {
+    let header = model.header();
+    let rate = f64::from(header.sample_rate);
     let latency_samples = pipeline.latency_samples();
-    PlaybackCost {
+    let has_input = source == ControlSource::AudioInput;
+    let latency_at = |host: u32| {
+        let samples = latency_at(host, header.sample_rate, latency_samples, has_input)?;
+        Ok::<_, PipelineError>((host, 1e3 * samples as f64 / f64::from(host)))
+    };
+    Ok(PlaybackCost {
         what: what.to_owned(),
         executor: pipeline.executor(),
         ns_per_sample,
@@ -92,7 +108,8 @@ fn pipeline_cost(what: &str, model: &Model, pipeline: &Pipeline, ns_per_sample: 
         memory_bytes: pipeline.bytes(),
         latency_samples,
         latency_ms: 1e3 * latency_samples as f64 / rate,
-    }
+        latency_ms_at: HOST_RATES.into_iter().map(latency_at).collect::<Result<_, _>>()?,
+    })
 }
 
 /// Returns the time per sample in ns of a step of `samples` samples. The first quarter of the budget warms up caches

@@ -102,6 +102,11 @@ impl InfoText {
             ]
         });
         self.table("on this CPU", rows.collect());
+        let rows = info.cost.iter().map(|cost| {
+            let at = |(rate, ms): (&u32, &f64)| format!("{ms:.1} at {} kHz", f64::from(*rate) / 1e3);
+            vec![cost.what.clone(), cost.latency_ms_at.iter().map(at).collect::<Vec<_>>().join(", ")]
+        });
+        self.table("latency, ms", rows.collect());
         self.row("real time", if info.holds_in_real_time { "yes" } else { "too slow on this machine" });
     }
 
