@@ -104,6 +104,10 @@ fn json_has_the_same_information() {
     assert_eq!(card["performance"]["polyphony"], 4);
     assert_eq!(card["training"]["steps"], 12_000);
     assert_eq!(card["quality"][0]["baseline"], 1.5);
+    // A hop; at another rate the conversion comes on top.
+    assert_eq!(card["cost"][0]["latency_ms_at"]["48000"], 4.0);
+    let converted = card["cost"][0]["latency_ms_at"]["44100"].as_f64().expect("a number");
+    assert!((4.4..4.6).contains(&converted), "{converted} ms");
     for cost in card["cost"].as_array().expect("a list") {
         assert!(cost["realtime_factor"].as_f64().is_some_and(|factor| factor > 0.0), "{cost}");
         assert!(cost["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{cost}");
