@@ -1,14 +1,15 @@
 //! One instance of the instrument or the effect: parameters, presets, state and player, without a window or a plugin
 //! framework. The plugin holds one, the app one per track.
 //!
-//! In reading order: [`parameter`] is the parameter table, with [`value_format`] and [`choice`] for texts and options. A
-//! [`parameter_source`] supplies current values, from the host's framework or a [`parameter_store`], and
-//! [`player_parameters`] is their form for the audio thread. [`macros`] turn the [`model_controls`] of the loaded model.
-//! [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`] for
-//! silence and [`monitor`] for meters. [`instance`] is what window, host and player share: the selection of a model
-//! ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]; a
-//! [`host_notifier`] tells a plugin's host of changes. [`state`] is what projects save and
-//! [`preset`] what presets save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. [`atomic_file`] writes their files.
+//! In reading order: [`parameter`] is the parameter table, with [`value_format`] and [`choice`] for texts and options.
+//! A [`parameter_source`] supplies current values, from the host's framework or a [`parameter_store`], and
+//! [`player_parameters`] is their form for the audio thread. [`macros`] turn the [`model_controls`] of the loaded
+//! model. [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`]
+//! for silence, [`monitor`] for meters and [`tuner`] for the input of a tuner. [`instance`] is what window, host and player
+//! share: the selection of a model ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]; a
+//! [`host_notifier`] tells a plugin's host of changes. [`state`] is what projects save and [`preset`] what presets
+//! save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. [`atomic_file`]
+//! writes their files.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -25,8 +26,8 @@ pub mod atomic_file;
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;
-pub mod host_notifier;
 pub mod history;
+pub mod host_notifier;
 pub mod instance;
 pub mod library;
 pub mod macros;
@@ -48,4 +49,5 @@ pub mod state;
 pub mod tail_tracker;
 #[cfg(test)]
 mod test_model;
+pub mod tuner;
 pub mod value_format;

@@ -49,6 +49,8 @@ pub struct Player {
     input_gain: Ramp,
     wet_gain: Ramp,
     dry_gain: Ramp,
+    /// Mutes everything while a tuner wants it.
+    tuner_gain: Ramp,
     /// Mutes the output after a panic, until tails have ended or a note is played.
     gate: Ramp,
     /// Samples for which the output stays muted.
@@ -108,6 +110,7 @@ impl Player {
             input_gain: ramp(parameters.input_gain),
             wet_gain: ramp(wet),
             dry_gain: ramp(dry),
+            tuner_gain: ramp(1.0),
             gate: ramp(1.0),
             closed_samples: 0,
             sample_rate: setup.sample_rate,
@@ -289,6 +292,13 @@ impl Player {
             1 => right.copy_from_slice(left),
             _ => {}
         }
+        if self.channels > 0 {
+            let channels: [&[f32]; 2] = [left, right];
+            self.instance.tuner.record(&channels[..self.channels]);
+        }
+        // Nobody tunes while the host renders.
+        let muted = self.instance.tuner.mutes_output() && !self.session.is_offline();
+        self.tuner_gain.set_target(if muted { 0.0 } else { 1.0 });
         let [dry_left, dry_right] = &mut self.dry;
         self.dry_delay.delays[0].run(left, &mut dry_left[..frames]);
         self.dry_delay.delays[1].run(right, &mut dry_right[..frames]);
@@ -317,10 +327,11 @@ impl Player {
         let [wet_left, wet_right] = &self.wet;
         for (frame, (left, right)) in wet_left[..frames].iter().zip(wet_right).enumerate() {
             let (wet_gain, dry_gain) = (self.wet_gain.advance() * self.gate.advance(), self.dry_gain.advance());
+            let tuner_gain = self.tuner_gain.advance();
             let left = if fold { 0.5 * (left + right) } else { *left };
             let sides = [(left, dry_left[frame]), (*right, dry_right[frame])];
             for (channel, (wet, dry)) in output.iter_mut().zip(sides) {
-                channel[frame] = wet_gain * wet + dry_gain * dry;
+                channel[frame] = tuner_gain * (wet_gain * wet + dry_gain * dry);
             }
         }
         let inputs = [&self.input[0][..frames], &self.input[1][..frames]];

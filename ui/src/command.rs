@@ -67,6 +67,10 @@ pub enum WindowCommand {
 
     /// Load an impulse response for the cabinet, or remove the cabinet.
     Cabinet(Option<PathBuf>),
+    /// Use the bundled cabinet of this index.
+    BundledCabinet(usize),
+    /// Let each model that is loaded bring the bundled cabinet that suits it, or none.
+    AutomaticCabinet,
     /// Read the folders of impulse responses again.
     RescanCabinets,
 
@@ -109,6 +113,13 @@ pub enum WindowCommand {
     Bypass(bool),
     /// Silence everything at once.
     Panic,
+
+    /// Open or close the tuner.
+    OpenTuner(bool),
+    /// Mute the output while the tuner is open, or not.
+    MuteWhileTuning(bool),
+    /// Set the frequency of A4 for the tuner, Hz.
+    SetTunerReference(f32),
 
     /// Choose the thread that runs the model.
     SetDriver(Driver),

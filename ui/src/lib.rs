@@ -56,6 +56,6 @@ pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
     ChainView, EntryOrigin, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
-    ModelView, PresetEntry, SignalView, SoundingNote, ViewModel, WindowView,
+    ModelView, PresetEntry, SignalView, SoundingNote, TunerView, ViewModel, WindowView,
 };
 pub use window::{SIZE, Window};

@@ -110,6 +110,8 @@ pub struct WindowView<'a> {
     pub pitch_hz: Option<f32>,
     /// Detected loudness of the input, dB.
     pub loudness_db: Option<f32>,
+    /// Tuner.
+    pub tuner: TunerView,
     /// Sounding notes.
     pub notes: &'a [SoundingNote],
     /// Control source; `None` if the model leaves no choice.
@@ -253,8 +255,10 @@ pub struct ChainView<'a> {
     pub remark: Option<&'a str>,
     /// Name of the cabinet's impulse response; `None` without a cabinet.
     pub cabinet: Option<&'a str>,
-    /// Path of its file, if known.
+    /// Path of its file, if known; `None` for a bundled cabinet.
     pub path: Option<&'a Path>,
+    /// True if the cabinet is the one that suits the model.
+    pub automatic: bool,
     /// The requested file, if it was not found or could not be read.
     pub missing: Option<&'a MissingFile>,
     /// Impulse responses to choose from, in the order to show.
@@ -290,6 +294,24 @@ pub struct SignalView<'a> {
     pub wave: &'a [f32],
     /// `[bin]`, dB: evenly spaced from 0 Hz to half the sample rate, both included.
     pub spectrum_db: &'a [f32],
+}
+
+/// Range of the frequency of A4, Hz.
+pub const REFERENCE_HZ: (f32, f32) = (430.0, 450.0);
+
+/// The tuner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TunerView {
+    /// True if there is an audio input.
+    pub available: bool,
+    /// True if it is shown.
+    pub open: bool,
+    /// True if the output is muted while it is open.
+    pub mute: bool,
+    /// Frequency of A4, Hz, in [`REFERENCE_HZ`].
+    pub reference_hz: f32,
+    /// Pitch of the input, Hz; `None` if there is no note.
+    pub pitch_hz: Option<f32>,
 }
 
 /// A sounding note.

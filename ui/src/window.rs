@@ -15,6 +15,7 @@ use crate::panels::meters::{self, Meters};
 use crate::panels::pad::PadState;
 use crate::panels::preset_menu::PresetMenu;
 use crate::panels::status_bar::{self, ProcessingMenu};
+use crate::panels::tuner::{self, Strobe};
 use crate::panels::{file_drop, header, message, play, scope};
 use crate::view::ViewModel;
 use crate::{layout, scale, theme};
@@ -36,6 +37,7 @@ pub struct Window {
     preset_menu: PresetMenu,
     cabinet_menu: CabinetMenu,
     pad: PadState,
+    strobe: Strobe,
     keyboard: KeyboardInput,
     processing_menu: ProcessingMenu,
 }
@@ -76,6 +78,9 @@ impl Window {
             layout::show(ui, area, |ui| browser::show(ui, &mut frame, &mut self.browser));
         }
         layout::show(ui, areas.middle, |ui| {
+            if frame.view.tuner.open {
+                return tuner::show(ui, &mut frame, &mut self.strobe);
+            }
             // Keeps all knobs within reach if the window is too small.
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 knob_pages::show(ui, &mut frame, &mut self.page, &mut self.cabinet_menu, &mut self.pad);

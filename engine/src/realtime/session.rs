@@ -112,6 +112,12 @@ impl Session {
         self.current.as_ref().map_or(0, |instance| instance.tail_samples())
     }
 
+    /// Returns whether the host renders offline, so that nobody listens.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.link.non_realtime.load(Ordering::Relaxed)
+    }
+
     /// Processes a block: `input[channel][frame]` with any number of channels, none for silence, and
     /// `output[channel][frame]`, which is filled with the same samples on every channel. Commands come in the order of
     /// their offsets. Without output channels the session advances by the input length.

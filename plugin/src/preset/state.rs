@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_preset_changes_the_sound_only() {
-        let window = WindowSettings { scale: 1.5, theme: WindowTheme::Light };
+        let window = WindowSettings { scale: 1.5, theme: WindowTheme::Light, ..WindowSettings::default() };
         let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
         let field = serde_json::to_string(&InstanceState { window, executor, embed: true, ..InstanceState::default() })
             .unwrap();

@@ -7,6 +7,7 @@ use egui::{
     Button, Id, Key, Label, Popup, PopupCloseBehavior, Response, RichText, ScrollArea, Sense, TextEdit, Ui, WidgetInfo,
     vec2,
 };
+use ondes_processor::cabinet::bundled::BUNDLED;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::drop_down;
@@ -17,7 +18,7 @@ use crate::knob;
 use crate::theme::{self, GAP, Palette};
 use crate::view::ChainView;
 
-/// Width of the list of impulse responses, points.
+/// Width of the list of cabinets, points.
 const LIST: f32 = 320.0;
 const ROW: f32 = 24.0;
 
@@ -44,9 +45,13 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, c
 fn cabinet(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: ChainView<'_>) {
     let (_, response) = ui.allocate_exact_size(vec2(ui.available_width(), 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::ComboBox, ui.is_enabled(), "Impulse response"));
-    let value = chain.cabinet.unwrap_or("none");
+    let value = match (chain.cabinet, chain.automatic) {
+        (Some(name), true) => &format!("{name} (automatic)"),
+        (Some(name), false) => name,
+        (None, _) => "none",
+    };
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
-    let shown = chain.cabinet.unwrap_or("No impulse response");
+    let shown = if chain.cabinet.is_some() { value } else { "No cabinet" };
     drop_down::field(ui, &response, shown, chain.cabinet.is_some() && chain.missing.is_none());
 
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
@@ -73,9 +78,24 @@ fn show_tooltip(response: Response, chain: ChainView<'_>) {
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: ChainView<'_>) {
     theme::menu(ui);
     ui.set_width(LIST);
-    if theme::item(ui, Button::selectable(chain.cabinet.is_none(), "None")).clicked() {
+    let automatic = theme::item(ui, Button::selectable(chain.automatic, "Automatic"));
+    let hint = "Each amplifier that was captured without a loudspeaker brings the bundled cabinet that suits it";
+    if automatic.on_hover_text(hint).clicked() {
+        frame.push(WindowCommand::AutomaticCabinet);
+    }
+    let none = theme::item(ui, Button::selectable(chain.cabinet.is_none() && !chain.automatic, "None"));
+    if none.on_hover_text("No cabinet, whatever the model").clicked() {
         frame.push(WindowCommand::Cabinet(None));
     }
+    ui.separator();
+    for (index, cabinet) in BUNDLED.iter().enumerate() {
+        let chosen = chain.path.is_none() && chain.cabinet == Some(cabinet.name);
+        let item = theme::item(ui, Button::selectable(chosen, cabinet.name));
+        if item.on_hover_text(cabinet.description).clicked() {
+            frame.push(WindowCommand::BundledCabinet(index));
+        }
+    }
+    ui.separator();
     ScrollArea::vertical().max_height(9.0 * ROW).auto_shrink([false, true]).show(ui, |ui| {
         for path in chain.cabinets {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -5,6 +5,7 @@ use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use ondes_processor::monitor::MeterLevel;
 
 use crate::frame::Frame;
+use crate::panels::tuner;
 use crate::theme::{self, GAP, Palette};
 use crate::{format, knob};
 
@@ -62,7 +63,15 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
             });
         }
     });
-    ui.vertical_centered(|ui| knob::show(ui, frame, view.mix, true, |_, _| ()));
+    if view.tuner.available {
+        ui.horizontal(|ui| {
+            knob::show(ui, frame, view.mix, true, |_, _| ());
+            ui.add_space(GAP);
+            tuner::toggle(ui, frame);
+        });
+    } else {
+        ui.vertical_centered(|ui| knob::show(ui, frame, view.mix, true, |_, _| ()));
+    }
 }
 
 fn meter(ui: &mut Ui, name: &str, levels: &[MeterLevel], marks: &mut Vec<PeakHold>, height: f32) {

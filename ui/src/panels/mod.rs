@@ -1,7 +1,8 @@
 //! The panels of the window.
 //!
 //! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
-//! `chain` and `pad`, and `scope`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu`.
+//! `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with
+//! `executor_menu`.
 //! `file_drop` covers all of them while a file is dragged over the window.
 
 pub(crate) mod about;
@@ -21,3 +22,4 @@ pub(crate) mod play;
 pub(crate) mod preset_menu;
 pub(crate) mod scope;
 pub(crate) mod status_bar;
+pub(crate) mod tuner;

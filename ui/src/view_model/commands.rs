@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
+use ondes_processor::cabinet::bundled;
 use ondes_processor::choice;
 use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, QUALITY, SOURCE};
@@ -100,6 +101,9 @@ impl InstanceViewModel {
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),
             WindowCommand::FindDevices => self.find_devices(),
             WindowCommand::Panic => self.instance.monitor.request_panic(),
+            WindowCommand::OpenTuner(open) => self.open_tuner(open),
+            WindowCommand::MuteWhileTuning(mute) => self.set_tuner_mute(mute),
+            WindowCommand::SetTunerReference(hz) => self.set_tuner_reference(hz),
             WindowCommand::KeyDown { key, velocity } => {
                 self.dismiss_hint();
                 self.instance.monitor.push_key(EventKind::NoteOn { channel: 0, key, velocity });
@@ -143,6 +147,12 @@ impl InstanceViewModel {
             WindowCommand::Dismiss => self.dismiss_hint(),
             WindowCommand::Cabinet(Some(path)) => self.load_cabinet(path),
             WindowCommand::Cabinet(None) => self.instance.remove_cabinet(),
+            WindowCommand::BundledCabinet(index) => {
+                if let Some(cabinet) = bundled::BUNDLED.get(index) {
+                    self.instance.choose_bundled_cabinet(cabinet);
+                }
+            }
+            WindowCommand::AutomaticCabinet => self.instance.set_automatic_cabinet(true),
             WindowCommand::RescanCabinets => self.cabinets.rescan(),
             WindowCommand::LoadPreset(id) => self.load_preset(id),
             WindowCommand::NextPreset => self.step_preset(1),

@@ -33,6 +33,7 @@ use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
 use super::spectrum::{SAMPLES, Spectrum};
+use super::tuner::Tuner;
 use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
@@ -106,6 +107,7 @@ pub struct InstanceViewModel {
     input: SignalData,
     output: SignalData,
     spectrum: Spectrum,
+    pub(super) tuner: Tuner,
     notes: Vec<SoundingNote>,
     /// Samples recorded by the monitor, and the time of the last change.
     recorded: (usize, Instant),
@@ -179,6 +181,7 @@ impl InstanceViewModel {
             input: SignalData::new(),
             output: SignalData::new(),
             spectrum: Spectrum::new(),
+            tuner: Tuner::default(),
             notes: Vec::new(),
             recorded,
             moving: false,
@@ -226,6 +229,7 @@ impl InstanceViewModel {
         match (busy, waiting) {
             (true, _) => Some(Duration::from_millis(50)),
             (false, true) => Some(Duration::from_millis(100)),
+            (false, false) if self.tuner.is_open() => Some(Duration::from_millis(33)),
             (false, false) => self.auditioned.map(|_| Duration::from_millis(200)),
         }
     }
@@ -274,6 +278,7 @@ impl InstanceViewModel {
         for signal in [input, output] {
             self.spectrum.compute(&signal.samples, &mut signal.spectrum_db);
         }
+        self.tuner.refresh(&self.instance.tuner, monitor.rate_hz().into(), Instant::now());
         self.notes.clear();
         self.notes.extend(monitor.notes().map(|(key, velocity)| SoundingNote { key, velocity }));
     }
@@ -459,6 +464,7 @@ impl ViewModel for InstanceViewModel {
                 remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()),
                 path: self.cabinet.as_ref().and_then(|cabinet| cabinet.path.as_deref()),
+                automatic: self.instance.has_automatic_cabinet(),
                 missing: self.missing_cabinet.as_ref(),
                 cabinets: &self.cabinets.list,
                 folder: self.cabinets.folder(),
@@ -483,6 +489,7 @@ impl ViewModel for InstanceViewModel {
                 .and_then(|analysis| analysis.pitch)
                 .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
             loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+            tuner: self.tuner.view(self.accepts_audio_files(), self.settings.tuner),
             notes: &self.notes,
             control_source: (is_instrument && self.instance.product == Product::Instrument).then_some(source),
             can_play: self.can_play(),

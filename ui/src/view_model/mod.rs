@@ -3,7 +3,7 @@
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
 //! what the user does, with `files` for files and `presets` for presets. The lists are [`model_list`], `preset_list` and
 //! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch, `latent_rows` are the
-//! latents of a codec, `undo` records what the user changes, and `spectrum` computes spectra.
+//! latents of a codec, `undo` records what the user changes, `spectrum` computes spectra, and `tuner` follows the input.
 
 mod cabinet_list;
 mod commands;
@@ -15,6 +15,7 @@ pub mod model_list;
 mod preset_list;
 mod presets;
 mod spectrum;
+mod tuner;
 mod undo;
 
 use egui::Ui;
@@ -45,4 +46,5 @@ pub fn show(model: &mut InstanceViewModel, window: &mut Window, ui: &mut Ui, set
 /// Ends gestures and releases held keys of an instance's window. To be called before the window closes.
 pub fn close(model: &mut InstanceViewModel, window: &mut Window, setter: &impl ParameterSetter) {
     window.close().into_iter().for_each(|command| model.handle_command(setter, command));
+    model.open_tuner(false);
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ondes_engine::executor::ExecutorSelection;
+use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::history::{Change, Edit, Slots, Step};
 use ondes_processor::parameter::{Parameter, ParameterId, ParameterScope, all};
 use ondes_processor::parameter_source::ParameterSetter;
@@ -69,6 +70,8 @@ pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
         WindowCommand::SetExecutor(_) => Some("Executor".into()),
         WindowCommand::Embed(_) => Some("Save model with project".into()),
         WindowCommand::Cabinet(None) => Some("No cabinet".into()),
+        WindowCommand::BundledCabinet(index) => Some(BUNDLED.get(*index)?.name.into()),
+        WindowCommand::AutomaticCabinet => Some("Automatic cabinet".into()),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
 
 /// An effect that doubles its input, with slight distortion.
-fn amplifier() -> Arc<Model> {
+pub(super) fn amplifier() -> Arc<Model> {
     amplifier_with(None, false)
 }
 
@@ -58,15 +58,15 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
 }
 
 /// An effect instance with an amplifier.
-struct Track {
-    shared: Arc<InstanceHandle>,
-    store: Arc<ParameterStore>,
-    view_model: InstanceViewModel,
-    window: Window,
+pub(super) struct Track {
+    pub(super) shared: Arc<InstanceHandle>,
+    pub(super) store: Arc<ParameterStore>,
+    pub(super) view_model: InstanceViewModel,
+    pub(super) window: Window,
 }
 
 impl Track {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(amplifier())
     }
 
@@ -81,13 +81,13 @@ impl Track {
         Self { shared, store, view_model, window: Window::new() }
     }
 
-    fn player(&self) -> Player {
+    pub(super) fn player(&self) -> Player {
         self.shared.wait_until_loaded(PATIENCE);
         let session = self.shared.session.activate(SETUP).unwrap();
         Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
     }
 
-    fn turn(&self, knob: ParameterId, value: f32) {
+    pub(super) fn turn(&self, knob: ParameterId, value: f32) {
         self.store.set_value(knob, value);
     }
 
@@ -100,7 +100,7 @@ impl Track {
         drawn.textures_delta.clear();
     }
 
-    fn handle(&mut self, command: WindowCommand) {
+    pub(super) fn handle(&mut self, command: WindowCommand) {
         self.view_model.handle_command(&*self.store, command);
     }
 
@@ -111,12 +111,12 @@ impl Track {
         }
     }
 
-    fn save(&self) -> String {
+    pub(super) fn save(&self) -> String {
         let sound = SoundState { parameters: self.store.values(), selection: self.shared.state().into() };
         serde_json::to_string(&sound).unwrap()
     }
 
-    fn restore(&self, text: &str) {
+    pub(super) fn restore(&self, text: &str) {
         let sound: SoundState = serde_json::from_str(text).unwrap();
         self.store.restore(&sound.parameters);
         self.shared.restore_state(*sound.selection);
@@ -124,7 +124,7 @@ impl Track {
 }
 
 /// Plays half a second and returns both channels.
-fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Vec<f32>; 2] {
+pub(super) fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Vec<f32>; 2] {
     let mut heard = [Vec::new(), Vec::new()];
     for block in 0..94 {
         let mut input = [[0.0; 256]; 2];
@@ -143,7 +143,7 @@ fn play(track: &Track, player: &mut Player, sound: impl Fn(usize) -> f32) -> [Ve
     heard
 }
 
-fn tone(n: usize) -> f32 {
+pub(super) fn tone(n: usize) -> f32 {
     0.1 * (n as f32 * 0.6).sin()
 }
 
@@ -153,7 +153,7 @@ fn slow_tone(n: usize) -> f32 {
 }
 
 /// Returns the level of the second half, after all changes have settled.
-fn level(sound: &[f32]) -> f32 {
+pub(super) fn level(sound: &[f32]) -> f32 {
     let half = &sound[sound.len() / 2..];
     (half.iter().map(|sample| sample * sample).sum::<f32>() / half.len() as f32).sqrt()
 }

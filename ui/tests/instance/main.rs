@@ -2,5 +2,6 @@
 
 mod chain;
 mod executor;
+mod guitar;
 mod ownership;
 mod undo;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
+use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::library::MissingFile;
 use ondes_processor::parameter::ParameterId;
 use ondes_ui::{FilePurpose, WindowCommand};
@@ -94,6 +95,22 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     choose(&mut test, Role::Button, "None");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Cabinet(None)]);
     assert_eq!(said(&test).as_deref(), Some("none"));
+}
+
+#[test]
+fn bundled_cabinets_stand_before_the_users_files() {
+    let mut test = listed(Fake::amplifying());
+    let labels = ["Automatic", "None", BUNDLED[0].name, BUNDLED[1].name, BUNDLED[2].name, "Blue open back"];
+    let tops: Vec<f32> = labels.iter().map(|label| test.get_by_label(label).rect().top()).collect();
+    assert!(tops.is_sorted(), "{tops:?}");
+    choose(&mut test, Role::Button, BUNDLED[2].name);
+    assert_eq!(test.state_mut().commands(), [WindowCommand::BundledCabinet(2)]);
+    assert_eq!(said(&test).as_deref(), Some("Ondes 4x12 closed back"));
+    choose(&mut test, Role::ComboBox, "Impulse response");
+    test.state_mut().commands();
+    choose(&mut test, Role::Button, "Automatic");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::AutomaticCabinet]);
+    assert_eq!(said(&test).as_deref(), Some("Ondes 4x12 closed back (automatic)"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::compare_slots::CompareSlot;
 use ondes_processor::library::MissingFile;
 use ondes_processor::monitor::MeterLevel;
@@ -16,7 +17,7 @@ use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
-    PresetEntry, SIZE, SignalView, SoundingNote, ViewModel, Window, WindowCommand, WindowView,
+    PresetEntry, SIZE, SignalView, SoundingNote, TunerView, ViewModel, Window, WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -62,6 +63,7 @@ pub struct Fake {
     pub pitch_hz: Option<f32>,
     pub loudness_db: Option<f32>,
     pub notes: Vec<SoundingNote>,
+    pub tuner: TunerView,
     pub embed: bool,
     pub embed_problem: Option<String>,
     pub presets: Vec<PresetEntry>,
@@ -71,6 +73,7 @@ pub struct Fake {
     pub chain: Vec<Knob>,
     pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
+    pub automatic_cabinet: bool,
     pub cabinets: Vec<PathBuf>,
     pub cabinet_missing: Option<MissingFile>,
     pub pad: (ParameterId, ParameterId),
@@ -129,6 +132,11 @@ impl Fake {
             WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
             WindowCommand::SetScale(scale) => self.scale = *scale,
             WindowCommand::SetTheme(theme) => self.theme = *theme,
+            WindowCommand::BundledCabinet(index) => self.cabinet = Some(BUNDLED[*index].name.into()),
+            WindowCommand::AutomaticCabinet => self.automatic_cabinet = true,
+            WindowCommand::OpenTuner(open) => self.tuner.open = *open,
+            WindowCommand::MuteWhileTuning(mute) => self.tuner.mute = *mute,
+            WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
             WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
             WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
             WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
@@ -169,7 +177,8 @@ impl ViewModel for Fake {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
-                path: self.cabinet.as_deref(),
+                path: self.cabinet.as_deref().filter(|path| path.is_absolute()),
+                automatic: self.automatic_cabinet,
                 missing: self.cabinet_missing.as_ref(),
                 cabinets: &self.cabinets,
                 folder: Some(Path::new(CABINETS)),
@@ -203,6 +212,7 @@ impl ViewModel for Fake {
             output: SignalView { levels: &self.output_levels, wave: &self.waves[1], spectrum_db: &self.spectra[1] },
             pitch_hz: self.pitch_hz,
             loudness_db: self.loudness_db,
+            tuner: self.tuner,
             notes: &self.notes,
             moving: self.moving,
             can_browse: self.able,

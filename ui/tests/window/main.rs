@@ -13,5 +13,6 @@ mod presets;
 mod raster;
 mod scenes;
 mod tooltips;
+mod tuner;
 mod undo;
 mod whole;

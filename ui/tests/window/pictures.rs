@@ -121,6 +121,11 @@ fn an_amplifier_has_its_chain() {
 }
 
 #[test]
+fn a_guitar_is_tuned() {
+    still(&mut open(Fake::tuning()), "tuner");
+}
+
+#[test]
 fn the_network_has_its_executor() {
     let executor =
         ExecutorSelection { backend: Backend::Torch, precision: Precision::F16, ..ExecutorSelection::default() };

@@ -15,7 +15,9 @@ use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
-use ondes_ui::{EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote};
+use ondes_ui::{
+    EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote, TunerView,
+};
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
 
@@ -125,6 +127,7 @@ impl Fake {
             pitch_hz: None,
             loudness_db: None,
             notes: Vec::new(),
+            tuner: TunerView { available: false, open: false, mute: false, reference_hz: 440.0, pitch_hz: None },
             embed: false,
             embed_problem: None,
             presets: Vec::new(),
@@ -134,6 +137,7 @@ impl Fake {
             chain: Vec::new(),
             remark: None,
             cabinet: None,
+            automatic_cabinet: false,
             cabinets: Vec::new(),
             cabinet_missing: None,
             pad: (ParameterId(0), ParameterId(1)),
@@ -293,8 +297,15 @@ impl Fake {
             control_source: None,
             able: true,
             notes: Vec::new(),
+            tuner: TunerView { available: true, ..Self::empty().tuner },
             ..Self::playing()
         }
+    }
+
+    /// An amplifier with the tuner open: a low E that is flat.
+    pub fn tuning() -> Self {
+        let tuner = TunerView { available: true, open: true, mute: false, reference_hz: 440.0, pitch_hz: Some(82.0) };
+        Self { tuner, ..Self::amplifying() }
     }
 
     /// A codec with changed latents.

@@ -353,6 +353,9 @@ fn the_look_is_kept() {
     view_model.handle_command(&host, WindowCommand::Panic);
     view_model.refresh();
     assert_eq!((view_model.view().scale, view_model.view().theme), (2.0, ThemePreference::Light));
-    assert_eq!(view_model.instance.window_settings(), WindowSettings { scale: 2.0, theme: WindowTheme::Light, ..WindowSettings::default() });
+    assert_eq!(
+        view_model.instance.window_settings(),
+        WindowSettings { scale: 2.0, theme: WindowTheme::Light, ..WindowSettings::default() }
+    );
     assert!(view_model.instance.monitor.take_panic());
 }
