@@ -79,6 +79,11 @@ pub fn to_base64(file: &ImpulseFile) -> Option<String> {
 /// # Errors
 /// Returns [`MissingFile`] with the places that were searched.
 pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
+    let named = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
+    if reference.hash.is_empty() {
+        let missing = || MissingFile { name: reference.name.clone(), searched: vec!["the bundled cabinets".into()] };
+        return named.map(|bundled| (bundled.file(), None)).ok_or_else(missing);
+    }
     let mut searched = Vec::new();
     if let Some(path) = &reference.path {
         match ImpulseFile::read(path) {
@@ -106,9 +111,8 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
     if let Some(file) = file.filter(|file| file.hash == reference.hash) {
         return Ok((file.into(), reference.path.clone()));
     }
-    let successor = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
     let missing = || MissingFile { name: reference.name.clone(), searched };
-    successor.map(|bundled| (bundled.file(), None)).ok_or_else(missing)
+    named.map(|bundled| (bundled.file(), None)).ok_or_else(missing)
 }
 
 /// Hands cabinets over to the audio thread and takes replaced ones back, so that they are dropped elsewhere.

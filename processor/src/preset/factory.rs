@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 19] = presets![
+pub static FACTORY: [FactoryPreset; 21] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -38,6 +38,8 @@ pub static FACTORY: [FactoryPreset; 19] = presets![
     "singing-diodes",
     "first-valve",
     "two-transistors",
+    "open-combo",
+    "closed-stack",
 ];
 
 impl FactoryPreset {
@@ -84,6 +86,13 @@ mod tests {
         assert!(counts[0] >= 9 && counts[1] >= 3, "{counts:?}");
         let played = |model: &str| FACTORY.iter().any(|one| one.preset().unwrap().sound.selection.model.name == model);
         assert!(BUNDLED.iter().all(|bundled| played(bundled.name)));
+    }
+
+    #[test]
+    fn cabinets_of_presets_are_bundled() {
+        let cabinets: Vec<_> = FACTORY.iter().filter_map(|one| one.preset().unwrap().sound.selection.cabinet).collect();
+        assert_eq!(cabinets.len(), 2);
+        assert!(cabinets.iter().all(|reference| crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())));
     }
 
     /// A new instance has all parameters at their defaults, so its preset must not change any.
