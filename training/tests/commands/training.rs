@@ -1,5 +1,6 @@
 //! Corpora, training, resumption and evaluation from the command line.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -125,6 +126,25 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--from", &nam], "another shape"),
         (vec!["capture", "--dry", &dry, "--wet", &wet, "--size", "lite", "--resume"], "no checkpoint"),
     ]);
+}
+
+#[test]
+fn a_bundled_cabinet_is_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("again.wav");
+    let line = succeed(&["cabinet", "4x12-closed-back", "--out", &out.display().to_string()]);
+    assert!(line.contains("four loud 12-inch drivers in a closed box"), "{line}");
+    let read = |path: &Path| -> Vec<i32> {
+        let mut reader = hound::WavReader::open(path).expect("a WAV file");
+        let format = reader.spec();
+        assert_eq!((format.sample_rate, format.channels, format.bits_per_sample), (48_000, 1, 24));
+        reader.samples().map(|sample| sample.expect("a whole file")).collect()
+    };
+    let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/cabinets/4x12-closed-back.wav");
+    let (again, bundled) = (read(&out), read(&bundled));
+    assert_eq!(again.len(), bundled.len());
+    // Another machine's sine may differ in the last bit.
+    assert!(again.iter().zip(&bundled).all(|(again, bundled)| (again - bundled).abs() <= 1));
 }
 
 #[test]
