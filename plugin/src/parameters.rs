@@ -10,7 +10,6 @@ use nice_plug::params::persist::{deserialize_field, serialize_field};
 use nice_plug::prelude::*;
 use ondes_processor::choice::{Choices, source_value};
 use ondes_processor::instance::InstanceHandle;
-use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::parameter::{
     BYPASS, DRIVER, GLIDE, INPUT_GAIN, KnobCurve, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS, Parameter, ParameterId,
     ParameterKind, SOURCE, TRANSPOSE, TUNE, VOICES, all,
@@ -37,7 +36,7 @@ impl HostParameters {
     /// Creates all parameters at their defaults.
     #[must_use]
     pub fn new(instance: &Arc<InstanceHandle>) -> Self {
-        let parameters = all().map(|(id, parameter)| create(id, parameter, instance)).collect();
+        let parameters = all().map(|(id, parameter)| create(id, parameter, instance.product)).collect();
         Self { instance: instance.clone(), parameters }
     }
 
@@ -196,33 +195,18 @@ impl<const INDEX: usize> Enum for Choice<INDEX> {
     }
 }
 
-/// Creates the framework's parameter for a row of the table.
-fn create(id: ParameterId, parameter: &'static Parameter, instance: &Arc<InstanceHandle>) -> Box<dyn HostParameter> {
+/// Creates the framework's parameter for a row of the table. The framework only stores values: names, texts and
+/// properties for hosts come from [`params_extension`](crate::clap::params_extension).
+fn create(id: ParameterId, parameter: &'static Parameter, product: Product) -> Box<dyn HostParameter> {
     match parameter.kind {
-        ParameterKind::Float { .. } if (id.0 as usize) < MACRO_COUNT => Box::new(create_macro(id, parameter, instance)),
         ParameterKind::Float { .. } => Box::new(create_float(parameter)),
         ParameterKind::Integer { .. } => Box::new(create_int(parameter)),
-        ParameterKind::Switch => Box::new(create_switch(id, parameter)),
-        ParameterKind::Choice(_) => CREATE_CHOICE[id.0 as usize](id, parameter, instance.product),
+        ParameterKind::Switch => Box::new(BoolParam::new(parameter.label, false)),
+        ParameterKind::Choice(_) => CREATE_CHOICE[id.0 as usize](id, parameter, product),
     }
 }
 
 fn create_float(parameter: &'static Parameter) -> FloatParam {
-    float_without_format(parameter)
-        .with_unit(parameter.unit)
-        .with_value_to_string(Arc::new(|value| parameter.format(value)))
-        .with_string_to_value(Arc::new(|text| parameter.parse(text)))
-}
-
-/// Creates a macro. The instance formats its value, including the unit, by the control that the macro drives.
-fn create_macro(id: ParameterId, parameter: &'static Parameter, instance: &Arc<InstanceHandle>) -> FloatParam {
-    let (formatter, parser) = (instance.clone(), instance.clone());
-    float_without_format(parameter)
-        .with_value_to_string(Arc::new(move |position| formatter.format_value(id, position).unwrap_or_default()))
-        .with_string_to_value(Arc::new(move |text| parser.parse_value(id, text)))
-}
-
-fn float_without_format(parameter: &'static Parameter) -> FloatParam {
     let [min, max] = parameter.range();
     let range = match parameter.kind {
         ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => {
@@ -230,23 +214,12 @@ fn float_without_format(parameter: &'static Parameter) -> FloatParam {
         }
         _ => FloatRange::Linear { min, max },
     };
-    let param = FloatParam::new(parameter.label, parameter.default(), range);
-    if parameter.automatable { param } else { param.non_automatable() }
+    FloatParam::new(parameter.label, parameter.default(), range)
 }
 
 fn create_int(parameter: &'static Parameter) -> IntParam {
     let [min, max] = parameter.range().map(|end| end as i32);
-    let param = IntParam::new(parameter.label, parameter.default() as i32, IntRange::Linear { min, max })
-        .with_unit(parameter.unit)
-        .with_value_to_string(Arc::new(|value| parameter.format(value as f32)))
-        .with_string_to_value(Arc::new(|text| parameter.parse(text).map(|value| value as i32)));
-    if parameter.automatable { param } else { param.non_automatable() }
-}
-
-fn create_switch(id: ParameterId, parameter: &'static Parameter) -> BoolParam {
-    let param = BoolParam::new(parameter.label, false);
-    let param = if id == BYPASS { param.make_bypass() } else { param };
-    if parameter.automatable { param } else { param.non_automatable() }
+    IntParam::new(parameter.label, parameter.default() as i32, IntRange::Linear { min, max })
 }
 
 type CreateChoice = fn(ParameterId, &'static Parameter, Product) -> Box<dyn HostParameter>;
@@ -257,10 +230,7 @@ fn create_choice<const INDEX: usize>(
     product: Product,
 ) -> Box<dyn HostParameter> {
     let default = if id == SOURCE { source_value(product.source()) } else { parameter.default() };
-    let param = EnumParam::new(parameter.label, Choice::<INDEX>(default as usize));
-    let param = if parameter.automatable { param } else { param.non_automatable() };
-    // An effect has no choice of its control source.
-    Box::new(if id == SOURCE && product == Product::Effect { param.hide() } else { param })
+    Box::new(EnumParam::new(parameter.label, Choice::<INDEX>(default as usize)))
 }
 
 macro_rules! create_choice_of_each {
@@ -293,18 +263,8 @@ mod tests {
             Self { ptr: owner.get(id).unwrap().ptr(), _owner: owner }
         }
 
-        fn name(&self) -> String {
-            // SAFETY: the owner of the parameter is alive, here and below.
-            unsafe { self.ptr.name() }.to_owned()
-        }
-
-        fn flags(&self) -> ParamFlags {
-            // SAFETY: as above.
-            unsafe { self.ptr.flags() }
-        }
-
         fn default_position(&self) -> f32 {
-            // SAFETY: as above.
+            // SAFETY: the owner of the parameter is alive.
             unsafe { self.ptr.default_normalized_value() }
         }
 
@@ -313,14 +273,9 @@ mod tests {
             unsafe { self.ptr.step_count() }.map_or(0, |steps| steps as u32 + 1)
         }
 
-        fn text(&self, position: f32) -> String {
+        fn value_at(&self, position: f32) -> f32 {
             // SAFETY: as above.
-            unsafe { self.ptr.normalized_value_to_string(position, true) }
-        }
-
-        fn parse(&self, text: &str) -> Option<f32> {
-            // SAFETY: as above.
-            unsafe { self.ptr.string_to_normalized_value(text) }
+            unsafe { self.ptr.preview_plain(position) }
         }
     }
 
@@ -332,77 +287,28 @@ mod tests {
             let framework = FrameworkParameter::new(&parameters, id);
             let name = parameter.id;
             assert!(parameters.param_map().iter().any(|(id, ptr, _)| id == name && *ptr == framework.ptr), "{name}");
-            let automatable = !framework.flags().contains(ParamFlags::NON_AUTOMATABLE);
-            assert_eq!((framework.name().as_str(), automatable), (parameter.label, parameter.automatable));
             assert_eq!(parameters.value(id), Some(parameter.default()), "{name}");
             assert_eq!(parameters.normalized(id), Some(framework.default_position()), "{name}");
             assert_eq!(framework.steps(), parameter.steps(), "{name}");
-            if (id.0 as usize) < MACRO_COUNT {
-                // The model's control formats the value.
-                continue;
-            }
-            for step in 0..=1_000 {
-                let position = step as f32 / 1_000.0;
-                let text = framework.text(position);
-                assert_eq!(
-                    text,
-                    format!("{}{}", parameter.format(parameter.denormalize(position)), parameter.unit),
-                    "{name}"
-                );
-                let parsed = framework.parse(&text);
-                let expected = parameter.parse(&text).map(|value| parameter.normalize(value));
-                assert!(parsed.is_some() && parsed == expected, "{name} {text}");
-            }
-            let is_number = matches!(parameter.kind, ParameterKind::Float { .. } | ParameterKind::Integer { .. });
-            for (text, end) in [("-99999999999", 0.0), ("99999999999", 1.0)].into_iter().filter(|_| is_number) {
-                assert_eq!(framework.parse(text), Some(end), "{name} {text}");
+            for position in (0..=1_000).map(|step| step as f32 / 1_000.0) {
+                assert_eq!(framework.value_at(position), parameter.denormalize(position), "{name} {position}");
             }
         }
         assert!(parameters.get(ParameterId(99)).is_none());
     }
 
-    /// Saved automation and projects refer to these.
+    /// Hosts without ids of their own number the parameters in this order.
     #[test]
-    fn ids_order_and_texts_are_stable() {
-        let parameters = parameters(Product::Instrument);
-        let described: Vec<String> = parameters
-            .param_map()
-            .into_iter()
-            .take(FIRST_IN_HOST.len())
-            .map(|(id, ..)| {
-                let framework = FrameworkParameter::new(&parameters, Parameter::find(&id).unwrap());
-                let texts = [0.0, 0.4, 1.0].map(|position| framework.text(position));
-                format!("{id}: {} {texts:?} {}", framework.name(), framework.text(framework.default_position()))
-            })
-            .collect();
-        let expected = [
-            r#"bypass: Bypass ["Off", "Off", "On"] Off"#,
-            r#"input_gain: Input gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
-            r#"output_gain: Output gain ["-inf dB", "-26.4 dB", "24.0 dB"] 0.0 dB"#,
-            r#"mix: Mix ["0.0 %", "40.0 %", "100.0 %"] 100.0 %"#,
-            r#"transpose: Transpose ["-24 st", "-5 st", "24 st"] 0 st"#,
-            r#"tune: Tune ["-100.0 ct", "-20.0 ct", "100.0 ct"] 0.0 ct"#,
-            r#"mode: Mode ["Model default", "Poly", "Legato"] Model default"#,
-            r#"glide: Glide ["Model default", "209 ms", "2000 ms"] Model default"#,
-            r#"voices: Voices ["Model default", "6", "16"] Model default"#,
-            r#"panic: Panic ["Off", "Off", "On"] Off"#,
-            r#"driver: Processing ["Automatic", "Audio thread", "Background"] Automatic"#,
-            r#"source: Control source ["MIDI", "MIDI", "Side-chain"] MIDI"#,
-        ];
-        assert_eq!(described, expected);
-        for index in 0..MACRO_COUNT {
-            let framework = FrameworkParameter::new(&parameters, ParameterId(index as u32));
-            assert_eq!((framework.name(), framework.default_position()), (format!("Macro {}", index + 1), 0.5));
-            let text = framework.text(0.5);
-            assert_eq!(framework.parse(&text), Some(0.5), "{text}");
-        }
+    fn the_order_in_hosts_is_stable() {
+        let ids = parameters(Product::Instrument).param_map().into_iter().map(|(id, ..)| id);
+        let first: Vec<String> = ids.take(FIRST_IN_HOST.len() + 1).collect();
+        let expected = "bypass input_gain output_gain mix transpose tune mode glide voices panic driver source macro1";
+        assert_eq!(first.join(" "), expected);
     }
 
     #[test]
-    fn an_effect_hides_the_control_source() {
-        let parameters = parameters(Product::Effect);
-        let flags = FrameworkParameter::new(&parameters, SOURCE).flags();
-        assert!(flags.contains(ParamFlags::HIDDEN));
-        assert_eq!(parameters.control_source(), ondes_engine::pipeline::ControlSource::AudioInput);
+    fn the_input_controls_an_effect() {
+        let source = parameters(Product::Effect).control_source();
+        assert_eq!(source, ondes_engine::pipeline::ControlSource::AudioInput);
     }
 }

@@ -112,8 +112,13 @@ pub fn denormalize(control: &Control, position: f32) -> f32 {
 /// Formats a value with its unit, with up to three significant digits.
 #[must_use]
 pub fn format(control: &Control, value: f32) -> String {
-    let digits = (2 - value.abs().max(1.0).log10() as i32).max(0) as usize;
-    format!("{value:.digits$} {}", control.unit).trim_end().to_owned()
+    let digits = |value: f32| (2 - value.abs().max(1.0).log10() as i32).max(0);
+    let scale = 10.0_f32.powi(digits(value));
+    // Never a negative zero.
+    let rounded = (value * scale).round() / scale + 0.0;
+    // Rounding may add a digit before the point.
+    let digits = digits(rounded) as usize;
+    format!("{rounded:.digits$} {}", control.unit).trim_end().to_owned()
 }
 
 /// Parses a value; the control's name or label before it and the unit after it are optional. The result may be out of
@@ -180,6 +185,8 @@ mod tests {
         );
         assert_eq!((normalize(&control, -9.0), normalize(&control, f32::NAN)), (0.0, 0.625));
         assert_eq!((format(&control, -1.5), parse(&control, "-1.50")), ("-1.50".into(), Some(-1.5)));
+        let texts = [9.996, 99.97, 10.0, 1_234.5, -0.001, 0.126].map(|value| format(&control, value));
+        assert_eq!(texts, ["10.0", "100", "10.0", "1235", "0.00", "0.13"]);
         assert_eq!((parse(&control, "latent2.scale 2"), parse(&control, "loud")), (Some(2.0), None));
         assert_eq!(parse(&control, "Latent 2 scale 2"), Some(2.0));
     }

@@ -81,6 +81,13 @@ impl MidiDecoder {
 
     /// Decodes a MIDI message (status and data bytes); `None` if it has no effect on instruments.
     pub fn decode_bytes(&mut self, message: &[u8]) -> Option<EventKind> {
+        // Checked before parsing, because errors of the parser allocate, and hosts pass on what they get.
+        let length = match message.first()? {
+            0xC0..0xE0 => 2,
+            0x80..0xF0 => 3,
+            _ => return None,
+        };
+        let message = message.get(..length).filter(|message| message[1..].iter().all(|data| *data < 0x80))?;
         match LiveEvent::parse(message) {
             Ok(LiveEvent::Midi { channel, message }) => self.decode(channel.as_int(), message),
             _ => None,
@@ -255,6 +262,15 @@ mod tests {
         // Other channels cannot manage zones, and no zone has more than 15 members.
         assert_eq!(parameter(&mut decoder, 7, 6, 3), None);
         assert_eq!(parameter(&mut decoder, 0, 6, 16), None);
+    }
+
+    #[test]
+    fn invalid_messages_have_no_effect() {
+        let mut decoder = MidiDecoder::new();
+        let invalid: [&[u8]; 8] =
+            [&[], &[60, 64], &[0x90], &[0x90, 60], &[0x90, 200, 64], &[0xB0, 7, 128], &[0xD0, 255], &[0xF0, 1, 2]];
+        assert!(invalid.into_iter().all(|message| decoder.decode_bytes(message).is_none()));
+        assert_eq!(decoder.decode_bytes(&[0xD0, 127, 9]), Some(EventKind::Pressure { channel: 0, value: 1.0 }));
     }
 
     #[test]

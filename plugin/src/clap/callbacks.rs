@@ -8,9 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_ref, null};
 use std::sync::{Arc, mpsc};
 
-use clap_sys::ext::params::{CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_STEPPED, clap_param_info, clap_plugin_params};
+use clap_sys::ext::note_ports::CLAP_EXT_NOTE_PORTS;
+use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_param_info, clap_plugin_params};
 use clap_sys::ext::state::CLAP_EXT_STATE;
 use clap_sys::ext::tail::{CLAP_EXT_TAIL, clap_plugin_tail};
+use clap_sys::ext::voice_info::CLAP_EXT_VOICE_INFO;
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
@@ -18,10 +20,16 @@ use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
+use ondes_processor::parameter::{Parameter, ParameterId};
+use ondes_processor::product::Product;
 
+use super::converted_events::ConvertedEvents;
 use super::deferred_rescan::DeferredRescan;
+use super::host_notices::HostNotices;
 use super::midi_learn_events::{AutomatableParameter, MidiLearnEvents};
-use super::plugin_wrapper::{PluginWrapper, RequestInstance, params_extension};
+use super::parameter_list::{HostScale, ParameterList};
+use super::plugin_wrapper::{PluginWrapper, RequestInstance, framework_params};
+use super::{note_extensions, params_extension};
 use crate::preset::{preset_load, state_as_preset};
 
 /// Creates a plugin for a host; null if the framework does not answer.
@@ -38,13 +46,24 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
     (wrapper.task_executor.lock())(RequestInstance(sender));
     let Ok(instance) = receiver.try_recv() else { return null() };
     let ids = wrapper.param_ptr_to_hash.iter();
-    let ids = ids.filter_map(|(parameter, id)| Some((*id, wrapper.param_id_from_ptr(*parameter)?.to_owned())));
+    let ids = ids.filter_map(|(pointer, id)| Some((*id, Parameter::find(wrapper.param_id_from_ptr(*pointer)?)?)));
+    let ids: HashMap<clap_id, ParameterId> = ids.collect();
     let inner = *wrapper.clap_plugin.borrow();
+    // SAFETY: guaranteed by the caller.
+    let scale = if unsafe { is_vst3(host) } { HostScale::Position } else { HostScale::Unit };
     // SAFETY: the framework's plugin is complete.
-    let (ids, parameters) = unsafe { automatable_parameters(&inner, &ids.collect()) };
-    instance.midi_bindings.set_parameters(ids);
-    let waker = HostWaker(host);
-    instance.sleep_state.set_host_wake(Some(Box::new(move || waker.wake())));
+    let in_order = unsafe { parameter_ids(&inner) }.into_iter().filter_map(|id| Some((id, *ids.get(&id)?)));
+    let parameters = ParameterList::new(scale, instance.product, in_order);
+    // A controller may also trigger what automation may not.
+    let learnable = parameters.listed().iter().filter(|listed| listed.parameter.automatable);
+    let learnable: Box<[AutomatableParameter]> = learnable
+        .map(|listed| AutomatableParameter { id: listed.clap_id, parameter: listed.parameter, scale })
+        .collect();
+    instance.midi_bindings.set_parameters(learnable.iter().map(|learnable| learnable.parameter.id.to_owned()));
+    let waker = HostCaller(host);
+    instance.sleep_state.set_host_wake(Some(Box::new(move || waker.request_process())));
+    let caller = HostCaller(host);
+    instance.host_notifier.set_request_call(Some(Box::new(move || caller.request_callback())));
     let plugin = clap_plugin {
         destroy: Some(destroy),
         process: Some(process),
@@ -54,50 +73,77 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
     };
     // The framework takes it back in `destroy`.
     let _ = Arc::into_raw(wrapper);
-    let learn_events = UnsafeCell::new(MidiLearnEvents::new(parameters.into()));
-    Box::into_raw(Box::new(PluginWrapper { plugin, inner, host, instance, learn_events, deferred_rescan }))
-        .cast_const()
-        .cast()
+    let learn_events = UnsafeCell::new(MidiLearnEvents::new(learnable));
+    // Ardour does not read names again; there the value of a macro tells what it does.
+    let names_follow = deferred_rescan.is_none();
+    let notices = HostNotices::new(&instance);
+    let wrapper = PluginWrapper {
+        plugin,
+        inner,
+        host,
+        instance,
+        parameters,
+        names_follow,
+        notices,
+        learn_events,
+        deferred_rescan,
+    };
+    Box::into_raw(Box::new(wrapper)).cast_const().cast()
 }
 
-/// Returns the string ids and the ranges of all automatable parameters, in the host's order.
+/// Returns whether a host is the VST3 wrapper, by its name: that of the VST3 host with a suffix, or the wrapper's own.
+///
+/// # Safety
+/// The host is valid.
+unsafe fn is_vst3(host: *const clap_host) -> bool {
+    // SAFETY: guaranteed by the caller; a host's name is null or NUL-terminated.
+    let name = unsafe {
+        let name = (*host).name;
+        if name.is_null() { c"" } else { CStr::from_ptr(name) }
+    };
+    name.to_string_lossy().to_ascii_lowercase().contains("clap-as-vst3")
+}
+
+/// Returns the CLAP ids of the framework's parameters, in the host's order.
 ///
 /// # Safety
 /// The plugin is one of the framework's.
-unsafe fn automatable_parameters(
-    plugin: &clap_plugin,
-    ids: &HashMap<clap_id, String>,
-) -> (Vec<String>, Vec<AutomatableParameter>) {
+unsafe fn parameter_ids(plugin: &clap_plugin) -> Vec<clap_id> {
     // SAFETY: guaranteed by the caller.
-    let params = unsafe { params_extension(plugin) };
+    let params = unsafe { framework_params(plugin) };
     let Some(&clap_plugin_params { count: Some(count), get_info: Some(get_info), .. }) = params else {
-        return Default::default();
+        return Vec::new();
     };
     // SAFETY: as above.
     let infos = (0..unsafe { count(plugin) }).filter_map(|index| {
         let mut info = MaybeUninit::<clap_param_info>::uninit();
         // SAFETY: there is room for one; it is initialised if the framework returns true.
-        unsafe { get_info(plugin, index, info.as_mut_ptr()).then(|| info.assume_init()) }
+        unsafe { get_info(plugin, index, info.as_mut_ptr()).then(|| info.assume_init().id) }
     });
-    let automatable = infos.filter(|info| info.flags & CLAP_PARAM_IS_AUTOMATABLE != 0).filter_map(|info| {
-        let clap_param_info { id, min_value: min, max_value: max, flags, .. } = info;
-        let stepped = flags & CLAP_PARAM_IS_STEPPED != 0;
-        Some((ids.get(&id)?.clone(), AutomatableParameter { id, min, max, stepped }))
-    });
-    automatable.unzip()
+    infos.collect()
 }
 
-/// Asks the host to call `process` again, from any thread.
-struct HostWaker(*const clap_host);
+/// Calls the host from any thread.
+struct HostCaller(*const clap_host);
 
-// SAFETY: only `wake` uses the pointer, for a call that CLAP allows on any thread. `destroy` drops this before the host
-// may go.
-unsafe impl Send for HostWaker {}
+// SAFETY: the pointer is only used for calls that CLAP allows on any thread. `destroy` drops this before the host may
+// go.
+unsafe impl Send for HostCaller {}
 
-impl HostWaker {
-    fn wake(&self) {
+impl HostCaller {
+    /// Asks the host to call `process` again.
+    fn request_process(&self) {
         // SAFETY: the host outlives the instance, which drops this when it is destroyed.
         if let Some(request) = unsafe { (*self.0).request_process } {
+            // SAFETY: as above.
+            unsafe { request(self.0) };
+        }
+    }
+
+    /// Asks the host to call `on_main_thread`.
+    fn request_callback(&self) {
+        // SAFETY: as above.
+        if let Some(request) = unsafe { (*self.0).request_callback } {
             // SAFETY: as above.
             unsafe { request(self.0) };
         }
@@ -126,6 +172,17 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     if name == CLAP_EXT_TAIL {
         return from_ref(&TAIL).cast();
     }
+    if name == CLAP_EXT_PARAMS {
+        return params_extension::extension();
+    }
+    if wrapper.instance.product == Product::Instrument {
+        if name == CLAP_EXT_NOTE_PORTS {
+            return note_extensions::note_ports();
+        }
+        if name == CLAP_EXT_VOICE_INFO {
+            return note_extensions::voice_info();
+        }
+    }
     // SAFETY: the framework uses only `plugin_data`, which is its own.
     wrapper.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
 }
@@ -143,18 +200,25 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
         || unsafe { learn_events.begin(&wrapper.instance.midi_bindings, host_block.in_events, host_block.out_events) };
     let any_learned = assert_no_alloc(begin);
     let learn_events = &*learn_events;
-    let status = if any_learned {
-        let (input, output) = (learn_events.input(), learn_events.output());
-        let output = if host_block.out_events.is_null() { null() } else { &raw const output };
-        let merged = clap_process { in_events: &raw const input, out_events: output, ..*host_block };
-        // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than this call.
-        let status = unsafe { process(plugin, &raw const merged) };
-        assert_no_alloc(|| learn_events.report_until(u32::MAX));
-        status
+    let (merged_input, merged_output) = (learn_events.input(), learn_events.output());
+    let (input, output) = if any_learned {
+        (&raw const merged_input, if host_block.out_events.is_null() { null() } else { &raw const merged_output })
     } else {
-        // SAFETY: as above.
-        unsafe { process(plugin, block) }
+        (host_block.in_events, host_block.out_events)
     };
+    // SAFETY: the lists are null, or valid for this block.
+    let events = unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
+    let (converted_input, converted_output) = (events.input(), events.output());
+    let converted = clap_process {
+        in_events: if input.is_null() { null() } else { &raw const converted_input },
+        out_events: if output.is_null() { null() } else { &raw const converted_output },
+        ..*host_block
+    };
+    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than this call.
+    let status = unsafe { process(plugin, &raw const converted) };
+    if any_learned {
+        assert_no_alloc(|| learn_events.report_until(u32::MAX));
+    }
     if let Some(deferred) = &wrapper.deferred_rescan {
         let ids = learn_events.parameters().iter().map(|parameter| parameter.id);
         let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
@@ -172,6 +236,7 @@ unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
     if let Some(deferred) = &wrapper.deferred_rescan {
         deferred.rescan_if_pending();
     }
+    let _ = catch_unwind(AssertUnwindSafe(|| wrapper.notify_host()));
     if let Some(on_main_thread) = wrapper.inner.on_main_thread {
         // SAFETY: the framework uses only `plugin_data`, which is its own.
         unsafe { on_main_thread(plugin) };
@@ -184,7 +249,11 @@ unsafe extern "C" fn destroy(plugin: *const clap_plugin) {
     }
     // SAFETY: the host passes the pointer that `create` returned, for the last time.
     let wrapper = unsafe { Box::from_raw(plugin.cast::<PluginWrapper>().cast_mut()) };
-    let _ = catch_unwind(AssertUnwindSafe(|| wrapper.instance.sleep_state.set_host_wake(None)));
+    let remove_calls = || {
+        wrapper.instance.sleep_state.set_host_wake(None);
+        wrapper.instance.host_notifier.set_request_call(None);
+    };
+    let _ = catch_unwind(AssertUnwindSafe(remove_calls));
     if let Some(destroy) = wrapper.inner.destroy {
         // SAFETY: the framework takes back its own plugin, once.
         unsafe { destroy(&raw const wrapper.inner) };

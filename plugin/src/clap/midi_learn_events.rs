@@ -11,31 +11,32 @@ use clap_sys::events::{
 };
 use clap_sys::id::clap_id;
 use ondes_processor::midi_bindings::MidiBindings;
+use ondes_processor::parameter::Parameter;
+
+use super::parameter_list::HostScale;
 
 /// Events per block. Beyond this, a parameter's last event takes the newest value; a parameter without an event in this
 /// block does not change.
 const MAX_EVENTS: usize = 1024;
 /// A controller's highest value.
-const CONTROLLER_MAX: f64 = 127.0;
+const CONTROLLER_MAX: f32 = 127.0;
 
-/// CLAP id and range of a parameter that controllers can drive.
+/// A parameter that controllers can drive.
 #[derive(Clone, Copy, Debug)]
 pub struct AutomatableParameter {
     /// The CLAP id.
     pub id: clap_id,
-    /// Lowest value.
-    pub min: f64,
-    /// Highest value.
-    pub max: f64,
-    /// Only whole numbers are valid.
-    pub stepped: bool,
+    /// Entry of the table.
+    pub parameter: &'static Parameter,
+    /// Values as the host counts them.
+    pub scale: HostScale,
 }
 
 impl AutomatableParameter {
-    /// Returns the parameter value for a controller value, 0 … 127.
+    /// Returns the host's value for a controller value, 0 … 127, which is a position of the knob.
     fn value_at(&self, position: u8) -> f64 {
-        let value = self.min + f64::from(position).min(CONTROLLER_MAX) / CONTROLLER_MAX * (self.max - self.min);
-        if self.stepped { value.round() } else { value }
+        let value = self.parameter.denormalize(f32::from(position).min(CONTROLLER_MAX) / CONTROLLER_MAX);
+        self.scale.host_value(self.parameter, value)
     }
 }
 
@@ -243,6 +244,7 @@ mod tests {
     use std::cell::RefCell;
 
     use clap_sys::events::CLAP_EVENT_NOTE_ON;
+    use ondes_processor::parameter::OUTPUT_GAIN;
 
     use super::*;
 
@@ -287,7 +289,8 @@ mod tests {
         let output = clap_output_events { ctx: reported_ctx, try_push: Some(log_event) };
         let controllers = MidiBindings::default();
         controllers.set_parameters(["gain".to_owned()]);
-        let gain = AutomatableParameter { id: GAIN, min: -2.0, max: 6.0, stepped: false };
+        let parameter = Parameter::get(OUTPUT_GAIN).unwrap();
+        let gain = AutomatableParameter { id: GAIN, parameter, scale: HostScale::Unit };
         let mut events = MidiLearnEvents::new([gain].into());
         // SAFETY: both lists live as long as this test, here and below.
         assert!(!unsafe { events.begin(&controllers, &input, &output) }, "no controller is bound");
@@ -307,7 +310,7 @@ mod tests {
             .collect();
         let theirs = |time| (time, CLAP_EVENT_MIDI, f64::INFINITY);
         let ours = |time, value| (time, CLAP_EVENT_PARAM_VALUE, value);
-        assert_eq!(seen, [ours(3, 6.0), theirs(3), theirs(3), theirs(8), theirs(8), ours(9, -2.0), theirs(9)]);
+        assert_eq!(seen, [ours(3, 24.0), theirs(3), theirs(3), theirs(8), theirs(8), ours(9, -60.0), theirs(9)]);
 
         let other = clap_event_header { type_: CLAP_EVENT_NOTE_ON, ..midi(5, [0; 3]).header };
         // SAFETY: list and event are valid.

@@ -1,17 +1,22 @@
-//! The CLAP entry point, and the VST3 entry point that wraps it.
+//! The CLAP entry point, and the VST3 entry point around it.
 //!
 //! The framework creates a plugin; a host gets a [`plugin_wrapper`] around it. The wrapper adds MIDI learn (its
-//! parameter events come from [`midi_learn_events`]), the sleep status, preset loading and a workaround for hosts that
+//! parameter events come from [`midi_learn_events`]), parameters in their units ([`params_extension`]),
+//! [`note_extensions`], [`host_notices`] of changes, the sleep status, preset loading and a workaround for hosts that
 //! deadlock when parameters are rescanned during a state load ([`deferred_rescan`]). [`callbacks`] are the wrapper's
-//! own CLAP functions, [`entry`] is the factory.
+//! own CLAP functions, [`entry`] is the factory, and [`vst3`] exports the VST3 that wraps all of it.
 
 pub mod callbacks;
+pub mod converted_events;
 pub mod deferred_rescan;
 pub mod entry;
+pub mod host_notices;
 pub mod midi_learn_events;
+pub mod note_extensions;
+pub mod parameter_list;
+pub mod params_extension;
 pub mod plugin_wrapper;
+pub mod vst3;
 
 #[cfg(test)]
 mod tests;
-
-clap_wrapper::export_vst3!();

@@ -10,13 +10,14 @@ use std::sync::{Arc, mpsc};
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_plugin_params};
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
 use clap_sys::host::clap_host;
-use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_CONTINUE, CLAP_PROCESS_SLEEP, clap_process_status};
 use ondes_processor::instance::InstanceHandle;
 
 use super::deferred_rescan::DeferredRescan;
+use super::host_notices::HostNotices;
 use super::midi_learn_events::MidiLearnEvents;
+use super::parameter_list::ParameterList;
 
 /// Background task that sends an instance's [`InstanceHandle`] to the given channel.
 ///
@@ -45,6 +46,12 @@ pub struct PluginWrapper {
     pub(crate) host: *const clap_host,
     /// Shared by window, saved state and player.
     pub(crate) instance: Arc<InstanceHandle>,
+    /// The parameters as the host counts them.
+    pub(super) parameters: ParameterList,
+    /// The host reads the names of parameters again, so that macros are named after their controls.
+    pub(super) names_follow: bool,
+    /// What the host was told last. Used by the main thread only.
+    pub(super) notices: HostNotices,
     /// Used by the audio thread only.
     pub(super) learn_events: UnsafeCell<MidiLearnEvents>,
     /// Set for hosts that deadlock on a parameter rescan during a state load. The framework holds it as its host.
@@ -71,19 +78,10 @@ impl PluginWrapper {
         }
     }
 
-    /// Returns a parameter's current value in CLAP's range.
-    pub(super) fn parameter_value(&self, id: clap_id) -> Option<f64> {
-        // SAFETY: the framework's plugin is alive; it reads values on any thread.
-        let get = unsafe { params_extension(&self.inner) }?.get_value?;
-        let mut value = 0.0;
-        // SAFETY: as above, and there is room for a value.
-        unsafe { get(&raw const self.inner, id, &raw mut value) }.then_some(value)
-    }
-
     /// Finishes a processed block: requests the main-thread callback if work is due, and returns the status for the
     /// host, which is "sleep" instead of "continue" for an instance that is silent until the next input.
     pub(super) fn finish_block(&self, status: clap_process_status) -> clap_process_status {
-        if self.instance.needs_main_thread() {
+        if self.instance.needs_main_thread() || self.notices.is_due(&self.instance) {
             // SAFETY: the host outlives the instance, and CLAP allows this call on any thread.
             if let Some(request) = unsafe { (*self.host).request_callback } {
                 // SAFETY: as above.
@@ -102,7 +100,7 @@ impl PluginWrapper {
 ///
 /// # Safety
 /// The plugin is one of the framework's.
-pub(super) unsafe fn params_extension(plugin: &clap_plugin) -> Option<&clap_plugin_params> {
+pub(super) unsafe fn framework_params(plugin: &clap_plugin) -> Option<&clap_plugin_params> {
     // SAFETY: the framework knows its extensions from the beginning; for this id it returns that type, or null.
     unsafe { plugin.get_extension?(plugin, CLAP_EXT_PARAMS.as_ptr()).cast::<clap_plugin_params>().as_ref() }
 }

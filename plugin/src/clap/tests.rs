@@ -71,10 +71,10 @@ fn the_next_controller_is_learnt_saved_and_forgotten() {
         );
         assert!(host.parameter_events.is_empty());
         host.block(256, &[(100, midi(20, 127)), (101, midi(21, 0))], None);
-        assert_eq!(host.parameter_events, [(100, gain, 1.0)], "the message that teaches also sets the value");
+        assert_eq!(host.parameter_events, [(100, gain, 24.0)], "the message that teaches also sets the value");
         assert_eq!(
             (host.value("Output gain"), instance.midi_bindings.binding("output_gain")),
-            (1.0, MidiBinding::Controller(20))
+            (24.0, MidiBinding::Controller(20))
         );
 
         let saved = host.save();
@@ -85,7 +85,7 @@ fn the_next_controller_is_learnt_saved_and_forgotten() {
 
         instance.midi_bindings.forget("output_gain");
         host.block(256, &[(10, midi(20, 0))], None);
-        assert_eq!((host.value("Output gain"), host.parameter_events.len()), (1.0, 0));
+        assert_eq!((host.value("Output gain"), host.parameter_events.len()), (24.0, 0));
         assert!(state_content(&host.save())["fields"]["ondes"].get("controllers").is_none());
     }
 }
@@ -124,4 +124,46 @@ fn a_window_wakes_a_sleeping_instance() {
     drop(host);
     // The host is gone: must not crash.
     instance.sleep_state.wake_host();
+}
+
+/// Returns whether the host has marked the project as changed since the last call.
+fn take_dirty(host: &mut Host) -> bool {
+    host.call_back();
+    host.instance.access_handler(|main| main.dirty.take())
+}
+
+#[test]
+fn changes_in_the_window_mark_the_project_as_changed() {
+    for id in [INSTRUMENT, EFFECT] {
+        let (mut host, instance) = open(id);
+        assert!(!take_dirty(&mut host), "a new instance is unchanged");
+        drop(instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join());
+        assert!(take_dirty(&mut host), "another model");
+        drop(instance.load_model(true, || Ok((BUNDLED[2].model(), None))).join());
+        instance.end_audition();
+        assert!(!take_dirty(&mut host), "an audition leaves nothing behind");
+        instance.bind_macro(2, Some("attack"));
+        assert!(take_dirty(&mut host));
+        let snapshot = instance.selection_snapshot();
+        instance.restore_selection(snapshot);
+        assert!(take_dirty(&mut host), "presets and undo");
+        instance.remove_cabinet();
+        assert!(take_dirty(&mut host));
+        let saved = host.save();
+        assert!(host.load(&saved));
+        assert!(!take_dirty(&mut host), "the host knows what it has loaded");
+    }
+}
+
+#[test]
+fn a_macro_bound_in_the_window_has_its_name_in_the_host() {
+    let (mut host, instance) = open(INSTRUMENT);
+    host.call_back();
+    host.instance.access_handler(|main| main.rescans.take());
+    instance.bind_macro(7, Some("attack"));
+    assert!(host.call_back());
+    assert_eq!(host.instance.access_handler(|main| main.rescans.take()), 6, "names and texts");
+    assert_eq!(host.name("Macro 8"), "Attack");
+    let value = host.value("Macro 8");
+    assert!(host.value_to_text("Macro 8", value).ends_with(" ms"));
 }

@@ -20,7 +20,7 @@ fn c_string(text: &str) -> CString {
 }
 
 /// Calls `body` from a C function; returns `on_panic` if it panics.
-fn catch_panic<T>(on_panic: T, body: impl FnOnce() -> T) -> T {
+pub(crate) fn catch_panic<T>(on_panic: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(on_panic)
 }
 

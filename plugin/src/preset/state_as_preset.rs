@@ -38,9 +38,12 @@ unsafe extern "C" fn load(plugin: *const clap_plugin, stream: *const clap_istrea
             Ok(preset) => preset_load::apply(plugin, functions, &preset).is_ok(),
             Err(_) => streams::load(plugin, functions, &bytes),
         };
-        match &wrapper.deferred_rescan {
+        let is_loaded = match &wrapper.deferred_rescan {
             Some(deferred) => deferred.during_load(load),
             None => load(),
-        }
+        };
+        // At once, as VST3 hosts may have no other call on the main thread.
+        wrapper.notify_names();
+        is_loaded
     })
 }

@@ -16,15 +16,17 @@ use clack_extensions::params::{
     PluginParams,
 };
 use clack_extensions::render::{PluginRender, RenderMode};
-use clack_extensions::state::PluginState;
+use clack_extensions::state::{HostState, HostStateImpl, PluginState};
 use clack_extensions::tail::PluginTail;
+use clack_extensions::voice_info::{HostVoiceInfo, HostVoiceInfoImpl, PluginVoiceInfo};
 use clack_host::events::event_types::{
-    MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamValueEvent,
+    MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamModEvent, ParamValueEvent,
 };
 use clack_host::events::spaces::CoreEventSpace;
 use clack_host::prelude::*;
 use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, clap_plugin_preset_load};
 use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
+use ondes_processor::parameter::{PARAMETERS, Parameter};
 
 pub const INSTRUMENT: &str = "org.ondes.instrument";
 pub const EFFECT: &str = "org.ondes.effect";
@@ -40,8 +42,10 @@ pub enum HostEvent {
     Midi([u8; 3]),
     /// Key, expression and value.
     NoteExpression(u8, NoteExpressionType, f64),
-    /// Parameter name and CLAP value: 0 … 1, or a step.
+    /// Label of a parameter in the table, and value in its unit.
     SetParameter(&'static str, f64),
+    /// Label of a parameter in the table, and offset in its unit.
+    Modulate(&'static str, f64),
 }
 
 #[derive(Default)]
@@ -88,6 +92,10 @@ impl HostParamsImplShared for Shared {
 #[derive(Default)]
 pub struct Main {
     pub latency_changes: Cell<usize>,
+    pub voice_changes: Cell<usize>,
+    /// Flags of all parameter rescans.
+    pub rescans: Cell<u32>,
+    pub dirty: Cell<bool>,
 }
 
 impl MainThreadHandler<'_> for Main {}
@@ -99,8 +107,22 @@ impl HostLatencyImpl for Main {
 }
 
 impl HostParamsImplMainThread for Main {
-    fn rescan(&self, _: ParamRescanFlags) {}
+    fn rescan(&self, flags: ParamRescanFlags) {
+        self.rescans.set(self.rescans.get() | flags.bits());
+    }
     fn clear(&self, _: ClapId, _: ParamClearFlags) {}
+}
+
+impl HostStateImpl for Main {
+    fn mark_dirty(&self) {
+        self.dirty.set(true);
+    }
+}
+
+impl HostVoiceInfoImpl for Main {
+    fn changed(&self) {
+        self.voice_changes.set(self.voice_changes.get() + 1);
+    }
 }
 
 pub struct Handlers;
@@ -112,6 +134,7 @@ impl HostHandlers for Handlers {
 
     fn declare_extensions(builder: &mut HostExtensions<Self>, _: &Self::Shared<'_>) {
         builder.register::<HostGui>().register::<HostLatency>().register::<HostParams>();
+        builder.register::<HostState>().register::<HostVoiceInfo>();
     }
 }
 
@@ -130,11 +153,18 @@ pub fn entry() -> &'static PluginEntry {
     ENTRY.get_or_init(|| unsafe { PluginEntry::load(object()) }.unwrap())
 }
 
+/// Returns the id for hosts of the parameter with that label in the table.
+pub fn parameter_id(label: &str) -> u32 {
+    let id = PARAMETERS.iter().find(|parameter| parameter.label == label).expect("the parameter exists").id;
+    id.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) & (u32::MAX >> 1)
+}
+
 /// One plugin instance with one stereo input and one stereo output.
 pub struct Host {
     processor: Option<StartedPluginAudioProcessor<Handlers>>,
+    /// Ids by the label in the table, which the name for the host may differ from.
     pub parameters: HashMap<String, ClapId>,
-    /// Lowest and highest CLAP value by parameter name.
+    /// Lowest and highest value by label.
     pub ranges: HashMap<String, (f64, f64)>,
     ports: (AudioPorts, AudioPorts),
     /// Parameter events that the plugin sent in the last block: time, id, value.
@@ -161,9 +191,10 @@ impl Host {
         for index in 0..params.count(&plugin) {
             let mut buffer = ParamInfoBuffer::new();
             let info = params.get_info(&plugin, index, &mut buffer).unwrap();
-            let name = String::from_utf8(info.name.to_vec()).unwrap();
-            ranges.insert(name.clone(), (info.min_value, info.max_value));
-            parameters.insert(name, info.id);
+            let is_this = |parameter: &&Parameter| parameter_id(parameter.label) == info.id.get();
+            let label = PARAMETERS.iter().find(is_this).expect("the table has it").label.to_owned();
+            ranges.insert(label.clone(), (info.min_value, info.max_value));
+            parameters.insert(label, info.id);
         }
         let ports = || AudioPorts::with_capacity(2, 1);
         Self {
@@ -203,6 +234,8 @@ impl Host {
 
     fn push_event(&self, time: u32, event: &HostEvent, buffer: &mut EventBuffer) {
         let note = |key: u8| Pckn::new(0u16, 0u16, u16::from(key), 1000 + u32::from(key));
+        // Also of a parameter that is not listed.
+        let event_id = |name: &str| ClapId::new(parameter_id(name));
         match *event {
             HostEvent::NoteOn(key, velocity) => buffer.push(&NoteOnEvent::new(time, note(key), velocity)),
             HostEvent::NoteOff(key) => buffer.push(&NoteOffEvent::new(time, note(key), 0.5)),
@@ -211,7 +244,10 @@ impl Host {
                 buffer.push(&NoteExpressionEvent::new(time, note(key), expression, value));
             }
             HostEvent::SetParameter(name, value) => {
-                buffer.push(&ParamValueEvent::new(time, self.parameters[name], Pckn::match_all(), value));
+                buffer.push(&ParamValueEvent::new(time, event_id(name), Pckn::match_all(), value));
+            }
+            HostEvent::Modulate(name, amount) => {
+                buffer.push(&ParamModEvent::new(time, event_id(name), Pckn::match_all(), amount));
             }
         }
     }
@@ -242,10 +278,51 @@ impl Host {
                 self.parameter_events.push((event.header().time(), event.param_id().unwrap(), event.value()));
             }
         }
-        if self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed)) {
+        self.call_back();
+        outputs
+    }
+
+    /// Calls the plugin on the main thread if it has asked for that. Returns whether it has.
+    pub fn call_back(&mut self) -> bool {
+        let requested = self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed));
+        if requested {
             self.instance.call_on_main_thread_callback();
         }
-        outputs
+        requested
+    }
+
+    /// Returns a parameter's name for the host, by its label in the table.
+    pub fn name(&mut self, label: &str) -> String {
+        let plugin = self.instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        let mut buffer = ParamInfoBuffer::new();
+        let index = (0..params.count(&plugin))
+            .find(|index| params.get_info(&plugin, *index, &mut buffer).unwrap().id == self.parameters[label]);
+        let info = params.get_info(&plugin, index.unwrap(), &mut buffer).unwrap();
+        String::from_utf8(info.name.to_vec()).unwrap()
+    }
+
+    /// Sends parameter changes while nothing is processed. Returns the events that the plugin sends back.
+    pub fn flush(&mut self, events: &[HostEvent]) -> Vec<(ClapId, f64)> {
+        let mut buffer = EventBuffer::with_capacity(events.len());
+        events.iter().for_each(|event| self.push_event(0, event, &mut buffer));
+        let mut output = EventBuffer::with_capacity(64);
+        let plugin = self.instance.plugin_handle();
+        let params: PluginParams = plugin.get_extension().unwrap();
+        let mut plugin = self.instance.inactive_plugin_handle().expect("not active");
+        params.flush(&mut plugin, &buffer.as_input(), &mut output.as_output());
+        let values = output.iter().filter_map(|event| match event.as_core_event() {
+            Some(CoreEventSpace::ParamValue(event)) => Some((event.param_id()?, event.value())),
+            _ => None,
+        });
+        values.collect()
+    }
+
+    /// Returns the number of voices and their capacity; `None` without the extension.
+    pub fn voices(&mut self) -> Option<(u32, u32)> {
+        let plugin = self.instance.plugin_handle();
+        let info = plugin.get_extension::<PluginVoiceInfo>()?.get(&plugin)?;
+        Some((info.voice_count, info.voice_capacity))
     }
 
     /// Plays `frames` samples in blocks, with events at samples of the whole; returns the left channel.
@@ -391,6 +468,11 @@ pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value))
     change(&mut selection);
     all["fields"]["ondes"] = serde_json::to_string(&selection).unwrap().into();
     state(&all)
+}
+
+/// Returns a saved state with another bundled model.
+pub fn with_model(saved: &[u8], name: &str) -> Vec<u8> {
+    with_selection(saved, |selection| selection["model"] = serde_json::json!({ "hash": "", "name": name }))
 }
 
 /// Returns the mean square.

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use ondes_engine::dsp::level::max_step;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
-use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions, TRANSPOSE};
+use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, TRANSPOSE};
 use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup};
-use ondes_processor::library::BUNDLED;
+use ondes_processor::library::{BUNDLED, BundledModel};
 use ondes_processor::macros::MacroRange;
 use ondes_processor::product::Product;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, state_content, with_selection};
 
-/// Returns an inline engine session as the plugin creates it, for reference audio.
-fn session(source: ControlSource, sample_rate: u32, max_block: usize) -> (SessionController, Session) {
+/// Returns an inline engine session as a new instance creates it, for reference audio.
+fn session(product: Product, sample_rate: u32, max_block: usize) -> (SessionController, Session) {
     let controller = SessionController::new();
     controller.set_driver(Driver::Inline);
-    let options = PipelineOptions { source, ..PipelineOptions::default() };
-    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(BUNDLED[0].model(), options).unwrap()))), &[]);
+    let options = PipelineOptions { source: product.source(), ..PipelineOptions::default() };
+    let model = BundledModel::initial(product).model();
+    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(model, options).unwrap()))), &[]);
     while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
@@ -79,14 +80,14 @@ fn automation_at_samples_is_what_the_engine_plays() {
     let events = [
         (100, HostEvent::NoteOn(57, 0.9)),
         (9_001, HostEvent::SetParameter("Macro 3", 0.9)),
-        (17_003, HostEvent::SetParameter("Transpose", 36.0)),
+        (17_003, HostEvent::SetParameter("Transpose", 12.0)),
         (17_111, HostEvent::NoteOn(64, 0.5)),
         (30_007, HostEvent::SetParameter("Macro 3", 0.25)),
         (30_007, HostEvent::NoteOff(57)),
     ];
     let played = host.play(FRAMES, 512, &events, None);
 
-    let (controller, mut session) = session(ControlSource::Notes, 48_000, 512);
+    let (controller, mut session) = session(Product::Instrument, 48_000, 512);
     assert_eq!(host.latency(), session.latency_samples());
     let id = ControlId::of(&control.name);
     let on = |key, velocity| Action::Play(EventKind::NoteOn { channel: 0, key, velocity });
@@ -131,10 +132,13 @@ fn the_effect_is_what_the_engine_plays() {
     const FRAMES: usize = 24_000;
     let mut host = Host::new(EFFECT);
     set_inline(&mut host);
+    let hash = BUNDLED[0].model().content_hash().to_owned();
+    let saved = host.save();
+    assert!(host.load(&with_selection(&saved, |selection| selection["model"]["hash"] = hash.into())));
     host.activate(48_000.0, 256);
     let input = sine(FRAMES, 48_000.0);
     let played = host.play(FRAMES, 256, &[], Some(&input));
-    let (controller, mut session) = session(ControlSource::AudioInput, 48_000, 256);
+    let (controller, mut session) = session(Product::Effect, 48_000, 256);
     let mut expected = vec![0.0; FRAMES];
     session.process(&[], &[&input, &input], &mut [&mut expected]);
     assert!(energy(&expected) > 1e-6);
@@ -176,7 +180,7 @@ fn a_state_sounds_the_same_in_a_fresh_instance() {
     two.activate(44_100.0, 256);
     assert_eq!(two.play(44_100, 100, &events, None), first);
     assert!(energy(&first) > 1e-6);
-    assert_eq!(two.value_to_text("Macro 3", 1.0), "noise 4.00");
+    assert_eq!((two.name("Macro 3").as_str(), two.value_to_text("Macro 3", 1.0).as_str()), ("Noise", "4.00"));
     assert_eq!(json(&two.save()), json(&again));
     // The state differs audibly from the default.
     let plain = Host::active_offline(INSTRUMENT, 44_100.0, 256).play(44_100, 256, &events, None);
@@ -193,9 +197,9 @@ fn values_and_texts_convert_both_ways() {
         ("Mix", "25 %", "25.0 %"),
         ("Transpose", "-7 st", "-7 st"),
         ("Tune", "12.5ct", "12.5 ct"),
-        ("Macro 2", "room 2.50", "room 2.50"),
-        ("Macro 4", "90 ms", "attack 90.0 ms"),
-        ("Macro 5", "1000", "release 1000 ms"),
+        ("Macro 2", "room 2.50", "2.50"),
+        ("Macro 4", "Attack 90 ms", "90.0 ms"),
+        ("Macro 5", "1000", "1000 ms"),
         ("Macro 8", "40 %", "40.0 %"),
         ("Processing", "Background", "Background"),
     ] {

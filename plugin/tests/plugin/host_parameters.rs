@@ -20,12 +20,16 @@ fn hosts_see_the_same_parameters_as_before() {
             let mut buffer = ParamInfoBuffer::new();
             let info = params.get_info(&plugin, index, &mut buffer).unwrap();
             let [name, module] = [info.name, info.module].map(String::from_utf8_lossy);
+            // Macros are named after the control that they are bound to.
+            let name = if module == "Macros" { "*".into() } else { name };
             let (min, max, default) = (info.min_value, info.max_value, info.default_value);
             let flags = [
                 (ParamInfoFlags::IS_STEPPED, "stepped"),
+                (ParamInfoFlags::IS_ENUM, "enum"),
                 (ParamInfoFlags::IS_BYPASS, "bypass"),
                 (ParamInfoFlags::IS_AUTOMATABLE, "automatable"),
                 (ParamInfoFlags::IS_HIDDEN, "hidden"),
+                (ParamInfoFlags::IS_READONLY, "read-only"),
             ];
             let flags: Vec<_> =
                 flags.into_iter().filter(|(flag, _)| info.flags.contains(*flag)).map(|(_, name)| name).collect();

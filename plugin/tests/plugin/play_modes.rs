@@ -7,7 +7,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, GLIDE, PLAY_MODE, PipelineOptions, ProcessRequest, TimedCommand, build_playable};
 use ondes_processor::library::BUNDLED;
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection, with_model};
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 512;
@@ -15,7 +15,7 @@ const BLOCK: usize = 512;
 const LOW: (u8, f64) = (57, 220.0);
 const HIGH: (u8, f64) = (64, 329.63);
 
-/// Returns an active instance with these saved parameter values.
+/// Returns an active instance that plays the first bundled instrument, with these saved parameter values.
 fn open(id: &str, parameters: &[(&str, serde_json::Value)]) -> Host {
     let mut host = Host::new(id);
     let mut saved = json(&host.save());
@@ -24,7 +24,8 @@ fn open(id: &str, parameters: &[(&str, serde_json::Value)]) -> Host {
         assert!(!saved["params"][id].is_null(), "{id}");
         saved["params"][id] = value.clone();
     }
-    assert!(host.load(&state(&saved)));
+    let hash = BUNDLED[0].model().content_hash().to_owned();
+    assert!(host.load(&with_selection(&state(&saved), |selection| selection["model"]["hash"] = hash.into())));
     host.set_offline(true);
     host.activate(RATE as f64, BLOCK as u32);
     host
@@ -155,7 +156,7 @@ fn the_play_mode_can_change_while_notes_sound() {
     assert!(level_ratio_db(&mono[3 * RATE / 4..], HIGH, LOW) > 20.0);
     // A change after the second note has no effect on it.
     let late = play(&[
-        (RATE / 2 + 1, HostEvent::SetParameter("Glide", 1.0)),
+        (RATE / 2 + 1, HostEvent::SetParameter("Glide", 2_000.0)),
         (RATE / 2 + 1, HostEvent::SetParameter("Mode", 1.0)),
     ]);
     assert_eq!(late, poly);

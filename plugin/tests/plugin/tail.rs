@@ -182,7 +182,7 @@ fn a_silent_instrument_sleeps_and_wakes_on_events() {
     let wait = samples_until_sleep(&mut host) + 2 * RATE;
     host.play(wait, BLOCK, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Sleep));
-    assert_eq!(status(&mut host, &[(0, HostEvent::SetParameter("Output gain", 0.5))]), ProcessStatus::Continue);
+    assert_eq!(status(&mut host, &[(0, HostEvent::SetParameter("Output gain", -18.0))]), ProcessStatus::Continue);
     let wait = samples_until_sleep(&mut host);
     host.play(wait, BLOCK, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Sleep));
