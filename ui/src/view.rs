@@ -130,6 +130,14 @@ pub struct WindowView<'a> {
     pub theme: ThemePreference,
 }
 
+impl WindowView<'_> {
+    /// Returns whether the knobs for notes and pitch apply: effects and codecs process the sound as it is.
+    pub(crate) fn has_voice(&self) -> bool {
+        let has_pitch = |model: ModelView<'_>| !matches!(model.kind, Kind::Effect | Kind::Codec);
+        !self.voice.is_empty() && self.model.is_none_or(has_pitch)
+    }
+}
+
 /// The loaded model.
 #[derive(Clone, Copy)]
 pub struct ModelView<'a> {

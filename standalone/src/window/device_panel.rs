@@ -22,7 +22,7 @@ pub(super) fn show(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) 
     ui.horizontal(|ui| {
         ui.heading("Devices");
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if ui.button("Scan again").clicked() {
+            if ui.button("Scan again").on_hover_text("Look for devices and ports again").clicked() {
                 commands.push(AppCommand::Rescan);
             }
             if view.available.scanning {
@@ -106,7 +106,9 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     let mut choice = now.clone();
     ui.strong("MIDI");
     let mut every = now.ports == MidiPorts::All;
-    if ui.checkbox(&mut every, "All ports").changed() {
+    let all =
+        ui.checkbox(&mut every, "All ports").on_hover_text("Play from every MIDI port, also those plugged in later");
+    if all.changed() {
         choice.ports = if every { MidiPorts::All } else { MidiPorts::Names(view.ports.connected.clone()) };
     }
     let mut names: Vec<&str> = view.available.ports.iter().map(|port| port.name.as_str()).collect();
@@ -124,7 +126,9 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             MidiPorts::Names(chosen) => chosen.iter().any(|port| port == name),
         };
         let mut selection = chosen;
-        if ui.add_enabled(!every, egui::Checkbox::new(&mut selection, *name)).changed()
+        let hint = format!("Play from {name}");
+        let port = ui.add_enabled(!every, egui::Checkbox::new(&mut selection, *name));
+        if port.on_hover_text(&hint).on_disabled_hover_text("All ports play").changed()
             && let MidiPorts::Names(chosen) = &mut choice.ports
         {
             chosen.retain(|port| port != name);
@@ -195,7 +199,7 @@ fn pick_named<T: PartialEq + Clone>(
                 }
             }
         });
-        named(ui, combo.response, label);
+        named(ui, combo.response, label).on_hover_text(format!("{label}: {said}"));
     });
     *chosen != before
 }

@@ -98,14 +98,14 @@ impl MainWindow {
         ui.horizontal(|ui| {
             ui.label("Record to");
             let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes in your music folder"));
-            let field = named(ui, field, "Folder for recordings");
+            let field = named(ui, field, "Folder for recordings").on_hover_text("Folder that recordings go to");
             if field.lost_focus() && *text != folder(view) {
                 recording_settings.folder =
                     Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
             } else if !field.has_focus() {
                 *text = folder(view);
             }
-            if view.can_browse && ui.button("Browse…").clicked() {
+            if view.can_browse && ui.button("Browse…").on_hover_text("Choose the folder in a dialog").clicked() {
                 commands.push(AppCommand::OpenDialog(DialogPurpose::RecordingFolder));
             }
             ui.label("as");
@@ -119,10 +119,11 @@ impl MainWindow {
                     }
                 }
             });
-            named(ui, combo.response, "Format of recordings");
+            named(ui, combo.response, "Format of recordings").on_hover_text("Format of the files");
             ui.checkbox(&mut recording_settings.tracks, "Each track to its own file")
                 .on_hover_text("Also record each track, after its fader");
-            over = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close").clicked()).inner;
+            let close = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close"));
+            over = close.inner.on_hover_text("Hide these settings").clicked();
         });
         if recording_settings != view.recording_settings {
             commands.push(AppCommand::SetRecording(recording_settings));
@@ -164,16 +165,16 @@ impl MainWindow {
                     response.on_hover_text(path.display().to_string());
                 }
             });
-            if ui.button("New").clicked() {
+            if ui.button("New").on_hover_text("New session").clicked() {
                 commands.push(AppCommand::New);
             }
-            if ui.button("Open…").clicked() {
+            if ui.button("Open…").on_hover_text("Open a session").clicked() {
                 self.path = Some(PathField { text: String::new(), saving: false });
             }
-            if ui.button("Save").clicked() {
+            if ui.button("Save").on_hover_text("Save the session").clicked() {
                 self.save(view, commands);
             }
-            if ui.button("Save as…").clicked() {
+            if ui.button("Save as…").on_hover_text("Save the session under another name").clicked() {
                 let text = view.path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
                 self.path = Some(PathField { text, saving: true });
             }
@@ -200,7 +201,8 @@ impl MainWindow {
                 }
                 record(ui, view, commands);
                 ui.separator();
-                widgets::figure(ui, &limiter(view.limiter_db), 66.0, view.limiter_db > -0.05);
+                widgets::figure(ui, &limiter(view.limiter_db), 82.0, view.limiter_db > -0.05)
+                    .on_hover_text("Gain reduction of the limiter on the master, dB");
                 ui.allocate_ui_with_layout(vec2(120.0, 32.0), Layout::top_down(Align::Min), |ui| {
                     ui.set_width(120.0);
                     ui.spacing_mut().item_spacing.y = 1.0;
@@ -226,8 +228,9 @@ impl MainWindow {
             let field = TextEdit::singleline(text).desired_width(360.0).hint_text("a name, or the path of a session");
             let field = ui.add(field);
             let field = named(ui, field, "Path of the session");
+            let field = field.on_hover_text("A name alone is a session in the folder Ondes of your documents");
             let enter = ui.input(|input| input.key_pressed(Key::Enter));
-            let browse = view.can_browse && ui.button("Browse…").clicked();
+            let browse = view.can_browse && ui.button("Browse…").on_hover_text("Choose the file in a dialog").clicked();
             if browse {
                 commands.push(AppCommand::OpenDialog(if *saving {
                     DialogPurpose::SaveSession
@@ -235,9 +238,11 @@ impl MainWindow {
                     DialogPurpose::OpenSession
                 }));
                 over = true;
-            } else if field.lost_focus() && enter || ui.button("OK").clicked() {
+            } else if field.lost_focus() && enter || ui.button("OK").on_hover_text(label).clicked() {
                 chosen = Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
-            } else if ui.button("Cancel").clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
+            } else if ui.button("Cancel").on_hover_text("Do nothing").clicked()
+                || ui.input(|input| input.key_pressed(Key::Escape))
+            {
                 over = true;
             } else if !field.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
                 field.request_focus();
@@ -312,13 +317,14 @@ fn record(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     let text = if on { RichText::new(text).color(ui.visuals().error_fg_color) } else { RichText::new(text) };
     let response = ui.add(Button::new(text).min_size(vec2(84.0, 26.0)));
     let label = if on { "Stop recording" } else { "Record" };
-    if named(ui, response, label).clicked() {
+    let hint = "Record what is heard to a file; … beside it has the settings";
+    if named(ui, response, label).on_hover_text(hint).clicked() {
         commands.push(AppCommand::Record(!on));
     }
 }
 
 fn limiter(db: f32) -> String {
-    if db > -0.05 || db.is_nan() { "Limit 0.0".into() } else { format!("Limit {db:.1}") }
+    if db > -0.05 || db.is_nan() { "Limiter 0.0".into() } else { format!("Limiter {db:.1}") }
 }
 
 /// Draws the audio status in two short lines.
@@ -336,7 +342,8 @@ fn status(ui: &mut Ui, view: &AppView) {
         let lines = if figures.is_empty() { 1.0 } else { 2.0 };
         ui.add_space((0.5 * (ui.available_height() - lines * 14.0)).max(0.0));
         for line in [device, figures].into_iter().filter(|line| !line.is_empty()) {
-            ui.add(Label::new(RichText::new(line).small().weak()).truncate());
+            let label = ui.add(Label::new(RichText::new(&line).small().weak()).truncate());
+            label.on_hover_text(line);
         }
     });
 }
@@ -349,7 +356,7 @@ fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &
         message(ui, "question", calm, |ui| match prompt {
             Prompt::UnsavedChanges => {
                 answer(ui, "Discard", AppCommand::Discard, commands);
-                if ui.button("Save changes").clicked() {
+                if ui.button("Save changes").on_hover_text("Save the session first").clicked() {
                     match view.path {
                         Some(_) => commands.push(AppCommand::Save),
                         None => *path = Some(PathField { text: String::new(), saving: true }),
@@ -396,7 +403,13 @@ fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &
 }
 
 fn answer(ui: &mut Ui, text: &str, command: AppCommand, commands: &mut Vec<AppCommand>) {
-    if ui.button(text).clicked() {
+    let hint = match command {
+        AppCommand::Discard => "Give up the unsaved changes",
+        AppCommand::Recover => "Open what was saved automatically",
+        AppCommand::Cancel => "Go back and do nothing",
+        _ => "Hide this message",
+    };
+    if ui.button(text).on_hover_text(hint).clicked() {
         commands.push(command);
     }
 }

@@ -112,7 +112,7 @@ impl TrackPanel {
         if let Some((slot, text)) = self.renamed.as_mut().filter(|(slot, _)| *slot == track.slot) {
             let response =
                 ui.add(TextEdit::singleline(text).desired_width(f32::INFINITY).hint_text("the model's name"));
-            let response = named(ui, response, "Name of the track");
+            let response = named(ui, response, "Name of the track").on_hover_text("Empty for the name of the model");
             if response.lost_focus() {
                 commands.push(AppCommand::RenameTrack(*slot, text.clone()));
                 self.renamed = None;
@@ -127,7 +127,7 @@ impl TrackPanel {
         let button = Button::new(text).frame(false).truncate().min_size(vec2(ui.available_width(), 22.0));
         // Aligns the name to the left.
         let button = button.right_text("");
-        let response = ui.add(button).on_hover_text("Double-click to rename");
+        let response = ui.add(button).on_hover_text("Click to select, double-click to rename");
         let response = named(ui, response, &format!("Track {}", track.slot + 1));
         if response.double_clicked() {
             self.renamed = Some((track.slot, track.title.clone()));
@@ -160,18 +160,18 @@ impl TrackPanel {
         if let Some((_, text)) = self.file.as_mut().filter(|(typed, _)| *typed == slot) {
             let field = TextEdit::singleline(text).desired_width(230.0).hint_text("path of a recording");
             let field = ui.add(field);
-            let field = named(ui, field, "Path of the recording");
+            let field = named(ui, field, "Path of the recording").on_hover_text("Path of a WAV, AIFF or FLAC file");
             let done = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
-            let play = ui.button("Play").clicked();
+            let play = ui.button("Play").on_hover_text("Play this file into the track").clicked();
             if (done || play) && !text.trim().is_empty() {
                 let looped = matches!(track.input, TrackInput::File { looped: true, .. });
                 commands
                     .push(AppCommand::SetInput(slot, TrackInput::File { path: PathBuf::from(text.trim()), looped }));
                 self.file = None;
-            } else if view.can_browse && ui.button("Browse…").clicked() {
+            } else if view.can_browse && ui.button("Browse…").on_hover_text("Choose the file in a dialog").clicked() {
                 commands.push(AppCommand::OpenDialog(DialogPurpose::Recording(slot)));
                 self.file = None;
-            } else if ui.button("Cancel").clicked() {
+            } else if ui.button("Cancel").on_hover_text("Keep the input as it is").clicked() {
                 self.file = None;
             }
             return;
@@ -200,7 +200,8 @@ impl TrackPanel {
                 self.file = Some((slot, path));
             }
         });
-        named(ui, combo.response, "Input of the track");
+        let hint = "What the track processes: an input of the sound card, or a recording";
+        named(ui, combo.response, "Input of the track").on_hover_text(hint);
     }
 }
 
@@ -234,7 +235,7 @@ pub(super) fn channel(ui: &mut Ui, selection: u16, channel: u16, width: f32, own
         ui.add(button)
     });
     let label = format!("MIDI channel {} for {owner}", channel + 1);
-    let clicked = named(ui, button.inner, &label).clicked();
+    let clicked = named(ui, button.inner, &label).on_hover_text(&label).clicked();
     // From "all", a click selects one channel; then it adds or removes one. Without any channel the track would be
     // silent for no visible reason, so that means all.
     let now = if selection == ALL_CHANNELS { 1 << channel } else { selection ^ 1 << channel };
@@ -302,7 +303,8 @@ fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             .on_hover_text("MIDI program changes load these models on the tracks that receive the channel");
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let response = ui.add_enabled(view.selected.is_some(), Button::new("+ Model"));
-            if named(ui, response, "Add the model to the set list").clicked() {
+            let label = "Add the model to the set list";
+            if named(ui, response, label).on_hover_text(label).on_disabled_hover_text(label).clicked() {
                 commands.push(AppCommand::AddToSetList);
             }
         });
@@ -326,7 +328,8 @@ fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
                         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                             let response =
                                 ui.add(Button::new(format!("{}  {name}", index + 1)).frame(false).truncate());
-                            if named(ui, response, &format!("Play {name}")).clicked() {
+                            let label = format!("Play {name}");
+                            if named(ui, response, &label).on_hover_text("Load it on the selected track").clicked() {
                                 commands.push(AppCommand::PlayFromSetList(index));
                             }
                         });

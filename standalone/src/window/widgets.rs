@@ -61,6 +61,7 @@ pub(super) fn meter(ui: &mut Ui, peaks_db: &[f32], width: f32, height: f32, labe
     let highest = peaks_db.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, label));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(decibels(highest)));
+    response.on_hover_text(label);
     let visuals = ui.visuals();
     ui.painter().rect_filled(rect, 2.0, visuals.extreme_bg_color);
     let each = rect.height() / peaks_db.len().max(1) as f32;
@@ -76,11 +77,12 @@ pub(super) fn meter(ui: &mut Ui, peaks_db: &[f32], width: f32, height: f32, labe
 }
 
 /// Draws a figure with a fixed width, so that nothing moves when it changes.
-pub(super) fn figure(ui: &mut Ui, text: &str, width: f32, dim: bool) {
+pub(super) fn figure(ui: &mut Ui, text: &str, width: f32, dim: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(width, 22.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, text));
     let ink = if dim { ui.visuals().weak_text_color() } else { ui.visuals().text_color() };
     ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, text, FontId::monospace(11.0), ink);
+    response
 }
 
 /// Formats a level in dB.

@@ -6,3 +6,4 @@ mod learn;
 mod pictures;
 #[path = "../../../ui/tests/window/raster.rs"]
 mod raster;
+mod tooltips;

@@ -295,9 +295,9 @@ fn entry_row(
     if response.clicked() && !ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Space)) {
         browser.cursor = Some(key);
         ui.memory_mut(|memory| memory.request_focus(row_id(key)));
-    }
-    if response.double_clicked() {
-        frame.push(WindowCommand::Load(entry.id));
+        if !playing {
+            frame.push(WindowCommand::Load(entry.id));
+        }
     }
 
     let field = response.rect;
@@ -350,7 +350,7 @@ fn entry_row(
     }
     let facts = [entry.about.as_str(), &entry.author, &entry.quality];
     let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("\n");
-    response.on_hover_text(format!("{}\n{facts}\nDouble-click or Enter loads, Space auditions, F marks", entry.name));
+    response.on_hover_text(format!("{}\n{facts}\nA click or Enter loads, Space auditions, F marks", entry.name));
 }
 
 /// Draws a small button within a row, for the pointer only; keys do the same.

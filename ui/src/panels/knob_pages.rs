@@ -25,25 +25,28 @@ pub(crate) enum Page {
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet: &mut CabinetMenu, pad: &mut PadState) {
     let view = frame.view;
+    // Captures have neither controls nor notes.
+    let has_controls = view.model.is_none_or(|model| !model.controls.is_empty());
     let pages = [
-        (Page::Macros, "Macros", "Controls of the model", true),
-        (Page::Voice, "Voice", "Pitch, and how notes are played", !view.voice.is_empty()),
+        (Page::Macros, "Macros", "Controls of the model", has_controls),
+        (Page::Voice, "Voice", "Pitch, and how notes are played", view.has_voice()),
         (Page::Latents, "Latents", "What the codec hears, to scale, shift and hold", !view.latents.is_empty()),
         (Page::Chain, "Chain", "Gate, tone, cabinet and levels around the model", true),
-        (Page::Pad, "Pad", "Turn two knobs at once", true),
+        (Page::Pad, "Pad", "Turn two knobs at once", has_controls),
     ];
     let offered = || pages.into_iter().filter(|(.., offered)| *offered);
-    if offered().all(|(one, ..)| one != *page) {
-        *page = Page::Macros;
-    }
+    // The page stays chosen for models that have it.
+    let wanted = *page;
+    let is_offered = offered().any(|(one, ..)| one == wanted);
+    let shown = if is_offered { wanted } else { offered().next().map_or(Page::Chain, |(first, ..)| first) };
     ui.horizontal(|ui| {
         for (one, name, hint, _) in offered() {
-            if ui.add(Button::selectable(*page == one, name)).on_hover_text(hint).clicked() {
+            if ui.add(Button::selectable(shown == one, name)).on_hover_text(hint).clicked() {
                 *page = one;
             }
         }
     });
-    match page {
+    match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
         Page::Pad => pad::show(ui, frame, pad, view.pad),

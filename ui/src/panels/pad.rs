@@ -87,7 +87,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, pad: &mut PadState, ids: 
 fn offered<'a>(view: &WindowView<'a>) -> Vec<&'a Knob> {
     let macros = view.macros.iter().filter(|one| one.control.is_some()).map(|one| &one.knob);
     let latents = view.latents.iter().flat_map(|latent| [&latent.scale, &latent.offset]);
-    macros.chain(latents).chain(view.voice).collect()
+    let voice = if view.has_voice() { view.voice } else { &[] };
+    macros.chain(latents).chain(voice).collect()
 }
 
 /// Draws a drop-down beside the pad.

@@ -16,6 +16,7 @@ fn the_browser_is_searched_filtered_and_loaded_from() {
     settle(&mut test);
     assert_eq!(rows(&test), ["Tape voice"]);
     row(&test, "Tape voice").click();
+    settle(&mut test);
     row(&test, "Tape voice").click();
     settle(&mut test);
     assert_eq!(test.state_mut().commands(), [WindowCommand::Load(ModelEntryId(6))]);

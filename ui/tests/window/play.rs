@@ -220,6 +220,7 @@ fn letters_are_music_and_nothing_else() {
     row(&test, "Cello").click();
     settle(&mut test);
     assert!(row(&test, "Cello").is_focused());
+    test.state_mut().commands();
     assert_eq!(key(&mut test, Key::F, true), [down(65, 0.8)], "and no favourite");
     // Keys with a modifier are commands, whichever key is reported on release.
     test.event(Event::ModifiersChanged(Modifiers::SHIFT));
