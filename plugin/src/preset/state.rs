@@ -51,8 +51,20 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
     let selection = (*preset.sound.selection).clone();
     // A project with embedded models keeps embedding them.
     let embed = saved.embed || selection.embed;
-    let InstanceState { window, compare, midi_controllers, pad, executor, .. } = saved;
-    let saved = InstanceState { window, compare, midi_controllers, pad, executor, embed, ..selection };
+    // A preset without a cabinet leaves the choice of one automatic.
+    let automatic_cabinet = selection.automatic_cabinet || selection.cabinet.is_none() && saved.automatic_cabinet;
+    let InstanceState { window, compare, midi_controllers, pad, executor, resampling, .. } = saved;
+    let saved = InstanceState {
+        window,
+        compare,
+        midi_controllers,
+        pad,
+        executor,
+        resampling,
+        embed,
+        automatic_cabinet,
+        ..selection
+    };
     state.fields.insert(STATE_KEY.into(), serde_json::to_string(&saved)?);
     let json = serde_json::to_vec(&state)?;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
@@ -98,8 +110,14 @@ mod tests {
     fn a_preset_changes_the_sound_only() {
         let window = WindowSettings { scale: 1.5, theme: WindowTheme::Light, ..WindowSettings::default() };
         let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
-        let field = serde_json::to_string(&InstanceState { window, executor, embed: true, ..InstanceState::default() })
-            .unwrap();
+        let field = serde_json::to_string(&InstanceState {
+            window,
+            executor,
+            embed: true,
+            automatic_cabinet: true,
+            ..InstanceState::default()
+        })
+        .unwrap();
         let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
         let before = PluginState { version: "x".into(), params, fields: [(STATE_KEY.to_owned(), field)].into() };
@@ -116,6 +134,7 @@ mod tests {
         assert_eq!(after.params.len(), sound_parameters().count() + 1);
         let saved: InstanceState = serde_json::from_str(&after.fields[STATE_KEY]).unwrap();
         assert_eq!((saved.window, saved.executor, saved.embed), (window, executor, true));
+        assert!(saved.automatic_cabinet, "the preset has no cabinet of its own");
         assert_eq!(saved.model.name, "Plucked");
         assert!(with_preset(b"short", &preset).is_err() && with_preset(&[0; 20], &preset).is_err());
     }
