@@ -3,14 +3,14 @@
 /// Input that is kept for a model that takes over, and for a late worker, in seconds.
 pub(super) const HISTORY_S: f64 = 2.0;
 /// Sample rates that are supported, in Hz.
-const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
+const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
 /// Longest block that is processed in one piece, in samples.
 pub(super) const MAX_BLOCK: usize = 8192;
 
 /// Sample rate and block size of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Sample rate in Hz, 8,000 to 384,000.
+    /// Sample rate in Hz, 1,000 to 1,000,000.
     pub sample_rate: u32,
     /// Samples of the longest block, at least 1; blocks beyond 8192 samples are split.
     pub max_block: usize,
@@ -20,7 +20,7 @@ pub struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
     /// Unsupported sample rate.
-    #[error("the host's sample rate is {0} Hz; allowed: 8000 to 384000 Hz")]
+    #[error("the host's sample rate is {0} Hz; allowed: 1000 to 1000000 Hz")]
     Rate(u32),
     /// Empty block.
     #[error("the host's longest block is {0} samples; it must be at least 1")]

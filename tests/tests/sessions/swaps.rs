@@ -565,7 +565,7 @@ fn a_model_survives_reactivation() {
     let (first, told) = recording_model(WAVES[0]);
     let controller = SessionController::new();
     assert_eq!((controller.status(), controller.health()), (LoadStatus::Empty, None));
-    assert!(controller.activate(Setup { sample_rate: 7_999, max_block: 64 }).is_err());
+    assert!(controller.activate(Setup { sample_rate: 999, max_block: 64 }).is_err());
     assert!(controller.activate(Setup { sample_rate: 48_000, max_block: 0 }).is_err());
     controller.load(Box::new(move || Ok(Arc::new(first))), &[(ControlId::of("a"), 4.0)]);
     wait_until("it is loaded", || controller.status() == LoadStatus::Ready);
