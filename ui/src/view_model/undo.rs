@@ -119,6 +119,7 @@ impl InstanceViewModel {
     fn record(&self, label: String, edits: Vec<Edit>) {
         if !edits.is_empty() {
             self.instance.history.push(Step { label, edits }, Instant::now());
+            self.instance.host_notifier.mark_state_changed();
         }
     }
 
@@ -240,6 +241,7 @@ impl InstanceViewModel {
             Edit::Executor(change) => self.instance.set_executor(side.of(change)),
             Edit::Midi(change) => self.instance.midi_bindings.restore(&side.of(change)),
         }
+        self.instance.host_notifier.mark_state_changed();
     }
 
     /// Restores a selection; an audition ends.

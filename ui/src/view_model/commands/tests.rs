@@ -359,3 +359,45 @@ fn the_look_is_kept() {
     );
     assert!(view_model.instance.monitor.take_panic());
 }
+
+#[test]
+fn a_host_learns_of_every_change_of_the_project() {
+    let (mut view_model, setter) = open();
+    let instance = view_model.instance.clone();
+    let changes = || instance.host_notifier.take_state_changed();
+    assert!(!changes(), "a new instance is unchanged");
+    for command in [
+        WindowCommand::BindMacro(0, Some(1)),
+        WindowCommand::StoreSlot(CompareSlot::B),
+        WindowCommand::Undo,
+        WindowCommand::Redo,
+        WindowCommand::SetPad(MIX, INPUT_GAIN),
+        WindowCommand::Next,
+    ] {
+        let name = format!("{command:?}");
+        view_model.handle_command(&setter, command);
+        settle(&mut view_model);
+        assert!(changes(), "{name}");
+    }
+    view_model.handle_command(&setter, WindowCommand::Panic);
+    view_model.handle_command(&setter, WindowCommand::SetScale(1.25));
+    assert!(!changes(), "neither the sound nor the project has changed");
+}
+
+/// Every change of a parameter is a gesture of its own, which a host records and undoes as one.
+#[test]
+fn all_changes_of_parameters_are_gestures() {
+    let (mut view_model, setter) = open();
+    for command in [
+        WindowCommand::Bypass(true),
+        WindowCommand::SetDriver(Driver::Inline),
+        WindowCommand::SetControlSource(ondes_engine::pipeline::ControlSource::AudioInput),
+        WindowCommand::SetQuality(2),
+    ] {
+        let name = format!("{command:?}");
+        view_model.handle_command(&setter, command);
+        let told = setter.recorded();
+        let verbs: Vec<&str> = told.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+        assert_eq!(verbs, ["begin", "set", "end"], "{name}");
+    }
+}
