@@ -7,11 +7,17 @@ mod codec;
 mod host_parameters;
 mod midi_learn;
 mod model_size;
+mod parameters;
 mod play_modes;
 mod presets;
 mod tail;
+mod validator;
 #[cfg(target_os = "linux")]
 mod vst3;
+#[cfg(target_os = "linux")]
+mod vst3_orders;
+#[cfg(target_os = "linux")]
+mod vst3_parameters;
 
 #[path = "../host/mod.rs"]
 mod host;

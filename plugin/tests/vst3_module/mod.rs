@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "not every test binary uses everything")]
 
+pub mod instance;
+pub mod objects;
+
 use std::ffi::{CStr, c_void};
+use std::sync::Mutex;
 
 use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
@@ -10,8 +14,11 @@ use vst3::{Class, ComPtr};
 
 use super::host;
 
-/// Opens the module, for the rest of the process, and returns its factory.
+/// Opens the module, for the rest of the process, and returns its factory, which all tests of the process share.
 pub fn factory() -> ComPtr<IPluginFactory> {
+    // The wrapper creates the factory in the first call, and expects one thread then.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock();
     // SAFETY: the object is our own, and these are VST3's entry points on Linux. The factory is ours to release.
     unsafe {
         let module = libloading::os::unix::Library::new(host::object()).unwrap();
