@@ -13,7 +13,7 @@ use ondes_engine::realtime::{BlockCommand, Session, Setup};
 use crate::instance::InstanceHandle;
 use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
 use crate::player_parameters::PlayerParameters;
-use crate::tail_tracker::{FADE_S, TailTracker};
+use crate::tail_tracker::{AUDIBLE, FADE_S, TailTracker};
 
 /// Time of gain ramps, seconds.
 const RAMP_S: f64 = 0.010;
@@ -51,10 +51,12 @@ pub struct Player {
     dry_gain: Ramp,
     /// Mutes everything while a tuner wants it.
     tuner_gain: Ramp,
-    /// Mutes the output after a panic, until tails have ended or a note is played.
+    /// Mutes the model's output after a reset or a panic.
     gate: Ramp,
-    /// Samples for which the output stays muted.
+    /// Samples for which the output stays muted: until tails have ended or a note is played.
     closed_samples: usize,
+    /// Input opens the gate as well.
+    opens_on_input: bool,
     sample_rate: u32,
 }
 
@@ -113,6 +115,7 @@ impl Player {
             tuner_gain: ramp(1.0),
             gate: ramp(1.0),
             closed_samples: 0,
+            opens_on_input: false,
             sample_rate: setup.sample_rate,
         };
         // The parameters may have changed since the model was loaded with them.
@@ -158,13 +161,23 @@ impl Player {
         self.tail.is_silent()
     }
 
-    /// Silences everything at once.
+    /// Silences everything from the next sample on, until a note is played or input arrives.
     pub fn reset(&mut self, parameters: &PlayerParameters) {
+        self.silence(parameters);
+        self.opens_on_input = true;
+        if self.closed_samples > 0 {
+            self.gate.jump(0.0);
+        }
+    }
+
+    /// Ends all notes and fades out everything, tails included.
+    fn silence(&mut self, parameters: &PlayerParameters) {
         self.session.reset();
         self.instance.monitor.clear_notes();
         if self.tail.is_audible() {
             let fade = (FADE_S * self.sample_rate as f32) as usize;
             self.closed_samples = fade + self.tail_after_model();
+            self.opens_on_input = false;
             self.gate.set_target(0.0);
         }
         self.tail.release_all();
@@ -179,7 +192,7 @@ impl Player {
     /// Begins a block with these parameters.
     pub fn begin_block(&mut self, parameters: &PlayerParameters) {
         if self.instance.monitor.take_panic() || parameters.panic && !self.parameters.panic {
-            self.reset(parameters);
+            self.silence(parameters);
         }
         let all = self.instance.receive_mapping(&mut self.mapping);
         self.apply_parameters(parameters, all);
@@ -318,7 +331,9 @@ impl Player {
         self.chain.process_output(wet, other);
         self.commands.clear();
         self.since_transport += frames;
-        if self.closed_samples == 0 {
+        let input_peak = self.input.iter().map(|channel| peak(&channel[..frames])).fold(0.0, f32::max);
+        if self.closed_samples == 0 || self.opens_on_input && self.channels > 0 && input_peak > AUDIBLE {
+            self.closed_samples = 0;
             self.gate.set_target(1.0);
         }
         self.closed_samples = self.closed_samples.saturating_sub(frames);
@@ -338,7 +353,7 @@ impl Player {
         let inputs = &inputs[..self.channels];
         self.instance.monitor.record(inputs, output);
         let output_peaks = output.iter().map(|channel| peak(&channel[..frames]));
-        let loudest = inputs.iter().map(|channel| peak(channel)).chain(output_peaks).fold(0.0, f32::max);
+        let loudest = output_peaks.fold(input_peak, f32::max);
         let tail = self.tail_after_model();
         self.tail.advance(frames, loudest, self.channels > 0, tail);
     }

@@ -3,7 +3,7 @@
 use ondes_engine::instrument::{EventKind, controller};
 
 /// Peaks below this, −90 dBFS, count as silence.
-const AUDIBLE: f32 = 3.162_277_7e-5;
+pub const AUDIBLE: f32 = 3.162_277_7e-5;
 /// Release times until a note has ended: its level falls by 60 dB in one release time and the note stops at −80 dB, 4/3
 /// of it; the rest is a margin.
 const RELEASES: f32 = 1.5;
