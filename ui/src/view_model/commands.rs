@@ -142,7 +142,10 @@ impl InstanceViewModel {
             WindowCommand::Open(path) => self.open_file(path),
             WindowCommand::Browse(purpose) => self.open_dialog(purpose),
             WindowCommand::Retry => self.retry(),
-            WindowCommand::Dismiss if self.own_notice.is_some() => self.own_notice = None,
+            WindowCommand::Dismiss if self.own_notice.is_some() => {
+                self.own_notice = None;
+                self.idle_host.end();
+            }
             WindowCommand::Dismiss if self.instance.notice().is_some() => self.instance.dismiss_notice(),
             WindowCommand::Dismiss => self.dismiss_hint(),
             WindowCommand::Cabinet(Some(path)) => self.load_cabinet(path),

@@ -29,6 +29,7 @@ use ondes_processor::state::{WindowSettings, WindowTheme};
 
 use super::cabinet_list::CabinetList;
 use super::device_search::DeviceSearch;
+use super::idle_host::IdleHost;
 use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
@@ -82,6 +83,7 @@ pub struct InstanceViewModel {
     can_browse: bool,
     /// A notice of the window itself.
     pub(super) own_notice: Option<&'static str>,
+    pub(super) idle_host: IdleHost,
     pub(super) recorder: Recorder,
     /// Names of the changes that undo and redo would make.
     undoable: [Option<String>; 2],
@@ -159,6 +161,7 @@ impl InstanceViewModel {
             dialog: None,
             can_browse: file_dialog::is_available(),
             own_notice: None,
+            idle_host: IdleHost::default(),
             recorder: Recorder::default(),
             undoable: [None, None],
             loading: None,
@@ -215,6 +218,7 @@ impl InstanceViewModel {
             && !matches!(self.status, LoadStatus::Failed(_))
         {
             self.models.set_recent(&location);
+            self.await_sound();
         }
         if let Some(location) = self.presets.saved.take() {
             self.instance.set_preset(Some(location));
@@ -224,14 +228,21 @@ impl InstanceViewModel {
         self.record_finished();
         self.undoable = self.instance.history.labels();
         self.refresh_signals();
+        self.idle_host.update(self.recorded.0, &mut self.own_notice);
         let busy = scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
         let waiting = self.dialog.is_some() || self.instance.midi_bindings.is_learning();
         match (busy, waiting) {
             (true, _) => Some(Duration::from_millis(50)),
             (false, true) => Some(Duration::from_millis(100)),
             (false, false) if self.tuner.is_open() => Some(Duration::from_millis(33)),
-            (false, false) => self.auditioned.map(|_| Duration::from_millis(200)),
+            (false, false) if self.auditioned.is_some() => Some(Duration::from_millis(200)),
+            (false, false) => self.idle_host.next_update(),
         }
+    }
+
+    /// Begins to wait for the host to process what was loaded.
+    pub(super) fn await_sound(&mut self) {
+        self.idle_host.begin(self.recorded.0);
     }
 
     fn refresh_knobs(&mut self) {

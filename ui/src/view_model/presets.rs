@@ -104,6 +104,7 @@ impl InstanceViewModel {
                     self.apply_sound(setter, SoundSnapshot { values, selection });
                     self.instance.set_preset(Some(location));
                     self.record_since(before, knobs, format!("Preset {name}"));
+                    self.await_sound();
                 }
                 Ok(_) => {}
                 Err(reason) => instance.fail_request(request, Some(reason)),
