@@ -66,6 +66,40 @@ fn the_window_opens_draws_and_closes_repeatedly() {
     }
 }
 
+/// Takes the pictures of the documentation into the folder `ONDES_PICTURES`; the display must have 1960 × 1200 pixels.
+#[test]
+fn pictures_at_all_scales() {
+    let Some(folder) = std::env::var_os("ONDES_PICTURES") else { return };
+    let Some((_turn, connection, screen)) = display() else { return };
+    let frame = ParentWindow::new(connection, screen, [980, 600]);
+    let sine: Vec<f32> = (0..BLOCK).map(|n| 0.3 * (n as f32 * std::f32::consts::TAU / 160.0).sin()).collect();
+    for (id, picture) in [(INSTRUMENT, "plugin"), (EFFECT, "plugin-effect")] {
+        for percent in [75, 100, 150, 200] {
+            let mut host = Host::active_offline(id, 48_000.0, BLOCK as u32);
+            let look = serde_json::json!({ "scale": f64::from(percent) / 100.0, "theme": "dark" });
+            let state = with_selection(&host.save(), |selection| selection["look"] = look);
+            assert!(host.load(&state));
+            let size = [980, 600].map(|side: u32| (side * percent / 100) as u16);
+            frame.resize(size);
+            let plugin = host.instance.plugin_handle();
+            let gui: PluginGui = plugin.get_extension().expect("a window");
+            gui.create(&plugin, GuiConfiguration { api_type: GuiApiType::X11, is_floating: false }).expect("a window");
+            // SAFETY: the parent window outlives the plugin's.
+            unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }.expect("it is embedded");
+            let _ = gui.show(&plugin);
+            host.block(BLOCK, &[(0, HostEvent::NoteOn(57, 0.8)), (0, HostEvent::NoteOn(64, 0.5))], Some(&sine));
+            play_until(&mut host, &sine, |_| frame.colours(size) > 50);
+            play(&mut host, 1000, &sine);
+            let to = std::path::Path::new(&folder).join(format!("{picture}-{percent}.png"));
+            let window = frame.id.to_string();
+            let done = std::process::Command::new("import").args(["-window", &window]).arg(to).status();
+            assert!(done.is_ok_and(|status| status.success()));
+            let plugin = host.instance.plugin_handle();
+            gui.destroy(&plugin);
+        }
+    }
+}
+
 #[test]
 fn the_window_size_is_saved_with_the_project() {
     let Some((_turn, connection, screen)) = display() else { return };

@@ -17,7 +17,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
-use crate::host::{Host, INSTRUMENT, state_content};
+use crate::host::{Host, HostEvent, INSTRUMENT, energy, state_content};
 use crate::parent_window::{ParentWindow, display};
 
 const SIZE: [u16; 2] = [980, 600];
@@ -101,11 +101,17 @@ struct OpenInstrument {
     host: Host,
     frame: ParentWindow,
     gui: PluginGui,
+    /// The host processes audio.
+    plays: bool,
 }
 
 impl OpenInstrument {
     fn new(connection: RustConnection, screen: usize) -> Self {
-        let mut host = Host::active_offline(INSTRUMENT, 48_000.0, 480);
+        Self::in_host(connection, screen, Host::active_offline(INSTRUMENT, 48_000.0, 480), true)
+    }
+
+    /// Opens the window in a host that processes audio, or does not.
+    fn in_host(connection: RustConnection, screen: usize, mut host: Host, plays: bool) -> Self {
         let frame = ParentWindow::new(connection, screen, SIZE);
         let plugin = host.instance.plugin_handle();
         let gui: PluginGui = plugin.get_extension().expect("a window");
@@ -114,7 +120,7 @@ impl OpenInstrument {
         // SAFETY: the parent window outlives the plugin's.
         unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }.expect("the window is embedded");
         let _ = gui.show(&plugin);
-        let mut open = Self { host, frame, gui };
+        let mut open = Self { host, frame, gui, plays };
         open.until("the window is drawn", |open| open.frame.colours(SIZE) > 50);
         open
     }
@@ -124,7 +130,9 @@ impl OpenInstrument {
         let since = Instant::now();
         while !is_so(self) {
             assert!(since.elapsed() < Duration::from_secs(30), "not after 30 s: {condition}");
-            self.host.play(480, 480, &[], None);
+            if self.plays {
+                self.host.play(480, 480, &[], None);
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -201,6 +209,38 @@ fn dropped_models_and_presets_are_loaded() {
     open.drop(&preset);
     open.until("the model is loaded", |open| open.model() == "Plucked");
     assert_eq!(open.shows(ERROR), 0, "no error is shown");
+}
+
+#[test]
+fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dropped.ondes");
+    let mut header = BUNDLED[2].model().header().clone();
+    header.card.name = "Dropped".into();
+    file::write(&Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(), &path).unwrap();
+    for active in [false, true] {
+        let Some((_turn, connection, screen)) = display() else { return };
+        redirect_user_folders(folder.path());
+        let mut host = Host::new(INSTRUMENT);
+        if active {
+            host.activate(48_000.0, 480);
+        }
+        let mut open = OpenInstrument::in_host(connection, screen, host, false);
+        let before = open.frame.pixels(SIZE);
+        open.drop(&path);
+        open.until("the model is loaded", |open| open.model() == "Dropped");
+        // Name, card and knobs.
+        let changed = |open: &OpenInstrument| {
+            open.frame.pixels(SIZE).iter().zip(&before).filter(|(now, before)| now != before).count()
+        };
+        open.until("the model is shown", |open| changed(open) > 2_000);
+        assert_eq!(open.shows(ERROR), 0, "no error is shown");
+        if !active {
+            open.host.activate(48_000.0, 480);
+        }
+        let sound = open.host.play(24_000, 480, &[(0, HostEvent::NoteOn(60, 0.8))], None);
+        assert!(energy(&sound) > 1e-7, "it plays when the host does");
+    }
 }
 
 #[test]

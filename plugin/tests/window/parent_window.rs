@@ -45,7 +45,7 @@ impl ParentWindow {
     }
 
     /// Returns the pixels row by row: red, green, blue.
-    fn pixels(&self, [width, height]: [u16; 2]) -> Vec<[u8; 3]> {
+    pub fn pixels(&self, [width, height]: [u16; 2]) -> Vec<[u8; 3]> {
         let all = self.connection.get_image(ImageFormat::Z_PIXMAP, self.id, 0, 0, width, height, !0);
         let bytes = all.unwrap().reply().unwrap().data;
         bytes.chunks_exact(4).map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect()
