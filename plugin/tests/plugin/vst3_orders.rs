@@ -91,7 +91,7 @@ fn calls_in_any_order_are_harmless() {
                 }
                 // SAFETY: the controller is alive, and the view is released at once.
                 5 => drop(unsafe { vst3::ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)) }),
-                6 if !active => (active, _) = (instance.activate(48_000.0, 64), ()),
+                6 if !active => active = instance.activate(48_000.0, 64),
                 6 if !processing => {
                     instance.set_active(false);
                     active = false;
@@ -207,5 +207,26 @@ fn any_sample_rate_from_1_khz_to_1_mhz_activates() {
             instance.set_processing(false);
             instance.set_active(false);
         }
+    }
+}
+
+/// A side-chain that is not active may have no buffers.
+#[test]
+fn inactive_inputs_are_silent() {
+    for (index, inactive) in [0, 1].into_iter().enumerate() {
+        let play = |buses: i32| {
+            let mut instance = instances().remove(index);
+            assert!(instance.load(&states(&[("driver", serde_json::json!({ "string": "inline" }))])[index]));
+            assert!(instance.activate(48_000.0, 512));
+            instance.set_processing(true);
+            let input = if index == 0 { vec![0.0; 512] } else { sine(512, 0.3) };
+            let block = |events| instance.process_buses(&input, buses, events, None);
+            (0..20)
+                .flat_map(|at| block(if at == 0 { vec![note_on(0, 60, 0.8)] } else { Vec::new() }))
+                .collect::<Vec<_>>()
+        };
+        let sound = play(inactive);
+        assert!(energy(&sound) > 1e-6, "plugin {index} plays without its side-chain");
+        assert_eq!(sound, play(inactive + 1), "plugin {index}");
     }
 }

@@ -53,7 +53,7 @@ fn random_parameters(plugin: &Plugin, random: &mut SmallRng) -> Vec<InputEvent> 
 fn random_notes(frames: usize, random: &mut SmallRng) -> Vec<InputEvent> {
     let mut times: Vec<u32> = (0..random.random_range(0..12)).map(|_| random.random_range(0..frames as u32)).collect();
     times.sort_unstable();
-    let mut event = |time| {
+    let event = |time| {
         let type_ = [CLAP_EVENT_NOTE_ON, CLAP_EVENT_NOTE_OFF, CLAP_EVENT_NOTE_CHOKE][random.random_range(0..3)];
         let (lowest, highest) = if random.random_bool(0.2) { (-1, 300) } else { (0, 128) };
         let (key, channel) = (random.random_range(lowest..highest), random.random_range(lowest..highest / 8));
@@ -62,7 +62,7 @@ fn random_notes(frames: usize, random: &mut SmallRng) -> Vec<InputEvent> {
             _ => InputEvent::note(time, type_, random.random_range(-1..4), channel, key, random.random_range(0.0..1.0)),
         }
     };
-    times.into_iter().map(|time| event(time)).collect()
+    times.into_iter().map(event).collect()
 }
 
 #[test]
