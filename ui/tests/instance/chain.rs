@@ -105,7 +105,7 @@ impl Track {
     }
 
     /// Waits until the cabinet has been loaded or reported missing.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         while self.view_model.refresh().is_some() {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -8,6 +8,7 @@ use ondes_engine::model::{Gear, Model};
 use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::FileReference;
+use ondes_processor::parameter::{GATE, Parameter};
 use ondes_ui::{ViewModel, WindowCommand};
 
 use super::chain::{Track, amplifier, level, play, tone};
@@ -115,14 +116,15 @@ fn a_bundled_cabinet_is_heard() {
 fn the_tuner_reads_the_input_and_mutes_the_output() {
     let mut track = Track::new();
     let mut player = track.player();
-    let string = |n: usize| 0.1 * (TAU * 82.0 * n as f32 / 48_000.0).sin();
+    let string = |n: usize| 0.05 * (TAU * 82.0 * n as f32 / 48_000.0).sin();
     let plain = level(&play(&track, &mut player, string)[0]);
     track.handle(WindowCommand::SetTunerReference(442.0));
     track.handle(WindowCommand::MuteWhileTuning(true));
     assert!(level(&play(&track, &mut player, string)[0]) > 0.9 * plain, "it is closed");
+    track.settle();
     track.handle(WindowCommand::OpenTuner(true));
     // The gate would close at this level; the tuner stands before it.
-    track.turn(ondes_processor::parameter::GATE, -6.0);
+    track.turn(GATE, -20.0);
     let muted = play(&track, &mut player, string);
     assert_eq!(level(&muted[0]), 0.0);
     assert!(muted[0].windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.01), "it clicks");
@@ -130,7 +132,7 @@ fn the_tuner_reads_the_input_and_mutes_the_output() {
     let tuner = track.view_model.view().tuner;
     let hz = tuner.pitch_hz.expect("a note");
     assert!((hz - 82.0).abs() < 0.02 && tuner.available && tuner.reference_hz == 442.0, "{tuner:?}");
-    track.turn(ondes_processor::parameter::GATE, -120.0);
+    track.turn(GATE, Parameter::get(GATE).unwrap().default());
     // Nobody listens to a tuner while the host renders.
     track.shared.session.set_non_realtime(true);
     assert!(level(&play(&track, &mut player, string)[0]) > 0.9 * plain);
