@@ -1,10 +1,13 @@
 //! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an instrument model by pitch
-//! and loudness.
+//! and loudness; so does its side-chain.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::ControlSource;
+use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::player::Player;
 use ondes_processor::product::Product;
 
 use crate::clap::plugin_wrapper::RequestInstance;
@@ -19,7 +22,9 @@ pub struct OndesFx {
 
 impl Default for OndesFx {
     fn default() -> Self {
-        Self { core: PluginCore::new(Product::Effect) }
+        let core = PluginCore::new(Product::Effect);
+        core.instance.has_side_chain.store(true, Relaxed);
+        Self { core }
     }
 }
 
@@ -33,11 +38,13 @@ impl Plugin for OndesFx {
         AudioIOLayout {
             main_input_channels: NonZeroU32::new(2),
             main_output_channels: NonZeroU32::new(2),
+            aux_input_ports: &[new_nonzero_u32(2)],
             ..AudioIOLayout::const_default()
         },
         AudioIOLayout {
             main_input_channels: NonZeroU32::new(1),
             main_output_channels: NonZeroU32::new(1),
+            aux_input_ports: &[new_nonzero_u32(1)],
             ..AudioIOLayout::const_default()
         },
     ];
@@ -82,16 +89,21 @@ impl Plugin for OndesFx {
     fn process(
         &mut self,
         buffer: &mut Buffer,
-        _aux: &mut AuxiliaryBuffers,
+        aux: &mut AuxiliaryBuffers,
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
+        // Effect and codec models always process the track.
+        let follows = self.core.parameters.follows_side_chain() && !self.core.instance.uses_audio_input();
+        let side_chain = aux.inputs.first().filter(|_| follows);
         // The framework processes in place: the buffer holds the input.
-        self.core.process(
-            context,
-            ControlSource::AudioInput,
-            |player, both| player.set_input(both.as_slice_immutable()),
-            buffer,
-        )
+        let feed = |player: &mut Player, both: &mut Buffer| match side_chain {
+            Some(side_chain) => {
+                player.set_input(side_chain.as_slice_immutable());
+                player.set_track(both.as_slice_immutable());
+            }
+            None => player.set_input(both.as_slice_immutable()),
+        };
+        self.core.process(context, ControlSource::AudioInput, feed, buffer)
     }
 }
 

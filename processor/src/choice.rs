@@ -25,6 +25,9 @@ pub const MODES: Choices =
 /// Control source of the model: MIDI, or pitch and loudness of an audio signal.
 pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["MIDI", "Side-chain"] };
 
+/// Input of an effect that controls an instrument.
+pub const CONTROL_INPUTS: Choices = Choices { ids: &["track", "side_chain"], names: &["Track", "Side-chain"] };
+
 /// Position of the tone control, relative to the model.
 pub const TONES: Choices = Choices { ids: &["after", "before"], names: &["After", "Before"] };
 

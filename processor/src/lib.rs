@@ -1,7 +1,7 @@
 //! One instance of the instrument or the effect: parameters, presets, state and player, without a window or a plugin
 //! framework. The plugin holds one, the app one per track.
 //!
-//! In reading order: [`parameter`] is the parameter table, with [`value_format`] and [`choice`] for texts and options.
+//! In reading order: [`parameter`] is the parameter table ([`parameter_docs`] documents it), with [`value_format`] and [`choice`] for texts and options.
 //! A [`parameter_source`] supplies current values, from the host's framework or a [`parameter_store`], and
 //! [`player_parameters`] is their form for the audio thread. [`macros`] turn the [`model_controls`] of the loaded
 //! model. [`player`] runs on the audio thread: it plays the engine's session, with [`tail_tracker`] and [`sleep_state`]
@@ -36,6 +36,7 @@ pub mod model_controls;
 pub mod monitor;
 mod on_built;
 pub mod parameter;
+pub mod parameter_docs;
 pub mod parameter_source;
 pub mod parameter_store;
 pub mod parameter_values;

@@ -1,11 +1,11 @@
 //! The parameter table: everything that is known of each parameter, in one place.
 //!
 //! Plugin parameters, window knobs, tooltips, presets, projects and command-line controls are made from
-//! [`PARAMETERS`], and [`markdown_table`] documents it. To add a parameter, append it to the table and name its id below.
+//! [`PARAMETERS`], and [`parameter_docs`](crate::parameter_docs) documents it. To add a parameter, append it to the table and name its id below.
 
 use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
-use crate::choice::{Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
+use crate::choice::{CONTROL_INPUTS, Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
 use crate::macros::MACRO_CENTRE;
 use crate::product::Product;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
@@ -37,8 +37,8 @@ pub struct Parameter {
     /// True if MIDI controllers may change it, and, unless it is [momentary](ParameterScope::Momentary), automation.
     /// Parameters that restart the host or load a model are not automatable.
     pub automatable: bool,
-    /// True if it only applies to models that are played by notes.
-    pub notes_only: bool,
+    /// The product that the parameter only applies to: an effect has neither keys nor voices.
+    pub only: Option<Product>,
     format: ValueFormat,
 }
 
@@ -142,22 +142,22 @@ pub static PARAMETERS: &[Parameter] = &[
         .project_only()
         .not_automatable()
         .tooltip("Thread that runs the model; the latency depends on it"),
-    choice("mode", "Mode", MODES).group(VOICE).notes_only().tooltip("How overlapping notes are played"),
+    choice("mode", "Mode", MODES).group(VOICE).only(Product::Instrument).tooltip("How overlapping notes are played"),
     float("glide", "Glide", -1.0, [-1.0, 2_000.0], ValueFormat::Milliseconds)
         .group(VOICE)
         // All values below 0 mean the same; the slower half of the range takes the upper quarter of the knob.
         .skewed(-1.3)
-        .notes_only()
+        .only(Product::Instrument)
         .tooltip("Time of the slide between notes that share a voice"),
     integer("voices", "Voices", 0, [0, 16], ValueFormat::Count)
         .group(VOICE)
-        .notes_only()
+        .only(Product::Instrument)
         .tooltip("Number of notes at once"),
     choice("source", "Control source", SOURCES)
         .group(PROCESSING)
         .project_only()
         .not_automatable()
-        .notes_only()
+        .only(Product::Instrument)
         .tooltip("Play the model by MIDI, or by pitch and loudness of the side-chain"),
     Parameter { scope: ParameterScope::Momentary, ..switch("panic", "Panic") }.tooltip("Silence everything at once"),
     float("gate", "Gate", GATE_OFF_DB, [GATE_OFF_DB, -20.0], ValueFormat::Threshold)
@@ -198,6 +198,12 @@ pub static PARAMETERS: &[Parameter] = &[
         .project_only()
         .not_automatable()
         .tooltip("Variant to use of a model with variants, up to the chosen size"),
+    choice("control_input", "Control input", CONTROL_INPUTS)
+        .group(PROCESSING)
+        .project_only()
+        .not_automatable()
+        .only(Product::Effect)
+        .tooltip("Play an instrument by pitch and loudness of the track, or of the side-chain"),
 ];
 
 /// Gain of the input, dB.
@@ -240,6 +246,8 @@ pub const OVERSAMPLING: ParameterId = id_of("oversampling");
 pub const SIZE: ParameterId = id_of("size");
 /// Variant of a model to use, up to [`SIZE`]; one of [`QUALITIES`].
 pub const QUALITY: ParameterId = id_of("quality");
+/// Input of an effect that controls an instrument, one of [`CONTROL_INPUTS`].
+pub const CONTROL_INPUT: ParameterId = id_of("control_input");
 /// Input level of the audio interface at full scale, dBu; unknown at the least value.
 pub const INTERFACE_LEVEL: ParameterId = id_of("interface_level");
 /// Output level, one of [`OUTPUT_LEVELS`].
@@ -262,7 +270,7 @@ const fn float(
         kind,
         scope: ParameterScope::Sound,
         automatable: true,
-        notes_only: false,
+        only: None,
         format,
     }
 }
@@ -323,34 +331,6 @@ pub fn automatable() -> impl Iterator<Item = (ParameterId, &'static Parameter)> 
     all().filter(|(_, parameter)| parameter.automatable)
 }
 
-/// Returns the parameter table as a Markdown table, for the documentation.
-#[must_use]
-pub fn markdown_table() -> String {
-    let mut table =
-        "| id | label | group | values | default | automatable | description |\n|---|---|---|---|---|---|---|\n"
-            .to_owned();
-    for parameter in PARAMETERS {
-        let text = |value| parameter.format(value) + parameter.unit;
-        let values = match parameter.kind {
-            ParameterKind::Choice(choices) => {
-                let options = choices.ids.iter().zip(choices.names).map(|(id, name)| format!("`{id}` {name}"));
-                options.collect::<Vec<_>>().join(", ")
-            }
-            ParameterKind::Switch => "Off, On".into(),
-            _ => parameter.range().map(text).join(" … "),
-        };
-        let Parameter { id, label, group, tooltip, .. } = parameter;
-        let automatable = match (parameter.is_host_automatable(), parameter.automatable) {
-            (true, _) => "yes",
-            (false, true) => "by MIDI only",
-            (false, false) => "no",
-        };
-        let default = text(parameter.default());
-        table += &format!("| `{id}` | {label} | {group} | {values} | {default} | {automatable} | {tooltip} |\n");
-    }
-    table
-}
-
 impl Parameter {
     const fn unit(self, unit: &'static str) -> Self {
         Self { unit, ..self }
@@ -372,8 +352,8 @@ impl Parameter {
         Self { automatable: false, ..self }
     }
 
-    const fn notes_only(self) -> Self {
-        Self { notes_only: true, ..self }
+    const fn only(self, product: Product) -> Self {
+        Self { only: Some(product), ..self }
     }
 
     /// Sets the curve of a [`ParameterKind::Float`].
@@ -399,10 +379,10 @@ impl Parameter {
         all().find(|(_, parameter)| parameter.id == id).map(|(number, _)| number)
     }
 
-    /// Returns whether the parameter has a meaning for that product: an effect has neither keys nor voices.
+    /// Returns whether the parameter has a meaning for that product.
     #[must_use]
     pub fn applies_to(&self, product: Product) -> bool {
-        product == Product::Instrument || !self.notes_only
+        self.only.is_none_or(|only| only == product)
     }
 
     /// Returns whether hosts may automate the parameter: not if it triggers an action, as [`PANIC`] does.
@@ -528,7 +508,7 @@ mod tests {
         let ids: Vec<&str> = PARAMETERS[MACRO_COUNT..].iter().map(|parameter| parameter.id).collect();
         let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                       middle treble tone block_dc cabinet oversampling size interface_level output_level \
-                      quality";
+                      quality control_input";
         assert_eq!(ids.join(" "), always);
     }
 
@@ -576,20 +556,7 @@ mod tests {
     fn an_effect_has_no_parameters_of_notes() {
         let without = all().filter(|(_, parameter)| !parameter.applies_to(Product::Effect)).map(|(id, _)| id);
         assert_eq!(without.collect::<Vec<_>>(), [MODE, GLIDE, VOICES, SOURCE]);
-        assert!(PARAMETERS.iter().all(|parameter| parameter.applies_to(Product::Instrument)));
-    }
-
-    #[test]
-    fn every_parameter_is_documented() {
-        let table = markdown_table();
-        assert_eq!(table.lines().count(), PARAMETER_COUNT + 2);
-        for parameter in PARAMETERS {
-            assert!(!parameter.tooltip.is_empty() && !parameter.tooltip.ends_with('.'), "{}", parameter.id);
-        }
-        let glide = "| `glide` | Glide | Voice | Model default … 2000 ms | Model default | yes | ";
-        assert!(table.contains(glide), "{table}");
-        let driver =
-            "| `driver` | Processing | Processing | `auto` Automatic, `inline` Audio thread, `worker` Background |";
-        assert!(table.contains(driver) && table.contains("| Off | by MIDI only | Silence everything at once |"));
+        let without = all().filter(|(_, parameter)| !parameter.applies_to(Product::Instrument)).map(|(id, _)| id);
+        assert_eq!(without.collect::<Vec<_>>(), [CONTROL_INPUT]);
     }
 }

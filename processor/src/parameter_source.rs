@@ -5,7 +5,7 @@ use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Quality};
 
 use crate::choice;
-use crate::parameter::{DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE};
+use crate::parameter::{CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE};
 use crate::player_parameters::PlayerParameters;
 
 /// Current parameter values. Wait-free on all threads.
@@ -39,6 +39,11 @@ pub trait ParameterSource: Send + Sync {
     /// Returns the requested quality of a model with variants.
     fn quality(&self) -> Quality {
         choice::quality(self.value(QUALITY).unwrap_or_default())
+    }
+
+    /// Returns whether the side-chain of an effect controls its instrument, rather than the track.
+    fn follows_side_chain(&self) -> bool {
+        self.value(CONTROL_INPUT).unwrap_or_default() > 0.5
     }
 
     /// Returns the model's control source.

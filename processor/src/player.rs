@@ -42,6 +42,9 @@ pub struct Player {
     /// `[channel][frame]`: the input before its gain, delayed by the latency.
     dry: [Vec<f32>; 2],
     channels: usize,
+    /// `[channel][frame]`: the track, if the input is a side-chain.
+    track: [Vec<f32>; 2],
+    has_track: bool,
     dry_delay: DryDelay,
     chain: Chain,
     /// `[channel][frame]`: output of the model and the chain.
@@ -106,6 +109,8 @@ impl Player {
             input: [block(), block()],
             dry: [block(), block()],
             channels: 0,
+            track: [block(), block()],
+            has_track: false,
             dry_delay: DryDelay::new(latency),
             chain,
             wet: [block(), block()],
@@ -206,6 +211,7 @@ impl Player {
         self.chain.set(&chain_settings(parameters, self.levels));
         self.instance.cabinet_handover.exchange(self.chain.cabinet_slot());
         self.channels = 0;
+        self.has_track = false;
         while let Some(kind) = self.instance.monitor.next_key() {
             self.handle_event(0, kind);
         }
@@ -285,10 +291,15 @@ impl Player {
     /// Sets the block's input, one or two channels. Non-finite samples count as silence.
     pub fn set_input(&mut self, channels: &[&mut [f32]]) {
         self.channels = channels.len().min(2);
-        for (stored, channel) in self.input.iter_mut().zip(channels) {
-            for (stored, sample) in stored.iter_mut().zip(channel.iter()) {
-                *stored = if sample.is_finite() { *sample } else { 0.0 };
-            }
+        copy_finite(channels, &mut self.input);
+    }
+
+    /// Sets the block's dry signal, one or two channels, if the input is a side-chain.
+    pub fn set_track(&mut self, channels: &[&mut [f32]]) {
+        self.has_track = true;
+        copy_finite(channels, &mut self.track);
+        if let ([_], [left, right]) = (channels, &mut self.track) {
+            right.copy_from_slice(left);
         }
     }
 
@@ -313,8 +324,11 @@ impl Player {
         let muted = self.instance.tuner.mutes_output() && !self.session.is_offline();
         self.tuner_gain.set_target(if muted { 0.0 } else { 1.0 });
         let [dry_left, dry_right] = &mut self.dry;
-        self.dry_delay.delays[0].run(left, &mut dry_left[..frames]);
-        self.dry_delay.delays[1].run(right, &mut dry_right[..frames]);
+        let [track_left, track_right] = &self.track;
+        let track: [&[f32]; 2] =
+            if self.has_track { [&track_left[..frames], &track_right[..frames]] } else { [left, right] };
+        self.dry_delay.delays[0].run(track[0], &mut dry_left[..frames]);
+        self.dry_delay.delays[1].run(track[1], &mut dry_right[..frames]);
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
             let gain = self.input_gain.advance();
             *left *= gain;
@@ -356,6 +370,15 @@ impl Player {
         let loudest = output_peaks.fold(input_peak, f32::max);
         let tail = self.tail_after_model();
         self.tail.advance(frames, loudest, self.channels > 0, tail);
+    }
+}
+
+/// Copies channels; non-finite samples become silence.
+fn copy_finite(channels: &[&mut [f32]], to: &mut [Vec<f32>; 2]) {
+    for (stored, channel) in to.iter_mut().zip(channels) {
+        for (stored, sample) in stored.iter_mut().zip(channel.iter()) {
+            *stored = if sample.is_finite() { *sample } else { 0.0 };
+        }
     }
 }
 

@@ -90,6 +90,8 @@ pub enum WindowCommand {
 
     /// Set the control source.
     SetControlSource(ControlSource),
+    /// Let the side-chain of an effect control its instrument, rather than the track.
+    FollowSideChain(bool),
     /// Press a key of the window's keyboard.
     KeyDown {
         /// MIDI key, 0 … 127.

@@ -116,6 +116,8 @@ pub struct WindowView<'a> {
     pub notes: &'a [SoundingNote],
     /// Control source; `None` if the model leaves no choice.
     pub control_source: Option<ControlSource>,
+    /// True if an effect's side-chain controls its instrument, false if the track does; `None` if there is no choice.
+    pub follows_side_chain: Option<bool>,
     /// True if the window's keyboard can be played.
     pub can_play: bool,
     /// True if meters, samples or notes will have changed in the next frame.

@@ -159,7 +159,7 @@ pub fn parameter_id(label: &str) -> u32 {
     id.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) & (u32::MAX >> 1)
 }
 
-/// One plugin instance with one stereo input and one stereo output.
+/// One plugin instance with stereo ports: an input, the effect's side-chain, and an output.
 pub struct Host {
     processor: Option<StartedPluginAudioProcessor<Handlers>>,
     /// Ids by the label in the table, which the name for the host may differ from.
@@ -167,6 +167,10 @@ pub struct Host {
     /// Lowest and highest value by label.
     pub ranges: HashMap<String, (f64, f64)>,
     ports: (AudioPorts, AudioPorts),
+    /// The effect has a side-chain beside its input.
+    has_side_chain: bool,
+    /// Sound of the effect's side-chain for the next blocks; silent beyond.
+    pub side_chain: Vec<f32>,
     /// Parameter events that the plugin sent in the last block: time, id, value.
     pub parameter_events: Vec<(u32, ClapId, f64)>,
     /// Status of the last block.
@@ -196,12 +200,15 @@ impl Host {
             ranges.insert(label.clone(), (info.min_value, info.max_value));
             parameters.insert(label, info.id);
         }
-        let ports = || AudioPorts::with_capacity(2, 1);
+        let ports = || AudioPorts::with_capacity(4, 2);
+        let has_side_chain = id.as_bytes() == EFFECT.as_bytes();
         Self {
             processor: None,
             parameters,
             ranges,
             ports: (ports(), ports()),
+            has_side_chain,
+            side_chain: Vec::new(),
             parameter_events: Vec::new(),
             status: None,
             instance,
@@ -258,10 +265,16 @@ impl Host {
         events.iter().for_each(|(time, event)| self.push_event(*time, event, &mut buffer));
         let mut inputs: [Vec<f32>; 2] = std::array::from_fn(|_| input.map_or(vec![0.0; frames], <[f32]>::to_vec));
         let mut outputs: [Vec<f32>; 2] = std::array::from_fn(|_| vec![f32::NAN; frames]);
-        let input = self.ports.0.with_input_buffers([AudioPortBuffer {
+        let mut side_chain = vec![0.0; frames];
+        let here = frames.min(self.side_chain.len());
+        side_chain[..here].copy_from_slice(&self.side_chain[..here]);
+        self.side_chain.drain(..here);
+        let mut side_chain: [Vec<f32>; 2] = [side_chain.clone(), side_chain];
+        let buffers = if self.has_side_chain { vec![&mut inputs, &mut side_chain] } else { vec![&mut inputs] };
+        let input = self.ports.0.with_input_buffers(buffers.into_iter().map(|channels| AudioPortBuffer {
             latency: 0,
-            channels: AudioPortBufferType::f32_input_only(inputs.iter_mut().map(InputChannel::variable)),
-        }]);
+            channels: AudioPortBufferType::f32_input_only(channels.iter_mut().map(InputChannel::variable)),
+        }));
         let mut output = self.ports.1.with_output_buffers([AudioPortBuffer {
             latency: 0,
             channels: AudioPortBufferType::f32_output_only(outputs.iter_mut().map(Vec::as_mut_slice)),
@@ -468,11 +481,6 @@ pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value))
     change(&mut selection);
     all["fields"]["ondes"] = serde_json::to_string(&selection).unwrap().into();
     state(&all)
-}
-
-/// Returns a saved state with another bundled model.
-pub fn with_model(saved: &[u8], name: &str) -> Vec<u8> {
-    with_selection(saved, |selection| selection["model"] = serde_json::json!({ "hash": "", "name": name }))
 }
 
 /// Returns the mean square.

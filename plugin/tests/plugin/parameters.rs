@@ -2,10 +2,11 @@
 
 use clack_extensions::note_ports::{NoteDialects, NotePortInfoBuffer, PluginNotePorts};
 use clack_extensions::params::{ParamInfoBuffer, ParamRescanFlags, PluginParams};
+use ondes_processor::library::BUNDLED;
 use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::parameter::{PARAMETERS, Parameter};
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 256;
@@ -130,6 +131,52 @@ fn an_effect_has_no_parameters_of_notes_and_ignores_their_automation() {
 }
 
 #[test]
+fn the_side_chain_of_an_effect_controls_its_instrument() {
+    const FRAMES: usize = RATE / 2;
+    let side_chain = |host: &mut Host| host.side_chain = sine(FRAMES, 0.4);
+    let instrument = |control_input: &str, mix: f32| {
+        let saved = [
+            ("control_input", serde_json::json!({ "string": control_input })),
+            ("mix", serde_json::json!({ "f32": mix })),
+        ];
+        let mut host = open(EFFECT, &saved);
+        host.deactivate();
+        let hash = BUNDLED[0].model().content_hash().to_owned();
+        let saved = host.save();
+        assert!(host.load(&with_selection(&saved, |selection| selection["model"]["hash"] = hash.into())));
+        host.activate(RATE as f64, BLOCK as u32);
+        host.restart_while_requested(RATE as f64, BLOCK as u32);
+        host
+    };
+    let track = sine(FRAMES, 0.1);
+    // By default the track plays the instrument, and the side-chain is not heard.
+    let mut host = instrument("track", 1.0);
+    let by_track = host.play(FRAMES, BLOCK, &[], Some(&track));
+    assert!(energy(&by_track) > 1e-7);
+    let mut host = instrument("track", 1.0);
+    side_chain(&mut host);
+    assert_eq!(host.play(FRAMES, BLOCK, &[], Some(&track)), by_track);
+    // The side-chain plays it as the track would.
+    let mut host = instrument("side_chain", 1.0);
+    assert!(energy(&host.play(FRAMES, BLOCK, &[], Some(&track))) < 1e-10, "the track plays nothing");
+    let mut host = instrument("side_chain", 1.0);
+    side_chain(&mut host);
+    let by_side_chain = host.play(FRAMES, BLOCK, &[], None);
+    assert_eq!(by_side_chain, instrument("track", 1.0).play(FRAMES, BLOCK, &[], Some(&sine(FRAMES, 0.4))));
+    // The dry signal is the track.
+    let mut host = instrument("side_chain", 0.0);
+    side_chain(&mut host);
+    let dry = host.play(FRAMES, BLOCK, &[], Some(&track));
+    let latency = host.latency();
+    let apart = dry[latency..].iter().zip(&track).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+    assert!(apart < 1e-6, "{apart}");
+    // An effect processes its track whatever the choice.
+    let mut host = open(EFFECT, &[("control_input", serde_json::json!({ "string": "side_chain" }))]);
+    side_chain(&mut host);
+    assert_eq!(host.play(FRAMES, BLOCK, &[], Some(&track)), open(EFFECT, &[]).play(FRAMES, BLOCK, &[], Some(&track)));
+}
+
+#[test]
 fn macros_are_named_after_their_controls() {
     let mut host = Host::new(INSTRUMENT);
     let names = |host: &mut Host| [2, 4, 8].map(|number| host.name(&format!("Macro {number}")));
@@ -138,8 +185,7 @@ fn macros_are_named_after_their_controls() {
     host.call_back();
     host.instance.access_handler(|main| main.rescans.take());
     // Another binding comes with a project, and the host reads the names again.
-    let saved =
-        crate::host::with_selection(&host.save(), |saved| saved["macros"] = serde_json::json!([null, "attack"]));
+    let saved = with_selection(&host.save(), |saved| saved["macros"] = serde_json::json!([null, "attack"]));
     assert!(host.load(&saved));
     host.call_back();
     let told = ParamRescanFlags::from_bits_truncate(host.instance.access_handler(|main| main.rescans.take()));

@@ -13,7 +13,8 @@ use super::objects::{Changes, Events, Handler, ParameterQueue, stream};
 /// Parameter change: id, sample of the block, normalised value.
 pub type Change = (ParamID, i32, f64);
 
-/// A component that is its own controller, with one stereo bus each way. It has no component handler at first.
+/// A component that is its own controller, with stereo buses: an input, the effect's side-chain, and an output. It has no
+/// component handler at first.
 pub struct Instance {
     pub component: ComPtr<IComponent>,
     pub controller: ComPtr<IEditController>,
@@ -107,8 +108,9 @@ impl Instance {
         unsafe {
             assert_eq!(self.processor.setupProcessing(&mut self.setup), kResultOk);
             for direction in [BusDirections_::kInput, BusDirections_::kOutput] {
-                assert_eq!(self.component.getBusCount(MediaTypes_::kAudio as i32, direction as i32), 1);
-                self.component.activateBus(MediaTypes_::kAudio as i32, direction as i32, 0, 1);
+                for index in 0..self.component.getBusCount(MediaTypes_::kAudio as i32, direction as i32) {
+                    self.component.activateBus(MediaTypes_::kAudio as i32, direction as i32, index, 1);
+                }
             }
             self.component.setActive(1) == kResultOk
         }
@@ -124,30 +126,40 @@ impl Instance {
         assert_eq!(unsafe { self.processor.setProcessing(processing.into()) }, kResultOk);
     }
 
-    /// Processes one block of the same input on both channels; returns the left channel.
+    /// Processes one block of the same input on both channels, with a silent side-chain of the effect; returns the left
+    /// channel.
     pub fn process(&self, input: &[f32], events: Vec<Event>, change: Option<Change>) -> Vec<f32> {
+        // SAFETY: the component is alive.
+        let buses = unsafe { self.component.getBusCount(MediaTypes_::kAudio as i32, BusDirections_::kInput as i32) };
+        self.process_buses(input, buses, events, change)
+    }
+
+    /// As [`process`](Self::process), with the first buses of the inputs only, as if the others were not active.
+    pub fn process_buses(&self, input: &[f32], buses: i32, events: Vec<Event>, change: Option<Change>) -> Vec<f32> {
         let events = ComWrapper::new(Events(RefCell::new(events))).to_com_ptr::<IEventList>().unwrap();
         let queue = change.map(|(id, offset, value)| {
             ComWrapper::new(ParameterQueue { id, points: vec![(offset, value)] }).to_com_ptr().unwrap()
         });
         let changes = ComWrapper::new(Changes(queue)).to_com_ptr::<IParameterChanges>().unwrap();
         let mut inputs = [input.to_vec(), input.to_vec()];
+        let mut side_chain = [vec![0.0; input.len()], vec![0.0; input.len()]];
         let mut outputs = [vec![f32::NAN; input.len()], vec![f32::NAN; input.len()]];
         let mut ins = inputs.each_mut().map(|channel| channel.as_mut_ptr());
         let mut outs = outputs.each_mut().map(|channel| channel.as_mut_ptr());
+        let mut sides = side_chain.each_mut().map(|channel| channel.as_mut_ptr());
         let bus = |channels: &mut [*mut f32; 2]| AudioBusBuffers {
             numChannels: 2,
             silenceFlags: 0,
             __field0: AudioBusBuffers__type0 { channelBuffers32: channels.as_mut_ptr() },
         };
-        let (mut ins, mut outs) = (bus(&mut ins), bus(&mut outs));
+        let (mut ins, mut outs) = ([bus(&mut ins), bus(&mut sides)], bus(&mut outs));
         let mut data = ProcessData {
             processMode: self.setup.processMode,
             symbolicSampleSize: self.setup.symbolicSampleSize,
             numSamples: input.len() as i32,
-            numInputs: 1,
+            numInputs: buses,
             numOutputs: 1,
-            inputs: &mut ins,
+            inputs: if buses > 0 { ins.as_mut_ptr() } else { null_mut() },
             outputs: &mut outs,
             inputParameterChanges: changes.as_ptr(),
             outputParameterChanges: null_mut(),

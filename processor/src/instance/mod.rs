@@ -51,6 +51,8 @@ pub struct InstanceHandle {
     pub sleep_state: SleepState,
     /// Changes that a plugin's host has to hear of.
     pub host_notifier: HostNotifier,
+    /// True if the effect has a side-chain, as in a plugin, so that it can be chosen as control input.
+    pub has_side_chain: AtomicBool,
     /// The product that this is an instance of.
     pub product: Product,
     /// Slots A and B.
@@ -136,6 +138,7 @@ impl InstanceHandle {
             midi_bindings: MidiBindings::default(),
             sleep_state: SleepState::default(),
             host_notifier: HostNotifier::default(),
+            has_side_chain: AtomicBool::default(),
             product,
             compare_slots: CompareSlots::default(),
             history: History::default(),

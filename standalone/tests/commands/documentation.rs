@@ -10,6 +10,6 @@ fn documented_commands_run() {
 #[test]
 fn the_parameters_are_documented() {
     let page = std::fs::read_to_string(ondes_tests::documentation::checkout().join("docs/src/parameters.md")).unwrap();
-    let table = ondes_processor::parameter::markdown_table();
+    let table = ondes_processor::parameter_docs::markdown_table();
     assert!(page.ends_with(&table), "docs/src/parameters.md must end with this table:\n{table}");
 }

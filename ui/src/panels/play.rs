@@ -3,7 +3,7 @@
 use egui::accesskit::Role;
 use egui::{Align2, Button, FontFamily, FontId, Rect, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
 use ondes_engine::model::Kind;
-use ondes_processor::choice::{self, SOURCES};
+use ondes_processor::choice::{self, CONTROL_INPUTS, SOURCES};
 
 use crate::command::WindowCommand;
 use crate::format;
@@ -31,8 +31,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
     let (rect, _) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
     let (left, mut right) = rect.split_left_right_at_x(rect.left() + FIGURES);
     figures(ui, frame, left);
-    if frame.view.control_source.is_some() || frame.view.can_play {
-        let width = if frame.view.control_source.is_some() { SWITCHES } else { KEYS };
+    let has_choice = frame.view.control_source.is_some() || frame.view.follows_side_chain.is_some();
+    if has_choice || frame.view.can_play {
+        let width = if has_choice { SWITCHES } else { KEYS };
         let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + width);
         right = rest;
         let mut column =
@@ -45,17 +46,27 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
     keyboard::show(ui, frame, keyboard, Rect::from_min_max(right.min + vec2(GAP, 0.0), right.max));
 }
 
-/// Draws the choice of the control source.
+/// Draws the choice of what controls the model.
 fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let Some(active) = frame.view.control_source else { return };
+    let source = |index| WindowCommand::SetControlSource(choice::source(index as f32));
+    let (names, hints, active, command): (_, _, _, &dyn Fn(usize) -> WindowCommand) =
+        match (frame.view.control_source, frame.view.follows_side_chain) {
+            (Some(active), _) => {
+                let hints = ["MIDI notes control the model", "Audio input controls the model"];
+                (SOURCES.names, hints, choice::source_value(active) as usize, &source)
+            }
+            (None, Some(follows)) => {
+                let hints = ["The track controls the model", "The side-chain controls the model"];
+                (CONTROL_INPUTS.names, hints, usize::from(follows), &|index| WindowCommand::FollowSideChain(index == 1))
+            }
+            (None, None) => return,
+        };
     ui.horizontal(|ui| {
-        let hints = ["MIDI notes control the model", "Audio input controls the model"];
-        for (index, (name, hint)) in SOURCES.names.iter().zip(hints).enumerate() {
-            let source = choice::source(index as f32);
+        for (index, (name, hint)) in names.iter().zip(hints).enumerate() {
             let button =
-                Button::selectable(source == active, *name).frame_when_inactive(true).min_size(vec2(45.0, 26.0));
-            if ui.add(button).on_hover_text(hint).clicked() && source != active {
-                frame.push(WindowCommand::SetControlSource(source));
+                Button::selectable(index == active, *name).frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+            if ui.add(button).on_hover_text(hint).clicked() && index != active {
+                frame.push(command(index));
             }
         }
     });

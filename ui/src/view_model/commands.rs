@@ -7,7 +7,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_processor::cabinet::bundled;
 use ondes_processor::choice;
 use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, QUALITY, SOURCE};
+use ondes_processor::parameter::{BYPASS, CONTROL_INPUT, DRIVER, Parameter, QUALITY, SOURCE};
 use ondes_processor::parameter_source::ParameterSetter;
 use ondes_processor::state::{WindowSettings, WindowTheme};
 
@@ -96,6 +96,9 @@ impl InstanceViewModel {
             }
             WindowCommand::SetControlSource(source) => {
                 self.set_parameter(setter, SOURCE, choice::source_value(source));
+            }
+            WindowCommand::FollowSideChain(on) => {
+                self.set_parameter(setter, CONTROL_INPUT, f32::from(u8::from(on)));
             }
             WindowCommand::SetQuality(index) => self.set_parameter(setter, QUALITY, index as f32),
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),

@@ -1,6 +1,7 @@
 //! The view model of an instance.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -503,6 +504,8 @@ impl ViewModel for InstanceViewModel {
             tuner: self.tuner.view(self.accepts_audio_files(), self.settings.tuner),
             notes: &self.notes,
             control_source: (is_instrument && self.instance.product == Product::Instrument).then_some(source),
+            follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
+                .then(|| self.source.follows_side_chain()),
             can_play: self.can_play(),
             moving: self.moving,
             can_browse: self.can_browse,

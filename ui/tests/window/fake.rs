@@ -78,6 +78,7 @@ pub struct Fake {
     pub cabinet_missing: Option<MissingFile>,
     pub pad: (ParameterId, ParameterId),
     pub control_source: Option<ControlSource>,
+    pub follows_side_chain: Option<bool>,
     pub moving: bool,
     /// True if optional actions are available.
     pub able: bool,
@@ -125,6 +126,7 @@ impl Fake {
             WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
             WindowCommand::Embed(on) => self.embed = *on,
             WindowCommand::SetControlSource(one) => self.control_source = Some(*one),
+            WindowCommand::FollowSideChain(on) => self.follows_side_chain = Some(*on),
             WindowCommand::SetPad(x, y) => self.pad = (*x, *y),
             WindowCommand::RecallSlot(slot) => self.slot = *slot,
             WindowCommand::Bypass(on) => self.bypass = *on,
@@ -186,6 +188,7 @@ impl ViewModel for Fake {
             },
             pad: self.pad,
             control_source: self.control_source,
+            follows_side_chain: self.follows_side_chain,
             can_play: self.able && self.kind == Kind::Instrument,
             macros: &self.macros,
             voice: &self.voice,

@@ -63,6 +63,12 @@ fn one_chooses_what_plays() {
     test.state_mut().model.control_source = None;
     settle(&mut test);
     assert!(test.query_by_label("Side-chain").is_none());
+    // An effect whose instrument the track controls.
+    test.state_mut().model.follows_side_chain = Some(false);
+    settle(&mut test);
+    click(&mut test, "Track");
+    click(&mut test, "Side-chain");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::FollowSideChain(true)]);
 }
 
 #[test]
