@@ -8,12 +8,13 @@ use ondes_engine::sync::lock;
 /// Asks the host for a call on its main thread.
 type RequestCall = Box<dyn Fn() + Send>;
 
-/// Changes of one instance since its host was last notified. Changes of parameters are not among them, as the host
-/// learns of each from the framework.
+/// Changes of one instance since its host was last notified. A host learns of changed parameters from the framework; they
+/// are noted here for hosts that do not ask for them.
 #[derive(Default)]
 pub struct HostNotifier {
     state_changed: AtomicBool,
     names_changed: AtomicBool,
+    values_changed: AtomicBool,
     request_call: Mutex<Option<RequestCall>>,
 }
 
@@ -28,6 +29,11 @@ impl HostNotifier {
         self.mark(&self.names_changed);
     }
 
+    /// Notes that the window has changed values of parameters. Not for the audio thread.
+    pub fn mark_values_changed(&self) {
+        self.mark(&self.values_changed);
+    }
+
     /// Returns whether [`mark_state_changed`](Self::mark_state_changed) was called since the last time.
     pub fn take_state_changed(&self) -> bool {
         self.state_changed.swap(false, Relaxed)
@@ -36,6 +42,11 @@ impl HostNotifier {
     /// Returns whether [`mark_names_changed`](Self::mark_names_changed) was called since the last time.
     pub fn take_names_changed(&self) -> bool {
         self.names_changed.swap(false, Relaxed)
+    }
+
+    /// Returns whether [`mark_values_changed`](Self::mark_values_changed) was called since the last time.
+    pub fn take_values_changed(&self) -> bool {
+        self.values_changed.swap(false, Relaxed)
     }
 
     /// Sets the function that asks the host for a call on its main thread, or removes it. It may be called on any

@@ -26,6 +26,7 @@ use ondes_processor::product::Product;
 use super::converted_events::ConvertedEvents;
 use super::deferred_rescan::DeferredRescan;
 use super::host_notices::HostNotices;
+use super::inactive_changes::InactiveChanges;
 use super::midi_learn_events::{AutomatableParameter, MidiLearnEvents};
 use super::parameter_list::{HostScale, ParameterList};
 use super::plugin_wrapper::{PluginWrapper, RequestInstance, framework_params};
@@ -66,6 +67,8 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
     instance.host_notifier.set_request_call(Some(Box::new(move || caller.request_callback())));
     let plugin = clap_plugin {
         destroy: Some(destroy),
+        activate: Some(activate),
+        deactivate: Some(deactivate),
         process: Some(process),
         get_extension: Some(get_extension),
         on_main_thread: Some(on_main_thread),
@@ -85,6 +88,7 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
         parameters,
         names_follow,
         notices,
+        inactive_changes: InactiveChanges::default(),
         learn_events,
         deferred_rescan,
     };
@@ -187,6 +191,31 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     wrapper.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
 }
 
+unsafe extern "C" fn activate(
+    plugin: *const clap_plugin,
+    sample_rate: f64,
+    min_frames_count: u32,
+    max_frames_count: u32,
+) -> bool {
+    // SAFETY: the host passes the pointer that `create` returned.
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
+    let Some(activate) = wrapper.inner.activate else { return false };
+    // SAFETY: the framework uses only `plugin_data`, which is its own.
+    let active = unsafe { activate(plugin, sample_rate, min_frames_count, max_frames_count) };
+    wrapper.inactive_changes.set_active(active);
+    active
+}
+
+unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
+    // SAFETY: the host passes the pointer that `create` returned.
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    if let Some(deactivate) = wrapper.inner.deactivate {
+        // SAFETY: the framework uses only `plugin_data`, which is its own.
+        unsafe { deactivate(plugin) };
+    }
+    wrapper.inactive_changes.set_active(false);
+}
+
 unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_process) -> clap_process_status {
     // SAFETY: the host passes the pointer that `create` returned.
     let wrapper = unsafe { PluginWrapper::of(plugin) };
@@ -236,7 +265,13 @@ unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
     if let Some(deferred) = &wrapper.deferred_rescan {
         deferred.rescan_if_pending();
     }
-    let _ = catch_unwind(AssertUnwindSafe(|| wrapper.notify_host()));
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if wrapper.instance.host_notifier.take_values_changed() {
+            wrapper.apply_inactive_changes();
+        }
+        wrapper.report_inactive_changes();
+        wrapper.notify_host();
+    }));
     if let Some(on_main_thread) = wrapper.inner.on_main_thread {
         // SAFETY: the framework uses only `plugin_data`, which is its own.
         unsafe { on_main_thread(plugin) };

@@ -88,7 +88,7 @@ impl PluginWrapper {
     ///
     /// # Safety
     /// The host has initialised the instance and is alive, and `Extension` is the type for the id.
-    unsafe fn host_extension<Extension>(&self, id: &CStr) -> Option<&Extension> {
+    pub(super) unsafe fn host_extension<Extension>(&self, id: &CStr) -> Option<&Extension> {
         // SAFETY: guaranteed by the caller.
         unsafe { (*self.host).get_extension?(self.host, id.as_ptr()).cast::<Extension>().as_ref() }
     }

@@ -4,13 +4,15 @@
 //! parameter events come from [`midi_learn_events`]), parameters in their units ([`params_extension`]),
 //! [`note_extensions`], [`host_notices`] of changes, the sleep status, preset loading and a workaround for hosts that
 //! deadlock when parameters are rescanned during a state load ([`deferred_rescan`]). [`callbacks`] are the wrapper's
-//! own CLAP functions, [`entry`] is the factory, and [`vst3`] exports the VST3 that wraps all of it.
+//! own CLAP functions, [`inactive_changes`] keeps the window working without audio, [`entry`] is the factory, and
+//! [`vst3`] exports the VST3 that wraps all of it.
 
 pub mod callbacks;
 pub mod converted_events;
 pub mod deferred_rescan;
 pub mod entry;
 pub mod host_notices;
+pub mod inactive_changes;
 pub mod midi_learn_events;
 pub mod note_extensions;
 pub mod parameter_list;

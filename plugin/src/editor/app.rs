@@ -63,9 +63,9 @@ impl EditorApp {
 
     /// Draws a frame.
     pub fn ui(&mut self, ui: &mut egui::Ui, size: WindowSize) {
-        let Self { parameters, view_model, window, context, extent, .. } = self;
+        let Self { instance, parameters, view_model, window, context, extent } = self;
         extent.set(Some(size), true);
-        view_model::show(view_model, window, ui, &HostSetter { context, parameters });
+        view_model::show(view_model, window, ui, &HostSetter { instance, context, parameters });
     }
 }
 
@@ -73,13 +73,14 @@ impl Drop for EditorApp {
     fn drop(&mut self) {
         self.instance.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        let Self { parameters, view_model, window, context, .. } = self;
-        view_model::close(view_model, window, &HostSetter { context, parameters });
+        let Self { instance, parameters, view_model, window, context, .. } = self;
+        view_model::close(view_model, window, &HostSetter { instance, context, parameters });
     }
 }
 
 /// Changes parameters through the host, which records and shows the change.
 struct HostSetter<'a> {
+    instance: &'a InstanceHandle,
     context: &'a GuiContext,
     parameters: &'a HostParameters,
 }
@@ -94,12 +95,14 @@ impl ParameterSetter for HostSetter<'_> {
     fn set_normalized(&self, id: ParameterId, position: f32) {
         if let Some(parameter) = self.parameters.get(id) {
             parameter.set_position(&self.context.param_setter(), position);
+            self.instance.host_notifier.mark_values_changed();
         }
     }
 
     fn end_gesture(&self, id: ParameterId) {
         if let Some(parameter) = self.parameters.get(id) {
             parameter.end_gesture(&self.context.param_setter());
+            self.instance.host_notifier.mark_values_changed();
         }
     }
 }

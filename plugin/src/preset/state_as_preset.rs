@@ -23,10 +23,11 @@ pub fn extension() -> *const c_void {
 
 unsafe extern "C" fn save(plugin: *const clap_plugin, stream: *const clap_ostream) -> bool {
     // SAFETY: the host calls this on its main thread, for an instance of ours.
-    unsafe {
-        let functions = PluginWrapper::of(plugin).and_then(PluginWrapper::state_extension);
-        functions.and_then(|functions| functions.save).is_some_and(|save| save(plugin, stream))
-    }
+    catch_panic(false, || unsafe {
+        let Some(wrapper) = PluginWrapper::of(plugin) else { return false };
+        wrapper.apply_inactive_changes();
+        wrapper.state_extension().and_then(|functions| functions.save).is_some_and(|save| save(plugin, stream))
+    })
 }
 
 unsafe extern "C" fn load(plugin: *const clap_plugin, stream: *const clap_istream) -> bool {

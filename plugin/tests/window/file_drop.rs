@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use clack_extensions::gui::{GuiApiType, GuiConfiguration, PluginGui, Window};
 use ondes_engine::model::{Model, file};
 use ondes_processor::library::BUNDLED;
+use ondes_processor::parameter::{OUTPUT_GAIN, PARAMETERS};
+use ondes_processor::parameter_values::ParameterValue;
 use ondes_processor::preset::factory::FactoryPreset;
 use ondes_processor::preset::store;
 use x11rb::connection::Connection;
@@ -17,7 +19,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
-use crate::host::{Host, HostEvent, INSTRUMENT, energy, state_content};
+use crate::host::{Host, HostEvent, INSTRUMENT, energy, json, state_content};
 use crate::parent_window::{ParentWindow, display};
 
 const SIZE: [u16; 2] = [980, 600];
@@ -132,6 +134,8 @@ impl OpenInstrument {
             assert!(since.elapsed() < Duration::from_secs(30), "not after 30 s: {condition}");
             if self.plays {
                 self.host.play(480, 480, &[], None);
+            } else {
+                self.host.call_back();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -218,6 +222,10 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Dropped".into();
     file::write(&Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(), &path).unwrap();
+    let mut preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+    let gain = -7.5;
+    preset.sound.parameters.insert(PARAMETERS[OUTPUT_GAIN.0 as usize].id.into(), ParameterValue::Number(-7.5));
+    let preset = store::save(folder.path(), &preset, false).unwrap();
     for active in [false, true] {
         let Some((_turn, connection, screen)) = display() else { return };
         redirect_user_folders(folder.path());
@@ -236,6 +244,11 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
         open.until("the model is shown", |open| changed(open) > 2_000);
         assert_eq!(open.shows(ERROR), 0, "no error is shown");
         if !active {
+            // This host never calls `flush`.
+            open.drop(&preset);
+            open.until("the preset's values are shown", |open| (open.host.value("Output gain") - gain).abs() < 0.01);
+            let saved = json(&open.host.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
+            assert!((saved - gain).abs() < 0.01, "{saved} dB, not {gain}");
             open.host.activate(48_000.0, 480);
         }
         let sound = open.host.play(24_000, 480, &[(0, HostEvent::NoteOn(60, 0.8))], None);
