@@ -24,11 +24,11 @@ const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
 ///
 /// | lower rate | delay, each way | pass band, ±0.05 dB | stop band, below −90 dB |
 /// |---|---|---|---|
-/// | below 48 kHz | 21 samples, 0.48 ms at 44.1 kHz | 0.42 of the rate, 18.5 kHz at 44.1 kHz | from 22.05 kHz at 44.1 kHz |
+/// | below 48 kHz | 21 samples, 0.48 ms at 44.1 kHz | 0.415 of the rate, 18.3 kHz at 44.1 kHz | from 22.05 kHz at 44.1 kHz |
 /// | below 88.2 kHz | 14 samples, 0.29 ms at 48 kHz | 0.385 of the rate, 18.5 kHz at 48 kHz | from 24 kHz at 48 kHz |
 /// | others | 7 samples, 0.08 ms at 88.2 kHz | a quarter of the rate, 22 kHz at 88.2 kHz | from 44.1 kHz at 88.2 kHz |
 ///
-/// The phase is linear within half a degree up to the edge of the pass band; above it the gain falls (by 3.5 dB at 19.8
+/// The phase is linear within half a degree up to the edge of the pass band; above it the gain falls (by 5.5 dB at 19.8
 /// kHz and 44.1 kHz) and the delay varies, which no mix with the dry signal below 18 kHz notices. The stop band begins
 /// exactly at half the lower rate, so no image and no alias falls into any part of the audible band.
 ///

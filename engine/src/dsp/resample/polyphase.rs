@@ -18,7 +18,7 @@ const INTERPOLATED_PHASES: usize = 512;
 /// Input samples that are stored besides the filter's past.
 const BLOCK: usize = 256;
 /// Output samples that are computed at a time.
-const BATCH: usize = 32;
+const BATCH: usize = 96;
 
 /// Converts one channel with filters at each output sample's position.
 ///
@@ -34,6 +34,8 @@ pub(super) struct PolyphaseResampler {
     initial_cursor: Cursor,
     latency: usize,
     tail: usize,
+    /// Phases of the bank per unit of the cursor's fraction.
+    phases_per_fraction: f64,
     positions: [FilterPosition; BATCH],
     /// Shares of the following phase's filter.
     shares: [f32; BATCH],
@@ -111,6 +113,7 @@ impl PolyphaseResampler {
             initial_cursor,
             latency: latency as usize,
             tail: (prototype.ring * f64::from(rate_out) / lower).ceil() as usize,
+            phases_per_fraction: bank.phases as f64 / unit as f64,
             positions: [FilterPosition::default(); BATCH],
             shares: [0.0; BATCH],
             output: [0.0; BATCH],
@@ -172,15 +175,22 @@ impl PolyphaseResampler {
 
     /// Collects the positions of the next output samples whose input is complete; returns their number.
     fn collect_positions(&mut self) -> usize {
+        let mut cursor = self.cursor;
         let mut count = 0;
-        while count < BATCH && self.cursor.start + self.bank.length <= self.filled {
-            let Cursor { start, fraction, unit, .. } = self.cursor;
-            let phase = fraction * self.bank.phases;
-            self.positions[count] = FilterPosition { filter: (phase / unit) as u32, start: start as u32 };
-            self.shares[count] = (phase % unit) as f32 / unit as f32;
-            self.cursor.advance();
+        while count < BATCH && cursor.start + self.bank.length <= self.filled {
+            let Cursor { start, fraction, .. } = cursor;
+            let start = start as u32;
+            if self.bank.is_interpolated {
+                let phase = fraction as f64 * self.phases_per_fraction;
+                self.positions[count] = FilterPosition { filter: phase as u32, start };
+                self.shares[count] = phase.fract() as f32;
+            } else {
+                self.positions[count] = FilterPosition { filter: fraction as u32, start };
+            }
+            cursor.advance();
             count += 1;
         }
+        self.cursor = cursor;
         count
     }
 
