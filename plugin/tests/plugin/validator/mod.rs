@@ -3,7 +3,9 @@
 mod raw;
 
 use std::collections::HashSet;
+use std::ffi::CString;
 
+use clack_host::prelude::*;
 use clap_sys::events::{CLAP_EVENT_NOTE_CHOKE, CLAP_EVENT_NOTE_OFF, CLAP_EVENT_NOTE_ON};
 use clap_sys::ext::params::{
     CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_BYPASS, CLAP_PARAM_IS_READONLY, CLAP_PARAM_IS_STEPPED,
@@ -12,7 +14,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use self::raw::{Audio, Info, InputEvent, Plugin};
-use crate::host::{EFFECT, INSTRUMENT, entry};
+use crate::host::{EFFECT, Handlers, INSTRUMENT, Main, Shared, entry};
 
 const PLUGINS: [&str; 2] = [INSTRUMENT, EFFECT];
 /// Blocks of each run.
@@ -77,6 +79,17 @@ fn descriptors_are_complete() {
         let main = ["instrument", "audio-effect", "note-effect", "note-detector", "analyzer"];
         assert!(features.iter().any(|feature| main.contains(&feature.as_str())), "{features:?}");
         assert_eq!(features.iter().collect::<HashSet<_>>().len(), features.len(), "{features:?}");
+    }
+}
+
+#[test]
+fn unknown_ids_create_nothing() {
+    let info = HostInfo::new("Ondes tests", "Ondes", "", "1").unwrap();
+    for id in [format!("{INSTRUMENT}x"), INSTRUMENT[..INSTRUMENT.len() - 1].to_owned(), String::new()] {
+        let id = CString::new(id).unwrap();
+        let create =
+            |id| PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry(), id, &info);
+        assert!(create(&id).is_err(), "{id:?}");
     }
 }
 
