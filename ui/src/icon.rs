@@ -123,7 +123,7 @@ pub(crate) fn button_for(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Resp
     let ink = match (on, ui.is_enabled()) {
         (true, _) => palette.on_accent,
         (false, true) => palette.text,
-        (false, false) => palette.line,
+        (false, false) => palette.dim.gamma_multiply(0.5),
     };
     paint(ui.painter(), rect, icon, ink);
     theme::focus_ring(ui, &response, rect);

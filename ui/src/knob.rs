@@ -52,7 +52,8 @@ fn show_in(
     let (cell, _) = ui.allocate_exact_size(size, Sense::hover());
     let palette = Palette::of(ui);
     let painter = ui.painter();
-    let name = theme::fit(painter, &knob.name, theme::small(), size.x, palette.dim);
+    // Dials are narrower than their cells, so a long label may use the gap beside them.
+    let name = theme::fit(painter, &knob.name, theme::small(), size.x + GAP - 1.0, palette.dim);
     painter.galley(pos2(cell.center().x - name.size().x / 2.0, cell.top()), name, palette.dim);
 
     if !knob.choices.is_empty() {

@@ -270,7 +270,10 @@ mod tests {
     fn the_list_is_walked_around_its_end() {
         let (mut view_model, host) = open(&[]);
         let ids: Vec<PresetId> = view_model.presets.listing.presets.iter().map(|preset| preset.id).collect();
-        for (steps, expected) in [(1, ids[0]), (-1, ids[ids.len() - 1]), (1, ids[0])] {
+        // From the initial preset back beyond the first, and on again.
+        let start = ids.iter().position(|id| Some(*id) == view_model.presets.current).expect("an initial preset");
+        let back = -(start as isize) - 1;
+        for (steps, expected) in [(1, ids[start + 1]), (-1, ids[start]), (back, ids[ids.len() - 1]), (1, ids[0])] {
             view_model.step_preset(steps);
             settle(&mut view_model, &host);
             assert_eq!(view_model.presets.current, Some(expected));
@@ -336,6 +339,7 @@ mod tests {
         let path = store::save(folder.path(), &gone, false).unwrap();
         let (mut view_model, host) = open(&[folder.path().to_owned()]);
         std::fs::remove_file(&path).unwrap();
+        let before = view_model.presets.current;
         // An audition ends with the failed request.
         let model = view_model.view().models[1].id;
         view_model.handle_command(&host, WindowCommand::Audition(Some(model)));
@@ -350,7 +354,7 @@ mod tests {
             assert!(message.contains(reason), "{message}");
             assert_eq!(
                 (hash(&view_model), view_model.presets.current),
-                (BUNDLED[0].model().content_hash().to_owned(), None)
+                (BUNDLED[0].model().content_hash().to_owned(), before)
             );
         }
         assert!(host.0.take().is_empty());

@@ -47,8 +47,8 @@ impl Track {
         loop {
             self.instance.wait_until_loaded(PATIENCE);
             self.view_model.apply_loaded_presets(&*self.store);
-            let again = self.view_model.refresh();
-            if again.is_none() || self.instance.midi_bindings.is_learning() {
+            // More often means that files are being read.
+            if self.view_model.refresh().is_none_or(|again| again >= Duration::from_millis(100)) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));

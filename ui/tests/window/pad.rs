@@ -189,10 +189,10 @@ fn arrows_move_the_pad() {
 fn the_pad_turns_what_is_chosen() {
     let mut test = open(Fake::bending());
     choose(&mut test, Role::Button, "Pad");
-    choose(&mut test, Role::ComboBox, "Pad up");
+    choose(&mut test, Role::ComboBox, "Pad vertically");
     click(&mut test, "Bow noise");
     assert_eq!(test.state_mut().commands(), [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]);
-    choose(&mut test, Role::ComboBox, "Pad across");
+    choose(&mut test, Role::ComboBox, "Pad horizontally");
     click(&mut test, "Bow noise");
     let swapped = [WindowCommand::SetPad(ParameterId(1), ParameterId(211))];
     assert_eq!(test.state_mut().commands(), swapped, "never the same in both places");

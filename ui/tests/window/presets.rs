@@ -162,5 +162,6 @@ fn a_model_is_embedded_in_the_project() {
     assert_eq!(entry.accesskit_node().description().as_deref(), Some("too large: 310 MB"));
     click(&mut test, "Save model with project");
     assert!(test.state_mut().commands().is_empty());
-    assert!(test.query_by_label("A bowed string with a wooden body.").is_some());
+    let described = test.query_all_by_label("A bowed string with a wooden body.").count();
+    assert_eq!(described, 2, "in the header and on the card");
 }

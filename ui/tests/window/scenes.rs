@@ -227,6 +227,7 @@ impl Fake {
         let level = |peak_db, rms_db| MeterLevel { peak_db, rms_db };
         Self {
             status: LoadStatus::Ready,
+            undo: Some("Vibrato".into()),
             card: Some(card),
             playing: Some(ModelEntryId(1)),
             controls,

@@ -58,6 +58,33 @@ fn everything_is_in_the_window_at_every_size() {
 }
 
 #[test]
+fn no_page_pushes_the_curves_out_of_view() {
+    let hint = Some("Play the keyboard below".to_owned());
+    for scale in SCALES {
+        for (scene, pages) in [
+            (Fake { scale, hint: hint.clone(), ..Fake::playing() }, &["Macros", "Voice", "Chain", "Pad"][..]),
+            (Fake { scale, ..Fake::bending() }, &["Latents", "Chain", "Pad"]),
+            (Fake { scale, hint: hint.clone(), ..Fake::amplifying() }, &["Chain"]),
+        ] {
+            let mut test = open(scene);
+            for page in pages {
+                choose(&mut test, Role::Button, page);
+                let [wave, spectrum] = ["Waveform", "Spectrum"].map(|name| test.get_by_label(name).rect());
+                let below = test.query_by_label_contains("Notes ").map(|keyboard| keyboard.rect().top());
+                let floor = below.unwrap_or(test.get_by_role_and_label(Role::ComboBox, "Processing").rect().top());
+                for curve in [wave, spectrum] {
+                    assert!(curve.height() >= 60.0 && curve.bottom() < floor, "{page} at {scale}: {curve:?}, {floor}");
+                }
+                let knobs = test.query_all_by_role(Role::Slider).filter(|knob| knob.rect().center().x < wave.right());
+                let knobs: Vec<_> = knobs.map(|knob| knob.rect()).collect();
+                let free = page == &"Latents" || knobs.iter().all(|knob| knob.bottom() <= wave.top());
+                assert!(free, "{page} at {scale}: {knobs:?} above {wave:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_system_says_whether_it_is_dark() {
     let mut test = open(Fake { theme: egui::ThemePreference::System, ..Fake::playing() });
     for theme in [egui::Theme::Light, egui::Theme::Dark] {
