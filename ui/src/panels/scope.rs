@@ -125,12 +125,13 @@ fn grid(painter: &Painter, rect: Rect, palette: &Palette) {
         );
     }
     for (hz, label) in [(100.0, "100 Hz"), (1000.0, "1 kHz"), (10_000.0, "10 kHz")] {
-        let at = pos2(rect.left() + along(hz) * rect.width(), rect.bottom() - 2.0);
+        // At the top, where curves seldom are.
+        let at = pos2(rect.left() + along(hz) * rect.width(), rect.top() + 4.0);
         // The last label stands to the left of its line if there is no room on the right.
         let (anchor, aside) = if rect.right() - at.x < 44.0 {
-            (Align2::RIGHT_BOTTOM, vec2(-3.0, 0.0))
+            (Align2::RIGHT_TOP, vec2(-3.0, 0.0))
         } else {
-            (Align2::LEFT_BOTTOM, vec2(3.0, 0.0))
+            (Align2::LEFT_TOP, vec2(3.0, 0.0))
         };
         painter.text(at + aside, anchor, label, theme::small(), palette.dim);
     }
