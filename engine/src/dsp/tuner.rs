@@ -233,7 +233,7 @@ impl StringFit {
         let n = n as f64;
         let y = (frequency / n).powi(2);
         let off_semitones = 6.0 * (y / (self.squared + self.slope * n * n)).log2().abs();
-        if amplitude < LEAST_PARTIAL * self.strongest || !(off_semitones < 0.5) {
+        if amplitude < LEAST_PARTIAL * self.strongest || off_semitones.is_nan() || off_semitones >= 0.5 {
             return;
         }
         // Noise moves the phase by the inverse of the amplitude; the same phase is less of a higher frequency.

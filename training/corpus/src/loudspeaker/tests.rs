@@ -174,7 +174,7 @@ fn a_closed_cabinet_far_away_radiates_all_around_at_low_frequencies() {
 fn the_bundled_files_are_what_the_model_makes() {
     for (design, response) in each() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/cabinets");
-        let (samples, rate) = read_mono(&folder.join(format!("{}.wav", design.name))).unwrap();
+        let (samples, rate) = read_mono(folder.join(format!("{}.wav", design.name))).unwrap();
         assert_eq!((rate, samples.len()), (48_000, LENGTH));
         let apart = samples.iter().zip(response).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
         // Two steps of 24 bits.
