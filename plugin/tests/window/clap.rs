@@ -90,7 +90,8 @@ fn pictures_at_all_scales() {
             host.block(BLOCK, &[(0, HostEvent::NoteOn(57, 0.8)), (0, HostEvent::NoteOn(64, 0.5))], Some(&sine));
             play_until(&mut host, &sine, |_| frame.colours(size) > 50);
             play(&mut host, 1000, &sine);
-            let to = std::path::Path::new(&folder).join(format!("{picture}-{percent}.png"));
+            let name = if percent == 100 { picture.to_owned() } else { format!("{picture}-{percent}") };
+            let to = std::path::Path::new(&folder).join(format!("{name}.png"));
             let window = frame.id.to_string();
             let done = std::process::Command::new("import").args(["-window", &window]).arg(to).status();
             assert!(done.is_ok_and(|status| status.success()));

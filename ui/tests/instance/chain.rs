@@ -364,7 +364,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     let whole = play(&track, &mut player, slow_tone);
     track.frame();
     let qualities = |view_model: &InstanceViewModel| (view_model.view().qualities.join(" "), view_model.view().quality);
-    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Auto".to_owned(), 0));
+    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Automatic".to_owned(), 0));
     track.handle(WindowCommand::SetQuality(2));
     track.frame();
     let is_lite = |heard: &[f32]| heard.iter().enumerate().all(|(n, heard)| (heard - slow_tone(n).tanh()).abs() < 1e-5);
@@ -378,7 +378,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
         std::thread::sleep(Duration::from_millis(1));
     }
     track.frame();
-    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Auto".to_owned(), 3));
+    assert_eq!(qualities(&track.view_model), ("Full Balanced Light Automatic".to_owned(), 3));
 
     // A restored project starts with these settings.
     track.turn(QUALITY, 2.0);

@@ -71,9 +71,15 @@ impl Track {
         [view.undo, view.redo].map(|label| label.map(str::to_owned))
     }
 
-    /// Everything that a project saves.
+    /// Returns everything that a project saves, apart from embedded files.
     fn state(&self) -> (InstanceState, ParameterValues) {
-        (self.instance.state(), self.store.values())
+        let mut state = self.instance.state();
+        // The order of fields in an encoded file is not always the same.
+        state.model.embedded = None;
+        if let Some(other) = state.compare.as_mut().and_then(|slots| slots.other.as_mut()) {
+            other.selection.model.embedded = None;
+        }
+        (state, self.store.values())
     }
 
     fn model(&self) -> String {
