@@ -7,7 +7,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{Action, GLIDE, PLAY_MODE, PipelineOptions, ProcessRequest, TimedCommand, build_playable};
 use ondes_processor::library::BUNDLED;
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection, with_model};
+use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
 
 const RATE: usize = 48_000;
 const BLOCK: usize = 512;
@@ -214,6 +214,43 @@ fn a_note_expression_changes_its_note_alone() {
     let half = play(&[(RATE / 2, express(0.5))]);
     let left = power(&half[end.clone()], LOW.1) / power(&plain[end], LOW.1);
     assert!((1e-3..0.7).contains(&left), "{left}");
+}
+
+#[test]
+fn brightness_changes_the_timbre_of_its_note_alone() {
+    let play = |events: &[(usize, HostEvent)]| {
+        let events = [&[(0, HostEvent::NoteOn(LOW.0, 0.8)), (0, HostEvent::NoteOn(HIGH.0, 0.8))], events].concat();
+        open(INSTRUMENT, &[]).play(2 * RATE, BLOCK, &events, None)
+    };
+    let express = |value| (RATE / 2, HostEvent::NoteExpression(LOW.0, NoteExpressionType::Brightness, value));
+    let [plain, dark, bright] = [play(&[express(0.5)]), play(&[express(0.0)]), play(&[express(1.0)])];
+    assert_eq!(plain, play(&[]), "0.5 is the neutral value");
+    assert_eq!(bright[..RATE / 2], plain[..RATE / 2]);
+    let end = RATE + RATE / 2..;
+    // Share of the octave above, which the high note does not have.
+    let overtone = |sound: &[f32]| power(&sound[end.clone()], 2.0 * LOW.1) / power(&sound[end.clone()], LOW.1);
+    let ratios = [&dark, &plain, &bright].map(|sound| overtone(sound));
+    assert!(ratios[0] < 0.8 * ratios[1] && ratios[1] < 0.8 * ratios[2], "{ratios:?}");
+    let kept = power(&bright[end.clone()], HIGH.1) / power(&dark[end.clone()], HIGH.1);
+    assert!((0.5..2.0).contains(&kept), "the high note remains: {kept}");
+}
+
+#[test]
+fn an_mpe_zone_bends_each_note_by_itself() {
+    let midi = |bytes| (0, HostEvent::Midi(bytes));
+    // A lower zone of 15 members, whose wheels reach 48 semitones.
+    let zone = [[0xB0, 101, 0], [0xB0, 100, 6], [0xB0, 6, 15]];
+    let notes = [[0x91, LOW.0, 100], [0x92, HIGH.0, 100]];
+    let mut events: Vec<(usize, HostEvent)> = zone.into_iter().chain(notes).map(midi).collect();
+    // Five semitones up.
+    let wheel: u16 = 8192 + 8192 * 5 / 48;
+    events.push((RATE / 2, HostEvent::Midi([0xE1, (wheel & 0x7F) as u8, (wheel >> 7) as u8])));
+    let sound = open(INSTRUMENT, &[]).play(2 * RATE, BLOCK, &events, None);
+    let bent = (0, LOW.1 * (5.0_f64 / 12.0).exp2());
+    let (before, after) = (&sound[RATE / 4..RATE / 2], &sound[RATE + RATE / 2..]);
+    assert!(level_ratio_db(before, LOW, bent) > 20.0 && level_ratio_db(after, bent, LOW) > 20.0);
+    let kept = power(after, HIGH.1) / power(before, HIGH.1);
+    assert!((0.1..10.0).contains(&kept), "the other note is not bent: {kept}");
 }
 
 #[test]
