@@ -36,6 +36,8 @@ const SHORT_HALF_WINDOW_S: f64 = 509.0 / 48_000.0;
 /// by which it must exceed it where it could not.
 const SHORT_DEFICIT: f32 = 0.1;
 const SHORT_EXCESS: f32 = 0.05;
+/// Distance of both windows' pitches in semitones up to which the difference may be noise.
+const SHORT_DEVIATION_SEMITONES: f32 = 0.1;
 /// Half-width of the smoothing, s: 3 samples at 48 kHz, a Hann window that is 6 dB down at 6 kHz.
 const SMOOTHING_S: f64 = 3.0 / 48_000.0;
 /// Corner of the first-order high-pass that removes offset and rumble, Hz.
@@ -230,8 +232,8 @@ impl PitchTracker {
             })
         });
         let chosen = match (whole, recent) {
-            // The longer window is less disturbed by noise.
-            (Some(whole), Some(recent)) if distance_semitones(whole.lag, recent.lag) <= CONTINUITY_SEMITONES => {
+            // The longer window is less disturbed by noise, but late in a glide.
+            (Some(whole), Some(recent)) if distance_semitones(whole.lag, recent.lag) <= SHORT_DEVIATION_SEMITONES => {
                 Some(Estimate { lag: whole.lag, ..recent })
             }
             (whole, recent) => recent.or(whole),

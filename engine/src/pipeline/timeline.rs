@@ -131,8 +131,9 @@ impl RateConversion {
         kernels: Kernels,
     ) -> Result<Self, ResampleError> {
         let (host, model) = (rates.host as u32, rates.model as u32);
-        let to_model = StreamResampler::low_latency(host, model, kernels)?;
-        let (ahead, in_latency) = if with_input { (to_model.ahead(), to_model.latency()) } else { (0, 0) };
+        // Without input there is nothing to convert, and no filter.
+        let to_model = StreamResampler::low_latency(if with_input { host } else { model }, model, kernels)?;
+        let (ahead, in_latency) = (to_model.ahead(), to_model.latency());
         let to_host = StreamResampler::low_latency_after(model, host, delays.delay + in_latency, kernels)?;
         let wait = (delays.lookahead + delays.delay + to_host.ahead()) as u64;
         let latency = ahead + (wait * rates.host / rates.model) as usize;
