@@ -100,7 +100,7 @@ impl Mixer {
         }
     }
 
-    /// Adds a track with the first bundled model and builds it. Returns its slot.
+    /// Adds a track that plays its initial model and builds it. Returns its slot.
     ///
     /// # Errors
     /// Returns an error if all slots are taken or the model cannot be played.
