@@ -28,6 +28,7 @@ pub(crate) fn brand(ui: &mut Ui, product: Product, rect: Rect) {
 pub(crate) fn contents(ui: &mut Ui, product: Product) {
     ui.set_width(WIDTH);
     ui.spacing_mut().item_spacing.y = GAP;
+    ui.spacing_mut().interact_size.y = 0.0;
     ui.label(RichText::new(product.name()).font(theme::heading()).strong());
     let what = match product {
         Product::Instrument => "Neural networks as instruments, in real time.",
@@ -38,7 +39,7 @@ pub(crate) fn contents(ui: &mut Ui, product: Product) {
     let rows = [
         ("Version", env!("CARGO_PKG_VERSION")),
         ("Licence", "MIT or Apache-2.0, as you choose"),
-        ("Manual", "docs/src in the source; `cargo xtask docs` makes a book of it"),
+        ("Manual", "The folder docs of the source; cargo xtask docs makes a book of it"),
         ("Knobs", "Drag or scroll; Shift is finer. Double-click resets, right-click binds."),
         ("Keys", "Tab moves on, arrows turn a knob, Enter types a value."),
         ("Undo, redo", undo.as_str()),

@@ -37,6 +37,20 @@ fn small_and_sharp_all_the_same() {
 }
 
 #[test]
+fn long_names_end_in_dots() {
+    let mut model = Fake { hint: Some("Send sound through the track".into()), ..Fake::amplifying() };
+    let name = "British head of 1982, bright channel, presence 7, master 9, cascaded";
+    let card = model.card.as_mut().expect("a card");
+    (card.name, card.description) = (name.into(), format!("{name}. {}", "It was captured at a rehearsal. ".repeat(6)));
+    let entry = &mut model.models[3];
+    (entry.name, entry.about) = (name.into(), format!("{name}: the loudest of all that were ever in this room"));
+    model.presets[1].name = "Second solo of the last song, a little louder".into();
+    model.cabinet = Some(format!("/cabinets/{name}, at the edge of the cone.wav").into());
+    model.undo = Some(format!("Model {name}"));
+    picture(&mut open(model), "long_names");
+}
+
+#[test]
 fn nothing_is_loaded() {
     let macros = Fake::playing().macros.into_iter().map(|one| ondes_ui::MacroKnob { control: None, ..one }).collect();
     picture(&mut open(Fake { macros, ..Fake::empty() }), "empty");
@@ -123,6 +137,14 @@ fn an_amplifier_has_its_chain() {
 #[test]
 fn a_guitar_is_tuned() {
     still(&mut open(Fake::tuning()), "tuner");
+}
+
+#[test]
+fn the_product_is_about_something() {
+    let mut test = open(Fake { scale: 1.5, ..Fake::amplifying() });
+    test.get_by_label("About Ondes FX").click();
+    test.run_steps(4);
+    still(&mut test, "about");
 }
 
 #[test]
