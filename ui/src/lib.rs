@@ -21,8 +21,8 @@
 //! Tab goes through all widgets. On a knob the arrow keys turn (finely with Shift), Page Up and Page Down turn in larger
 //! steps, Home and End go to the ends, Delete resets, Enter types a value, and the menu key or Shift+F10 opens the menu. In
 //! the list of models the arrow keys move, Enter loads, Space auditions, F marks a favourite. In the list of presets the
-//! arrow keys move, Enter loads, Delete pressed twice deletes. The arrow keys also move the pad. Ctrl+F searches; Ctrl with
-//! plus, minus and 0 changes the scale.
+//! arrow keys move, Enter loads, Delete pressed twice deletes. The arrow keys also move the pad. Ctrl+F searches; Ctrl+Z
+//! undoes and Ctrl+Shift+Z redoes, unless text is being typed; Ctrl with plus, minus and 0 changes the scale.
 //!
 //! While "Keys" is on, letters without Ctrl, Alt or Shift play notes, unless text is being typed: A W S E D F T G Y H U J K
 //! O L P ; are the keys of a piano from C upwards, Z and X shift them by octaves, C and V make them softer and louder.
