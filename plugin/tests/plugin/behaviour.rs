@@ -132,9 +132,6 @@ fn the_effect_is_what_the_engine_plays() {
     const FRAMES: usize = 24_000;
     let mut host = Host::new(EFFECT);
     set_inline(&mut host);
-    let hash = BUNDLED[0].model().content_hash().to_owned();
-    let saved = host.save();
-    assert!(host.load(&with_selection(&saved, |selection| selection["model"]["hash"] = hash.into())));
     host.activate(48_000.0, 256);
     let input = sine(FRAMES, 48_000.0);
     let played = host.play(FRAMES, 256, &[], Some(&input));
