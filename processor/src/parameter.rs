@@ -429,7 +429,9 @@ impl Parameter {
         let value = if value.is_nan() { self.default() } else { value.clamp(min, max) };
         match self.kind {
             ParameterKind::Float { .. } => value,
-            _ => value.round(),
+            ParameterKind::Switch => f32::from(u8::from(value > 0.5)),
+            // Counted from the least value, as knob positions are.
+            ParameterKind::Integer { .. } | ParameterKind::Choice(_) => (value - min).round() + min,
         }
     }
 

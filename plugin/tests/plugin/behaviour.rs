@@ -8,7 +8,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, TRANSPOSE};
 use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup};
-use ondes_processor::library::BUNDLED;
+use ondes_processor::library::{BUNDLED, BundledModel};
 use ondes_processor::macros::MacroRange;
 use ondes_processor::product::Product;
 
@@ -19,7 +19,8 @@ fn session(product: Product, sample_rate: u32, max_block: usize) -> (SessionCont
     let controller = SessionController::new();
     controller.set_driver(Driver::Inline);
     let options = PipelineOptions { source: product.source(), ..PipelineOptions::default() };
-    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(BUNDLED[0].model(), options).unwrap()))), &[]);
+    let model = BundledModel::initial(product).model();
+    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(model, options).unwrap()))), &[]);
     while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
