@@ -295,6 +295,20 @@ impl Voice {
         }
     }
 
+    /// Returns the first frame for a model that begins to play the voice at time `t`.
+    ///
+    /// A model that begins with the silence before an attack, as where a note starts just before a frame, needs a
+    /// further frame to sound. So a new note begins with the loudness of its second frame; the gain still fades in from
+    /// the onset.
+    pub fn first_control(&mut self, t: u64, channel: &ChannelValues) -> ControlFrame {
+        let first = self.control(t, channel);
+        if t.saturating_sub(self.started_at) as f64 >= self.hop {
+            return first;
+        }
+        let second = { *self }.control(t + self.hop as u64, channel);
+        ControlFrame { loudness: first.loudness.max(second.loudness), ..first }
+    }
+
     /// Returns the pitch with all modulation, in semitones.
     fn pitch(&self, t: u64, channel: &ChannelValues) -> f64 {
         let performance = &self.performance;

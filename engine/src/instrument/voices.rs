@@ -236,7 +236,8 @@ impl Voices {
                 continue;
             }
             let values = slot.values(at, &self.channels);
-            let ControlFrame { pitch, loudness, gain, brightness } = slot.voice.control(at, &values);
+            let frame = if slot.pending { Voice::first_control } else { Voice::control };
+            let ControlFrame { pitch, loudness, gain, brightness } = frame(&mut slot.voice, at, &values);
             *out = VoiceFrame {
                 sounding: true,
                 restarted: slot.pending,
