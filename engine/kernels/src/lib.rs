@@ -72,7 +72,9 @@ pub use activation::Activation;
 pub use cells::{CellKind, CellWeights};
 pub use filters::FilterPosition;
 pub use flush::FlushToZero;
-pub use fused::{Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Passes, TapWeights, Taps, Unary};
+pub use fused::{
+    Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Passes, StreamSignals, TapWeights, Taps, Unary,
+};
 pub use int8_matrix::{Int8Columns, Int8Matrix, int8_frame_width};
 pub use matrix::{Columns, PackedMatrix};
 pub use oscillator::HarmonicFrame;

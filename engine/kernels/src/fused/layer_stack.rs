@@ -6,6 +6,7 @@
 use super::buffer_view::BufferView;
 use super::convolution::{Convolution, Taps, add_taps, multiply_add, sums_at_once};
 use super::elementwise::Unary;
+use super::passes::StreamSignals;
 use super::window::{SignalMemory, SignalWindow};
 use crate::activation::Activation;
 use crate::activation::formula::{LeakyRelu, Tanh};
@@ -129,33 +130,32 @@ impl LayerStack {
         size_of_val(&*self.weights)
     }
 
-    /// Computes `frames` frames from `positions[buffer]` on.
+    /// Computes `frames` frames of each stream, layer by layer.
     #[inline(always)]
-    pub fn run<S: Simd>(&self, s: S, positions: &[usize], signals: &mut [f32], frames: usize) {
+    pub fn run<S: Simd>(&self, s: S, streams: &mut [StreamSignals<'_>], frames: usize) {
         match (self.width, S::MANY_REGISTERS) {
-            (8, true) => s.call(RunLayers::<8, 8> { layers: self, positions, signals, frames }),
-            (8, false) => s.call(RunLayers::<8, 4> { layers: self, positions, signals, frames }),
-            (6, true) => s.call(RunLayers::<6, 6> { layers: self, positions, signals, frames }),
-            (6, false) => s.call(RunLayers::<6, 3> { layers: self, positions, signals, frames }),
-            (4, _) => s.call(RunLayers::<4, 4> { layers: self, positions, signals, frames }),
-            (3, _) => s.call(RunLayers::<3, 3> { layers: self, positions, signals, frames }),
-            _ => s.call(RunLayers::<2, 2> { layers: self, positions, signals, frames }),
+            (8, true) => s.call(RunLayers::<8, 8> { layers: self, streams, frames }),
+            (8, false) => s.call(RunLayers::<8, 4> { layers: self, streams, frames }),
+            (6, true) => s.call(RunLayers::<6, 6> { layers: self, streams, frames }),
+            (6, false) => s.call(RunLayers::<6, 3> { layers: self, streams, frames }),
+            (4, _) => s.call(RunLayers::<4, 4> { layers: self, streams, frames }),
+            (3, _) => s.call(RunLayers::<3, 3> { layers: self, streams, frames }),
+            _ => s.call(RunLayers::<2, 2> { layers: self, streams, frames }),
         }
     }
 }
 
 /// Runs layers of W channels, with O sums at a time.
-struct RunLayers<'a, const W: usize, const O: usize> {
+struct RunLayers<'a, 'b, const W: usize, const O: usize> {
     layers: &'a LayerStack,
-    positions: &'a [usize],
-    signals: &'a mut [f32],
+    streams: &'a mut [StreamSignals<'b>],
     frames: usize,
 }
 
-impl<const W: usize, const O: usize> Kernel for RunLayers<'_, W, O> {
+impl<const W: usize, const O: usize> Kernel for RunLayers<'_, '_, W, O> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { layers: LayerStack { layers, singles, delays, weights, .. }, positions, signals, frames } = self;
+        let Self { layers: LayerStack { layers, singles, delays, weights, .. }, streams, frames } = self;
         let (mut singles, mut delays, mut weights) = (&singles[..], &delays[..], weights.as_chunks::<W>().0);
         for layer in layers {
             let (own_singles, own_delays, own_weights);
@@ -163,29 +163,31 @@ impl<const W: usize, const O: usize> Kernel for RunLayers<'_, W, O> {
             (own_delays, delays) = delays.split_at(layer.delays);
             (own_weights, weights) = weights.split_at(1 + layer.singles + layer.delays * W + 1 + W);
             let (singles, delays, weights) = (own_singles, own_delays, own_weights);
-            let memory = SignalMemory::new(signals);
-            let tile = LayerTile::<W, O> { layer, singles, delays, weights, positions, signals: memory };
-            let mut at = 0;
-            while at < frames {
-                let left = frames - at;
-                if 4 * O <= sums_at_once::<S>() && left > 3 * LANES {
-                    tile.compute::<S, 4>(s, at);
-                    at += 4 * LANES;
-                } else if 2 * O <= sums_at_once::<S>() && left > LANES {
-                    tile.compute::<S, 2>(s, at);
-                    at += 2 * LANES;
-                } else {
-                    tile.compute::<S, 1>(s, at);
-                    at += LANES;
+            for StreamSignals { positions, signals } in &mut *streams {
+                let memory = SignalMemory::new(signals);
+                let tile = LayerTile::<W, O> { layer, singles, delays, weights, positions, signals: memory };
+                let mut at = 0;
+                while at < frames {
+                    let left = frames - at;
+                    if 4 * O <= sums_at_once::<S>() && left > 3 * LANES {
+                        tile.compute::<S, 4>(s, at);
+                        at += 4 * LANES;
+                    } else if 2 * O <= sums_at_once::<S>() && left > LANES {
+                        tile.compute::<S, 2>(s, at);
+                        at += 2 * LANES;
+                    } else {
+                        tile.compute::<S, 1>(s, at);
+                        at += LANES;
+                    }
                 }
+                if let Some(intermediate) = &layer.intermediate {
+                    intermediate.mirror(positions, signals, frames);
+                }
+                if let Some(accumulate_into) = &layer.accumulate_into {
+                    accumulate_into.mirror(positions, signals, frames);
+                }
+                layer.output.mirror(positions, signals, frames);
             }
-            if let Some(intermediate) = &layer.intermediate {
-                intermediate.mirror(positions, signals, frames);
-            }
-            if let Some(accumulate_into) = &layer.accumulate_into {
-                accumulate_into.mirror(positions, signals, frames);
-            }
-            layer.output.mirror(positions, signals, frames);
         }
     }
 }

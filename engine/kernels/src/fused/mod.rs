@@ -23,7 +23,7 @@ mod window;
 pub use buffer_view::{BufferView, ChannelRows};
 pub use convolution::{Convolution, TapWeights, Taps};
 pub use elementwise::{Binary, Unary};
-pub use passes::Passes;
+pub use passes::{Passes, StreamSignals};
 
 use crate::simd::LANES;
 

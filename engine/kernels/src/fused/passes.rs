@@ -85,29 +85,44 @@ impl Passes {
     }
 }
 
-struct RunPasses<'a> {
-    passes: &'a [Pass],
-    views: ViewsAt<'a>,
-    signals: &'a mut [f32],
+/// Signals of one stream, and where their buffers stand.
+#[derive(Debug)]
+pub struct StreamSignals<'a> {
+    /// `[buffer]`: the frame at which the current chunk begins.
+    pub positions: &'a [usize],
+    /// The slice of all signals.
+    pub signals: &'a mut [f32],
+}
+
+struct RunPasses<'a, 'b> {
+    passes: &'a Passes,
+    streams: &'a mut [StreamSignals<'b>],
     frames: usize,
 }
 
-impl Kernel for RunPasses<'_> {
+impl Kernel for RunPasses<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { passes, views, signals, frames } = self;
+        let Self { passes: Passes { views, passes }, streams, frames } = self;
         for pass in passes {
-            match *pass {
-                Pass::Convolutions(ref convolutions) => convolutions.run(s, views, signals, frames),
-                Pass::Layers(ref layers) => layers.run(s, views.positions, signals, frames),
-                Pass::Unary { operation, in_out } => {
-                    elementwise::apply_unary(s, operation, signals, views.rows(in_out), None, frames);
-                    views.mirror(in_out, signals, frames);
-                }
-                Pass::Binary { operation, operand, in_out } => {
-                    let (operand, rows) = (views.rows(operand), views.rows(in_out));
-                    elementwise::apply_binary(s, operation, signals, operand, rows, frames);
-                    views.mirror(in_out, signals, frames);
+            if let Pass::Layers(layers) = pass {
+                layers.run(s, streams, frames);
+                continue;
+            }
+            for StreamSignals { positions, signals } in &mut *streams {
+                let views = ViewsAt { views, positions };
+                match *pass {
+                    Pass::Convolutions(ref convolutions) => convolutions.run(s, views, signals, frames),
+                    Pass::Layers(_) => {}
+                    Pass::Unary { operation, in_out } => {
+                        elementwise::apply_unary(s, operation, signals, views.rows(in_out), None, frames);
+                        views.mirror(in_out, signals, frames);
+                    }
+                    Pass::Binary { operation, operand, in_out } => {
+                        let (operand, rows) = (views.rows(operand), views.rows(in_out));
+                        elementwise::apply_binary(s, operation, signals, operand, rows, frames);
+                        views.mirror(in_out, signals, frames);
+                    }
                 }
             }
         }
@@ -123,7 +138,15 @@ impl Kernels {
     /// If a view or a position is missing, taps have more channels than there are weights, or whole vectors of `frames`
     /// frames of a row lie outside the slice.
     pub fn run_passes(self, passes: &Passes, positions: &[usize], signals: &mut [f32], frames: usize) {
-        let Passes { views, passes } = passes;
-        self.run(RunPasses { passes, views: ViewsAt { views, positions }, signals, frames });
+        self.run_passes_batch(passes, &mut [StreamSignals { positions, signals }], frames);
+    }
+
+    /// Runs passes as [`Kernels::run_passes`] does, for several streams in one go: a layer of one stream is computed
+    /// while that of another waits for its inputs.
+    ///
+    /// # Panics
+    /// As [`Kernels::run_passes`] does.
+    pub fn run_passes_batch(self, passes: &Passes, streams: &mut [StreamSignals<'_>], frames: usize) {
+        self.run(RunPasses { passes, streams, frames });
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use ondes_kernels::{
-    Activation, Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Kernels, Passes, TapWeights, Taps,
-    Unary,
+    Activation, Binary, BufferView, ChannelRows, Convolution, FRAMES_PER_VECTOR, Kernels, Passes, StreamSignals,
+    TapWeights, Taps, Unary,
 };
 
 use crate::common::{Noise, assert_close, assert_same_bits, check};
@@ -164,6 +164,39 @@ fn a_fused_layer_equals_its_separate_passes() {
             run(kernels, &[&next], &rows, &mut again, frames);
             for row in of(channels..2 * channels).chain(of(3 * channels..5 * channels)) {
                 assert_same_bits(&both[row.clone()], &again[row]);
+            }
+        }
+    });
+}
+
+#[test]
+fn streams_of_a_batch_are_computed_as_alone() {
+    check((1_usize..13, 1_usize..100), |(channels, frames)| {
+        let stride = padded(frames);
+        let rows = [0, 1, 2, 3].map(|index| ChannelRows { start: index * channels * stride, stride, channels });
+        let weights = |seed: u64| {
+            let (bias, weights) = (Noise::new(seed).vec(channels, 0.2), Noise::new(seed).vec(channels * channels, 0.3));
+            TapWeights::new(channels, &bias, |output, input| weights[output * channels + input])
+        };
+        // A fused layer for some widths, a convolution alone, and operations on values.
+        let passes = passes(&rows, |passes| {
+            let first = Convolution { activation: Some(TANH), ..Convolution::new(weights(1), taps(0..1), 1) };
+            passes.convolve(vec![
+                first,
+                Convolution { residual: Some(0), ..Convolution::new(weights(2), taps(1..2), 2) },
+            ]);
+            passes.convolve(vec![Convolution::new(weights(3), taps(2..3), 3)]);
+            passes.apply(TANH, 3);
+            passes.combine(Binary::Add, 0, 3);
+        });
+        let streams = [5, 6, 7].map(|seed| Noise::new(seed).vec(4 * channels * stride, 1.0));
+        for kernels in Kernels::available() {
+            let (mut together, mut alone) = (streams.clone(), streams.clone());
+            let mut batch = together.each_mut().map(|signals| StreamSignals { positions: &[0], signals });
+            kernels.run_passes_batch(&passes, &mut batch, frames);
+            for (together, alone) in together.iter().zip(&mut alone) {
+                kernels.run_passes(&passes, &[0], alone, frames);
+                assert_same_bits(together, alone);
             }
         }
     });
