@@ -25,8 +25,8 @@ fn cabinets(criterion: &mut Criterion) {
         let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
         group.bench_function(BenchmarkId::new("partitioned", format!("{seconds} s")), |bencher| {
             // Fills the history first.
-            (0..2 * taps.len() / BLOCK).for_each(|_| cabinet.process(&sound, &mut left, &mut right));
-            bencher.iter(|| cabinet.process(&sound, &mut left, &mut right));
+            (0..2 * taps.len() / BLOCK).for_each(|_| cabinet.process([&sound; 2], [&mut left, &mut right], false));
+            bencher.iter(|| cabinet.process([&sound; 2], [&mut left, &mut right], false));
         });
         let past = vec![0.1; taps.len() + BLOCK];
         group.bench_function(BenchmarkId::new("plain", format!("{seconds} s")), |bencher| {

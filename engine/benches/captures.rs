@@ -1,5 +1,6 @@
 //! Cost of captures of common sizes: nanoseconds per sample at 48 kHz on one core, speed relative to real time, and the
-//! share of the core's peak rate of multiply-adds, measured in the same run.
+//! share of the core's peak rate of multiply-adds, measured in the same run; and the cost of two channels as a batch
+//! relative to one.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -167,8 +168,8 @@ fn main() {
     let peak = peak(kernels);
     println!("one core: {:.0} GFLOPS of multiply-adds, kernels {}", 2.0 * peak, kernels.name());
     println!(
-        "{:>12} {:>8} {:>6} {:>9} {:>9} {:>9} {:>7}",
-        "model", "weights", "block", "ns/sample", "worst", "x real", "peak"
+        "{:>12} {:>8} {:>6} {:>9} {:>9} {:>9} {:>7} {:>7}",
+        "model", "weights", "block", "ns/sample", "worst", "x real", "peak", "stereo"
     );
     type Make = fn() -> Model;
     let models: [(&str, Make); 9] = [
@@ -188,28 +189,36 @@ fn main() {
         let model = make();
         let work = model.method("forward").expect("it has one").multiply_adds_per_second(1);
         for &block in &blocks {
-            let mut executor = Executor::new(&model, "forward", kernels, 1, block).expect("it fits");
-            let mut times = Vec::new();
+            let executor = |streams| Executor::new(&model, "forward", kernels, streams, block).expect("it fits");
+            let mut executors = [executor(1), executor(2)];
+            let mut times = [Vec::new(), Vec::new()];
             let mut phase = 0.0_f32;
             for _ in 0..48_000 * 4 / block {
-                executor.begin(&[0], block);
-                for x in executor.input(0) {
+                let mut input = vec![0.0; block];
+                for x in &mut input {
                     phase = (phase + 0.011) % 1.0;
                     *x = 0.5 * (phase * std::f32::consts::TAU).sin();
                 }
-                let start = Instant::now();
-                executor.run();
-                times.push(start.elapsed().as_nanos() as f64 / block as f64);
+                for (streams, (executor, times)) in (1..).zip(executors.iter_mut().zip(&mut times)) {
+                    executor.begin(&[0, 1][..streams], block);
+                    executor.input(0).chunks_exact_mut(block).for_each(|row| row.copy_from_slice(&input));
+                    let start = Instant::now();
+                    executor.run();
+                    times.push(start.elapsed().as_nanos() as f64 / block as f64);
+                    black_box(executor.output(0));
+                }
             }
-            black_box(executor.output(0));
-            let mut times = times.split_off(times.len() / 10);
-            times.sort_by(f64::total_cmp);
-            let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+            let [(median, worst), (both, _)] = times.map(|mut times| {
+                let mut times = times.split_off(times.len() / 10);
+                times.sort_by(f64::total_cmp);
+                (times[times.len() / 2], times[times.len() - 1])
+            });
             println!(
-                "{name:>12} {:>8} {block:>6} {median:>9.1} {worst:>9.1} {:>9.0} {:>6.0}%",
+                "{name:>12} {:>8} {block:>6} {median:>9.1} {worst:>9.1} {:>9.0} {:>6.0}% {:>7.2}",
                 model.parameters(),
                 1e9 / 48_000.0 / median,
-                100.0 * work / median / peak
+                100.0 * work / median / peak,
+                both / median
             );
         }
     }

@@ -42,7 +42,7 @@ impl Playable for CopyModel {
     }
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
         for request in requests {
-            request.output.copy_from_slice(request.input);
+            request.output[0].copy_from_slice(request.input[0]);
         }
     }
 }
@@ -115,7 +115,7 @@ fn batching(criterion: &mut Criterion) {
     group.bench_function("alone", |bencher| {
         bencher.iter(|| {
             for (playable, output) in alone.iter_mut().zip(&mut outputs) {
-                playable.process(&mut [ProcessRequest { slot: 0, input: &[], output, mute: false }]);
+                playable.process(&mut [ProcessRequest::mono(0, &[], output)]);
             }
         });
     });
@@ -125,7 +125,7 @@ fn batching(criterion: &mut Criterion) {
             let mut slot = 0;
             let mut requests = outputs.each_mut().map(|output| {
                 slot += 1;
-                ProcessRequest { slot: slot - 1, input: &[], output, mute: false }
+                ProcessRequest::mono(slot - 1, &[], output)
             });
             batch.process(&mut requests);
         });

@@ -80,7 +80,7 @@ impl ChainSettings {
 /// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
 /// chain.process_input(&mut [&mut left, &mut right]);
 /// // The model runs here.
-/// chain.process_output(&mut left, &mut right);
+/// chain.process_output(&mut left, &mut right, true);
 /// assert!((left[63] - 0.1).abs() < 1e-6 && left == right);
 /// ```
 pub struct Chain {
@@ -89,8 +89,11 @@ pub struct Chain {
     before: [Tone; 2],
     /// Before and after the model.
     gains: [Ramp; 2],
-    dc_blocker: DcBlocker,
-    after: Tone,
+    /// `[channel]`, as `after`; the right ones are behind while the output is mono.
+    dc_blockers: [DcBlocker; 2],
+    after: [Tone; 2],
+    /// Samples for which the output's channels may still differ.
+    stereo_samples: usize,
     cabinet: CabinetSlot,
     /// Tail of the filters in samples.
     ring: usize,
@@ -110,8 +113,9 @@ impl Chain {
             gate: NoiseGate::new(sample_rate),
             before: [tone.clone(), tone.clone()],
             gains: [Ramp::new(1.0, RAMP_S, sample_rate); 2],
-            dc_blocker: DcBlocker::new(sample_rate),
-            after: tone,
+            dc_blockers: [DcBlocker::new(sample_rate), DcBlocker::new(sample_rate)],
+            after: [tone.clone(), tone],
+            stereo_samples: 0,
             cabinet: CabinetSlot::new(sample_rate, max_block),
             ring: (RING_S * f64::from(sample_rate)) as usize,
         }
@@ -125,8 +129,8 @@ impl Chain {
         for (gain, db) in self.gains.iter_mut().zip(settings.gains_db) {
             gain.set_target(db_to_amplitude(db));
         }
-        self.dc_blocker.set(settings.block_dc);
-        self.after.set(after);
+        self.dc_blockers.iter_mut().for_each(|blocker| blocker.set(settings.block_dc));
+        self.after.iter_mut().for_each(|tone| tone.set(after));
         self.cabinet.set(settings.cabinet);
     }
 
@@ -135,8 +139,9 @@ impl Chain {
         self.gate.reset();
         self.before.iter_mut().for_each(Tone::reset);
         self.gains.iter_mut().for_each(Ramp::finish);
-        self.dc_blocker.reset();
-        self.after.reset();
+        self.dc_blockers.iter_mut().for_each(DcBlocker::reset);
+        self.after.iter_mut().for_each(Tone::reset);
+        self.stereo_samples = 0;
         self.cabinet.reset();
     }
 
@@ -156,22 +161,49 @@ impl Chain {
         amplify(&mut self.gains[0], channels);
     }
 
-    /// Processes the model's output in `left`, at most a block, and writes both channels.
+    /// Processes the model's output in place, at most a block. Unless `is_stereo`, both channels are equal.
     ///
     /// # Panics
     /// If there are more samples than in a block, or the lengths differ.
-    pub fn process_output(&mut self, left: &mut [f32], right: &mut [f32]) {
+    pub fn process_output(&mut self, left: &mut [f32], right: &mut [f32], is_stereo: bool) {
         let _flush = FlushToZero::on();
-        amplify(&mut self.gains[1], &mut [left]);
-        self.dc_blocker.process(left);
-        self.after.process(left);
-        self.cabinet.process(left, right);
+        let is_stereo = self.track_channels(left.len(), is_stereo);
+        if is_stereo {
+            amplify(&mut self.gains[1], &mut [left, right]);
+        } else {
+            amplify(&mut self.gains[1], &mut [left]);
+        }
+        let count = if is_stereo { 2 } else { 1 };
+        for (channel, sound) in [&mut *left, &mut *right].into_iter().enumerate().take(count) {
+            self.dc_blockers[channel].process(sound);
+            self.after[channel].process(sound);
+        }
+        if !is_stereo {
+            right.copy_from_slice(left);
+        }
+        self.cabinet.process(left, right, is_stereo);
+    }
+
+    /// Returns whether both channels must be processed: the model's output is stereo, or the filters still contain
+    /// output that was. What begins to be stereo continues from the left channel's filters.
+    fn track_channels(&mut self, frames: usize, is_stereo: bool) -> bool {
+        if is_stereo {
+            if self.stereo_samples == 0 {
+                self.dc_blockers[1] = self.dc_blockers[0].clone();
+                self.after[1] = self.after[0].clone();
+            }
+            self.stereo_samples = self.ring + self.cabinet.tail_samples() + 1;
+            return true;
+        }
+        let may_differ = self.stereo_samples > 0;
+        self.stereo_samples = self.stereo_samples.saturating_sub(frames);
+        may_differ
     }
 
     /// Returns whether the output channels may differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        !self.cabinet.is_neutral()
+        self.stereo_samples > 0 || !self.cabinet.is_neutral()
     }
 
     /// Returns how long the chain sounds after its input has ended, in samples.
@@ -179,7 +211,7 @@ impl Chain {
     pub fn tail_samples(&self) -> usize {
         let [left, right] = &self.before;
         let filters =
-            left.is_neutral() && right.is_neutral() && self.after.is_neutral() && self.dc_blocker.is_neutral();
+            left.is_neutral() && right.is_neutral() && self.after[0].is_neutral() && self.dc_blockers[0].is_neutral();
         let cabinet = if self.cabinet.is_neutral() { 0 } else { self.cabinet.tail_samples() };
         cabinet + if filters { 0 } else { self.ring }
     }
@@ -216,7 +248,8 @@ mod tests {
         for (left, right) in left.chunks_mut(block).zip(right.chunks_mut(block)) {
             chain.process_input(&mut [left, right]);
             left.iter_mut().for_each(|sample| *sample = (5.0 * *sample).tanh());
-            chain.process_output(left, right);
+            right.copy_from_slice(left);
+            chain.process_output(left, right, false);
         }
         [left, right]
     }
@@ -279,6 +312,51 @@ mod tests {
         for block in [1, 60, 250] {
             assert_eq!(play(block), expected, "blocks of {block}");
         }
+    }
+
+    #[test]
+    fn stereo_output_is_two_mono_outputs() {
+        let settings = ChainSettings {
+            tone: [3.0, -6.0, 9.0],
+            block_dc: true,
+            cabinet: 0.7,
+            gains_db: [0.0, -3.0],
+            ..ChainSettings::default()
+        };
+        let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos()).collect();
+        let response = Response::new(vec![taps], RATE).unwrap();
+        let new_chain = || {
+            let mut chain = Chain::new(RATE, 512);
+            let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
+            chain.cabinet_slot().replace(Box::new(cabinet)).ok().unwrap();
+            chain.set(&settings);
+            chain
+        };
+        // Mono, stereo, and mono again, while the settings change.
+        let left: Vec<f32> = tone(24_000);
+        let mut right: Vec<f32> = left.iter().map(|sample| 0.5 - sample).collect();
+        right[..8_000].copy_from_slice(&left[..8_000]);
+        right[16_000..].copy_from_slice(&left[16_000..]);
+        let play = |input: [&[f32]; 2], is_stereo: &dyn Fn(usize) -> bool| {
+            let mut chain = new_chain();
+            let mut output = input.map(<[f32]>::to_vec);
+            let [left, right] = &mut output;
+            for (index, (left, right)) in left.chunks_mut(250).zip(right.chunks_mut(250)).enumerate() {
+                if index == 40 {
+                    chain.set(&ChainSettings { gains_db: [0.0, 5.0], tone: [0.0; 3], ..settings });
+                }
+                chain.process_output(left, right, is_stereo(index));
+            }
+            output
+        };
+        let [left_alone, _] = play([&left, &left], &|_| false);
+        let [_, right_alone] = play([&right, &right], &|_| false);
+        let both = play([&left, &right], &|index| (32..64).contains(&index));
+        assert_eq!(both[0], left_alone);
+        assert_eq!(both[1][..16_000], right_alone[..16_000]);
+        // The difference of the filters' states decays before the channels become one.
+        let differences = both[1][16_000..].iter().zip(&right_alone[16_000..]).map(|(a, b)| (a - b).abs());
+        assert!(differences.fold(0.0, f32::max) < 2e-3);
     }
 
     #[test]

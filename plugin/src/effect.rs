@@ -74,11 +74,12 @@ impl Plugin for OndesFx {
 
     fn activate(
         &mut self,
-        _layout: &AudioIOLayout,
+        layout: &AudioIOLayout,
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.core.activate(config, ControlSource::AudioInput);
+        let is_stereo = layout.main_input_channels.is_some_and(|channels| channels.get() > 1);
+        let latency = self.core.activate(config, ControlSource::AudioInput, is_stereo);
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 

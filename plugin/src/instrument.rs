@@ -70,11 +70,12 @@ impl Plugin for Ondes {
 
     fn activate(
         &mut self,
-        _layout: &AudioIOLayout,
+        layout: &AudioIOLayout,
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let latency = self.core.activate(config, self.core.parameters.control_source());
+        let is_stereo = layout.aux_input_ports.first().is_some_and(|channels| channels.get() > 1);
+        let latency = self.core.activate(config, self.core.parameters.control_source(), is_stereo);
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nice_plug::prelude::*;
-use ondes_engine::pipeline::ControlSource;
+use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driven, Driver, Setup};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
@@ -49,6 +49,8 @@ struct Configuration {
     source: ControlSource,
     oversampling: usize,
     size: f32,
+    channels: InputChannels,
+    has_stereo_input: bool,
 }
 
 impl PluginCore {
@@ -74,21 +76,24 @@ impl PluginCore {
         }
     }
 
-    /// Prepares playback. Returns the latency in host samples; `None` if the engine refuses the host's sample rate or
-    /// block size.
-    pub fn activate(&mut self, config: &BufferConfig, source: ControlSource) -> Option<u32> {
+    /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the latency in host samples;
+    /// `None` if the engine refuses the host's sample rate or block size.
+    pub fn activate(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
         self.player = None;
         let sample_rate = config.sample_rate.round() as u32;
         let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
         (self.driver, self.source, self.restart_requested) = (self.parameters.driver(), source, false);
         self.instance.retry_missing_model();
         self.instance.set_source(source);
+        self.instance.set_stereo_input(has_stereo_input);
         self.oversampling = self.parameters.oversampling();
         self.instance.set_oversampling(self.oversampling);
         self.instance.apply_requested_variant();
         let session_controller = &self.instance.session;
         let size = self.parameters.size();
-        let configuration = Configuration { setup, driver: self.driver, source, oversampling: self.oversampling, size };
+        let channels = self.parameters.input_channels();
+        let (driver, oversampling) = (self.driver, self.oversampling);
+        let configuration = Configuration { setup, driver, source, oversampling, size, channels, has_stereo_input };
         let driver = if matches!(self.driver, Driver::Worker { .. }) || self.worker_configuration == Some(configuration)
         {
             Driver::Worker { latency: Some(setup.max_block + (WORKER_LATENCY_S * f64::from(sample_rate)) as usize) }
@@ -152,7 +157,8 @@ impl PluginCore {
         if changed && !std::mem::replace(&mut self.restart_requested, true) {
             context.request_restart();
         }
-        self.instance.request_variant(self.parameters.size(), self.parameters.quality());
+        let (size, quality) = (self.parameters.size(), self.parameters.quality());
+        self.instance.request_variant(size, quality, self.parameters.input_channels());
         let tail = player.tail_samples() as u32;
         self.instance.sleep_state.set(tail, player.is_silent() && !changed);
         ProcessStatus::Tail(tail)

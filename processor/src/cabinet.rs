@@ -245,7 +245,7 @@ mod tests {
         assert!(!place.is_ready());
         let mut sound = [[0.0; 2_000]; 2];
         let [left, right] = &mut sound;
-        place.process(left, right);
+        place.process(left, right, false);
         handover.exchange(&mut place);
         assert!(place.is_ready() && handover.retired.len() == 1);
     }

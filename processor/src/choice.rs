@@ -1,7 +1,7 @@
 //! Options of the choice parameters, and their counterparts in the engine.
 
 use ondes_engine::chain::{OutputLevel, TonePosition};
-use ondes_engine::pipeline::ControlSource;
+use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driver, Quality};
 
 /// Options of a choice parameter. Both lists are in the same order.
@@ -33,6 +33,19 @@ pub const TONES: Choices = Choices { ids: &["after", "before"], names: &["After"
 
 /// Oversampling factor of an effect's network.
 pub const OVERSAMPLINGS: Choices = Choices { ids: &["1x", "2x", "4x"], names: &["1×", "2×", "4×"] };
+
+/// Part of a stereo input that an effect or a codec processes: both channels, their mean, or the left one.
+pub const CHANNELS: Choices = Choices { ids: &["stereo", "mono", "left"], names: &["Stereo", "Mono", "Left"] };
+
+/// Returns the channels for a value of [`CHANNELS`].
+#[must_use]
+pub fn channels(value: f32) -> InputChannels {
+    match value as usize {
+        1 => InputChannels::Mono,
+        2 => InputChannels::Left,
+        _ => InputChannels::Stereo,
+    }
+}
 
 /// Variant of a model that holds smaller ones: the full network, a balanced one, the smallest, or the largest that the
 /// machine can run.
@@ -129,6 +142,8 @@ mod tests {
         assert_eq!([0.0, 1.0, 2.0, 9.0].map(oversampling), [1, 2, 4, 4]);
         let qualities = [Quality::Full, Quality::Balanced, Quality::Light, Quality::Auto];
         assert_eq!(([0.0, 1.0, 2.0, 3.0].map(quality), QUALITIES.ids[3]), (qualities, "auto"));
+        let sides = [InputChannels::Stereo, InputChannels::Mono, InputChannels::Left];
+        assert_eq!(([0.0, 1.0, 2.0].map(channels), CHANNELS.ids[1]), (sides, "mono"));
         let levels = [OutputLevel::Raw, OutputLevel::Normalised, OutputLevel::Calibrated];
         assert_eq!(([0.0, 1.0, 2.0].map(output_level), OUTPUT_LEVELS.ids[2]), (levels, "calibrated"));
         assert_eq!([tone_position(0.0), tone_position(1.0)], [TonePosition::After, TonePosition::Before]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use ondes_engine::pipeline::{Action, Playable, SessionStart};
+use ondes_engine::pipeline::{Action, InputChannels, Playable, SessionStart};
 use ondes_engine::realtime::{LoadError, ModelFactory};
 
 /// Model factory that sets a flag when it builds a model. From then on the session records parameter changes for the new
@@ -27,6 +27,10 @@ impl ModelFactory for OnBuilt {
 
     fn uses_audio_input(&self) -> bool {
         self.factory.uses_audio_input()
+    }
+
+    fn channels(&self) -> InputChannels {
+        self.factory.channels()
     }
 
     fn start(&self) -> SessionStart {

@@ -5,7 +5,9 @@
 
 use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
-use crate::choice::{CONTROL_INPUTS, Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES};
+use crate::choice::{
+    self, CONTROL_INPUTS, Choices, DRIVERS, MODES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES,
+};
 use crate::macros::MACRO_CENTRE;
 use crate::product::Product;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
@@ -204,6 +206,11 @@ pub static PARAMETERS: &[Parameter] = &[
         .not_automatable()
         .only(Product::Effect)
         .tooltip("Play an instrument by pitch and loudness of the track, or of the side-chain"),
+    choice("channels", "Channels", choice::CHANNELS)
+        .group(PROCESSING)
+        .project_only()
+        .not_automatable()
+        .tooltip("Channels of a stereo input that the model processes: both, their mean, or the left one"),
 ];
 
 /// Gain of the input, dB.
@@ -248,6 +255,8 @@ pub const SIZE: ParameterId = id_of("size");
 pub const QUALITY: ParameterId = id_of("quality");
 /// Input of an effect that controls an instrument, one of [`CONTROL_INPUTS`].
 pub const CONTROL_INPUT: ParameterId = id_of("control_input");
+/// Channels of the input to process, one of [`choice::CHANNELS`].
+pub const CHANNELS: ParameterId = id_of("channels");
 /// Input level of the audio interface at full scale, dBu; unknown at the least value.
 pub const INTERFACE_LEVEL: ParameterId = id_of("interface_level");
 /// Output level, one of [`OUTPUT_LEVELS`].
@@ -510,7 +519,7 @@ mod tests {
         let ids: Vec<&str> = PARAMETERS[MACRO_COUNT..].iter().map(|parameter| parameter.id).collect();
         let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                       middle treble tone block_dc cabinet oversampling size interface_level output_level \
-                      quality control_input";
+                      quality control_input channels";
         assert_eq!(ids.join(" "), always);
     }
 

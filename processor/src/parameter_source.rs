@@ -1,11 +1,11 @@
 //! Reading and changing the parameters of an instance, whoever stores them: the host's plugin framework or a
 //! [`ParameterStore`](crate::parameter_store::ParameterStore).
 
-use ondes_engine::pipeline::ControlSource;
+use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driver, Quality};
 
 use crate::choice;
-use crate::parameter::{CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE};
+use crate::parameter::{CHANNELS, CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE};
 use crate::player_parameters::PlayerParameters;
 
 /// Current parameter values. Wait-free on all threads.
@@ -29,6 +29,11 @@ pub trait ParameterSource: Send + Sync {
     /// Returns the oversampling factor of an effect's network: 1, 2 or 4.
     fn oversampling(&self) -> usize {
         choice::oversampling(self.value(OVERSAMPLING).unwrap_or_default())
+    }
+
+    /// Returns the channels of a stereo input to process.
+    fn input_channels(&self) -> InputChannels {
+        choice::channels(self.value(CHANNELS).unwrap_or_default())
     }
 
     /// Returns the largest variant that may be used, 0 … 1.

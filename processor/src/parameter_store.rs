@@ -7,7 +7,7 @@ use crate::choice::source_value;
 use crate::midi_bindings::MidiBindings;
 use crate::parameter::{PARAMETER_COUNT, PARAMETERS, Parameter, ParameterId, ParameterScope, SOURCE, all, automatable};
 use crate::parameter_source::{ParameterSetter, ParameterSource};
-use crate::parameter_values::{ParameterValue, ParameterValues};
+use crate::parameter_values::{ParameterValue, ParameterValues, value_before};
 use crate::player_parameters::PlayerParameters;
 use crate::product::Product;
 
@@ -66,12 +66,16 @@ impl ParameterStore {
         saved.map(|(parameter, index)| (parameter.id.to_owned(), ParameterValue::of(parameter, value(index)))).collect()
     }
 
-    /// Restores saved values. Missing and invalid ones are set to their defaults, others are clamped; unknown ids are
-    /// ignored.
+    /// Restores saved values. Missing ones are set to their [value before](value_before) or their defaults, invalid ones
+    /// to their defaults, others are clamped; unknown ids are ignored.
     pub fn restore(&self, values: &ParameterValues) {
         self.reset();
         for (id, parameter) in all().filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary) {
-            if let Some(value) = values.get(parameter.id).and_then(|value| value.for_parameter(parameter)) {
+            let value = match values.get(parameter.id) {
+                Some(value) => value.for_parameter(parameter),
+                None => value_before(id),
+            };
+            if let Some(value) = value {
                 self.set_value(id, value);
             }
         }

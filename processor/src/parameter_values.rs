@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::parameter::{PARAMETERS, Parameter, ParameterKind, ParameterScope};
+use crate::parameter::{CHANNELS, PARAMETERS, Parameter, ParameterId, ParameterKind, ParameterScope};
 
 /// A saved parameter value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,16 @@ impl ParameterValue {
         }
     }
 }
+
+/// Returns the value of a parameter in projects that were saved before there was such a parameter, if it differs from
+/// the default: models processed the mean of both channels.
+#[must_use]
+pub fn value_before(id: ParameterId) -> Option<f32> {
+    (id == CHANNELS).then_some(MONO)
+}
+
+/// Value of [`CHANNELS`] for the mean of both channels.
+const MONO: f32 = 1.0;
 
 /// Returns the parameters that a preset holds.
 pub fn sound_parameters() -> impl Iterator<Item = &'static Parameter> {

@@ -337,12 +337,12 @@ impl Player {
         let [wet, other] = &mut self.wet;
         let (wet, other) = (&mut wet[..frames], &mut other[..frames]);
         if self.channels == 0 {
-            self.session.process(&self.commands, &[], &mut [wet]);
+            self.session.process(&self.commands, &[], &mut [wet, other]);
         } else {
             self.chain.process_input(&mut [left, right]);
-            self.session.process(&self.commands, &[left, right], &mut [wet]);
+            self.session.process(&self.commands, &[left, right], &mut [wet, other]);
         }
-        self.chain.process_output(wet, other);
+        self.chain.process_output(wet, other, self.session.is_stereo());
         self.commands.clear();
         self.since_transport += frames;
         let input_peak = self.input.iter().map(|channel| peak(&channel[..frames])).fold(0.0, f32::max);

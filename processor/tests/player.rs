@@ -39,7 +39,7 @@ impl Playable for RecordingModel {
         self.0.push(command).map_err(CommandQueueFull)
     }
     fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
-        turns.iter_mut().for_each(|turn| turn.output.fill(0.0));
+        turns.iter_mut().for_each(|turn| turn.output[0].fill(0.0));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
 use ondes_engine::pipeline::{
-    Action, CommandQueueFull, InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand,
+    Action, CommandQueueFull, InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand,
 };
 use ondes_engine::realtime::{
     BlockCommand, Driver, Health, LoadError, LoadStatus, ModelFactory, Session, SessionController, Setup,
@@ -191,11 +191,11 @@ impl Playable for Player {
         let Script { wave, latency, on_output, .. } = &*self.script;
         for turn in turns {
             let from = self.positions[turn.slot];
-            for (number, sample) in (from..).zip(&mut *turn.output) {
+            for (number, sample) in (from..).zip(&mut *turn.output[0]) {
                 *sample = number.checked_sub(*latency as u64).map_or(0.0, |number| wave.at(number));
             }
-            on_output(from, turn.output);
-            self.positions[turn.slot] += turn.output.len() as u64;
+            on_output(from, turn.output[0]);
+            self.positions[turn.slot] += turn.samples() as u64;
         }
     }
 }
@@ -229,6 +229,10 @@ impl ModelFactory for CountedModel {
         self.factory.uses_audio_input()
     }
 
+    fn channels(&self) -> InputChannels {
+        self.factory.channels()
+    }
+
     fn start(&self) -> SessionStart {
         self.factory.start()
     }
@@ -252,6 +256,10 @@ impl Drop for CountedPlayable {
 impl Playable for CountedPlayable {
     fn capacity(&self) -> usize {
         self.playable.capacity()
+    }
+
+    fn channels(&self) -> usize {
+        self.playable.channels()
     }
 
     fn latency_samples(&self) -> usize {

@@ -155,6 +155,10 @@ impl Playable for MarkedPlayable {
         self.playable.capacity()
     }
 
+    fn channels(&self) -> usize {
+        self.playable.channels()
+    }
+
     fn latency_samples(&self) -> usize {
         self.playable.latency_samples() + self.mark
     }
@@ -212,7 +216,7 @@ impl Playable for MisbehavingModel {
 
     fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
         for turn in turns {
-            turn.output.fill(0.1);
+            turn.output[0].fill(0.1);
             self.0(turn);
         }
     }

@@ -15,12 +15,16 @@ use super::ramp::Ramp;
 /// Duration of cross-fades, s.
 const FADE_S: f64 = 0.020;
 
-/// Convolution of a mono input with a mono or stereo response, without latency. An empty cabinet passes the input
-/// unchanged.
+/// Convolution of a mono or stereo input with a mono or stereo response, without latency. A stereo response has one
+/// channel for each side. An empty cabinet passes the input unchanged.
 #[derive(Default)]
 pub struct Cabinet {
-    /// No convolver, one for both sides, or one for each.
-    sides: Vec<ZeroLatencyConvolver>,
+    /// A convolver for each side; `None` for an empty cabinet.
+    sides: Option<[ZeroLatencyConvolver; 2]>,
+    /// Both sides have the same response.
+    is_mono: bool,
+    /// The left side has processed input that the right one has not, as both were equal.
+    is_right_behind: bool,
     taps: usize,
 }
 
@@ -32,7 +36,16 @@ impl Cabinet {
     pub fn new(response: &Response, sample_rate: u32, kernels: Kernels) -> Result<Self, ResponseError> {
         let taps = response.taps(sample_rate)?;
         let length = taps.iter().map(Vec::len).max().unwrap_or(0);
-        Ok(Self { sides: taps.iter().map(|taps| ZeroLatencyConvolver::new(taps, kernels)).collect(), taps: length })
+        let convolver = |taps: &Vec<f32>| ZeroLatencyConvolver::new(taps, kernels);
+        let sides = match &taps[..] {
+            [] => None,
+            [both] => {
+                let side = convolver(both);
+                Some([side.clone(), side])
+            }
+            [left, right, ..] => Some([convolver(left), convolver(right)]),
+        };
+        Ok(Self { sides, is_mono: taps.len() == 1, is_right_behind: false, taps: length })
     }
 
     /// Returns the length of the tail in samples.
@@ -44,33 +57,37 @@ impl Cabinet {
     /// Returns whether the cabinet passes its input unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sides.is_empty()
+        self.sides.is_none()
     }
 
     /// Clears all state.
     pub fn reset(&mut self) {
-        self.sides.iter_mut().for_each(ZeroLatencyConvolver::reset);
+        self.sides.iter_mut().flatten().for_each(ZeroLatencyConvolver::reset);
+        self.is_right_behind = false;
     }
 
-    /// Processes samples of `sound` into both sides.
+    /// Processes samples of both sides; unless `is_stereo`, they are equal.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn process(&mut self, sound: &[f32], left: &mut [f32], right: &mut [f32]) {
-        match &mut self.sides[..] {
-            [one, other, ..] => {
-                one.process(sound, left);
-                other.process(sound, right);
-            }
-            [both] => {
-                both.process(sound, left);
-                right.copy_from_slice(left);
-            }
-            [] => {
-                left.copy_from_slice(sound);
-                right.copy_from_slice(sound);
-            }
+    pub fn process(&mut self, input: [&[f32]; 2], output: [&mut [f32]; 2], is_stereo: bool) {
+        let [left, right] = output;
+        let Some([left_side, right_side]) = &mut self.sides else {
+            left.copy_from_slice(input[0]);
+            right.copy_from_slice(input[1]);
+            return;
+        };
+        if self.is_mono && !is_stereo {
+            left_side.process(input[0], left);
+            right.copy_from_slice(left);
+            self.is_right_behind = true;
+            return;
         }
+        if std::mem::take(&mut self.is_right_behind) {
+            right_side.copy_state(left_side);
+        }
+        left_side.process(input[0], left);
+        right_side.process(input[1], right);
     }
 }
 
@@ -85,8 +102,8 @@ impl Cabinet {
 /// let cabinet = Cabinet::new(&response, 48_000, Kernels::detect())?;
 /// let mut slot = CabinetSlot::new(48_000, 64);
 /// assert!(slot.is_ready() && slot.replace(Box::new(cabinet)).is_ok());
-/// let (mut left, mut right) = ([0.1; 64], [0.0; 64]);
-/// slot.process(&mut left, &mut right);
+/// let (mut left, mut right) = ([0.1; 64], [0.1; 64]);
+/// slot.process(&mut left, &mut right, false);
 /// assert_eq!(left, right);
 /// # Ok::<(), ondes_engine::dsp::cabinet::ResponseError>(())
 /// ```
@@ -102,7 +119,8 @@ pub struct CabinetSlot {
     amount: Ramp,
     /// Samples were skipped, so the state is outdated.
     stale: bool,
-    sound: Vec<f32>,
+    /// `[side]`: input of a block.
+    sound: [Vec<f32>; 2],
     arriving: [Vec<f32>; 2],
 }
 
@@ -120,7 +138,7 @@ impl CabinetSlot {
             fade: (1..=fade).map(gain).collect(),
             amount: Ramp::new(1.0, FADE_S, sample_rate),
             stale: false,
-            sound: block(),
+            sound: [block(), block()],
             arriving: [block(), block()],
         }
     }
@@ -177,26 +195,28 @@ impl CabinetSlot {
         self.next.is_none() && (self.current.is_empty() || self.amount.settled() == Some(0.0))
     }
 
-    /// Processes at most a block of samples from `left` into both sides.
+    /// Processes at most a block of samples of both sides in place; unless `is_stereo`, they are equal.
     ///
     /// # Panics
     /// If there are more samples than in a block, or the lengths differ.
-    pub fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
+    pub fn process(&mut self, left: &mut [f32], right: &mut [f32], is_stereo: bool) {
         if self.is_neutral() {
             self.stale = true;
-            return right.copy_from_slice(left);
+            return;
         }
         if std::mem::take(&mut self.stale) {
             self.current.reset();
         }
-        let sound = &mut self.sound[..left.len()];
-        sound.copy_from_slice(left);
-        self.current.process(sound, left, right);
+        let frames = left.len();
+        for (sound, side) in self.sound.iter_mut().zip([&*left, &*right]) {
+            sound[..frames].copy_from_slice(side);
+        }
+        let sound = self.sound.each_ref().map(|sound| &sound[..frames]);
+        self.current.process(sound, [left, right], is_stereo);
         if let Some((next, faded)) = &mut self.next {
-            let [next_left, next_right] = &mut self.arriving;
-            let (next_left, next_right) = (&mut next_left[..sound.len()], &mut next_right[..sound.len()]);
-            next.process(sound, next_left, next_right);
-            let gains = &self.fade[*faded..][..sound.len().min(self.fade.len() - *faded)];
+            let [next_left, next_right] = self.arriving.each_mut().map(|side| &mut side[..frames]);
+            next.process(sound, [next_left, next_right], is_stereo);
+            let gains = &self.fade[*faded..][..frames.min(self.fade.len() - *faded)];
             for (side, next) in [(&mut *left, next_left), (&mut *right, next_right)] {
                 for ((sample, next), gain) in side.iter_mut().zip(&*next).zip(gains) {
                     *sample += gain * (next - *sample);
@@ -206,10 +226,12 @@ impl CabinetSlot {
             *faded += gains.len();
         }
         if self.amount.settled() != Some(1.0) {
-            for ((left, right), sound) in left.iter_mut().zip(right).zip(&*sound) {
+            let [sound_left, sound_right] = sound;
+            let input = sound_left.iter().zip(sound_right);
+            for ((left, right), (sound_left, sound_right)) in left.iter_mut().zip(right).zip(input) {
                 let amount = self.amount.advance();
-                *left = sound + amount * (*left - sound);
-                *right = sound + amount * (*right - sound);
+                *left = sound_left + amount * (*left - sound_left);
+                *right = sound_right + amount * (*right - sound_right);
             }
         }
         if let Some((next, _)) = self.next.take_if(|(_, faded)| *faded == self.fade.len()) {
@@ -240,9 +262,9 @@ mod tests {
     }
 
     fn through(slot: &mut CabinetSlot, sound: &[f32], block: usize) -> [Vec<f32>; 2] {
-        let (mut left, mut right) = (sound.to_vec(), vec![0.0; sound.len()]);
+        let (mut left, mut right) = (sound.to_vec(), sound.to_vec());
         for (left, right) in left.chunks_mut(block).zip(right.chunks_mut(block)) {
-            slot.process(left, right);
+            slot.process(left, right, false);
         }
         [left, right]
     }
@@ -327,6 +349,29 @@ mod tests {
         assert!(silent[0].iter().all(|sample| *sample == 0.0));
         for pair in output[..4_000].windows(2).chain(output[4_000..].windows(2)) {
             assert!((pair[0] - pair[1]).abs() < 0.06, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn each_side_of_a_stereo_input_has_its_response() {
+        let responses = [ringing(0, 900), ringing(7, 893)];
+        for taps in [vec![responses[0].clone()], responses.to_vec()] {
+            let (left, right) = (tone(6_000), tone(6_050)[50..].to_vec());
+            let mut slot = CabinetSlot::new(RATE, 500);
+            slot.replace(boxed(taps.clone())).ok().unwrap();
+            slot.reset();
+            // A mono part first: the right side must continue from the left one's past.
+            let (mut left_out, mut right_out) = (left.clone(), [&left[..2_000], &right[2_000..]].concat());
+            let input = [left_out.clone(), right_out.clone()];
+            for (index, (left, right)) in left_out.chunks_mut(250).zip(right_out.chunks_mut(250)).enumerate() {
+                slot.process(left, right, index >= 8);
+            }
+            for (side, output) in [left_out, right_out].iter().enumerate() {
+                let mut expected = vec![0.0; output.len()];
+                let response = &taps[side.min(taps.len() - 1)];
+                ZeroLatencyConvolver::new(response, Kernels::detect()).process(&input[side], &mut expected);
+                assert_eq!(*output, expected, "side {side} of {}", taps.len());
+            }
         }
     }
 }

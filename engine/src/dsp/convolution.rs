@@ -112,6 +112,22 @@ impl Convolver {
         }
     }
 
+    /// Takes over the state of another convolver with the same response, without allocating.
+    ///
+    /// # Panics
+    ///
+    /// If the responses differ in length.
+    pub fn copy_state(&mut self, other: &Self) {
+        self.head.copy_state(&other.head);
+        for (tail, other) in self.tails.iter_mut().zip(&other.tails) {
+            tail.partitioned.copy_state(&other.partitioned);
+            tail.collecting.copy_from_slice(&other.collecting);
+            tail.processing.copy_from_slice(&other.processing);
+            tail.output_now.copy_from_slice(&other.output_now);
+            tail.block_index = other.block_index;
+        }
+    }
+
     /// Clears all state.
     pub fn reset(&mut self) {
         self.head.reset();

@@ -21,6 +21,7 @@ const FADE_S: f64 = 0.020;
 /// blocker.process(&mut offset);
 /// assert!(offset[47_999].abs() < 1e-6);
 /// ```
+#[derive(Clone)]
 pub struct DcBlocker {
     /// Coefficient of the running mean.
     share: f64,

@@ -1,11 +1,15 @@
 //! A model with all of its sessions, processed hop by hop: the part that all kinds of model share.
 
+use std::ops::Range;
+
 use super::playable::{
     CommandQueueFull, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats, TimedCommand,
 };
 use super::timeline::{CHUNK, Timeline};
 
-/// One session's own part of a model: its time, its input and its controls.
+/// One channel of a session, and its part of a model: time, input and controls.
+///
+/// The channels of a stereo session receive the same commands, so they always step together.
 pub(super) trait SessionStream: Send {
     /// Returns the session's clock.
     fn timeline(&self) -> &Timeline;
@@ -45,12 +49,13 @@ pub(super) trait SessionStream: Send {
     }
 }
 
-/// The network that all sessions share, with a state for each.
+/// The network that all streams share, with a state for each.
 pub(super) trait BatchNetwork<S>: Send {
-    /// Resets the state of a slot.
-    fn open(&mut self, slot: usize, seed: u64);
+    /// Resets the state of a stream.
+    fn open(&mut self, stream: usize, seed: u64);
 
-    /// Computes one hop for each of the `ready` slots.
+    /// Computes one hop for each of the `ready` streams; both channels of a session are ready at once, one after the
+    /// other.
     fn process_hop(&mut self, streams: &mut [S], ready: &[usize]);
 
     /// Returns the name of the executor.
@@ -64,37 +69,49 @@ pub(super) trait BatchNetwork<S>: Send {
         false
     }
 
-    /// Returns the latents that a slot decoded last.
-    fn latents(&self, _slot: usize) -> &[f32] {
+    /// Returns the latents that a stream decoded last.
+    fn latents(&self, _stream: usize) -> &[f32] {
         &[]
     }
 }
 
 /// A network and the sessions that play it.
 pub(super) struct SessionBatch<S, N> {
+    /// Those of slot `s` are `s · channels ..`.
     streams: Vec<S>,
+    /// Streams per slot, 1 or 2.
+    channels: usize,
     network: N,
-    /// Slots with a complete hop.
+    /// Streams with a complete hop.
     ready: Vec<usize>,
     tail_samples: usize,
 }
 
 impl<S: SessionStream, N: BatchNetwork<S>> SessionBatch<S, N> {
-    /// Combines a network with one stream per slot; `tail_samples` is in host samples.
-    pub fn new(streams: Vec<S>, mut network: N, seed: u64, tail_samples: usize) -> Self {
-        (0..streams.len()).for_each(|slot| network.open(slot, seed));
-        Self { ready: Vec::with_capacity(streams.len()), streams, network, tail_samples }
+    /// Combines a network with `channels` streams per slot; `tail_samples` is in host samples.
+    pub fn new(streams: Vec<S>, channels: usize, mut network: N, seed: u64, tail_samples: usize) -> Self {
+        (0..streams.len()).for_each(|stream| network.open(stream, seed));
+        Self { ready: Vec::with_capacity(streams.len()), streams, channels, network, tail_samples }
+    }
+
+    /// Returns the streams of a slot.
+    fn streams_of(&self, slot: usize) -> Range<usize> {
+        slot * self.channels..(slot + 1) * self.channels
     }
 
     #[cfg(test)]
     pub fn stream_mut(&mut self, slot: usize) -> &mut S {
-        &mut self.streams[slot]
+        &mut self.streams[slot * self.channels]
     }
 }
 
 impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
     fn capacity(&self) -> usize {
-        self.streams.len()
+        self.streams.len() / self.channels
+    }
+
+    fn channels(&self) -> usize {
+        self.channels
     }
 
     fn latency_samples(&self) -> usize {
@@ -110,49 +127,58 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
     }
 
     fn open(&mut self, slot: usize, start: &SessionStart) {
-        self.streams[slot].open(start);
-        self.network.open(slot, start.seed);
+        for stream in self.streams_of(slot) {
+            self.streams[stream].open(start);
+            // Equal seeds give both channels the same noise: what is in the middle stays there.
+            self.network.open(stream, start.seed);
+        }
     }
 
     fn handle(&mut self, slot: usize, command: TimedCommand) -> Result<(), CommandQueueFull> {
-        self.streams[slot].handle(command)
+        // All channels have handled the same commands, so their queues are equally full.
+        self.streams_of(slot).try_for_each(|stream| self.streams[stream].handle(command))
     }
 
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
-        let longest = requests.iter().map(|request| request.output.len()).max().unwrap_or(0);
+        let longest = requests.iter().map(ProcessRequest::samples).max().unwrap_or(0);
         for start in (0..longest).step_by(CHUNK) {
-            let chunk = |request: &ProcessRequest<'_>| {
-                start.min(request.output.len())..(start + CHUNK).min(request.output.len())
-            };
+            let chunk =
+                |request: &ProcessRequest<'_>| start.min(request.samples())..(start + CHUNK).min(request.samples());
             for request in requests.iter().filter(|request| !chunk(request).is_empty()) {
-                let input = if request.input.is_empty() { &[] } else { &request.input[chunk(request)] };
-                self.streams[request.slot].take_input(input, chunk(request).len(), request.mute);
+                for (stream, input) in self.streams_of(request.slot).zip(request.input) {
+                    let input = if input.is_empty() { &[] } else { &input[chunk(request)] };
+                    self.streams[stream].take_input(input, chunk(request).len(), request.mute);
+                }
             }
             loop {
                 self.ready.clear();
-                let slots = requests.iter().filter(|request| !chunk(request).is_empty()).map(|request| request.slot);
-                self.ready.extend(slots.filter(|&slot| self.streams[slot].next_hop()));
+                for request in requests.iter().filter(|request| !chunk(request).is_empty()) {
+                    let streams = request.slot * self.channels..(request.slot + 1) * self.channels;
+                    self.ready.extend(streams.filter(|&stream| self.streams[stream].next_hop()));
+                }
                 if self.ready.is_empty() {
                     break;
                 }
                 self.network.process_hop(&mut self.streams, &self.ready);
-                self.ready.iter().for_each(|&slot| self.streams[slot].deliver());
+                self.ready.iter().for_each(|&stream| self.streams[stream].deliver());
             }
             for request in requests.iter_mut() {
-                let chunk = chunk(request);
+                let (chunk, streams) = (chunk(request), self.streams_of(request.slot));
                 if !chunk.is_empty() {
-                    self.streams[request.slot].timeline_mut().take_output(&mut request.output[chunk]);
+                    for (stream, output) in streams.zip(&mut request.output) {
+                        self.streams[stream].timeline_mut().take_output(&mut output[chunk.clone()]);
+                    }
                 }
             }
         }
     }
 
     fn input_analysis(&self, slot: usize) -> Option<InputAnalysis> {
-        self.streams[slot].input_analysis()
+        self.streams[slot * self.channels].input_analysis()
     }
 
     fn latents(&self, slot: usize) -> &[f32] {
-        self.network.latents(slot)
+        self.network.latents(slot * self.channels)
     }
 
     fn executor(&self) -> String {
@@ -164,7 +190,7 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
     }
 
     fn stats(&self, slot: usize) -> SlotStats {
-        let stream = &self.streams[slot];
+        let stream = &self.streams[slot * self.channels];
         SlotStats {
             now: stream.timeline().now(),
             samples_missing: stream.timeline().samples_missing(),

@@ -2,13 +2,15 @@
 //! the output.
 //!
 //! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between
-//! those of the input and those of the prior. A generator has no encoder. A session is mono, as in [`super::effect`].
+//! those of the input and those of the prior. A generator has no encoder. Channels are as in [`super::effect`]:
+//! a stereo session has latents for each channel, or shared ones if the encoder's input or the decoder's output has two
+//! channels.
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
 use super::controls::{PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
 use super::effect_stream::{EffectStream, EffectStreamConfig};
-use super::method_ports::{control_inputs, fits, has_prior, inputs, output, require_audio};
+use super::method_ports::{ChannelLayout, control_inputs, fits, has_prior, inputs, output, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active};
 use super::options::{PipelineError, PipelineOptions};
 use super::prior::Prior;
@@ -24,6 +26,10 @@ pub(super) struct Methods<'a> {
     latents: &'a Port,
     /// Samples per hop: the least common multiple of all blocks.
     hop: usize,
+    /// Channels of the encoder's input; 0 without an encoder.
+    audio_inputs: usize,
+    /// Channels of the decoder's output.
+    audio_outputs: usize,
     /// Names of the ports that controls feed; the latents' own come first.
     port_names: Vec<String>,
 }
@@ -54,7 +60,10 @@ impl<'a> Methods<'a> {
         ModelError::limit("the number of latents", latents.channels, limits::LATENTS)?;
         ModelError::limit("the block of all methods together", hop, limits::BLOCK)?;
         let port_names = port_names(header, latents.channels, [encode, prior], decoder_ports)?;
-        Ok(Self { encode, prior, decode, latents, hop, port_names })
+        let audio_inputs =
+            encode.map(|encode| inputs(header, encode)).transpose()?.map_or(0, |(_, port)| port.channels);
+        let audio_outputs = output(decode)?.channels;
+        Ok(Self { encode, prior, decode, latents, hop, audio_inputs, audio_outputs, port_names })
     }
 
     fn port(&self, name: &str) -> Option<usize> {
@@ -83,20 +92,20 @@ fn port_names(
     Ok(names)
 }
 
-/// The methods `encode`, `prior` and `decode` for all slots, and the latents between them.
+/// The methods `encode`, `prior` and `decode` for all streams, and the latents between them.
 pub(super) struct CodecNetwork {
     encode: Option<MethodRunner>,
     prior: Option<Prior>,
     /// Port of the control that cross-fades from the encoder's latents to the prior's.
     share_port: Option<usize>,
-    /// Slots that use the prior in this hop, and its latents for them, `[slot][frame][latent]`.
+    /// Streams that use the prior in this hop, and its latents for them, `[stream][frame][latent]`.
     prior_slots: Vec<usize>,
     prior_latents: Vec<f32>,
-    /// Latents of one slot before the transform, `[frame][latent]`.
+    /// Latents of one stream before the transform, `[frame][latent]`.
     latents: Vec<f32>,
     transform: LatentTransform,
     decode: MethodRunner,
-    /// Slots that are not muted in this hop.
+    /// States that are not muted in this hop, by their first streams.
     active: Vec<usize>,
 }
 
@@ -111,6 +120,8 @@ pub(super) fn build(
     let header = model.header();
     let methods = Methods::of(model)?;
     let Methods { encode, prior, decode, latents, hop, .. } = methods;
+    let layout = ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs);
+    let count = options.sessions * layout.channels;
     let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
@@ -120,48 +131,48 @@ pub(super) fn build(
         port_names: &methods.port_names,
         bindings: &ControlBinding::all(&controls(header), &methods.port_names),
     };
-    let streams = EffectStream::for_sessions(&config, options)?;
+    let streams = EffectStream::several(&config, options, count)?;
     let runner = |method: &Method, hop| {
-        let size = RunnerSize { sessions: options.sessions, hop, oversampling: 1 };
+        let size = RunnerSize { streams: count, joined: layout.joined, hop, oversampling: 1 };
         MethodRunner::new(model, method, &methods.port_names, options.executor_options(), size)
     };
     let hop_latents = hop / latents.ratio * latents.channels;
     let prior_runner = prior.map(|method| {
         let tempo_port = methods.port(PRIOR_TEMPO).unwrap_or_default();
         let runner = runner(method, method.block)?;
-        Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, options.sessions))
+        Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, count))
     });
     let network = CodecNetwork {
         encode: encode.map(|method| runner(method, hop)).transpose()?,
-        prior_latents: vec![0.0; if prior.is_some() { hop_latents * options.sessions } else { 0 }],
+        prior_latents: vec![0.0; if prior.is_some() { hop_latents * count } else { 0 }],
         prior: prior_runner.transpose()?,
         share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
-        prior_slots: Vec::with_capacity(options.sessions),
+        prior_slots: Vec::with_capacity(count),
         latents: vec![0.0; hop_latents],
-        transform: LatentTransform::new(latents.channels, options.sessions),
+        transform: LatentTransform::new(latents.channels, count),
         decode: runner(decode, hop)?,
-        active: Vec::with_capacity(options.sessions),
+        active: Vec::with_capacity(count),
     };
     let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
     let tail = streams[0].tail_samples(tail);
-    Ok(SessionBatch::new(streams, network, options.seed, tail))
+    Ok(SessionBatch::new(streams, layout.channels, network, options.seed, tail))
 }
 
 impl BatchNetwork<EffectStream> for CodecNetwork {
-    fn open(&mut self, slot: usize, seed: u64) {
+    fn open(&mut self, stream: usize, seed: u64) {
         if let Some(encode) = &mut self.encode {
-            encode.open(slot, stream_seed(seed, 0));
+            encode.open(stream, stream_seed(seed, 0));
         }
-        self.decode.open(slot, stream_seed(seed, 1));
+        self.decode.open(stream, stream_seed(seed, 1));
         if let Some(prior) = &mut self.prior {
-            prior.open(slot, seed);
+            prior.open(stream, seed);
         }
-        self.transform.open(slot);
+        self.transform.open(stream);
     }
 
     fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
         let Self { encode, prior, share_port, prior_slots, prior_latents, latents, transform, decode, active } = self;
-        select_active(streams, ready, active);
+        select_active(streams, ready, decode.joined(), active);
         if active.is_empty() {
             return;
         }
@@ -215,26 +226,26 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
         self.decode.may_allocate()
     }
 
-    fn latents(&self, slot: usize) -> &[f32] {
-        self.transform.latents(slot)
+    fn latents(&self, stream: usize) -> &[f32] {
+        self.transform.latents(stream)
     }
 }
 
 /// Controls per latent: latent `i` has ports `3 i` (scale), `3 i + 1` (offset) and `3 i + 2` (hold).
 const LATENT_PORTS: usize = 3;
 
-/// Scales, offsets and holds the latents of all slots.
+/// Scales, offsets and holds the latents of all streams.
 struct LatentTransform {
     count: usize,
-    /// `[slot][latent]`: the value that a hold freezes; `None` before the first frame.
+    /// `[stream][latent]`: the value that a hold freezes; `None` before the first frame.
     held: Vec<Option<f32>>,
-    /// `[slot][latent]`: the last transformed value.
+    /// `[stream][latent]`: the last transformed value.
     last: Vec<f32>,
 }
 
 impl LatentTransform {
-    fn new(count: usize, sessions: usize) -> Self {
-        Self { count, held: vec![None; count * sessions], last: vec![0.0; count * sessions] }
+    fn new(count: usize, streams: usize) -> Self {
+        Self { count, held: vec![None; count * streams], last: vec![0.0; count * streams] }
     }
 
     fn open(&mut self, slot: usize) {

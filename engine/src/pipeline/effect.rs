@@ -1,7 +1,8 @@
 //! Effects: the method `forward`, or a variant of it, turns the input into the output.
 //!
-//! A session is mono: all channels of the method's input receive the same samples, and the output is the mean of its
-//! channels.
+//! A mono session is one stream: all channels of the method's input receive the same samples, and the output is the
+//! mean of its channels. A stereo session is two streams, left and right. A method with two channels at its input or
+//! output has one state for both; any other method has a state for each, and both are computed in one step.
 //!
 //! Oversampled by 2, one state of the network processes the even samples of the input at twice the rate, and another
 //! state the odd ones. All delays of the network keep their duration in seconds.
@@ -9,7 +10,7 @@
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;
 use super::effect_stream::{EffectStream, EffectStreamConfig};
-use super::method_ports::{inputs, output, require_audio};
+use super::method_ports::{ChannelLayout, inputs, output, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active};
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
@@ -21,7 +22,7 @@ const MIN_HOP: usize = 64;
 /// The method `forward`, or a variant of it, for all slots.
 pub(super) struct ForwardNetwork {
     runner: MethodRunner,
-    /// Slots that are not muted in this hop.
+    /// States that are not muted in this hop, by their first streams.
     active: Vec<usize>,
     /// Those of them whose pieces are equally long.
     group: Vec<usize>,
@@ -34,14 +35,15 @@ pub(super) struct ForwardNetwork {
 pub(super) fn check<'a>(
     model: &'a Model,
     options: &PipelineOptions,
-) -> Result<(&'a Method, Vec<String>), PipelineError> {
+) -> Result<(&'a Method, Vec<String>, ChannelLayout), PipelineError> {
     let header = model.header();
     let method = model.method(options.variant(header)?.map_or("forward", |variant| variant.method.as_str()))?;
     let (port_names, input) = inputs(header, method)?;
     require_audio(method, input)?;
     require_audio(method, output(method)?)?;
+    let layout = ChannelLayout::new(options.channels, input.channels, output(method)?.channels);
     match options.oversampling {
-        1 | 2 | 4 => Ok((method, port_names)),
+        1 | 2 | 4 => Ok((method, port_names, layout)),
         factor => Err(PipelineError::Oversampling(factor)),
     }
 }
@@ -55,9 +57,10 @@ pub(super) fn build(
     options: &PipelineOptions,
 ) -> Result<SessionBatch<EffectStream, ForwardNetwork>, PipelineError> {
     let header = model.header();
-    let (method, port_names) = check(model, options)?;
+    let (method, port_names, layout) = check(model, options)?;
     let hop = MIN_HOP.next_multiple_of(method.block);
-    let size = RunnerSize { sessions: options.sessions, hop, oversampling: options.oversampling };
+    let streams = options.sessions * layout.channels;
+    let size = RunnerSize { streams, joined: layout.joined, hop, oversampling: options.oversampling };
     let runner = MethodRunner::new(model, method, &port_names, options.executor_options(), size)?;
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
@@ -67,22 +70,22 @@ pub(super) fn build(
         port_names: &port_names,
         bindings: &ControlBinding::all(&header.controls, &port_names),
     };
-    let streams = EffectStream::for_sessions(&config, options)?;
+    let streams = EffectStream::several(&config, options, streams)?;
     // The oversampling filters are symmetric: they ring as long as they delay.
     let tail = streams[0].tail_samples(model.tail_samples(method) + runner.oversampling_latency());
-    let slots = || Vec::with_capacity(options.sessions);
+    let slots = || Vec::with_capacity(streams.len());
     let network = ForwardNetwork { runner, active: slots(), group: slots() };
-    Ok(SessionBatch::new(streams, network, options.seed, tail))
+    Ok(SessionBatch::new(streams, layout.channels, network, options.seed, tail))
 }
 
 impl BatchNetwork<EffectStream> for ForwardNetwork {
-    fn open(&mut self, slot: usize, seed: u64) {
-        self.runner.open(slot, stream_seed(seed, 0));
+    fn open(&mut self, stream: usize, seed: u64) {
+        self.runner.open(stream, stream_seed(seed, 0));
     }
 
     fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
         let Self { runner, active, group } = self;
-        select_active(streams, ready, active);
+        select_active(streams, ready, runner.joined(), active);
         while let Some(&first) = active.first() {
             let length = streams[first].piece.len();
             group.clear();

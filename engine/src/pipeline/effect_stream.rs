@@ -1,4 +1,4 @@
-//! One session's own part of a model that processes audio: its input in hops, or pieces of hops, and its controls.
+//! One channel of a session of a model that processes audio: its input in hops, or pieces of hops, and its controls.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -42,12 +42,13 @@ pub(super) struct EffectStreamConfig<'a> {
 }
 
 impl EffectStream {
-    /// Creates one stream for each session.
-    pub fn for_sessions(
+    /// Creates one stream for each channel of each session, `count` in all.
+    pub fn several(
         config: &EffectStreamConfig<'_>,
         options: &PipelineOptions,
+        count: usize,
     ) -> Result<Vec<Self>, PipelineError> {
-        (0..options.sessions).map(|_| Self::new(config, options)).collect()
+        (0..count).map(|_| Self::new(config, options)).collect()
     }
 
     fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {

@@ -67,7 +67,7 @@ pub(super) fn build(
     });
     let network = InstrumentNetwork::new(model, methods, options, streams[0].voice_count())?;
     let tail = streams[0].timeline.to_host_samples(room_taps);
-    Ok(SessionBatch::new(streams, network, options.seed, tail))
+    Ok(SessionBatch::new(streams, 1, network, options.seed, tail))
 }
 
 /// Returns the names of the inputs besides pitch and loudness, which controls feed.

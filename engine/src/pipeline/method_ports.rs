@@ -1,6 +1,30 @@
 //! Ports of a model's methods: audio, latents, and inputs that controls feed.
 
+use super::options::InputChannels;
 use crate::model::{Header, Method, ModelError, Port, limits};
+
+/// Relation of a session's channels to the states of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChannelLayout {
+    /// Channels of a session, each a stream of its own: 1 or 2.
+    pub channels: usize,
+    /// Streams that share a state of the network: 2 for both channels of a stereo session if the network has two
+    /// channels, else 1.
+    pub joined: usize,
+}
+
+impl ChannelLayout {
+    /// Chooses the layout for a network with `inputs` and `outputs` channels of audio.
+    pub fn new(channels: InputChannels, inputs: usize, outputs: usize) -> Self {
+        match channels {
+            InputChannels::Mono | InputChannels::Left => Self { channels: 1, joined: 1 },
+            InputChannels::Stereo if inputs == 2 || outputs == 2 => Self { channels: 2, joined: 2 },
+            // Without an input both channels would be equal.
+            InputChannels::Stereo if inputs == 0 => Self { channels: 1, joined: 1 },
+            InputChannels::Stereo => Self { channels: 2, joined: 1 },
+        }
+    }
+}
 
 /// Returns the names of the inputs that controls feed, and the one input that is left.
 ///

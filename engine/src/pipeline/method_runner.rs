@@ -1,4 +1,9 @@
-//! One audio method of a model, run for all sessions as one batch.
+//! One audio method of a model, run for all streams as one batch.
+//!
+//! Where two streams, the channels of a stereo session, share a state of the network, the first of them stands for
+//! both: it receives the control inputs, and the lists of streams that this module takes name only the first ones.
+
+use std::ops::Range;
 
 use super::effect_stream::EffectStream;
 use super::method_ports::output;
@@ -6,7 +11,7 @@ use crate::dsp::oversample::Oversampler;
 use crate::executor::{ExecutorOptions, MethodExecutor};
 use crate::model::{Method, Model, ModelError};
 
-/// Feeds a method from the sessions' streams and returns its output to them.
+/// Feeds a method from the streams and returns its output to them.
 pub(super) struct MethodRunner {
     executor: MethodExecutor,
     /// The input that no control feeds.
@@ -16,13 +21,16 @@ pub(super) struct MethodRunner {
     block: usize,
     channels_in: usize,
     channels_out: usize,
-    /// States of the network per slot, each of which processes every `phases`-th sample; 1 without oversampling.
+    /// States of the network, each of which processes every `phases`-th sample; 1 without oversampling.
     phases: usize,
-    streams: Vec<usize>,
-    /// `[slot]`; empty without oversampling.
+    /// Streams that share these states: 1 or 2.
+    joined: usize,
+    /// States in this step.
+    states: Vec<usize>,
+    /// `[stream]`; empty without oversampling.
     oversamplers: Vec<Oversampler>,
-    /// A hop of one slot at the higher rate.
-    oversampled: Vec<f32>,
+    /// `[channel]`: a hop of one stream at the higher rate.
+    oversampled: [Vec<f32>; 2],
 }
 
 /// An input and the port of [`super::control_ports::ControlPorts`] that feeds it.
@@ -35,8 +43,10 @@ struct ControlInput {
 /// Dimensions of a [`MethodRunner`].
 #[derive(Clone, Copy)]
 pub(super) struct RunnerSize {
-    /// Number of slots.
-    pub sessions: usize,
+    /// Number of streams.
+    pub streams: usize,
+    /// Streams that share a state of the network: 1, or 2 for both channels of stereo sessions.
+    pub joined: usize,
     /// Samples per hop, a multiple of the method's block.
     pub hop: usize,
     /// Factor of oversampling: 1, 2 or 4.
@@ -55,27 +65,29 @@ impl MethodRunner {
         options: ExecutorOptions,
         size: RunnerSize,
     ) -> Result<Self, ModelError> {
-        let RunnerSize { sessions, hop, oversampling: phases } = size;
+        let RunnerSize { streams, joined, hop, oversampling: phases } = size;
+        let states = phases * streams / joined;
         let main_input = method.inputs.iter().position(|port| !port_names.contains(&port.name)).unwrap_or_default();
         let control_inputs = method.inputs.iter().enumerate().filter_map(|(input, port)| {
             let index = port_names.iter().position(|name| *name == port.name)?;
             Some(ControlInput { input, port: index, ratio: port.ratio })
         });
         Ok(Self {
-            executor: options.prepare(model, method, phases * sessions, hop / method.block)?,
+            executor: options.prepare(model, method, states, hop / method.block)?,
             main_input,
             control_inputs: control_inputs.collect(),
             block: method.block,
             channels_in: method.inputs.get(main_input).map_or(1, |port| port.channels),
             channels_out: output(method)?.channels,
             phases,
-            streams: Vec::with_capacity(phases * sessions),
+            joined,
+            states: Vec::with_capacity(states),
             oversamplers: if phases == 1 {
                 Vec::new()
             } else {
-                (0..sessions).map(|_| Oversampler::new(phases, hop, options.kernels)).collect()
+                (0..streams).map(|_| Oversampler::new(phases, hop, options.kernels)).collect()
             },
-            oversampled: vec![0.0; phases * hop],
+            oversampled: [1, 2].map(|channel| vec![0.0; if channel <= joined { phases * hop } else { 0 }]),
         })
     }
 
@@ -99,36 +111,51 @@ impl MethodRunner {
         self.oversamplers.first().map_or(0, Oversampler::latency_samples)
     }
 
-    /// Resets a slot.
-    pub fn open(&mut self, slot: usize, seed: u64) {
-        for phase in 0..self.phases {
-            self.executor.seed(self.phases * slot + phase, seed);
+    /// Returns how many streams share a state of the network: 1 or 2.
+    pub fn joined(&self) -> usize {
+        self.joined
+    }
+
+    /// Resets a stream.
+    pub fn open(&mut self, stream: usize, seed: u64) {
+        if stream.is_multiple_of(self.joined) {
+            self.states_of(stream).for_each(|state| self.executor.seed(state, seed));
         }
-        if let Some(oversampler) = self.oversamplers.get_mut(slot) {
+        if let Some(oversampler) = self.oversamplers.get_mut(stream) {
             oversampler.reset();
         }
     }
 
-    /// Starts a step for the current pieces of these slots, which are equally long, and fills all control inputs.
-    pub fn begin(&mut self, streams: &[EffectStream], slots: &[usize]) {
-        let EffectStream { piece, .. } = &streams[slots[0]];
-        self.begin_samples(streams, slots, piece.start, piece.len());
+    /// Returns the states of the network that process a stream.
+    fn states_of(&self, stream: usize) -> Range<usize> {
+        let first = stream / self.joined * self.phases;
+        first..first + self.phases
     }
 
-    /// Starts a step of one block for these slots and fills all control inputs with the values from sample `at` of
+    /// Starts a step for the current pieces of these streams, which are equally long, and fills all control inputs.
+    pub fn begin(&mut self, streams: &[EffectStream], active: &[usize]) {
+        let EffectStream { piece, .. } = &streams[active[0]];
+        self.begin_samples(streams, active, piece.start, piece.len());
+    }
+
+    /// Starts a step of one block for these streams and fills all control inputs with the values from sample `at` of
     /// their hops on.
-    pub fn begin_block(&mut self, streams: &[EffectStream], slots: &[usize], at: usize) {
-        self.begin_samples(streams, slots, at, self.block);
+    pub fn begin_block(&mut self, streams: &[EffectStream], active: &[usize], at: usize) {
+        self.begin_samples(streams, active, at, self.block);
     }
 
-    fn begin_samples(&mut self, streams: &[EffectStream], slots: &[usize], at: usize, length: usize) {
-        let phases = self.phases;
-        self.streams.clear();
-        self.streams.extend(slots.iter().flat_map(|slot| phases * slot..phases * (slot + 1)));
-        self.executor.begin(&self.streams, length / self.block);
+    fn begin_samples(&mut self, streams: &[EffectStream], active: &[usize], at: usize, length: usize) {
+        self.states.clear();
+        for &stream in active {
+            let states = self.states_of(stream);
+            self.states.extend(states);
+        }
+        self.executor.begin(&self.states, length / self.block);
         for &ControlInput { input, port, ratio } in &self.control_inputs {
-            for (row, stream) in self.executor.input(input).chunks_exact_mut(length / ratio).zip(&self.streams) {
-                let EffectStream { ports, input: hop, .. } = &streams[stream / phases];
+            let rows = self.executor.input(input).chunks_exact_mut(length / ratio);
+            let states = active.iter().flat_map(|stream| std::iter::repeat_n(*stream, self.phases));
+            for (row, stream) in rows.zip(states) {
+                let EffectStream { ports, input: hop, .. } = &streams[stream];
                 let frames = hop.len() / ratio;
                 for (frame, value) in row.iter_mut().enumerate() {
                     // A block may begin near the end of the hop.
@@ -138,12 +165,12 @@ impl MethodRunner {
         }
     }
 
-    /// Returns the main input, `[slot][frame][channel]`; not for oversampled methods.
+    /// Returns the main input, `[stream][frame][channel]`; not for oversampled methods.
     pub fn input(&mut self) -> &mut [f32] {
         self.executor.input(self.main_input)
     }
 
-    /// Returns the first output, `[slot][frame][channel]`; not for oversampled methods.
+    /// Returns the first output, `[stream][frame][channel]`; not for oversampled methods.
     pub fn output(&self) -> &[f32] {
         self.executor.output(0)
     }
@@ -153,68 +180,87 @@ impl MethodRunner {
         self.executor.run();
     }
 
-    /// Copies the streams' input to all channels of the main input.
-    pub fn copy_input(&mut self, streams: &[EffectStream], slots: &[usize]) {
-        let Self { executor, main_input, channels_in, phases, oversamplers, oversampled, .. } = self;
+    /// Copies the streams' input to the main input: a single stream to all channels; left and right to the channels in
+    /// turn, or their mean to a single channel.
+    pub fn copy_input(&mut self, streams: &[EffectStream], active: &[usize]) {
+        let Self { executor, main_input, channels_in, phases, joined, oversamplers, oversampled, .. } = self;
         let input = executor.input(*main_input);
-        let length = input.len() / slots.len();
-        for (rows, &slot) in input.chunks_exact_mut(length).zip(slots) {
-            let EffectStream { input, piece, .. } = &streams[slot];
-            let sound = match oversamplers.get_mut(slot) {
-                None if *channels_in == 1 => {
-                    rows.copy_from_slice(&input[piece.clone()]);
-                    continue;
-                }
-                None => &input[piece.clone()],
-                Some(oversampler) => {
+        let length = input.len() / active.len();
+        for (rows, &first) in input.chunks_exact_mut(length).zip(active) {
+            let piece = &streams[first].piece;
+            if oversamplers.is_empty() && *channels_in == 1 && *joined == 1 {
+                rows.copy_from_slice(&streams[first].input[piece.clone()]);
+                continue;
+            }
+            let mut sounds: [&[f32]; 2] = [&[]; 2];
+            for ((sound, stream), oversampled) in sounds.iter_mut().zip(first..first + *joined).zip(&mut *oversampled) {
+                *sound = &streams[stream].input[piece.clone()];
+                if let Some(oversampler) = oversamplers.get_mut(stream) {
                     let oversampled = &mut oversampled[..*phases * piece.len()];
-                    oversampler.up(&input[piece.clone()], oversampled);
-                    oversampled
+                    oversampler.up(sound, oversampled);
+                    *sound = oversampled;
                 }
-            };
+            }
             for (phase, row) in rows.chunks_exact_mut(length / *phases).enumerate() {
-                let samples = sound[phase..].iter().step_by(*phases);
-                row.chunks_exact_mut(*channels_in).zip(samples).for_each(|(frame, sample)| frame.fill(*sample));
+                let frames = row.chunks_exact_mut(*channels_in);
+                let [left, right] = sounds.map(|sound| sound.iter().skip(phase).step_by(*phases));
+                match (*joined, *channels_in) {
+                    (1, _) => frames.zip(left).for_each(|(frame, sample)| frame.fill(*sample)),
+                    (_, 1) => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| frame[0] = 0.5 * l + 0.5 * r),
+                    _ => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| {
+                        frame
+                            .iter_mut()
+                            .enumerate()
+                            .for_each(|(at, sample)| *sample = if at % 2 == 0 { *l } else { *r });
+                    }),
+                }
             }
         }
     }
 
-    /// Copies the mean of the output channels to the streams.
-    pub fn copy_output(&mut self, streams: &mut [EffectStream], slots: &[usize]) {
-        let Self { executor, channels_out, phases, oversamplers, oversampled, .. } = self;
-        let gain = 1.0 / *channels_out as f32;
+    /// Copies the output to the streams: the mean of all channels to a single stream; the channels in turn to left and
+    /// right, or a single channel to both.
+    pub fn copy_output(&mut self, streams: &mut [EffectStream], active: &[usize]) {
+        let Self { executor, channels_out, phases, joined, oversamplers, oversampled: [oversampled, _], .. } = self;
         let output = executor.output(0);
-        let length = output.len() / slots.len();
-        for (rows, &slot) in output.chunks_exact(length).zip(slots) {
-            let EffectStream { timeline, piece, .. } = &mut streams[slot];
-            let sound = &mut timeline.sound[..piece.len()];
-            let oversampler = oversamplers.get_mut(slot);
-            if oversampler.is_none() && *channels_out == 1 {
-                sound.copy_from_slice(rows);
-                continue;
-            }
-            let mean = if oversampler.is_none() { &mut *sound } else { &mut oversampled[..*phases * piece.len()] };
-            for (phase, row) in rows.chunks_exact(length / *phases).enumerate() {
-                let samples = mean[phase..].iter_mut().step_by(*phases);
-                for (sample, frame) in samples.zip(row.chunks_exact(*channels_out)) {
-                    *sample = gain * frame.iter().sum::<f32>();
+        let length = output.len() / active.len();
+        // Stream `s` of a session receives channels `s`, `s + apart`, …
+        let apart = (*joined).min(*channels_out);
+        let gain = 1.0 / (*channels_out).div_ceil(apart) as f32;
+        for (rows, &first) in output.chunks_exact(length).zip(active) {
+            for stream in first..first + *joined {
+                let EffectStream { timeline, piece, .. } = &mut streams[stream];
+                let sound = &mut timeline.sound[..piece.len()];
+                let oversampler = oversamplers.get_mut(stream);
+                if oversampler.is_none() && *channels_out == 1 {
+                    sound.copy_from_slice(rows);
+                    continue;
                 }
-            }
-            if let Some(oversampler) = oversampler {
-                oversampler.down(&oversampled[..*phases * piece.len()], sound);
+                let from = (stream - first).min(apart - 1);
+                let mean = if oversampler.is_none() { &mut *sound } else { &mut oversampled[..*phases * piece.len()] };
+                for (phase, row) in rows.chunks_exact(length / *phases).enumerate() {
+                    let samples = mean[phase..].iter_mut().step_by(*phases);
+                    for (sample, frame) in samples.zip(row.chunks_exact(*channels_out)) {
+                        *sample = gain * frame.iter().skip(from).step_by(apart).sum::<f32>();
+                    }
+                }
+                if let Some(oversampler) = oversampler {
+                    oversampler.down(&oversampled[..*phases * piece.len()], sound);
+                }
             }
         }
     }
 }
 
-/// Collects in `active` the `ready` slots that are not muted; silences the others.
-pub(super) fn select_active(streams: &mut [EffectStream], ready: &[usize], active: &mut Vec<usize>) {
+/// Collects in `active` the first stream of each state of the network, for the `ready` streams that are not muted;
+/// silences the others. `joined` streams share a state.
+pub(super) fn select_active(streams: &mut [EffectStream], ready: &[usize], joined: usize, active: &mut Vec<usize>) {
     active.clear();
-    for &slot in ready {
-        if streams[slot].mute {
-            streams[slot].timeline.sound.fill(0.0);
-        } else {
-            active.push(slot);
+    for &stream in ready {
+        if streams[stream].mute {
+            streams[stream].timeline.sound.fill(0.0);
+        } else if stream.is_multiple_of(joined) {
+            active.push(stream);
         }
     }
 }

@@ -42,7 +42,7 @@ pub use controls::{
 };
 pub use method_ports::latent_count;
 pub use offline::{Pipeline, build_playable, validate};
-pub use options::{ControlSource, PipelineError, PipelineOptions};
+pub use options::{ControlSource, InputChannels, PipelineError, PipelineOptions};
 pub use playable::{
     Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats,
     TimedCommand, Transport,

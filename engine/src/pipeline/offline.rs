@@ -20,7 +20,7 @@ pub fn validate(model: &Model, options: &PipelineOptions) -> Result<(), Pipeline
     }
 }
 
-/// Makes a model playable at the host's rate, mono, for [`PipelineOptions::sessions`] sessions.
+/// Makes a model playable at the host's rate, for [`PipelineOptions::sessions`] sessions.
 ///
 /// # Errors
 /// Returns [`PipelineError`] if the model cannot be played with these options.
@@ -36,7 +36,7 @@ pub fn build_playable(model: &Model, options: &PipelineOptions) -> Result<Box<dy
     })
 }
 
-/// A model made playable at the host's rate, mono, for one session, with controls addressed by name. Used for offline
+/// A model made playable at the host's rate for one session, with controls addressed by name. Used for offline
 /// rendering.
 ///
 /// After [`Pipeline::new`] only the errors of [`Pipeline::set_control`] allocate.
@@ -164,13 +164,35 @@ impl Pipeline {
         self.playable.handle(0, command).map_err(|_| QueueFull(event))
     }
 
-    /// Processes a block of any length. The input has the output's length, or is empty for instruments that notes play
-    /// and for silence.
+    /// Returns the number of channels: 2 for an effect or a codec with [`InputChannels::Stereo`], else 1.
+    ///
+    /// [`InputChannels::Stereo`]: super::InputChannels::Stereo
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        self.playable.channels()
+    }
+
+    /// Processes a block of any length of one channel. The input has the output's length, or is empty for instruments
+    /// that notes play and for silence.
     ///
     /// # Panics
-    /// Panics if input and output differ in length.
+    /// Panics if input and output differ in length, or the pipeline has two [channels](Pipeline::channels).
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         assert!(input.is_empty() || input.len() == output.len(), "input and output must be equally long");
+        assert!(self.channels() == 1, "a stereo pipeline needs both channels");
+        self.playable.process(&mut [ProcessRequest::mono(0, input, output)]);
+    }
+
+    /// Processes a block of any length of both channels, `[channel][frame]`. Input channels have the output's length,
+    /// or are both empty for silence.
+    ///
+    /// # Panics
+    /// Panics if input and output differ in length, or the pipeline has one [channel](Pipeline::channels).
+    pub fn process_stereo(&mut self, input: [&[f32]; 2], output: [&mut [f32]; 2]) {
+        let frames = output[0].len();
+        let fits = |input: &&[f32]| input.is_empty() || input.len() == frames;
+        assert!(input.iter().all(fits) && output[1].len() == frames, "input and output must be equally long");
+        assert!(self.channels() == 2, "a mono pipeline has one channel");
         self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
     }
 }

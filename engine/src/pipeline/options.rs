@@ -16,6 +16,18 @@ pub enum ControlSource {
     AudioInput,
 }
 
+/// Part of a stereo input that an effect or a codec processes. Instruments follow the mean, or the left channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputChannels {
+    /// The mean of both channels; the output is mono.
+    #[default]
+    Mono,
+    /// The left channel; the output is mono.
+    Left,
+    /// Both channels; the output is stereo.
+    Stereo,
+}
+
 /// Settings with which a model is made playable.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineOptions {
@@ -33,6 +45,8 @@ pub struct PipelineOptions {
     pub seed: u64,
     /// Arithmetic of the native executor.
     pub kernels: Kernels,
+    /// Part of the input that is processed.
+    pub channels: InputChannels,
     /// Number of sessions, each with a slot of its own.
     pub sessions: usize,
     /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other
@@ -75,6 +89,7 @@ impl Default for PipelineOptions {
             transpose: 0.0,
             seed: 0,
             kernels: Kernels::detect(),
+            channels: InputChannels::default(),
             sessions: 1,
             oversampling: 1,
             size: 1.0,

@@ -11,6 +11,11 @@ pub trait Playable: Send {
     /// Returns the number of slots.
     fn capacity(&self) -> usize;
 
+    /// Returns the channels of a session: 2 if input and output are stereo, else 1.
+    fn channels(&self) -> usize {
+        1
+    }
+
     /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
     fn latency_samples(&self) -> usize;
 
@@ -90,12 +95,27 @@ pub struct SessionStart {
 pub struct ProcessRequest<'a> {
     /// Slot of the session.
     pub slot: usize,
-    /// Input of the output's length, or empty for silence.
-    pub input: &'a [f32],
-    /// Output, to be filled.
-    pub output: &'a mut [f32],
+    /// `[channel][frame]`: input of the output's length, or empty for silence. The second channel is unused unless the
+    /// model is stereo.
+    pub input: [&'a [f32]; 2],
+    /// `[channel][frame]`: output, to be filled. The second channel is left as it is unless the model is stereo.
+    pub output: [&'a mut [f32]; 2],
     /// Skips the network: time and commands advance and the output is silent. Used for catching up.
     pub mute: bool,
+}
+
+impl<'a> ProcessRequest<'a> {
+    /// Creates a request for one channel; input and output are equally long, or the input is empty for silence.
+    #[must_use]
+    pub fn mono(slot: usize, input: &'a [f32], output: &'a mut [f32]) -> Self {
+        Self { slot, input: [input, &[]], output: [output, &mut []], mute: false }
+    }
+
+    /// Returns the number of samples per channel.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.output[0].len()
+    }
 }
 
 /// Pitch and loudness of the input at the last processed instant.

@@ -10,7 +10,7 @@ use super::method_runner::MethodRunner;
 use crate::dsp::noise::stream_seed;
 use crate::model::Port;
 
-/// A prior for all slots.
+/// A prior for all streams.
 pub(super) struct Prior {
     runner: MethodRunner,
     /// Port of the tempo control.
@@ -18,13 +18,13 @@ pub(super) struct Prior {
     latents: usize,
     /// Samples per frame.
     ratio: usize,
-    /// `[slot]`
+    /// `[stream]`
     paths: Vec<Path>,
-    /// Slots that need another block.
+    /// Streams that need another block.
     starved: Vec<usize>,
 }
 
-/// Position of a slot between two frames of its prior.
+/// Position of a stream between two frames of its prior.
 struct Path {
     /// Frames of the last block, `[frame][latent]`.
     block: Vec<f32>,
@@ -70,7 +70,7 @@ impl Path {
 impl Prior {
     /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output and `tempo_port`
     /// the port of its tempo.
-    pub fn new(runner: MethodRunner, tempo_port: usize, latents: &Port, block: usize, sessions: usize) -> Self {
+    pub fn new(runner: MethodRunner, tempo_port: usize, latents: &Port, block: usize, streams: usize) -> Self {
         let Port { channels: latents, ratio, .. } = *latents;
         let path = || Path {
             block: vec![0.0; block / ratio * latents],
@@ -84,21 +84,21 @@ impl Prior {
             tempo_port,
             latents,
             ratio,
-            paths: (0..sessions).map(|_| path()).collect(),
-            starved: Vec::with_capacity(sessions),
+            paths: (0..streams).map(|_| path()).collect(),
+            starved: Vec::with_capacity(streams),
         }
     }
 
-    /// Resets a slot.
-    pub fn open(&mut self, slot: usize, seed: u64) {
-        self.runner.open(slot, stream_seed(seed, 2));
-        let path = &mut self.paths[slot];
+    /// Resets a stream.
+    pub fn open(&mut self, stream: usize, seed: u64) {
+        self.runner.open(stream, stream_seed(seed, 2));
+        let path = &mut self.paths[stream];
         path.remaining = 0;
         path.to.fill(0.0);
         path.position = Path::START;
     }
 
-    /// Computes the latents of a hop for these slots, `[slot][frame][latent]` in their order.
+    /// Computes the latents of a hop for these streams, `[stream][frame][latent]` in their order.
     pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], out: &mut [f32]) {
         let Self { runner, tempo_port, latents, ratio, paths, starved } = self;
         let Some(length) = out.len().checked_div(slots.len()) else { return };

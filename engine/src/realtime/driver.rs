@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::guard::{duration_of, guard_with_reason};
 use super::model_factory::{LoadError, ModelFactory};
+use super::session_input::first_samples;
 use super::setup::Setup;
 use crate::pipeline::{Playable, ProcessRequest, SessionStart, TimedCommand};
 
@@ -104,7 +105,7 @@ pub(super) fn resolve(
 fn slowest_block(playable: &mut dyn Playable, factory: &dyn ModelFactory, setup: Setup) -> Result<Duration, LoadError> {
     let count = ((TRIAL_S * f64::from(setup.sample_rate)) as usize / setup.max_block).max(2);
     let input: Vec<f32> = (0..setup.max_block).map(|n| 0.3 * (n as f32 * 0.06).sin()).collect();
-    let mut output = vec![0.0; setup.max_block];
+    let mut output = [(); 2].map(|()| vec![0.0; setup.max_block]);
     let mut fastest = vec![Duration::MAX; count];
     for _ in 0..TRIALS {
         guard_with_reason(|| {
@@ -118,8 +119,9 @@ fn slowest_block(playable: &mut dyn Playable, factory: &dyn ModelFactory, setup:
         for fastest in &mut fastest {
             let start = Instant::now();
             let input = if factory.uses_audio_input() { &input[..] } else { &[] };
+            let output = first_samples(&mut output, setup.max_block);
             let process =
-                || playable.process(&mut [ProcessRequest { slot: 0, input, output: &mut output, mute: false }]);
+                || playable.process(&mut [ProcessRequest { slot: 0, input: [input; 2], output, mute: false }]);
             guard_with_reason(process).map_err(LoadError::Panicked)?;
             *fastest = start.elapsed().min(*fastest);
         }

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::guard::{Failure, duration_of, guard, guard_with_reason};
 use super::health::InstanceMetrics;
-use super::history::InputHistory;
+use super::session_input::{BlockInput, SessionHistory, first_samples};
 use crate::executor;
-use crate::pipeline::{Playable, ProcessRequest, SessionStart, TimedCommand};
+use crate::pipeline::{InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand};
 
 /// Samples that are caught up with at a time.
 const CATCH_UP_CHUNK: usize = 1024;
@@ -15,9 +15,9 @@ const CATCH_UP_CHUNK: usize = 1024;
 pub(super) struct HostBlock<'a> {
     /// Number of its first sample.
     pub at: u64,
-    pub input: &'a [f32],
+    pub input: BlockInput<'a>,
     /// Earlier input.
-    pub history: &'a InputHistory,
+    pub history: &'a SessionHistory,
     /// Waits for a late worker, as in an offline bounce.
     pub non_realtime: bool,
 }
@@ -30,13 +30,16 @@ pub(super) struct InlineModel {
     pub offline: bool,
     /// Start after a reset, except for the time.
     start: SessionStart,
-    scratch: [Vec<f32>; 2],
+    /// Part of the input that is processed.
+    channels: InputChannels,
+    /// Input and output while catching up.
+    scratch: [[Vec<f32>; 2]; 2],
 }
 
 impl InlineModel {
-    pub fn new(playable: Box<dyn Playable>, start: SessionStart, offline: bool) -> Self {
-        let scratch = || vec![0.0; CATCH_UP_CHUNK];
-        Self { playable, position: start.at, offline, start, scratch: [scratch(), scratch()] }
+    pub fn new(playable: Box<dyn Playable>, start: SessionStart, channels: InputChannels, offline: bool) -> Self {
+        let scratch = [(); 2].map(|()| [(); 2].map(|()| vec![0.0; CATCH_UP_CHUNK]));
+        Self { playable, position: start.at, offline, start, channels, scratch }
     }
 
     /// Catches up and processes a block. Returns how many samples are available, or `None` while there is more to catch
@@ -44,22 +47,24 @@ impl InlineModel {
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,
-        out: &mut [f32],
+        out: [&mut [f32]; 2],
         metrics: &InstanceMetrics,
         sample_rate: u32,
     ) -> Result<Option<usize>, Failure> {
         let behind = block.at.saturating_sub(self.position);
+        let length = out[0].len();
         // The callback has time for a model that takes a quarter of it: processing twice the block is safe.
-        let max = 2 * out.len() as u64;
-        let completes = block.non_realtime || self.offline || behind + out.len() as u64 <= max;
+        let max = 2 * length as u64;
+        let completes = block.non_realtime || self.offline || behind + length as u64 <= max;
         self.catch_up(if completes { behind } else { max }, block.history)?;
         if !completes {
             return Ok(None);
         }
+        let input = block.input.channels(self.channels);
         let start = Instant::now();
         if self.offline {
             // Not on the audio thread: there is time for the reason.
-            let result = guard_with_reason(|| process(&mut *self.playable, block.input, out, metrics));
+            let result = guard_with_reason(|| process(&mut *self.playable, input, out, metrics));
             result.map_err(|reason| {
                 metrics.set_failure(&reason);
                 Failure::Panicked
@@ -68,26 +73,27 @@ impl InlineModel {
                 metrics.set_warning(&warning);
             }
         } else {
-            guard(|| process(&mut *self.playable, block.input, out, metrics))?;
+            guard(|| process(&mut *self.playable, input, out, metrics))?;
         }
-        self.position += out.len() as u64;
-        let (elapsed, sound) = (start.elapsed(), duration_of(out.len(), sample_rate));
+        self.position += length as u64;
+        let (elapsed, sound) = (start.elapsed(), duration_of(length, sample_rate));
         metrics.record_step(elapsed, sound);
         if elapsed > sound && !self.offline && !block.non_realtime {
             metrics.count_dropout();
         }
-        Ok(Some(out.len()))
+        Ok(Some(length))
     }
 
     /// Processes past input silently.
-    fn catch_up(&mut self, samples: u64, history: &InputHistory) -> Result<(), Failure> {
+    pub fn catch_up(&mut self, samples: u64, history: &SessionHistory) -> Result<(), Failure> {
         let target = self.position + samples;
         while self.position < target {
             let count = (target - self.position).min(CATCH_UP_CHUNK as u64) as usize;
             let [input, output] = &mut self.scratch;
-            // Input that is no longer kept counts as silence.
-            history.read(self.position, &mut input[..count]);
-            process_first_slot(&mut *self.playable, &input[..count], &mut output[..count])?;
+            history.read(self.channels, self.position, input, count);
+            let input = input.each_ref().map(|side| &side[..count]);
+            let output = first_samples(output, count);
+            guard(|| self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))?;
             self.position += count as u64;
         }
         Ok(())
@@ -107,17 +113,8 @@ impl InlineModel {
     }
 }
 
-/// Processes a block in the first slot.
-pub(super) fn process_first_slot(
-    playable: &mut dyn Playable,
-    input: &[f32],
-    output: &mut [f32],
-) -> Result<(), Failure> {
-    guard(|| playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))
-}
-
 /// Processes a block in the first slot and shows what the model follows and decodes.
-fn process(playable: &mut dyn Playable, input: &[f32], output: &mut [f32], metrics: &InstanceMetrics) {
+fn process(playable: &mut dyn Playable, input: [&[f32]; 2], output: [&mut [f32]; 2], metrics: &InstanceMetrics) {
     playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
     metrics.set_input_analysis(playable.input_analysis(0));
     if metrics.has_latents() {

@@ -11,7 +11,7 @@ use ringbuf::traits::Split;
 use super::driver::{Driver, ResolvedDriver, resolve, resolve_without_trial};
 use super::guard::guard;
 use super::health::{Driven, InstanceMetrics};
-use super::inline_model::{InlineModel, process_first_slot};
+use super::inline_model::InlineModel;
 use super::model_factory::{LoadError, ModelFactory};
 use super::model_instance::{InstanceParts, ModelInstance, Placement};
 use super::session_link::SessionLink;
@@ -19,7 +19,7 @@ use super::snapshot::SessionSnapshot;
 use super::worker::{MAX_SESSIONS, Message, WorkerSlot, workers};
 use super::worker_link::{SharedProgress, WorkerLink};
 use crate::executor;
-use crate::pipeline::{Action, ControlId, Playable, SessionStart, TimedCommand, Transport};
+use crate::pipeline::{Action, ControlId, InputChannels, Playable, SessionStart, TimedCommand, Transport};
 
 /// Past input that an instance processes before it takes over, in seconds: enough to fill its memory and its room.
 const WARM_UP_S: f64 = 0.7;
@@ -31,8 +31,6 @@ const ANSWER_POLL: Duration = Duration::from_micros(200);
 const MAX_WARM_UP_ROUNDS: usize = 4;
 /// Commands on their way to the worker.
 const WORKER_COMMANDS: usize = 2048;
-/// Samples that a warm-up processes at a time.
-const WARM_UP_CHUNK: usize = 512;
 
 /// Facts about an instance for the controller.
 pub(super) struct InstanceInfo {
@@ -96,10 +94,15 @@ fn build_instance(
     let next_command =
         snapshot.as_ref().map_or_else(|| link.commands.load(Ordering::Relaxed), |snapshot| snapshot.commands);
     let has_session_state = snapshot.is_some();
+    let channels = match factory.channels() {
+        _ if playable.channels() == 2 => InputChannels::Stereo,
+        InputChannels::Left => InputChannels::Left,
+        InputChannels::Mono | InputChannels::Stereo => InputChannels::Mono,
+    };
     let (placement, next_command, driven, latency_samples) = match resolved {
         ResolvedDriver::Inline | ResolvedDriver::Offline => {
             let offline = resolved == ResolvedDriver::Offline;
-            let mut inline = InlineModel::new(playable, start, offline);
+            let mut inline = InlineModel::new(playable, start, channels, offline);
             guard(|| open_with(&mut *inline.playable, &start, past)).map_err(panicked)?;
             let next_command = match snapshot {
                 Some(_) => warm_up_inline(&mut inline, link, now, next_command)?,
@@ -109,7 +112,7 @@ fn build_instance(
             (Placement::Inline(inline), next_command, driven, model_latency)
         }
         ResolvedDriver::Worker(delay) => {
-            let joining = JoiningSession { factory, link, start, now, delay, past, number };
+            let joining = JoiningSession { factory, link, start, now, channels, delay, past, number };
             let worker_link = joining.join_worker(playable, &metrics);
             (Placement::Worker(worker_link), next_command, Driven::Worker, model_latency + delay)
         }
@@ -131,6 +134,7 @@ fn build_instance(
         has_session_state,
         next_command,
         sample_rate: setup.sample_rate,
+        is_stereo: channels == InputChannels::Stereo,
     };
     Ok((Box::new(ModelInstance::new(placement, parts)), info))
 }
@@ -222,15 +226,8 @@ fn transport_at((since, transport): (u64, Transport), at: u64, sample_rate: u32)
 /// command that the instance has not received.
 fn warm_up_inline(inline: &mut InlineModel, link: &SessionLink, now: u64, next_command: u64) -> Result<u64, LoadError> {
     let (mut until, mut next_command) = (now, next_command);
-    let mut scratch = [vec![0.0; WARM_UP_CHUNK], vec![0.0; WARM_UP_CHUNK]];
     for _ in 0..MAX_WARM_UP_ROUNDS {
-        while inline.position < until {
-            let count = (until - inline.position).min(WARM_UP_CHUNK as u64) as usize;
-            let [input, output] = &mut scratch;
-            link.history.read(inline.position, &mut input[..count]);
-            process_first_slot(&mut *inline.playable, &input[..count], &mut output[..count]).map_err(panicked)?;
-            inline.position += count as u64;
-        }
+        inline.catch_up(until.saturating_sub(inline.position), &link.history).map_err(panicked)?;
         // The audio thread catches up with the rest within a few blocks.
         if link.now.load(Ordering::Acquire) <= until + 2 * link.setup.max_block as u64 {
             break;
@@ -254,6 +251,7 @@ struct JoiningSession<'a> {
     link: &'a SessionLink,
     start: SessionStart,
     now: u64,
+    channels: InputChannels,
     delay: usize,
     past: Vec<TimedCommand>,
     number: u32,
@@ -262,13 +260,13 @@ struct JoiningSession<'a> {
 impl JoiningSession<'_> {
     /// Sends the session and its playable to the worker, and returns the audio thread's end.
     fn join_worker(self, playable: Box<dyn Playable>, metrics: &Arc<InstanceMetrics>) -> WorkerLink {
-        let Self { factory, link, start, now, delay, past, number } = self;
+        let Self { factory, link, start, now, channels, delay, past, number } = self;
         let setup = link.setup;
         let (model_latency, tail) = (playable.latency_samples(), playable.tail_samples());
         let (command_end, commands) = HeapRb::new(WORKER_COMMANDS).split();
         // All output that can be pending.
         let capacity = delay + 2 * setup.max_block + setup.history_samples();
-        let (output, output_end) = HeapRb::new(capacity).split();
+        let (output, output_end) = (0..playable.channels()).map(|_| HeapRb::new(capacity).split()).unzip();
         let progress = Arc::new(SharedProgress::default());
         progress.input_end.store(now, Ordering::Release);
         progress.output_end.store(start.at, Ordering::Release);
@@ -279,6 +277,7 @@ impl JoiningSession<'_> {
             commands,
             output,
             history: link.history.clone(),
+            channels,
             uses_audio_input: factory.uses_audio_input(),
             position: start.at,
             start,
@@ -286,8 +285,8 @@ impl JoiningSession<'_> {
             deferred_command: None,
             past,
             instance: number,
-            input_buffer: vec![0.0; max_step],
-            output_buffer: vec![0.0; max_step],
+            input_buffers: [(); 2].map(|()| vec![0.0; max_step]),
+            output_buffers: [(); 2].map(|()| vec![0.0; max_step]),
         };
         let workers = workers();
         let key = factory.sharing_key();

@@ -16,7 +16,8 @@
 //! - [`model_factory`](ModelFactory) and `loader`: build an instance on the thread of `background_jobs`, and bring it
 //!   into the session's present state (`snapshot`);
 //! - [`health`](Health), [`WorkerStats`], [`histogram`], [`trace`](trace::Trace): counters and traces;
-//! - [`audio_callback`], `guard`, [`history`], `session_link`, [`priority`]: what the others are built on;
+//! - [`audio_callback`], `guard`, [`history`], `session_input`, `session_link`, [`priority`]: what the others are built
+//!   on;
 //! - [`benchmark`](RealtimeBenchmark): measures a model block by block.
 
 pub mod audio_callback;
@@ -38,6 +39,7 @@ pub mod priority;
 mod quality;
 mod session;
 mod session_controller;
+mod session_input;
 mod session_link;
 mod setup;
 mod snapshot;

@@ -7,8 +7,8 @@ use crate::executor::Backend;
 use crate::instrument::EventKind;
 use crate::model::{Kind, Model};
 use crate::pipeline::{
-    Action, CommandQueueFull, ControlSource, PipelineError, PipelineOptions, Playable, ProcessRequest, SessionStart,
-    TimedCommand, build_playable, validate,
+    Action, CommandQueueFull, ControlSource, InputChannels, PipelineError, PipelineOptions, Playable, ProcessRequest,
+    SessionStart, TimedCommand, build_playable, validate,
 };
 
 /// Error of loading a model into a session; one line.
@@ -41,7 +41,8 @@ impl From<String> for LoadError {
 
 /// Makes a model playable at any sample rate; called on the loader's thread.
 pub trait ModelFactory: Send + Sync {
-    /// Builds the model for a sample rate in Hz, with slots for up to `sessions` sessions.
+    /// Builds the model for a sample rate in Hz, with slots for up to `sessions` mono sessions, or for half as many
+    /// stereo ones, and at least one.
     ///
     /// # Errors
     /// Returns [`LoadError`] if the model cannot be played.
@@ -52,6 +53,11 @@ pub trait ModelFactory: Send + Sync {
 
     /// Returns true if the model processes the audio input.
     fn uses_audio_input(&self) -> bool;
+
+    /// Returns the channels of the input that the model processes if it is mono.
+    fn channels(&self) -> InputChannels {
+        InputChannels::Mono
+    }
 
     /// Returns seed and transposition of a new session.
     fn start(&self) -> SessionStart;
@@ -103,10 +109,17 @@ impl PlayableModel {
         validate(&model, &options)?;
         Ok(Self { model, options })
     }
+
+    /// Returns true if both channels of the input are processed.
+    fn is_stereo(&self) -> bool {
+        self.options.channels == InputChannels::Stereo && self.model.header().kind != Kind::Instrument
+    }
 }
 
 impl ModelFactory for PlayableModel {
     fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        let channels = if self.is_stereo() { 2 } else { 1 };
+        let sessions = sessions.div_ceil(channels);
         let options = PipelineOptions { sample_rate, sessions, ..self.options };
         Ok(build_playable(&self.model, &options)?)
     }
@@ -115,13 +128,20 @@ impl ModelFactory for PlayableModel {
         let PipelineOptions { voices, kernels, oversampling, resampling, size, executor, .. } = self.options;
         let source = if self.uses_audio_input() { ControlSource::AudioInput } else { ControlSource::Notes };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
+        let sides = if self.is_stereo() { 2 } else { 1 };
         // Sizes that select the same variant are equal.
         let variant = self.model.header().variant(size).map(|variant| &variant.method);
-        Some(format!("{hash} {source:?} {voices:?} {oversampling} {resampling:?} {variant:?} {kernels} {executor}"))
+        Some(format!(
+            "{hash} {source:?} {voices:?} {oversampling} {resampling:?} {sides} {variant:?} {kernels} {executor}"
+        ))
     }
 
     fn uses_audio_input(&self) -> bool {
         self.options.uses_audio_input(self.model.header().kind)
+    }
+
+    fn channels(&self) -> InputChannels {
+        self.options.channels
     }
 
     fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
@@ -148,6 +168,8 @@ impl ModelFactory for PlayableModel {
         let performance = self.model.header().performance.unwrap_or_default();
         let voices = if self.model.header().kind == Kind::Instrument && !self.uses_audio_input() {
             self.options.voices.unwrap_or(performance.polyphony.into())
+        } else if self.is_stereo() {
+            2
         } else {
             1
         };
@@ -191,7 +213,7 @@ impl Playable for Silence {
     }
 
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
-        requests.iter_mut().for_each(|request| request.output.fill(0.0));
+        requests.iter_mut().for_each(|request| request.output[0].fill(0.0));
     }
 }
 

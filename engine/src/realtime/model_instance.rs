@@ -26,7 +26,9 @@ pub(super) struct ModelInstance {
     pub has_session_state: bool,
     /// Number of the next command to receive, by the session's count.
     pub next_command: u64,
-    fader: DropoutFader,
+    /// `[channel]`; the right one is unused unless the model is stereo.
+    faders: [DropoutFader; 2],
+    is_stereo: bool,
     sample_rate: u32,
     /// Set once the instance was in time; from then on a late block is a dropout.
     is_ready: bool,
@@ -49,11 +51,12 @@ pub(super) struct InstanceParts {
     pub has_session_state: bool,
     pub next_command: u64,
     pub sample_rate: u32,
+    pub is_stereo: bool,
 }
 
 impl ModelInstance {
     pub fn new(placement: Placement, parts: InstanceParts) -> Self {
-        let InstanceParts { number, model, metrics, has_session_state, next_command, sample_rate } = parts;
+        let InstanceParts { number, model, metrics, has_session_state, next_command, sample_rate, is_stereo } = parts;
         let mut fader = DropoutFader::new(sample_rate);
         fader.open();
         Self {
@@ -63,7 +66,8 @@ impl ModelInstance {
             metrics,
             has_session_state,
             next_command,
-            fader,
+            faders: [fader.clone(), fader],
+            is_stereo,
             sample_rate,
             is_ready: false,
             probation: 0,
@@ -85,6 +89,11 @@ impl ModelInstance {
         }
     }
 
+    /// Returns true if the output's channels may differ.
+    pub fn is_stereo(&self) -> bool {
+        self.is_stereo
+    }
+
     /// Passes a command on. Returns true if there was room for it.
     pub fn handle(&mut self, command: TimedCommand) -> bool {
         if self.failure.is_some() {
@@ -99,49 +108,65 @@ impl ModelInstance {
         }
     }
 
-    /// Plays a block. Returns false while a new instance is still catching up with the present, in silence.
-    pub fn play(&mut self, block: &HostBlock<'_>, out: &mut [f32]) -> bool {
+    /// Plays a block into both channels. Returns false while a new instance is still catching up with the present, in
+    /// silence.
+    pub fn play(&mut self, block: &HostBlock<'_>, [left, right]: [&mut [f32]; 2]) -> bool {
+        if self.is_stereo {
+            return self.play_channels(block, [left, right], 2);
+        }
+        let is_heard = self.play_channels(block, [&mut *left, &mut []], 1);
+        right.copy_from_slice(left);
+        is_heard
+    }
+
+    /// Plays a block into the first `count` channels.
+    fn play_channels(&mut self, block: &HostBlock<'_>, mut out: [&mut [f32]; 2], count: usize) -> bool {
+        let length = out[0].len();
+        let [left, right] = &mut out;
         let available = match &mut self.placement {
             _ if self.failure.is_some() => Err(Failure::Panicked),
-            Placement::Inline(inline) => inline.play(block, out, &self.metrics, self.sample_rate),
-            Placement::Worker(link) => link.play(block, out, &self.metrics),
+            Placement::Inline(inline) => inline.play(block, [left, right], &self.metrics, self.sample_rate),
+            Placement::Worker(link) => link.play(block, [left, right], &self.metrics),
         };
         let available = available.unwrap_or_else(|failure| {
             self.failure = Some(failure);
             Some(0)
         });
+        let channels = &mut out[..count];
         let Some(available) = available else {
-            out.fill(0.0);
+            channels.iter_mut().for_each(|channel| channel.fill(0.0));
             return self.is_ready;
         };
-        let in_time = available == out.len();
+        let in_time = available == length;
         if !in_time && !self.is_ready && self.failure.is_none() {
             // Its output will begin in the middle of a sound.
-            self.fader.shut();
-            out.fill(0.0);
+            self.faders.iter_mut().for_each(DropoutFader::shut);
+            channels.iter_mut().for_each(|channel| channel.fill(0.0));
             return false;
         }
         self.is_ready = true;
         if !in_time && self.failure.is_none() {
             self.metrics.count_dropout();
         }
-        let (sound, missing) = out.split_at_mut(available);
-        let is_valid = all_finite(sound);
+        let is_valid = channels.iter().all(|channel| all_finite(&channel[..available]));
         if !is_valid {
             self.metrics.count_invalid_block();
             if let Placement::Inline(inline) = &mut self.placement {
                 self.failure = inline.restart().err();
             }
         }
-        if is_valid && self.probation == 0 {
-            sound.iter_mut().for_each(|sample| *sample = sample.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT));
-            self.fader.play(sound);
-            self.fader.fill_missing(missing);
-        } else {
-            self.fader.fill_missing(out);
+        for (fader, channel) in self.faders.iter_mut().zip(channels) {
+            if is_valid && self.probation == 0 {
+                let (sound, missing) = channel.split_at_mut(available);
+                sound.iter_mut().for_each(|sample| *sample = sample.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT));
+                fader.play(sound);
+                fader.fill_missing(missing);
+            } else {
+                fader.fill_missing(channel);
+            }
         }
         self.probation = match in_time && is_valid {
-            true => self.probation.saturating_sub(out.len()),
+            true => self.probation.saturating_sub(length),
             false => self.sample_rate as usize / PROBATION_PER_S,
         };
         true

@@ -11,6 +11,7 @@ use super::callback_load::CallbackLoad;
 use super::history::InputHistoryWriter;
 use super::inline_model::HostBlock;
 use super::model_instance::{ModelInstance, OUTPUT_LIMIT};
+use super::session_input::{BlockInput, first_samples, mix};
 use super::session_link::SessionLink;
 use super::snapshot::{MAX_CHANGED_CONTROLS, RECENT_COMMANDS};
 use crate::instrument::{Event, EventKind, PerformanceState, controller};
@@ -36,7 +37,7 @@ pub struct BlockCommand {
 /// and a model whose code panics in the callback prints its message, once.
 pub struct Session {
     link: Arc<SessionLink>,
-    history: InputHistoryWriter,
+    history: [InputHistoryWriter; 2],
     now: u64,
     current: Option<Box<ModelInstance>>,
     /// Another instance that takes over, and how many samples of its cross-fade are done.
@@ -52,9 +53,14 @@ pub struct Session {
     recent: Box<[TimedCommand]>,
     /// Number of commands so far.
     commands: u64,
-    input: Vec<f32>,
-    /// Output of the current and of the next instance.
-    sound: [Vec<f32>; 2],
+    /// Left and right input; a mono input is on both sides.
+    input: [Vec<f32>; 2],
+    /// Their mean.
+    mono: Vec<f32>,
+    /// `[channel]`: output of the current and of the next instance.
+    sound: [[Vec<f32>; 2]; 2],
+    /// The channels of the last block may differ.
+    is_stereo: bool,
     callback_load: CallbackLoad,
 }
 
@@ -70,7 +76,7 @@ impl Session {
         let unused = TimedCommand { at: 0, action: Action::Control { id: ControlId::of(""), value: 0.0 } };
         let block = || vec![0.0; link.setup.max_block];
         let session = Self {
-            history: link.history.writer()?,
+            history: link.history.writers()?,
             now: 0,
             next: None,
             cross_fade: (1..=fade).map(gain).collect(),
@@ -81,8 +87,10 @@ impl Session {
             transport: None,
             recent: vec![unused; RECENT_COMMANDS].into(),
             commands: 0,
-            input: block(),
-            sound: [block(), block()],
+            input: [block(), block()],
+            mono: block(),
+            sound: [[block(), block()], [block(), block()]],
+            is_stereo: false,
             callback_load: CallbackLoad::new(link.setup.sample_rate),
             current: instance,
             link,
@@ -118,9 +126,17 @@ impl Session {
         self.link.non_realtime.load(Ordering::Relaxed)
     }
 
-    /// Processes a block: `input[channel][frame]` with any number of channels, none for silence, and
-    /// `output[channel][frame]`, which is filled with the same samples on every channel. Commands come in the order of
-    /// their offsets. Without output channels the session advances by the input length.
+    /// Returns whether the output's channels may have differed in the last block: a stereo model was heard.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        self.is_stereo
+    }
+
+    /// Processes a block: `input[channel][frame]` and `output[channel][frame]`, left and right first. No input channel
+    /// counts as silence, a single one is on both sides, and further ones are ignored. A mono model fills all output
+    /// channels with the same samples, a stereo model the first two, and a single one with their mean; further ones are
+    /// silent. Commands come in the order of their offsets. Without output channels the session advances by the input
+    /// length.
     ///
     /// # Panics
     /// Panics if channels differ in length.
@@ -144,9 +160,7 @@ impl Session {
                 let (now, later) = commands.split_at(due);
                 self.record_input(input, start, end);
                 self.play_block(now, start, end - start);
-                for channel in output.iter_mut() {
-                    channel[start..end].copy_from_slice(&self.sound[0][..end - start]);
-                }
+                self.copy_output(output, start, end);
                 (commands, start) = (later, end);
             }
             // Hosts send blocks without samples to deliver commands alone.
@@ -168,18 +182,43 @@ impl Session {
         });
     }
 
-    /// Mixes the input to mono and keeps it.
+    /// Keeps both sides of the input and their mean.
     fn record_input(&mut self, input: &[&[f32]], start: usize, end: usize) {
-        let mono = &mut self.input[..end - start];
-        mono.fill(0.0);
-        let gain = 1.0 / input.len().max(1) as f32;
-        for channel in input {
-            for (sum, sample) in mono.iter_mut().zip(&channel[start..end]) {
-                let finite = if sample.is_finite() { *sample } else { 0.0 };
-                *sum += gain * finite.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT);
-            }
+        let length = end - start;
+        let sides = first_samples(&mut self.input, length);
+        match input {
+            [] => sides.into_iter().for_each(|side| side.fill(0.0)),
+            [one] => sides.into_iter().for_each(|side| copy_valid(&one[start..end], side)),
+            [left, right, ..] => sides.into_iter().zip([left, right]).for_each(|(side, channel)| {
+                copy_valid(&channel[start..end], side);
+            }),
         }
-        self.history.push(mono);
+        let mono = &mut self.mono[..length];
+        mono.copy_from_slice(&self.input[0][..length]);
+        if input.len() > 1 {
+            mix(mono, &self.input[1]);
+        }
+        for (history, side) in self.history.iter_mut().zip(&self.input) {
+            history.push(&side[..length]);
+        }
+    }
+
+    /// Copies what was played to the output.
+    fn copy_output(&self, output: &mut [&mut [f32]], start: usize, end: usize) {
+        let [left, right] = self.sound[0].each_ref().map(|side| &side[..end - start]);
+        match output {
+            [one] if self.is_stereo => {
+                let one = &mut one[start..end];
+                one.copy_from_slice(left);
+                mix(one, right);
+            }
+            [first, second, others @ ..] if self.is_stereo => {
+                first[start..end].copy_from_slice(left);
+                second[start..end].copy_from_slice(right);
+                others.iter_mut().for_each(|channel| channel[start..end].fill(0.0));
+            }
+            channels => channels.iter_mut().for_each(|channel| channel[start..end].copy_from_slice(left)),
+        }
     }
 
     /// Plays a block of the recorded input into `self.sound[0]`.
@@ -190,32 +229,40 @@ impl Session {
             let offset = command.offset.saturating_sub(start).min(length - 1);
             self.handle(TimedCommand { at: self.now + offset as u64, action: command.action });
         }
-        let [sound, next_sound] = &mut self.sound;
-        let (sound, next_sound) = (&mut sound[..length], &mut next_sound[..length]);
+        let [mut sound, mut next_sound] = self.sound.each_mut().map(|sides| first_samples(sides, length));
+        let [left, right] = self.input.each_ref().map(|side| &side[..length]);
         let block = HostBlock {
             at: self.now,
-            input: &self.input[..length],
+            input: BlockInput { left, right, mono: &self.mono[..length] },
             history: &self.link.history,
             non_realtime: self.link.non_realtime.load(Ordering::Relaxed),
         };
         match &mut self.current {
-            Some(instance) => drop(instance.play(&block, sound)),
-            None => sound.fill(0.0),
+            Some(instance) => {
+                let [left, right] = &mut sound;
+                instance.play(&block, [left, right]);
+            }
+            None => sound.iter_mut().for_each(|side| side.fill(0.0)),
         }
         let (mut is_faded, mut failed_unheard) = (false, false);
         if let Some((next, faded)) = &mut self.next {
-            let keeps_up = next.play(&block, next_sound);
+            let [left, right] = &mut next_sound;
+            let keeps_up = next.play(&block, [left, right]);
             failed_unheard = next.failure.is_some() && *faded == 0;
             // A cross-fade that has begun goes on: a late instance fades itself out.
             if !failed_unheard && (keeps_up || *faded > 0) {
-                let gains = self.cross_fade[*faded..].iter().copied().chain(std::iter::repeat(1.0));
-                for ((old, new), gain) in sound.iter_mut().zip(&*next_sound).zip(gains) {
-                    *old += gain * (new - *old);
+                for (sound, next_sound) in sound.iter_mut().zip(&next_sound) {
+                    let gains = self.cross_fade[*faded..].iter().copied().chain(std::iter::repeat(1.0));
+                    for ((old, new), gain) in sound.iter_mut().zip(&**next_sound).zip(gains) {
+                        *old += gain * (new - *old);
+                    }
                 }
                 *faded = (*faded + length).min(self.cross_fade.len());
                 is_faded = *faded == self.cross_fade.len();
             }
         }
+        let heard_next = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(next, _)| next);
+        self.is_stereo = self.current.iter().chain(heard_next).any(|instance| instance.is_stereo());
         self.now += length as u64;
         self.link.commands.store(self.commands, Ordering::Relaxed);
         self.link.now.store(self.now, Ordering::Release);
@@ -345,5 +392,12 @@ impl Session {
         if let Some(unread) = self.link.snapshot_reply.swap(Some(snapshot)) {
             std::mem::forget(unread);
         }
+    }
+}
+
+/// Copies samples, limited to the range of sound; non-finite ones count as silence.
+fn copy_valid(from: &[f32], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = if from.is_finite() { from.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT) } else { 0.0 };
     }
 }

@@ -1,12 +1,11 @@
 //! State that the audio thread, the loader and the controller of a session share, without locks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 use crossbeam_utils::atomic::AtomicCell;
 
-use super::history::InputHistory;
 use super::model_instance::ModelInstance;
+use super::session_input::SessionHistory;
 use super::setup::{MAX_BLOCK, Setup};
 use super::snapshot::SessionSnapshot;
 
@@ -21,7 +20,7 @@ pub(super) struct SessionLink {
     /// Request slot, with an empty snapshot, and reply slot, with a filled one.
     pub snapshot_request: AtomicCell<Option<Box<SessionSnapshot>>>,
     pub snapshot_reply: AtomicCell<Option<Box<SessionSnapshot>>>,
-    pub history: Arc<InputHistory>,
+    pub history: SessionHistory,
     /// Number of the next sample.
     pub now: AtomicU64,
     /// Number of the instance that is heard; 0 without one.
@@ -45,7 +44,7 @@ impl SessionLink {
             arrival: AtomicCell::new(None),
             snapshot_request: AtomicCell::new(None),
             snapshot_reply: AtomicCell::new(None),
-            history: Arc::new(InputHistory::new(setup.history_samples() + MAX_BLOCK)),
+            history: SessionHistory::new(setup.history_samples() + MAX_BLOCK),
             now: AtomicU64::new(0),
             active_instance: AtomicU32::new(0),
             latency: AtomicUsize::new(0),

@@ -18,14 +18,14 @@ use ringbuf::{HeapCons, HeapProd};
 use super::background_jobs::run_in_background;
 use super::guard::{duration_of, guard, guard_with_reason};
 use super::health::InstanceMetrics;
-use super::history::InputHistory;
 use super::priority;
+use super::session_input::{SessionHistory, first_samples};
 use super::trace::{Span, Trace};
 use super::worker_link::SharedProgress;
 use crate::executor;
-use crate::pipeline::{InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand, all_finite};
+use crate::pipeline::{InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand, all_finite};
 
-/// Sessions in one batch.
+/// Mono sessions in one batch; half as many stereo sessions.
 pub const MAX_SESSIONS: usize = 8;
 /// Turns per second of sound: each group plays 5 ms before the next one.
 const TURNS_PER_S: usize = 200;
@@ -42,8 +42,11 @@ const MESSAGES: usize = 256;
 pub(super) struct WorkerSlot {
     pub progress: Arc<SharedProgress>,
     pub commands: HeapCons<TimedCommand>,
-    pub output: HeapProd<f32>,
-    pub history: Arc<InputHistory>,
+    /// `[channel]`
+    pub output: Vec<HeapProd<f32>>,
+    pub history: SessionHistory,
+    /// Part of the input that is processed.
+    pub channels: InputChannels,
     pub uses_audio_input: bool,
     /// Number of the next sample to process.
     pub position: u64,
@@ -55,8 +58,8 @@ pub(super) struct WorkerSlot {
     pub past: Vec<TimedCommand>,
     /// Number of the instance, for traces.
     pub instance: u32,
-    pub input_buffer: Vec<f32>,
-    pub output_buffer: Vec<f32>,
+    pub input_buffers: [Vec<f32>; 2],
+    pub output_buffers: [Vec<f32>; 2],
 }
 
 /// Sessions that play one model as a batch.
@@ -306,7 +309,7 @@ impl Group {
             }
             let Some(slot) = entry else { continue };
             if let Some(request) = slot.next_request(&mut **playable, index, max_samples) {
-                longest = longest.max(request.output.len());
+                longest = longest.max(request.samples());
                 requests.push(request);
             }
         }
@@ -316,7 +319,7 @@ impl Group {
         let start = Instant::now();
         let mut played: ArrayVec<PlayedTurn, MAX_SESSIONS> = ArrayVec::new();
         played.extend(requests.iter().map(|request| {
-            let (slot, samples) = (request.slot, request.output.len());
+            let (slot, samples) = (request.slot, request.samples());
             PlayedTurn { slot, samples, analysis: None }
         }));
         let result = guard_with_reason(|| {
@@ -361,21 +364,23 @@ impl WorkerSlot {
         let input_end = self.progress.input_end.load(Ordering::Acquire);
         // No more than there is room for: the session drops what it takes late.
         let pending = input_end.saturating_sub(self.position).min(max_samples) as usize;
-        let length = pending.min(self.output.vacant_len());
+        let vacant = self.output.iter().map(Observer::vacant_len).min().unwrap_or(0);
+        let length = pending.min(vacant);
         if length == 0 || self.progress.has_failed.load(Ordering::Relaxed) {
             return None;
         }
         self.forward_commands(playable, index);
         if self.uses_audio_input {
-            // Input that is no longer kept counts as silence.
-            self.history.read(self.position, &mut self.input_buffer[..length]);
+            self.history.read(self.channels, self.position, &mut self.input_buffers, length);
         }
         let end = self.position + length as u64;
         // Output that the session has already gone without is not computed.
         let mute =
             self.progress.is_warm.load(Ordering::Relaxed) && end <= self.progress.played_end.load(Ordering::Relaxed);
-        let input = if self.uses_audio_input { &self.input_buffer[..length] } else { &[] };
-        Some(ProcessRequest { slot: index, input, output: &mut self.output_buffer[..length], mute })
+        let input_length = if self.uses_audio_input { length } else { 0 };
+        let input = self.input_buffers.each_ref().map(|side| &side[..input_length]);
+        let output = first_samples(&mut self.output_buffers, length);
+        Some(ProcessRequest { slot: index, input, output, mute })
     }
 
     /// Hands pending commands to the model.
@@ -400,8 +405,12 @@ impl WorkerSlot {
         let shown = guard(|| self.metrics.set_latents(playable.latents(index)));
         self.progress.has_failed.fetch_or(shown.is_err(), Ordering::Relaxed);
         self.position += samples as u64;
-        self.output.push_slice(&self.output_buffer[..samples]);
-        if !all_finite(&self.output_buffer[..samples]) {
+        let mut is_finite = true;
+        for (output, side) in self.output.iter_mut().zip(&self.output_buffers) {
+            output.push_slice(&side[..samples]);
+            is_finite &= all_finite(&side[..samples]);
+        }
+        if !is_finite {
             // The session will not play this block; the next one starts from a reset.
             let start = SessionStart { at: self.position, ..self.start };
             let opened = guard(|| playable.open(index, &start));

@@ -41,7 +41,8 @@ pub(super) struct SharedProgress {
 pub(super) struct WorkerLink {
     pub progress: Arc<SharedProgress>,
     pub commands: HeapProd<TimedCommand>,
-    pub output: HeapCons<f32>,
+    /// `[channel]`
+    pub output: Vec<HeapCons<f32>>,
     /// Number of the next sample in the output ring, counted by the model's input.
     pub next: u64,
     /// Number of the first sample that there will be output for.
@@ -73,7 +74,7 @@ impl WorkerLink {
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,
-        out: &mut [f32],
+        [out, right]: [&mut [f32]; 2],
         metrics: &InstanceMetrics,
     ) -> Result<Option<usize>, Failure> {
         let end = block.at + out.len() as u64;
@@ -101,8 +102,11 @@ impl WorkerLink {
             return Err(Failure::Panicked);
         }
         self.drop_stale(needed);
-        out[..lead].fill(0.0);
-        let available = if self.next == needed { self.output.pop_slice(&mut out[lead..]) } else { 0 };
+        let available = if self.next == needed { self.queued_samples().min(out.len() - lead) } else { 0 };
+        for (output, side) in self.output.iter_mut().zip([&mut *out, right]) {
+            side[..lead].fill(0.0);
+            output.pop_slice(&mut side[lead..lead + available]);
+        }
         self.next += available as u64;
         if lead + available == out.len() {
             self.progress.is_warm.store(true, Ordering::Relaxed);
@@ -118,9 +122,17 @@ impl WorkerLink {
 
     /// Drops the output before sample `needed`. Returns true if there was any.
     fn drop_stale(&mut self, needed: u64) -> bool {
-        let stale = needed.saturating_sub(self.next).min(self.output.occupied_len() as u64);
-        self.next += self.output.skip(stale as usize) as u64;
+        let stale = needed.saturating_sub(self.next).min(self.queued_samples() as u64);
+        self.next += stale;
+        for output in &mut self.output {
+            output.skip(stale as usize);
+        }
         stale > 0
+    }
+
+    /// Returns the number of samples that all channels have; the worker writes one channel after the other.
+    fn queued_samples(&self) -> usize {
+        self.output.iter().map(Observer::occupied_len).min().unwrap_or(0)
     }
 }
 

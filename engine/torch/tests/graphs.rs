@@ -57,7 +57,7 @@ fn sessions_have_separate_states() {
     let input = sound(6_000, SAMPLE_RATE);
     let play = |playable: &mut dyn Playable, slot: usize, from: usize, to: usize| {
         let mut output = vec![0.0; to - from];
-        playable.process(&mut [ProcessRequest { slot, input: &input[from..to], output: &mut output, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(slot, &input[from..to], &mut output)]);
         output
     };
     let mut alone = build_playable(&model, &options(Backend::Native, 1)).expect("it plays");

@@ -103,11 +103,8 @@ fn half_precision_halves_the_states_of_a_batch() {
         // Audio stays in f32.
         assert!(playable.bytes() < wide - wide / 4, "{} of {wide}", playable.bytes());
         let mut outputs = vec![vec![0.0; input.len()]; 3];
-        let mut requests: Vec<ProcessRequest<'_>> = outputs
-            .iter_mut()
-            .enumerate()
-            .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
-            .collect();
+        let mut requests: Vec<ProcessRequest<'_>> =
+            outputs.iter_mut().enumerate().map(|(slot, output)| ProcessRequest::mono(slot, &input, output)).collect();
         playable.process(&mut requests);
         let mut alone = Pipeline::new(&model, &options(&model, precision, 1)).expect("it plays");
         let mut expected = vec![0.0; input.len()];

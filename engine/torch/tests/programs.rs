@@ -94,11 +94,8 @@ fn attributes_are_set_per_session() {
     let input = sound(4_000, RATE);
     let mut outputs = vec![vec![0.0; input.len()]; 3];
     let latency = playable.latency_samples();
-    let mut requests: Vec<ProcessRequest<'_>> = outputs
-        .iter_mut()
-        .enumerate()
-        .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
-        .collect();
+    let mut requests: Vec<ProcessRequest<'_>> =
+        outputs.iter_mut().enumerate().map(|(slot, output)| ProcessRequest::mono(slot, &input, output)).collect();
     playable.process(&mut requests);
     let expected: [fn(f32) -> f32; 3] = [|x| 4.0 * x, |x| 2.5 * x + 0.25, |_| 0.0];
     for (output, expected) in outputs.iter().zip(expected) {
@@ -169,11 +166,12 @@ fn batched_sessions_sound_as_single_ones() {
                     .iter_mut()
                     .enumerate()
                     .filter(|(slot, _)| (slot + index) % 3 % 2 == group)
-                    .map(|(slot, output)| ProcessRequest {
-                        slot,
-                        input: &inputs[slot][begun..begun + piece],
-                        output: &mut output[begun..begun + piece],
-                        mute: false,
+                    .map(|(slot, output)| {
+                        ProcessRequest::mono(
+                            slot,
+                            &inputs[slot][begun..begun + piece],
+                            &mut output[begun..begun + piece],
+                        )
                     })
                     .collect();
                 playable.process(&mut requests);
@@ -186,7 +184,7 @@ fn batched_sessions_sound_as_single_ones() {
         // A new session in a used slot starts from silence; the others continue.
         playable.open(1, &SessionStart::default());
         let mut anew = vec![0.0; 12_000];
-        playable.process(&mut [ProcessRequest { slot: 1, input: &inputs[1], output: &mut anew, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(1, &inputs[1], &mut anew)]);
         let difference = max_difference(&anew[latency..], &alone(1));
         assert!(difference < 1e-5, "{sessions} seats, anew: {difference:e}");
     }
@@ -199,11 +197,11 @@ fn programs_without_batch_buffers_are_copied_per_session() {
     assert_eq!(playable.executor(), "torch cpu, a copy for each session");
     let mut outputs = [vec![0.0; 1_024], vec![0.0; 512]];
     for (slot, output) in outputs.iter_mut().enumerate() {
-        playable.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(slot, &[], output)]);
     }
     assert_eq!((outputs[0][1_023], outputs[1][511]), (4.0, 2.0));
     playable.open(0, &SessionStart::default());
-    playable.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut outputs[0], mute: false }]);
+    playable.process(&mut [ProcessRequest::mono(0, &[], &mut outputs[0])]);
     assert_eq!(outputs[0][1_023], 4.0);
 }
 
@@ -287,11 +285,8 @@ fn neutone_models_run_in_their_own_blocks() {
         playable.handle(1, turn("Bias", 0.25)).expect("there is room");
         let input = sound(4_000, 32_000);
         let mut outputs = vec![vec![0.0; input.len()]; 2];
-        let mut requests: Vec<ProcessRequest<'_>> = outputs
-            .iter_mut()
-            .enumerate()
-            .map(|(slot, output)| ProcessRequest { slot, input: &input, output, mute: false })
-            .collect();
+        let mut requests: Vec<ProcessRequest<'_>> =
+            outputs.iter_mut().enumerate().map(|(slot, output)| ProcessRequest::mono(slot, &input, output)).collect();
         playable.process(&mut requests);
         // A block, and the stated delay of one sample.
         assert_eq!(playable.latency_samples(), 128);

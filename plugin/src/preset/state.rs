@@ -1,8 +1,8 @@
 //! The plugin's saved state: clamping of loaded values, and merging of presets.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-use ondes_processor::parameter::{Parameter, ParameterKind};
-use ondes_processor::parameter_values::{ParameterValue, sound_parameters};
+use ondes_processor::parameter::{self, Parameter, ParameterKind};
+use ondes_processor::parameter_values::{ParameterValue, sound_parameters, value_before};
 use ondes_processor::preset::Preset;
 use ondes_processor::state::InstanceState;
 
@@ -11,8 +11,9 @@ use crate::parameters::STATE_KEY;
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
 
-/// Clamps parameter values to their ranges, which the framework does not do. Unknown ids and values of another type
-/// stay; the framework ignores them.
+/// Clamps parameter values to their ranges, which the framework does not do, and adds parameters that the version
+/// which saved the state did not have, so that it sounds as before. Unknown ids and values of another type stay; the
+/// framework ignores them.
 pub fn clamp_values(state: &mut PluginState) {
     for (id, value) in &mut state.params {
         let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else { continue };
@@ -22,6 +23,25 @@ pub fn clamp_values(state: &mut PluginState) {
             ParamValue::Bool(_) | ParamValue::String(_) => {}
         }
     }
+    for (id, parameter) in parameter::all() {
+        if !state.params.contains_key(parameter.id) {
+            let before = value_before(id).and_then(|value| param_value(parameter, value));
+            state.params.extend(before.map(|value| (parameter.id.into(), value)));
+        }
+    }
+}
+
+/// Returns the framework's form of a parameter's value.
+fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
+    Some(match ParameterValue::of(parameter, value) {
+        ParameterValue::Number(number) if matches!(parameter.kind, ParameterKind::Integer { .. }) => {
+            ParamValue::I32(number as i32)
+        }
+        ParameterValue::Number(number) => ParamValue::F32(number),
+        ParameterValue::Switch(on) => ParamValue::Bool(on),
+        ParameterValue::Choice(id) => ParamValue::String(id),
+        ParameterValue::Unknown(_) => return None,
+    })
 }
 
 /// Returns a saved state with a preset's sound. Everything that is not part of the sound stays: bypass, driver, control
@@ -33,16 +53,8 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
     let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..).unwrap_or_default())?;
     for parameter in sound_parameters() {
         let preset_value = preset.sound.parameters.get(parameter.id).and_then(|value| value.for_parameter(parameter));
-        let value = match ParameterValue::of(parameter, preset_value.unwrap_or(parameter.default())) {
-            ParameterValue::Number(number) if matches!(parameter.kind, ParameterKind::Integer { .. }) => {
-                ParamValue::I32(number as i32)
-            }
-            ParameterValue::Number(number) => ParamValue::F32(number),
-            ParameterValue::Switch(on) => ParamValue::Bool(on),
-            ParameterValue::Choice(id) => ParamValue::String(id),
-            ParameterValue::Unknown(_) => continue,
-        };
-        state.params.insert(parameter.id.into(), value);
+        let value = param_value(parameter, preset_value.unwrap_or(parameter.default()));
+        state.params.extend(value.map(|value| (parameter.id.into(), value)));
     }
     let saved: InstanceState = state
         .fields
@@ -104,6 +116,21 @@ mod tests {
         let all = ["output_gain", "mix", "tune", "transpose", "voices", "mode", "later"].map(number);
         assert_eq!(all, [24.0, 0.0, 12.5, -24.0, 16.0, 3.0, 1e9]);
         assert!(matches!(&state.params["driver"], ParamValue::String(id) if id == "loud"));
+    }
+
+    #[test]
+    fn states_from_before_stereo_stay_mono() {
+        let state = |params: &[(&str, ParamValue)]| {
+            let params = params.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect();
+            let mut state = PluginState { version: "x".into(), params, fields: Default::default() };
+            clamp_values(&mut state);
+            match &state.params["channels"] {
+                ParamValue::String(id) => id.clone(),
+                _ => String::new(),
+            }
+        };
+        assert_eq!(state(&[("mix", ParamValue::F32(0.5))]), "mono");
+        assert_eq!(state(&[("channels", ParamValue::String("stereo".into()))]), "stereo");
     }
 
     #[test]

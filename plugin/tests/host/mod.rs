@@ -24,6 +24,7 @@ use clack_host::events::event_types::{
 };
 use clack_host::events::spaces::CoreEventSpace;
 use clack_host::prelude::*;
+use clap_sys::ext::audio_ports_config::{CLAP_EXT_AUDIO_PORTS_CONFIG, clap_plugin_audio_ports_config};
 use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, clap_plugin_preset_load};
 use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
 use ondes_processor::parameter::{PARAMETERS, Parameter};
@@ -259,17 +260,28 @@ impl Host {
         }
     }
 
-    /// Plays one block; returns both output channels.
+    /// Plays one block with the same input on both channels; returns both output channels.
     pub fn block(&mut self, frames: usize, events: &[(u32, HostEvent)], input: Option<&[f32]>) -> [Vec<f32>; 2] {
+        self.channels_block(frames, events, input.map(|input| [input; 2]))
+    }
+
+    /// Plays one block with ports of N channels; returns all output channels.
+    pub fn channels_block<const N: usize>(
+        &mut self,
+        frames: usize,
+        events: &[(u32, HostEvent)],
+        input: Option<[&[f32]; N]>,
+    ) -> [Vec<f32>; N] {
         let mut buffer = EventBuffer::with_capacity(events.len());
         events.iter().for_each(|(time, event)| self.push_event(*time, event, &mut buffer));
-        let mut inputs: [Vec<f32>; 2] = std::array::from_fn(|_| input.map_or(vec![0.0; frames], <[f32]>::to_vec));
-        let mut outputs: [Vec<f32>; 2] = std::array::from_fn(|_| vec![f32::NAN; frames]);
+        let mut inputs =
+            input.map_or_else(|| std::array::from_fn(|_| vec![0.0; frames]), |input| input.map(<[f32]>::to_vec));
+        let mut outputs: [Vec<f32>; N] = std::array::from_fn(|_| vec![f32::NAN; frames]);
         let mut side_chain = vec![0.0; frames];
         let here = frames.min(self.side_chain.len());
         side_chain[..here].copy_from_slice(&self.side_chain[..here]);
         self.side_chain.drain(..here);
-        let mut side_chain: [Vec<f32>; 2] = [side_chain.clone(), side_chain];
+        let mut side_chain: [Vec<f32>; N] = std::array::from_fn(|_| side_chain.clone());
         let buffers = if self.has_side_chain { vec![&mut inputs, &mut side_chain] } else { vec![&mut inputs] };
         let input = self.ports.0.with_input_buffers(buffers.into_iter().map(|channels| AudioPortBuffer {
             latency: 0,
@@ -369,6 +381,17 @@ impl Host {
         let plugin = self.instance.plugin_handle();
         let state: PluginState = plugin.get_extension().unwrap();
         state.load(&plugin, &mut bytes).is_ok()
+    }
+
+    /// Selects a configuration of the ports, by its index.
+    pub fn select_ports(&mut self, index: u32) -> bool {
+        let plugin = self.instance.raw_instance();
+        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of its id.
+        unsafe {
+            let extension = plugin.get_extension.unwrap()(plugin, CLAP_EXT_AUDIO_PORTS_CONFIG.as_ptr());
+            let configurations = &*extension.cast::<clap_plugin_audio_ports_config>();
+            index < configurations.count.unwrap()(plugin) && configurations.select.unwrap()(plugin, index)
+        }
     }
 
     /// Loads a factory preset through the preset-load extension.

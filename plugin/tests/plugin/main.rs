@@ -10,6 +10,7 @@ mod model_size;
 mod parameters;
 mod play_modes;
 mod presets;
+mod stereo;
 mod tail;
 mod validator;
 #[cfg(target_os = "linux")]

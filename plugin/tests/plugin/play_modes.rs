@@ -98,7 +98,7 @@ fn mono_and_legato_equal_the_engine() {
             model.handle(0, command).unwrap();
         }
         let mut expected = vec![0.0; RATE];
-        model.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut expected, mute: false }]);
+        model.process(&mut [ProcessRequest::mono(0, &[], &mut expected)]);
         assert_eq!(sound, expected, "{mode}");
         played.push(sound);
     }

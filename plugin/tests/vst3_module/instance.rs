@@ -136,19 +136,54 @@ impl Instance {
 
     /// As [`process`](Self::process), with the first buses of the inputs only, as if the others were not active.
     pub fn process_buses(&self, input: &[f32], buses: i32, events: Vec<Event>, change: Option<Change>) -> Vec<f32> {
+        let [left, _] = self.process_channels([input; 2], buses, events, change);
+        left
+    }
+
+    /// Sets the arrangement of all buses; returns whether the instance accepts it.
+    pub fn arrange(&self, arrangement: SpeakerArrangement) -> bool {
+        // SAFETY: the component is alive, and the arrays outlive the call.
+        unsafe {
+            let buses = |direction| self.component.getBusCount(MediaTypes_::kAudio as i32, direction as i32);
+            let all = |direction| vec![arrangement; buses(direction) as usize];
+            let (mut inputs, mut outputs) = (all(BusDirections_::kInput), all(BusDirections_::kOutput));
+            let (inputs, outputs) = (&mut inputs[..], &mut outputs[..]);
+            let counts = [inputs.len() as i32, outputs.len() as i32];
+            self.processor.setBusArrangements(inputs.as_mut_ptr(), counts[0], outputs.as_mut_ptr(), counts[1])
+                == kResultOk
+        }
+    }
+
+    /// Returns the arrangement of the output.
+    pub fn arrangement(&self) -> SpeakerArrangement {
+        let mut arrangement = 0;
+        // SAFETY: the processor is alive.
+        unsafe { self.processor.getBusArrangement(BusDirections_::kOutput as i32, 0, &mut arrangement) };
+        arrangement
+    }
+
+    /// Processes one block with N channels per bus, with a silent side-chain of the effect; returns all channels.
+    pub fn process_channels<const N: usize>(
+        &self,
+        input: [&[f32]; N],
+        buses: i32,
+        events: Vec<Event>,
+        change: Option<Change>,
+    ) -> [Vec<f32>; N] {
+        let frames = input[0].len();
         let events = ComWrapper::new(Events(RefCell::new(events))).to_com_ptr::<IEventList>().unwrap();
         let queue = change.map(|(id, offset, value)| {
             ComWrapper::new(ParameterQueue { id, points: vec![(offset, value)] }).to_com_ptr().unwrap()
         });
         let changes = ComWrapper::new(Changes(queue)).to_com_ptr::<IParameterChanges>().unwrap();
-        let mut inputs = [input.to_vec(), input.to_vec()];
-        let mut side_chain = [vec![0.0; input.len()], vec![0.0; input.len()]];
-        let mut outputs = [vec![f32::NAN; input.len()], vec![f32::NAN; input.len()]];
+        let mut inputs = input.map(<[f32]>::to_vec);
+        let mut side_chain = input.map(|_| vec![0.0; frames]);
+        let mut outputs = input.map(|_| vec![f32::NAN; frames]);
         let mut ins = inputs.each_mut().map(|channel| channel.as_mut_ptr());
         let mut outs = outputs.each_mut().map(|channel| channel.as_mut_ptr());
         let mut sides = side_chain.each_mut().map(|channel| channel.as_mut_ptr());
-        let bus = |channels: &mut [*mut f32; 2]| AudioBusBuffers {
-            numChannels: 2,
+        let bus = |channels: &mut [*mut f32; N]| AudioBusBuffers {
+            numChannels: N as i32,
             silenceFlags: 0,
             __field0: AudioBusBuffers__type0 { channelBuffers32: channels.as_mut_ptr() },
         };
@@ -156,7 +191,7 @@ impl Instance {
         let mut data = ProcessData {
             processMode: self.setup.processMode,
             symbolicSampleSize: self.setup.symbolicSampleSize,
-            numSamples: input.len() as i32,
+            numSamples: frames as i32,
             numInputs: buses,
             numOutputs: 1,
             inputs: if buses > 0 { ins.as_mut_ptr() } else { null_mut() },
@@ -169,8 +204,7 @@ impl Instance {
         };
         // SAFETY: buffers and lists outlive the call.
         assert_eq!(unsafe { self.processor.process(&mut data) }, kResultOk);
-        let [left, _] = outputs;
-        left
+        outputs
     }
 }
 

@@ -15,7 +15,7 @@ use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{ControlId, ControlSource, PipelineOptions};
+use ondes_engine::pipeline::{ControlId, ControlSource, InputChannels, PipelineOptions};
 use ondes_engine::realtime::{LoadStatus, PlayableModel, Quality, SessionController};
 use ondes_engine::sync::lock;
 
@@ -78,7 +78,11 @@ pub struct InstanceHandle {
     /// Largest variant that may be used, 0 … 1, and the quality.
     size: AtomicCell<f32>,
     quality: AtomicCell<Quality>,
-    /// The audio thread has seen a new size or quality, which the main thread has to apply.
+    /// Channels of a stereo input to process.
+    channels: AtomicCell<InputChannels>,
+    /// The input has two channels.
+    has_stereo_input: AtomicBool,
+    /// The audio thread has seen a new size, quality or choice of channels, which the main thread has to apply.
     variant_requested: AtomicBool,
     /// The parameters.
     parameter_source: OnceLock<Weak<dyn ParameterSource>>,
@@ -172,6 +176,8 @@ impl InstanceHandle {
             uses_audio_input: AtomicBool::default(),
             size: AtomicCell::new(1.0),
             quality: AtomicCell::default(),
+            channels: AtomicCell::new(InputChannels::Stereo),
+            has_stereo_input: AtomicBool::new(true),
             variant_requested: AtomicBool::default(),
             parameter_source: OnceLock::new(),
         };
@@ -249,10 +255,41 @@ impl InstanceHandle {
         self.session.set_quality(quality);
     }
 
-    /// For the audio thread, which cannot load models: notes the requested size and quality. If either has changed, the
-    /// main thread must call [`InstanceHandle::apply_requested_variant`].
-    pub fn request_variant(&self, size: f32, quality: Quality) {
-        let is_other = size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
+    /// Sets the channels of a stereo input that the model processes; the model changes with a cross-fade.
+    pub fn set_channels(&self, channels: InputChannels) {
+        let mut inner = self.inner();
+        let before = self.processed_channels(&inner);
+        self.channels.store(channels);
+        if self.processed_channels(&inner) != before {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Sets whether the input has two channels, initially true; a mono input costs half as much.
+    pub fn set_stereo_input(&self, has_stereo_input: bool) {
+        let mut inner = self.inner();
+        let before = self.processed_channels(&inner);
+        self.has_stereo_input.store(has_stereo_input, Relaxed);
+        if self.processed_channels(&inner) != before {
+            self.load(&mut inner);
+        }
+    }
+
+    /// Returns the channels that the model processes.
+    fn processed_channels(&self, inner: &Inner) -> InputChannels {
+        match self.channels.load() {
+            _ if !self.has_stereo_input.load(Relaxed) => InputChannels::Mono,
+            // An instrument follows one sound.
+            InputChannels::Stereo if !inner.uses_audio_input() => InputChannels::Mono,
+            channels => channels,
+        }
+    }
+
+    /// For the audio thread, which cannot load models: notes the requested size, quality and channels. If any has
+    /// changed, the main thread must call [`InstanceHandle::apply_requested_variant`].
+    pub fn request_variant(&self, size: f32, quality: Quality, channels: InputChannels) {
+        let is_other_model = size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
+        let is_other = is_other_model || channels != self.channels.load();
         self.variant_requested.store(is_other, Relaxed);
     }
 
@@ -262,11 +299,12 @@ impl InstanceHandle {
         self.variant_requested.load(Relaxed)
     }
 
-    /// Applies the requested size and quality. For the main thread.
+    /// Applies the requested size, quality and channels. For the main thread.
     pub fn apply_requested_variant(&self) {
         if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
             self.set_size(source.size());
             self.set_quality(source.quality());
+            self.set_channels(source.input_channels());
         }
     }
 
@@ -311,6 +349,7 @@ impl InstanceHandle {
             inner.oversampling = source.oversampling();
             self.size.store(source.size());
             self.set_quality(source.quality());
+            self.channels.store(source.input_channels());
             let parameters = source.player_parameters();
             controls.extend(parameters.notes.controls());
             let turned = mapping.macros.iter().zip(parameters.macros).filter(|(_, position)| *position != MACRO_CENTRE);
@@ -319,11 +358,13 @@ impl InstanceHandle {
             );
         }
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
+        let channels = self.processed_channels(inner);
         let executor = inner.state.executor.for_model(&model);
         inner.executor_problem = executor.err().map(|unsupported| unsupported.to_string());
         let executor = executor.unwrap_or_default();
         let options = PipelineOptions {
             source,
+            channels,
             oversampling,
             resampling: inner.state.resampling,
             size,

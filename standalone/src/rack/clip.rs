@@ -21,6 +21,7 @@ pub struct Clip {
     path: PathBuf,
     /// `[channel][frame]`.
     channels: [Vec<f32>; 2],
+    is_stereo: bool,
     waveform: Arc<[f32]>,
     sample_rate: u32,
     position: AtomicU64,
@@ -36,11 +37,14 @@ impl Clip {
     pub fn read(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
         let mut channels = decode(path, sample_rate, 2)?.into_iter();
         let left = channels.next().unwrap_or_default();
-        let right = channels.next().unwrap_or_else(|| left.clone());
+        let right = channels.next();
+        let is_stereo = right.is_some();
+        let right = right.unwrap_or_else(|| left.clone());
         Ok(Self {
             path: path.into(),
             waveform: waveform(&left, &right),
             channels: [left, right],
+            is_stereo,
             sample_rate,
             position: AtomicU64::new(0),
             playing: AtomicBool::new(true),
@@ -52,6 +56,12 @@ impl Clip {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns whether the recording has two channels; one is played on both sides.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        self.is_stereo
     }
 
     /// Returns the sample rate of playback, Hz.

@@ -110,7 +110,13 @@ impl StripPlan {
         }
         let requested =
             StripConfig::requested(&self.parameters, self.offline, self.playing_latency.unwrap_or_default());
+        let has_stereo_input = match (&self.input, &clip) {
+            (_, Some(clip)) => clip.is_stereo(),
+            (TrackInput::Channels { count, .. }, _) => *count > 1,
+            _ => false,
+        };
         self.instance.set_source(requested.source);
+        self.instance.set_stereo_input(has_stereo_input);
         self.instance.session.set_driver(requested.driver);
         let player = if self.playing_latency.is_none() { Some(self.player()?) } else { None };
         let latency = player.as_ref().map(Player::latency_samples).or_else(|| latency_samples(&self.instance));

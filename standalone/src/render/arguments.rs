@@ -7,9 +7,9 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::chain::{Calibration, ChainSettings};
 use ondes_engine::media::WavBits;
-use ondes_engine::pipeline::ControlSource;
+use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_processor::choice;
-use ondes_processor::parameter::{BLOCK_DC, GATE, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
+use ondes_processor::parameter::{BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
 
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
@@ -29,6 +29,8 @@ Examples:
   Send a recording through an effect with more drive, or through a codec with its second latent inverted:
     ondes render amp.ondes --input guitar.wav --control drive=2 --out amp.wav
     ondes render voice.ondes --input speech.wav --control latent2.scale=-1
+  Send the left channel of a stereo recording through the capture of a pedal:
+    ondes render drive.nam --input take.wav --channels left --out driven.wav
   Add a gate, tone controls and a cabinet to the capture of an amplifier:
     ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
   Drive a capture from an interface that clips at 12.2 dBu, in a smaller size, at a common loudness:
@@ -46,7 +48,8 @@ Examples:
   Render a session, and each of its tracks to a file of its own:
     ondes render stage.ondes-session --midi song.mid --out song.wav --stems
 
-The output of a model is mono. It lasts as long as the notes or the recording, plus the time that reverb and
+A stereo recording through an effect or a codec gives a stereo file, unless --channels says otherwise; the output of
+an instrument is mono. It lasts as long as the notes or the recording, plus the time that reverb and
 release take to fade out. Latency is compensated.
 
 A folder, several files, --jobs, --shard or --force make it a batch: --out is a folder, subfolders are mirrored
@@ -185,6 +188,11 @@ impl RenderArguments {
             block_dc: self.parameters.value(BLOCK_DC) > 0.5,
             ..ChainSettings::default()
         }
+    }
+
+    /// Returns the channels of a recording that the model processes.
+    pub fn channels(&self) -> InputChannels {
+        choice::channels(self.parameters.value(CHANNELS))
     }
 
     /// Returns the oversampling factor of an effect's network: 1, 2 or 4.

@@ -11,7 +11,7 @@ use ondes_engine::executor;
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
+use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
 
 use super::arguments::RenderArguments;
 use super::output_target::OutputTarget;
@@ -22,8 +22,8 @@ use super::wav_output::WavOutput;
 use crate::progress::RenderProgress;
 use crate::{memory, open_model};
 
-/// Pipeline to be reused for the next file, with its sample rate in Hz.
-pub type IdlePipeline = Option<(u32, Pipeline)>;
+/// Pipeline to be reused for the next file, with its sample rate in Hz and its channels.
+pub type IdlePipeline = Option<((u32, InputChannels), Pipeline)>;
 
 /// Model with the options of the command line. Several threads may render with it at once.
 #[derive(Clone, Copy)]
@@ -41,9 +41,10 @@ impl<'a> ModelRenderer<'a> {
     /// Returns an error if the model does not support an option or has no such control.
     pub fn check(&self) -> anyhow::Result<IdlePipeline> {
         let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
-        let pipeline = self.build_pipeline(sample_rate)?;
+        let channels = self.arguments.channels();
+        let pipeline = self.build_pipeline(sample_rate, channels)?;
         self.chain(sample_rate)?;
-        Ok(Some((sample_rate, pipeline)))
+        Ok(Some(((sample_rate, channels), pipeline)))
     }
 
     /// Renders a file to a WAV; `started` is the start of the waiting time. Reuses the pipeline of the file before, if
@@ -61,10 +62,12 @@ impl<'a> ModelRenderer<'a> {
         idle: &mut IdlePipeline,
     ) -> anyhow::Result<impl FnOnce() -> anyhow::Result<RenderReport> + Send + use<'a, 'b>> {
         let Self { model, arguments } = self;
-        let mut source_reader = RenderSource::open(source, arguments)?;
+        let mut source_reader = RenderSource::open(source, arguments, model)?;
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| source_reader.natural_rate(model));
         let chain = self.chain(sample_rate)?;
-        let pipeline = self.reuse_or_build_pipeline(idle, sample_rate)?;
+        let channels = source_reader.channels(arguments);
+        let pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
+        let output_channels = pipeline.channels();
         let performance = model.header().performance.unwrap_or_default();
         let (mut warnings, notes, notes_outside) = match &source_reader {
             RenderSource::Midi(score) => (
@@ -81,7 +84,7 @@ impl<'a> ModelRenderer<'a> {
 
         let latency = pipeline.latency_samples();
         let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
-        let output = WavOutput::create(&target, sample_rate, 1, arguments, latency)?;
+        let output = WavOutput::create(&target, sample_rate, output_channels, arguments, latency)?;
         progress.expect(source_reader.length(sample_rate).map(|length| length + rest), sample_rate);
         let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
         let started_at = Instant::now();
@@ -94,7 +97,7 @@ impl<'a> ModelRenderer<'a> {
         let elapsed = started_at.elapsed();
         let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
         let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
-        *idle = Some((sample_rate, pipeline));
+        *idle = Some(((sample_rate, channels), pipeline));
         if let Some(notice) = executor::take_warning() {
             warnings.push(format!("{}: {notice}", arguments.model.display()));
         }
@@ -126,6 +129,7 @@ impl<'a> ModelRenderer<'a> {
                 seconds,
                 frames,
                 sample_rate,
+                channels: output_channels,
                 bits: arguments.bits.count(),
                 realtime_factor: seconds / elapsed.as_secs_f64(),
                 ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
@@ -147,14 +151,19 @@ impl<'a> ModelRenderer<'a> {
         })
     }
 
-    /// Restarts the idle pipeline if it has the sample rate in Hz, otherwise builds a new one.
-    fn reuse_or_build_pipeline(&self, idle: &mut IdlePipeline, sample_rate: u32) -> anyhow::Result<Pipeline> {
-        match idle.take().filter(|(rate, _)| *rate == sample_rate) {
+    /// Restarts the idle pipeline if it has the sample rate in Hz and the channels, otherwise builds a new one.
+    fn reuse_or_build_pipeline(
+        &self,
+        idle: &mut IdlePipeline,
+        sample_rate: u32,
+        channels: InputChannels,
+    ) -> anyhow::Result<Pipeline> {
+        match idle.take().filter(|(built_for, _)| *built_for == (sample_rate, channels)) {
             Some((_, mut pipeline)) => {
                 pipeline.restart();
                 self.apply_controls(pipeline)
             }
-            None => self.build_pipeline(sample_rate),
+            None => self.build_pipeline(sample_rate, channels),
         }
     }
 
@@ -190,7 +199,7 @@ impl<'a> ModelRenderer<'a> {
     }
 
     /// Builds the pipeline and sets its controls.
-    fn build_pipeline(&self, sample_rate: u32) -> anyhow::Result<Pipeline> {
+    fn build_pipeline(&self, sample_rate: u32, channels: InputChannels) -> anyhow::Result<Pipeline> {
         let Self { model, arguments } = *self;
         let kind = model.header().kind;
         if kind != Kind::Instrument && arguments.source() == ControlSource::Notes {
@@ -215,6 +224,7 @@ impl<'a> ModelRenderer<'a> {
         let options = PipelineOptions {
             sample_rate,
             resampling: arguments.resampling.into(),
+            channels,
             source: arguments.source(),
             voices: arguments.voices.map(usize::from),
             transpose: arguments.transpose,

@@ -3,14 +3,14 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use ondes_processor::parameter::{
-    BLOCK_DC, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, SIZE, TONE, TONE_GAINS,
+    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, SIZE, TONE, TONE_GAINS,
 };
 
 use crate::argument_parsers::number_in;
 
 /// Parameters that are flags of `ondes render`. A flag has the name, range, default, choices and help of its parameter.
-const FLAGS: [ParameterId; 9] =
-    [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, BLOCK_DC, OVERSAMPLING, SIZE, OUTPUT_LEVEL];
+const FLAGS: [ParameterId; 10] =
+    [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, BLOCK_DC, CHANNELS, OVERSAMPLING, SIZE, OUTPUT_LEVEL];
 
 /// Values of the flags that are given.
 #[derive(Clone, Debug, Default)]

@@ -28,9 +28,10 @@ pub struct PipelineRender<'a> {
     output: WavOutput,
     progress: &'a RenderProgress,
     sample_rate: u32,
-    block: Vec<f32>,
-    /// Input after the chain; then the second channel that the chain processes.
-    input_block: Vec<f32>,
+    /// `[channel][frame]`: output of the pipeline and the chain.
+    block: [Vec<f32>; 2],
+    /// `[channel][frame]`: input after the chain.
+    input_block: [Vec<f32>; 2],
     /// Samples rendered so far, latency included.
     position: u64,
     in_pipeline: Duration,
@@ -65,8 +66,8 @@ impl<'a> PipelineRender<'a> {
             output,
             progress,
             sample_rate,
-            block: vec![0.0; block],
-            input_block: vec![0.0; block],
+            block: [(); 2].map(|()| vec![0.0; block]),
+            input_block: [(); 2].map(|()| vec![0.0; block]),
             position: 0,
             in_pipeline: Duration::ZERO,
             first_sample: None,
@@ -81,7 +82,7 @@ impl<'a> PipelineRender<'a> {
         let mut events = events.peekable();
         let mut last = 0;
         loop {
-            let mut length = self.block.len();
+            let mut length = self.block[0].len();
             let end = self.position + length as u64;
             while let Some(&event) = events.peek().filter(|event| event.at < end) {
                 if self.pipeline.handle(event).is_err() {
@@ -96,7 +97,7 @@ impl<'a> PipelineRender<'a> {
             if events.peek().is_none() {
                 break;
             }
-            self.advance(&[], length)?;
+            self.advance(None, length)?;
         }
         self.ring_out(last)?;
         Ok(self.finish())
@@ -107,11 +108,11 @@ impl<'a> PipelineRender<'a> {
     /// # Errors
     /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
     pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
-        let mut input = vec![0.0; self.block.len()];
+        let mut input = self.input_block.clone();
         loop {
             let length = recording.fill(&mut input)?;
-            self.advance(&input[..length], length)?;
-            if length < input.len() {
+            self.advance(Some(&input), length)?;
+            if length < input[0].len() {
                 break;
             }
         }
@@ -150,31 +151,40 @@ impl<'a> PipelineRender<'a> {
     /// Renders without new input up to a sample.
     fn advance_to(&mut self, target: u64) -> anyhow::Result<()> {
         while self.position < target {
-            let length = (target - self.position).min(self.block.len() as u64);
-            self.advance(&[], length as usize)?;
+            let length = (target - self.position).min(self.block[0].len() as u64);
+            self.advance(None, length as usize)?;
         }
         Ok(())
     }
 
-    /// Renders `length` samples, at most a block; `input` is as long, or empty.
-    fn advance(&mut self, input: &[f32], length: usize) -> anyhow::Result<()> {
+    /// Renders `length` samples, at most a block; `input` is a block with at least as many, or none for silence.
+    fn advance(&mut self, input: Option<&[Vec<f32>; 2]>, length: usize) -> anyhow::Result<()> {
         interrupt::check()?;
-        let sound = &mut self.block[..length];
+        let is_stereo = self.pipeline.channels() == 2;
+        let [left, right] = self.block.each_mut().map(|side| &mut side[..length]);
         let started_at = Instant::now();
-        let input_block = &mut self.input_block[..length];
-        let driven: &[f32] = if input.is_empty() {
-            &[]
-        } else {
-            input_block.copy_from_slice(input);
-            self.chain.process_input(&mut [input_block]);
-            input_block
+        let mut driven: [&[f32]; 2] = [&[]; 2];
+        if let Some(input) = input {
+            let mut sides = self.input_block.each_mut().map(|side| &mut side[..length]);
+            let count = self.pipeline.channels();
+            sides.iter_mut().zip(input).take(count).for_each(|(side, input)| side.copy_from_slice(&input[..length]));
+            self.chain.process_input(&mut sides[..count]);
+            driven = sides.map(|side| &*side);
+        }
+        let process = || match is_stereo {
+            true => self.pipeline.process_stereo(driven, [&mut *left, &mut *right]),
+            false => self.pipeline.process(driven[0], left),
         };
         // A TorchScript model reports an error by a panic with a message.
-        catch_unwind(AssertUnwindSafe(|| self.pipeline.process(driven, sound))).map_err(processing_error)?;
-        self.chain.process_output(sound, input_block);
+        catch_unwind(AssertUnwindSafe(process)).map_err(processing_error)?;
+        if !is_stereo {
+            right.copy_from_slice(left);
+        }
+        self.chain.process_output(left, right, is_stereo);
         self.in_pipeline += started_at.elapsed();
         self.position += length as u64;
-        self.output.write(&[sound])?;
+        let sides: [&[f32]; 2] = [left, right];
+        self.output.write(&sides[..self.pipeline.channels()])?;
         if self.first_sample.is_none() && self.output.frames() > 0 {
             self.first_sample = Some(Instant::now());
         }

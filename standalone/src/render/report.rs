@@ -18,6 +18,8 @@ pub struct RenderReport {
     pub frames: u64,
     /// Sample rate of the output, Hz.
     pub sample_rate: u32,
+    /// Channels of the output.
+    pub channels: usize,
     /// Bits per sample.
     pub bits: u16,
     /// Seconds of sound per second, reading and writing included, normalization excluded.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ondes_engine::model::Model;
-use ondes_engine::pipeline::ControlSource;
+use ondes_engine::model::{Kind, Model};
+use ondes_engine::pipeline::{ControlSource, InputChannels};
 
 use super::arguments::RenderArguments;
 use super::midi_score::MidiScore;
@@ -22,14 +22,30 @@ impl RenderSource {
     ///
     /// # Errors
     /// Returns an error if the file is of another kind or cannot be read.
-    pub fn open(path: &Path, arguments: &RenderArguments) -> anyhow::Result<Self> {
+    pub fn open(path: &Path, arguments: &RenderArguments, model: &Model) -> anyhow::Result<Self> {
         if let Some(seconds) = arguments.generated_seconds() {
             return Ok(Self::Generated(seconds));
         }
         Ok(match arguments.source() {
             ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),
-            ControlSource::AudioInput => Self::Recording(Box::new(RecordingReader::open(path, arguments.sample_rate)?)),
+            ControlSource::AudioInput => {
+                let channels = match arguments.channels() {
+                    // An instrument follows one sound.
+                    InputChannels::Stereo if model.header().kind == Kind::Instrument => InputChannels::Mono,
+                    channels => channels,
+                };
+                Self::Recording(Box::new(RecordingReader::open(path, arguments.sample_rate, channels)?))
+            }
         })
+    }
+
+    /// Returns the channels that the model is to process; `Mono` if the source has one channel.
+    pub fn channels(&self, arguments: &RenderArguments) -> InputChannels {
+        match self {
+            Self::Recording(recording) if recording.channels() == 2 => InputChannels::Stereo,
+            Self::Recording(_) | Self::Midi(_) => InputChannels::Mono,
+            Self::Generated(_) => arguments.channels(),
+        }
     }
 
     /// Returns the default output rate, Hz.

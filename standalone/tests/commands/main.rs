@@ -20,4 +20,5 @@ mod session;
 #[cfg(feature = "download")]
 mod setup_torch;
 mod shell;
+mod stereo;
 mod torch;

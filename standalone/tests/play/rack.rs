@@ -14,10 +14,11 @@ use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::Setup;
 use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::parameter::{BYPASS, DRIVER, Parameter, TRANSPOSE};
+use ondes_processor::parameter::{BYPASS, CHANNELS, DRIVER, Parameter, TRANSPOSE};
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 
+use crate::common;
 use crate::program::tone;
 use crate::server::{RATE, wait_until};
 
@@ -338,4 +339,44 @@ fn a_parameter_learns_the_controller_that_is_moved() {
     hands.play(1);
     assert_eq!(panel.value(TRANSPOSE), Some(-24.0));
     assert_eq!(track(&hands, 1).1.value(TRANSPOSE), Some(0.0), "the other one has learnt nothing");
+}
+
+/// Plays a recording through an effect on a track, with a choice of channels; `[channel][frame]`.
+fn through_an_effect(path: &std::path::Path, channels: f32) -> [Vec<f32>; 2] {
+    let mut mixer = Mixer::new(|| {});
+    mixer.add(Product::Effect).unwrap();
+    mixer.set_input(0, TrackInput::File { path: path.into(), looped: false }).unwrap();
+    let track = mixer.track(0).unwrap();
+    track.parameters.set_value(DRIVER, 1.0);
+    track.parameters.set_value(CHANNELS, channels);
+    // Independent of the load of this machine.
+    track.instance.session.set_non_realtime(true);
+    track.instance.apply_requested_variant();
+    track.fader.set(FaderSettings { level_db: -24.0, ..FaderSettings::default() });
+    let mut hands = Hands { mixer, rack: None };
+    hands.open();
+    hands.play(100)
+}
+
+#[test]
+fn effects_on_tracks_are_stereo() {
+    let folder = tempfile::tempdir().unwrap();
+    let sounds = [common::tone(220.0, 0.6, RATE), common::tone(331.0, 0.6, RATE)].map(Iterator::collect::<Vec<f32>>);
+    let write = |name: &str, channels: &[&[f32]]| {
+        let path = folder.path().join(name);
+        let mut writer = WavWriter::create(&path, RATE, channels.len(), WavBits::Float32).unwrap();
+        writer.write(channels).unwrap();
+        writer.finish().unwrap();
+        path
+    };
+    let [left, right] = &sounds;
+    let both = write("both.wav", &[left, right]);
+    let [alone_left, alone_right] =
+        [("left.wav", left), ("right.wav", right)].map(|(name, sound)| through_an_effect(&write(name, &[sound]), 0.0));
+    assert!(alone_left[0] == alone_left[1] && alone_left[0] != alone_right[0] && peak(&alone_left[0]) > 1e-3);
+    let stereo = through_an_effect(&both, 0.0);
+    assert!(stereo[0] == alone_left[0] && stereo[1] == alone_right[0]);
+    let mono = through_an_effect(&both, 1.0);
+    assert!(mono[0] == mono[1] && mono[0] != stereo[0]);
+    assert!(through_an_effect(&both, 2.0) == alone_left);
 }

@@ -8,7 +8,7 @@ use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, TonePosition};
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
 use ondes_engine::model::file;
-use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
+use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup};
 use ondes_tests::allocation::{CountingAllocator, allocations, counted};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
@@ -76,6 +76,19 @@ fn effects_and_codecs_do_not_allocate() {
                 }
             });
             assert_eq!(count, 0, "{knob} at {sample_rate} Hz");
+            let options = PipelineOptions { channels: InputChannels::Stereo, ..options };
+            let mut stereo = Pipeline::new(&model, &options).expect("it plays");
+            let mut right = output.clone();
+            let count = allocations(|| {
+                let mut start = 0;
+                for &block in &blocks {
+                    let range = start..start + block;
+                    let sides = [&mut output[range.clone()], &mut right[range.clone()]];
+                    stereo.process_stereo([&input[range.clone()]; 2], sides);
+                    start += block;
+                }
+            });
+            assert_eq!(count, 0, "{knob} in stereo at {sample_rate} Hz");
             assert!(output.iter().any(|sample| sample.abs() > 1e-3), "{knob} at {sample_rate} Hz: nothing sounds");
         }
     }
@@ -118,7 +131,9 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
             chain.process_input(&mut [left, right]);
             pipeline.process(left, &mut heard[..block]);
             left.copy_from_slice(&heard[..block]);
-            chain.process_output(left, right);
+            // Between mono and stereo.
+            right.copy_from_slice(left);
+            chain.process_output(left, right, index / 5 % 2 == 0);
             start += block;
         }
     });
@@ -194,13 +209,13 @@ fn sessions_do_not_allocate_while_models_change() {
         .chain(bundled)
         .map(Arc::new)
         .collect();
-    for (sample_rate, source, max_block) in [
-        (48_000, ControlSource::Notes, 256),
-        (44_100, ControlSource::AudioInput, 64),
-        (96_000, ControlSource::Notes, 1024),
-        (22_050, ControlSource::AudioInput, 500),
+    for (sample_rate, source, channels, max_block) in [
+        (48_000, ControlSource::Notes, InputChannels::Stereo, 256),
+        (44_100, ControlSource::AudioInput, InputChannels::Mono, 64),
+        (96_000, ControlSource::Notes, InputChannels::Left, 1024),
+        (22_050, ControlSource::AudioInput, InputChannels::Stereo, 500),
     ] {
-        let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
+        let options = PipelineOptions { source, channels, voices: Some(4), ..Default::default() };
         let factories = models.iter().map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
         let factories: Vec<Arc<dyn ModelFactory>> =
             factories.map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>).collect();
@@ -232,7 +247,7 @@ fn allocations_of(misbehaviour: Misbehaviour, driver: Driver) -> (usize, u64) {
 
 #[test]
 fn a_model_that_allocates_in_a_callback_is_detected() {
-    let allocates: Misbehaviour = |turn| drop(std::hint::black_box(vec![0_u8; turn.output.len()]));
+    let allocates: Misbehaviour = |turn| drop(std::hint::black_box(vec![0_u8; turn.samples()]));
     assert!(allocations_of(allocates, Driver::Inline).0 >= 40);
     // On the worker it is allowed.
     assert_eq!(allocations_of(allocates, Driver::Worker { latency: None }), (0, 0));
@@ -240,7 +255,7 @@ fn a_model_that_allocates_in_a_callback_is_detected() {
 
 #[test]
 fn invalid_output_is_handled_without_allocation() {
-    let raves: Misbehaviour = |turn| turn.output[0] = if turn.output.len().is_multiple_of(31) { f32::NAN } else { 0.2 };
+    let raves: Misbehaviour = |turn| turn.output[0][0] = if turn.samples().is_multiple_of(31) { f32::NAN } else { 0.2 };
     for driver in [Driver::Inline, Driver::Worker { latency: None }] {
         let (broken, faults) = allocations_of(raves, driver);
         assert!(broken == 0 && faults > 0, "{driver:?}: {broken} allocations, {faults} faults");

@@ -97,7 +97,7 @@ fn slots_of_a_batch_are_independent() {
                 let mut one = build_playable(&model, &PipelineOptions { sessions: 1, ..options }).expect("it plays");
                 one.handle(0, turn(1_000 * slot)).expect("there is room");
                 let mut heard = vec![0.0; input.len()];
-                one.process(&mut [ProcessRequest { slot: 0, input: &inputs[slot], output: &mut heard, mute: false }]);
+                one.process(&mut [ProcessRequest::mono(0, &inputs[slot], &mut heard)]);
                 heard
             });
             let mut all = build_playable(&model, &options).expect("it plays");
@@ -113,12 +113,7 @@ fn slots_of_a_batch_are_independent() {
                     let length = splits[slot].next().unwrap_or(0);
                     let span = at[slot]..at[slot] + length;
                     at[slot] += length;
-                    turns.push(ProcessRequest {
-                        slot,
-                        input: &inputs[slot][span.clone()],
-                        output: &mut heard[span],
-                        mute: false,
-                    });
+                    turns.push(ProcessRequest::mono(slot, &inputs[slot][span.clone()], &mut heard[span]));
                 }
                 all.process(&mut turns);
                 if at.iter().all(|at| *at == input.len()) {
@@ -147,7 +142,7 @@ fn a_reopened_slot_starts_from_empty_state() {
                     playable.handle(0, TimedCommand { at: start + at, action }).expect("there is room");
                 }
                 let mut heard = vec![0.0; input.len()];
-                playable.process(&mut [ProcessRequest { slot: 0, input: &input, output: &mut heard, mute: false }]);
+                playable.process(&mut [ProcessRequest::mono(0, &input, &mut heard)]);
                 takes.push(heard);
             }
             assert!(takes.iter().all(|take| *take == takes[0]), "{knob} at {sample_rate} Hz");
@@ -193,7 +188,7 @@ fn a_control_moves_from_its_sample_on_without_a_step() {
             .handle(0, TimedCommand { at: AT as u64, action: Action::Control { id, value: 9.0 } })
             .expect("there is room");
         let mut heard = vec![0.0; 40_000];
-        playable.process(&mut [ProcessRequest { slot: 0, input: &[1.0; 40_000], output: &mut heard, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(0, &[1.0; 40_000], &mut heard)]);
         let path = &heard[playable.latency_samples()..];
         // Controls are read every 64 samples, or once per longer block.
         let begins = AT.next_multiple_of(block.max(64));
@@ -230,7 +225,7 @@ fn tempo_and_position_reach_effects() {
     let song = Transport { tempo: 120.0, position: 8.0, playing: true };
     playable.handle(0, TimedCommand { at: 6_400, action: Action::Transport(song) }).expect("there is room");
     let mut heard = vec![0.0; 20_000];
-    playable.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut heard, mute: false }]);
+    playable.process(&mut [ProcessRequest::mono(0, &[], &mut heard)]);
     let heard = &heard[playable.latency_samples()..];
     // An unchanged control is at 1.
     assert!(heard[..6_400].iter().all(|value| *value == 1.001));

@@ -32,7 +32,7 @@ fn play(model: &Model, input: &[f32], commands: &[TimedCommand]) -> (Vec<f32>, V
         playable.handle(0, *command).expect("there is room");
     }
     for (input, output) in input.chunks(HOP).zip(heard.chunks_mut(HOP)) {
-        playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(0, input, output)]);
         seen.push(playable.latents(0).to_vec());
     }
     heard.drain(..playable.latency_samples());
@@ -231,7 +231,7 @@ fn play_slot(playable: &mut dyn Playable, slot: usize, commands: &[TimedCommand]
     let mut rest = &mut heard[..];
     for &piece in pieces {
         let (output, later) = rest.split_at_mut(piece);
-        playable.process(&mut [ProcessRequest { slot, input: &[], output, mute: false }]);
+        playable.process(&mut [ProcessRequest::mono(slot, &[], output)]);
         rest = later;
     }
     heard
@@ -288,12 +288,10 @@ fn a_prior_does_not_depend_on_pieces_and_other_slots() {
             let mut heard = vec![vec![0.0; length]; 3];
             let mut at = 0;
             for piece in random_splits(seed, length, 1_000) {
-                let turns = heard.iter_mut().enumerate().map(|(slot, heard)| ProcessRequest {
-                    slot,
-                    input: &[],
-                    output: &mut heard[at..at + piece],
-                    mute: false,
-                });
+                let turns = heard
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(slot, heard)| ProcessRequest::mono(slot, &[], &mut heard[at..at + piece]));
                 together.process(&mut turns.collect::<Vec<_>>());
                 at += piece;
             }

@@ -8,6 +8,7 @@ use ondes_tests::fake_model::silence_injected_panics;
 mod drivers;
 mod faults;
 mod quality;
+mod stereo;
 mod swaps;
 
 /// Serialises the tests of this program: the worker, its load and the memory are the process's, and some tests stall

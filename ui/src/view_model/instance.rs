@@ -18,9 +18,9 @@ use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::model_controls::label;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::{
-    BLOCK_DC, BYPASS, CABINET, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN, OUTPUT_LEVEL,
-    OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE,
-    VOICES,
+    BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN,
+    OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, SIZE, TONE, TONE_GAINS,
+    TRANSPOSE, TUNE, VOICES,
 };
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::preset::store;
@@ -348,11 +348,23 @@ impl InstanceViewModel {
     fn chain_knobs(&self) -> Vec<Knob> {
         let header = self.model.as_ref().map(|model| model.header());
         let [bass, middle, treble] = TONE_GAINS;
-        let all =
-            [GATE, bass, middle, treble, TONE, CABINET, BLOCK_DC, OVERSAMPLING, SIZE, INTERFACE_LEVEL, OUTPUT_LEVEL];
+        let all = [
+            GATE,
+            bass,
+            middle,
+            treble,
+            TONE,
+            CABINET,
+            BLOCK_DC,
+            CHANNELS,
+            OVERSAMPLING,
+            SIZE,
+            INTERFACE_LEVEL,
+            OUTPUT_LEVEL,
+        ];
         let applies = |id: &ParameterId| match *id {
             // An instrument played by notes has no audio input.
-            GATE | TONE => self.accepts_audio_files(),
+            GATE | TONE | CHANNELS => self.accepts_audio_files(),
             OVERSAMPLING | INTERFACE_LEVEL | OUTPUT_LEVEL => self.is(Kind::Effect),
             SIZE => header.is_some_and(|header| !header.variants.is_empty()),
             _ => true,

@@ -8,6 +8,7 @@ use ondes_engine::dsp::level::{db_to_amplitude, max_step};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Variant, Weights};
+use ondes_engine::pipeline::InputChannels;
 use ondes_engine::realtime::{Driver, LoadStatus, Quality, Setup};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter::{
@@ -346,10 +347,10 @@ fn another_size_takes_over_without_a_click() {
     again.shared.load_model(false, || Ok((amplifier_with(None, true), None))).join().unwrap();
     assert!(is_lite(&play(&again, &mut again.player(), slow_tone)[0]));
     again.turn(SIZE, 1.0);
-    again.shared.request_variant(1.0, Quality::Full);
+    again.shared.request_variant(1.0, Quality::Full, InputChannels::Stereo);
     assert!(again.shared.needs_main_thread(), "the audio thread asks for it");
     again.shared.apply_requested_variant();
-    again.shared.request_variant(1.0, Quality::Full);
+    again.shared.request_variant(1.0, Quality::Full, InputChannels::Stereo);
     assert!(!again.shared.needs_main_thread());
     assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
 }
@@ -436,7 +437,7 @@ fn only_what_suits_the_model_is_offered() {
     };
     let track = Track::new();
     let tone = ["Gate", "Bass", "Middle", "Treble", "Tone position", "Cabinet", "Block DC"];
-    let all = [&tone[..], &["Oversampling", "Interface level", "Output level"]].concat();
+    let all = [&tone[..], &["Channels", "Oversampling", "Interface level", "Output level"]].concat();
     assert_eq!(names(&track.view_model), all);
     let shared = InstanceHandle::new(Product::Instrument, || {});
     let view_model = InstanceViewModel::new(

@@ -108,6 +108,14 @@ impl PartitionedConvolver {
         output.copy_from_slice(&self.samples[self.partition..]);
     }
 
+    /// Takes over the state of another convolver with the same response.
+    pub fn copy_state(&mut self, other: &Self) {
+        self.past_spectra.copy_from_slice(&other.past_spectra);
+        self.sum.copy_from_slice(&other.sum);
+        self.previous.copy_from_slice(&other.previous);
+        (self.newest, self.filled) = (other.newest, other.filled);
+    }
+
     /// Clears all state in constant time.
     pub fn reset(&mut self) {
         self.filled = 0;

@@ -89,6 +89,18 @@ impl ZeroLatencyConvolver {
         self.filled = 0;
     }
 
+    /// Takes over the state of another convolver with the same response, without allocating.
+    ///
+    /// # Panics
+    ///
+    /// If the responses differ in length.
+    pub fn copy_state(&mut self, other: &Self) {
+        if let (Some(rest), Some(other)) = (&mut self.rest, &other.rest) {
+            rest.copy_state(other);
+        }
+        (self.window, self.filled, self.later) = (other.window, other.filled, other.later);
+    }
+
     /// Clears all state.
     pub fn reset(&mut self) {
         if let Some(rest) = &mut self.rest {

@@ -12,7 +12,7 @@ mod network;
 mod signal_buffer;
 
 use network::Network;
-use ondes_kernels::{BufferView, Kernels};
+use ondes_kernels::{BufferView, Kernels, StreamSignals};
 use signal_buffer::{CHUNK, SignalBuffer};
 
 use super::layer::{Io, Layer};
@@ -24,13 +24,13 @@ pub struct FusedConvNet {
     network: Network,
     /// Maximum number of frames computed at a time.
     chunk: usize,
-    streams: Vec<StreamSignals>,
+    streams: Vec<StreamState>,
     /// State in which streams begin; `None` for silence since ever.
-    initial: Option<StreamSignals>,
+    initial: Option<StreamState>,
 }
 
 /// All signals of one stream.
-struct StreamSignals {
+struct StreamState {
     memory: Vec<f32>,
     /// Index of the first signal in `memory`, on a cache line.
     start: usize,
@@ -41,7 +41,7 @@ struct StreamSignals {
 /// Values per cache line.
 const CACHE_LINE: usize = 16;
 
-impl StreamSignals {
+impl StreamState {
     fn new(network: &Network) -> Self {
         let memory = vec![0.0; network.length + CACHE_LINE];
         let start = memory.as_ptr().align_offset(CACHE_LINE * size_of::<f32>()).min(CACHE_LINE);
@@ -96,11 +96,11 @@ impl StreamSignals {
         }
     }
 
-    /// Computes a chunk from the frames written to the inputs.
-    fn run(&mut self, kernels: Kernels, network: &Network, frames: usize) {
+    /// Makes the frames written to the inputs contiguous, and returns all signals to compute a chunk.
+    fn begin_chunk(&mut self, network: &Network, frames: usize) -> StreamSignals<'_> {
         let signals = &mut self.memory[self.start..];
         network.inputs.iter().for_each(|input| input.mirror(&self.positions, signals, frames));
-        kernels.run_passes(&network.passes, &self.positions, signals, frames);
+        StreamSignals { positions: &self.positions, signals }
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
@@ -117,27 +117,51 @@ impl FusedConvNet {
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize, frames: usize) -> Option<Self> {
         let chunk = frames.min(CHUNK);
         let network = Network::new(method, shapes, weights, chunk)?;
-        let streams = (0..streams).map(|_| StreamSignals::new(&network)).collect();
+        let streams = (0..streams).map(|_| StreamState::new(&network)).collect();
         Some(Self { network, chunk, streams, initial: None })
+    }
+
+    /// Computes all frames of N streams, chunk by chunk; `first_row` is the row of the first one in the inputs.
+    fn run_streams<const N: usize>(
+        &mut self,
+        kernels: Kernels,
+        io: &Io<'_>,
+        streams: [usize; N],
+        first_row: usize,
+        output: &mut [f32],
+    ) {
+        let Self { network, chunk: max_frames, streams: all, .. } = self;
+        let mut streams = all.get_disjoint_mut(streams).expect("a step names each stream once");
+        let channels = network.output.channels();
+        for start in (0..io.frames).step_by(*max_frames) {
+            let frames = (io.frames - start).min(*max_frames);
+            for (row, stream) in streams.iter_mut().enumerate() {
+                for (port, view) in network.inputs.iter().enumerate() {
+                    let first = ((first_row + row) * io.frames + start) * view.channels();
+                    stream.write(view, &io.input(port)[first..first + frames * view.channels()]);
+                }
+            }
+            let mut signals = streams.each_mut().map(|stream| stream.begin_chunk(network, frames));
+            kernels.run_passes_batch(&network.passes, &mut signals, frames);
+            for (row, stream) in streams.iter_mut().enumerate() {
+                let first = (row * io.frames + start) * channels;
+                stream.read(&network.output, &mut output[first..first + frames * channels]);
+                stream.advance(network, frames);
+            }
+        }
     }
 }
 
 impl Layer for FusedConvNet {
     fn run(&mut self, kernels: Kernels, mut io: Io<'_>) {
-        let &mut Self { ref network, chunk: max_frames, ref mut streams, .. } = self;
-        let channels = network.output.channels();
-        let outputs = std::mem::take(&mut io.output).chunks_exact_mut(io.frames * channels);
-        for ((row, output), &stream) in outputs.enumerate().zip(io.streams) {
-            let stream = &mut streams[stream];
-            for (chunk, output) in output.chunks_mut(max_frames * channels).enumerate() {
-                let frames = output.len() / channels;
-                for (port, view) in network.inputs.iter().enumerate() {
-                    let first = (row * io.frames + chunk * max_frames) * view.channels();
-                    stream.write(view, &io.input(port)[first..first + frames * view.channels()]);
-                }
-                stream.run(kernels, network, frames);
-                stream.read(&network.output, output);
-                stream.advance(network, frames);
+        let values = io.frames * self.network.output.channels();
+        let mut outputs = std::mem::take(&mut io.output);
+        for (index, streams) in io.streams.chunks(2).enumerate() {
+            let output = outputs.split_off_mut(..streams.len() * values).unwrap_or_default();
+            match *streams {
+                [one, other] => self.run_streams(kernels, &io, [one, other], 2 * index, output),
+                [one] => self.run_streams(kernels, &io, [one], 2 * index, output),
+                _ => {}
             }
         }
     }
@@ -150,7 +174,7 @@ impl Layer for FusedConvNet {
     }
 
     fn capture_initial_state(&mut self) {
-        let mut initial = StreamSignals::new(&self.network);
+        let mut initial = StreamState::new(&self.network);
         initial.copy_from(&self.streams[0]);
         self.streams.iter_mut().for_each(|stream| stream.copy_from(&initial));
         self.initial = Some(initial);

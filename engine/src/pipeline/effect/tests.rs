@@ -130,7 +130,7 @@ fn sessions_are_independent() {
         .enumerate()
         .map(|(slot, (output, input))| {
             let length = 512 - 5 * slot;
-            ProcessRequest { slot, input: &input[..length], output: &mut output[..length], mute: false }
+            ProcessRequest::mono(slot, &input[..length], &mut output[..length])
         })
         .collect();
     batch.process(&mut requests);

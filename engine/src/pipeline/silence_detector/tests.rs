@@ -87,7 +87,7 @@ fn play(model: &Model, input: &[f32], may_sleep: bool, commands: &[TimedCommand]
     let latency = batch.latency_samples();
     let mut played = Played { sound: vec![0.0; input.len()], playing: Vec::new(), analyses: Vec::new(), latency };
     for (input, output) in input.chunks(HOP).zip(played.sound.chunks_mut(HOP)) {
-        batch.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+        batch.process(&mut [ProcessRequest::mono(0, input, output)]);
         played.playing.push(batch.stats(0).voices > 0);
         played.analyses.push(batch.input_analysis(0));
     }
@@ -156,6 +156,6 @@ fn the_analysis_follows_the_input() {
     }
     assert_eq!(analyses.last(), Some(&Some(InputAnalysis { pitch: None, loudness_db: -100.0 })));
     let mut batch = build(&bundled("wind"), &PipelineOptions::default()).expect("it plays");
-    batch.process(&mut [ProcessRequest { slot: 0, input: &[], output: &mut [0.0; 1_000], mute: false }]);
+    batch.process(&mut [ProcessRequest::mono(0, &[], &mut [0.0; 1_000])]);
     assert_eq!(batch.input_analysis(0), None, "notes play it");
 }
