@@ -156,6 +156,18 @@ mod tests {
     use crate::parameter_values::ParameterValue;
 
     #[test]
+    fn the_rate_conversion_is_saved_and_invalid_ones_are_ignored() {
+        let saved = InstanceState { resampling: Resampling::LinearPhase, ..InstanceState::default() };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert!(text.contains(r#""resampling":"linear-phase""#), "{text}");
+        assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap().resampling, Resampling::LinearPhase);
+        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("resampling"));
+        let later = r#"{ "model": { "hash": "x" }, "resampling": "clairvoyant" }"#;
+        let later = serde_json::from_str::<InstanceState>(later).unwrap();
+        assert_eq!((later.model.hash.as_str(), later.resampling), ("x", Resampling::LowLatency));
+    }
+
+    #[test]
     fn the_executor_is_saved_and_invalid_ones_are_ignored() {
         let executor =
             ExecutorSelection { backend: Backend::Torch, device: Device::Cuda(0), precision: Precision::F16 };
