@@ -228,15 +228,15 @@ impl MethodRunner {
         let apart = (*joined).min(*channels_out);
         let gain = 1.0 / (*channels_out).div_ceil(apart) as f32;
         for (rows, &first) in output.chunks_exact(length).zip(active) {
-            for stream in first..first + *joined {
-                let EffectStream { timeline, piece, .. } = &mut streams[stream];
+            for (side, stream) in streams[first..first + *joined].iter_mut().enumerate() {
+                let EffectStream { timeline, piece, .. } = stream;
                 let sound = &mut timeline.sound[..piece.len()];
-                let oversampler = oversamplers.get_mut(stream);
+                let oversampler = oversamplers.get_mut(first + side);
                 if oversampler.is_none() && *channels_out == 1 {
                     sound.copy_from_slice(rows);
                     continue;
                 }
-                let from = (stream - first).min(apart - 1);
+                let from = side.min(apart - 1);
                 let mean = if oversampler.is_none() { &mut *sound } else { &mut oversampled[..*phases * piece.len()] };
                 for (phase, row) in rows.chunks_exact(length / *phases).enumerate() {
                     let samples = mean[phase..].iter_mut().step_by(*phases);
