@@ -57,7 +57,7 @@ fn a_component_handler_learns_of_restored_values() {
         instance.set_handler(Some(&handler));
         assert!(handler.0.borrow().is_empty());
         assert!(instance.load(&state));
-        let told = handler.0.borrow().iter().any(|flags| flags & RestartFlags_::kParamValuesChanged as i32 != 0);
+        let told = handler.0.borrow().iter().any(|flags| flags & RestartFlags_::kParamValuesChanged != 0);
         assert!(told, "{:?}", handler.0.borrow());
         let before = handler.0.borrow().len();
         instance.set_handler(None);

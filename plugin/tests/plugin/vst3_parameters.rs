@@ -51,7 +51,7 @@ fn positions_mean_what_they_meant() {
             assert_eq!(info.stepCount.cast_unsigned(), parameter.steps().saturating_sub(1), "{id}");
             let [automatable, hidden] =
                 [ParameterInfo_::ParameterFlags_::kCanAutomate, ParameterInfo_::ParameterFlags_::kIsHidden]
-                    .map(|flag| info.flags & flag as i32 != 0);
+                    .map(|flag| info.flags & flag != 0);
             assert_eq!(automatable, parameter.is_host_automatable(), "{id}");
             assert_eq!(hidden, parameter.scope == ParameterScope::Momentary, "{id}");
             if parameter.group == "Macros" {

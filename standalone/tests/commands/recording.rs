@@ -149,8 +149,9 @@ fn a_recording_goes_through_an_effect() {
                 worst = worst.max((heard - 0.5 * played).abs());
             }
         }
-        // 16 bits.
-        assert!(worst < 1e-4, "{worst} at {rate} Hz");
+        // 16 bits, and the ripple of the rate conversion.
+        let tolerance = if rate == 48_000 { 1e-4 } else { 1e-3 };
+        assert!(worst < tolerance, "{worst} at {rate} Hz");
     }
     // Without rate conversion there is no tail.
     write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
