@@ -366,6 +366,8 @@ mod tests {
             for (index, (left, right)) in left_out.chunks_mut(250).zip(right_out.chunks_mut(250)).enumerate() {
                 slot.process(left, right, index >= 8);
             }
+            // Levelled.
+            let taps = Response::new(taps, RATE).unwrap().taps(RATE).unwrap();
             for (side, output) in [left_out, right_out].iter().enumerate() {
                 let mut expected = vec![0.0; output.len()];
                 let response = &taps[side.min(taps.len() - 1)];
