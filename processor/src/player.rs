@@ -52,7 +52,7 @@ pub struct Player {
     input_gain: Ramp,
     wet_gain: Ramp,
     dry_gain: Ramp,
-    /// Mutes everything while a tuner wants it.
+    /// Mutes everything while the tuner is open, if its user has chosen that.
     tuner_gain: Ramp,
     /// Mutes the model's output after a reset or a panic.
     gate: Ramp,
@@ -320,7 +320,7 @@ impl Player {
             let channels: [&[f32]; 2] = [left, right];
             self.instance.tuner.record(&channels[..self.channels]);
         }
-        // Nobody tunes while the host renders.
+        // An offline render is never muted.
         let muted = self.instance.tuner.mutes_output() && !self.session.is_offline();
         self.tuner_gain.set_target(if muted { 0.0 } else { 1.0 });
         let [dry_left, dry_right] = &mut self.dry;
@@ -345,8 +345,9 @@ impl Player {
         self.chain.process_output(wet, other, self.session.is_stereo());
         self.commands.clear();
         self.since_transport += frames;
-        let input_peak = self.input.iter().map(|channel| peak(&channel[..frames])).fold(0.0, f32::max);
-        if self.closed_samples == 0 || self.opens_on_input && self.channels > 0 && input_peak > AUDIBLE {
+        let input = &self.input[..self.channels];
+        let input_peak = input.iter().map(|channel| peak(&channel[..frames])).fold(0.0, f32::max);
+        if self.closed_samples == 0 || self.opens_on_input && input_peak > AUDIBLE {
             self.closed_samples = 0;
             self.gate.set_target(1.0);
         }

@@ -1,4 +1,4 @@
-//! The input as a tuner hears it: before gate, tone and gain. The audio thread writes, the window reads; lock-free.
+//! Input for the tuner, before gate, tone and gain. The audio thread writes, the window reads; lock-free.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 

@@ -38,7 +38,7 @@ pub struct WindowView<'a> {
     pub missing: Option<&'a MissingFile>,
     /// Notice about the model, which plays nevertheless.
     pub notice: Option<&'a str>,
-    /// What to do first, until the user dismisses it.
+    /// Hint for a new user, until it is dismissed.
     pub hint: Option<&'a str>,
     /// The product, whose name is shown and whose kinds of models come first.
     pub product: Product,
@@ -205,7 +205,7 @@ pub struct ModelEntry {
     pub favourite: bool,
     /// True if it was loaded recently.
     pub recent: bool,
-    /// What it is, in a sentence; may be empty.
+    /// Description in a sentence; may be empty.
     pub about: String,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
     pub quality: String,

@@ -144,7 +144,7 @@ impl TunerPitch {
         Some((self.rate_hz / lag, available))
     }
 
-    /// Returns for how many samples there has been sound, without silence in between; `None` if there is none.
+    /// Returns the number of samples since the last silence; `None` during silence.
     fn sounding(&self) -> Option<usize> {
         let block = self.samples(BLOCK_S).max(1);
         let sound = &self.history[self.history.len().saturating_sub(self.kept)..];

@@ -1,7 +1,7 @@
 //! One audio method of a model, run for all streams as one batch.
 //!
-//! Where two streams, the channels of a stereo session, share a state of the network, the first of them stands for
-//! both: it receives the control inputs, and the lists of streams that this module takes name only the first ones.
+//! The two streams of a stereo session (its channels) may share a state of the network. The first then stands for both:
+//! it receives the control inputs, and lists of streams contain only the first of each pair.
 
 use std::ops::Range;
 

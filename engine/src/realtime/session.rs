@@ -120,7 +120,7 @@ impl Session {
         self.current.as_ref().map_or(0, |instance| instance.tail_samples())
     }
 
-    /// Returns whether the host renders offline, so that nobody listens.
+    /// Returns true while the host renders offline.
     #[must_use]
     pub fn is_offline(&self) -> bool {
         self.link.non_realtime.load(Ordering::Relaxed)

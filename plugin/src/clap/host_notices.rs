@@ -14,7 +14,7 @@ use ondes_processor::product::Product;
 
 use super::plugin_wrapper::PluginWrapper;
 
-/// What the host was told last.
+/// Macro names and voice count that the host was last notified of.
 pub struct HostNotices {
     /// `[macro]`
     names: RefCell<Vec<Option<String>>>,

@@ -51,7 +51,7 @@ pub struct PluginWrapper {
     pub(super) parameters: ParameterList,
     /// The host reads the names of parameters again, so that macros are named after their controls.
     pub(super) names_follow: bool,
-    /// What the host was told last. Used by the main thread only.
+    /// Values that the host was last notified of. Used by the main thread only.
     pub(super) notices: HostNotices,
     /// Applies changes by the window while the plugin is inactive.
     pub(super) inactive_changes: InactiveChanges,

@@ -1,4 +1,4 @@
-//! What a plugin's host asks of an instance.
+//! Queries of a plugin's host about an instance.
 
 use std::sync::Weak;
 

@@ -53,7 +53,7 @@ const WAVE: usize = 2048;
 /// Time without a block after which a host counts as stopped.
 const STOPPED: Duration = Duration::from_millis(500);
 
-/// What a new user may do first.
+/// Hint for a new user.
 struct Hint {
     /// Key under which it is remembered that the user has dismissed it.
     key: &'static str,

@@ -85,7 +85,7 @@ impl Tuner {
     }
 }
 
-/// Returns the nearest reference in range; 440 Hz if there is none.
+/// Clamps a reference to the allowed range; NaN becomes 440 Hz.
 fn valid_reference(hz: f32) -> f32 {
     if hz.is_nan() { TunerSettings::default().reference_hz } else { hz.clamp(REFERENCE_HZ.0, REFERENCE_HZ.1) }
 }

@@ -1,4 +1,4 @@
-//! What a guitarist needs: a cabinet for an amplifier without one, and a tuner.
+//! Cabinets for captures of amplifiers, and the tuner.
 
 use std::f32::consts::TAU;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     assert_eq!((cabinet(&track), track.shared.has_automatic_cabinet()), (None, true));
     load(&track.shared, &captured("amp", "clean"), false);
     assert_eq!(cabinet(&track), name(0));
-    let notice = track.shared.notice().expect("the first time it is said");
+    let notice = track.shared.notice().expect("a notice for the first capture");
     assert!(notice.contains("“amp clean”") && notice.contains(BUNDLED[0].name), "{notice}");
     load(&track.shared, &captured("amp", "hi_gain"), false);
     assert_eq!((cabinet(&track), track.shared.notice()), (name(2), None));

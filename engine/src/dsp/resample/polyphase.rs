@@ -1,7 +1,7 @@
 //! Polyphase resampler of low latency: each output sample is a filter at its position in the input.
 //!
 //! The filter of each output sample depends on where it falls between two input samples. All phases of the usual ratios
-//! are tabulated; others are interpolated linearly between two of so many phases that the error stays below −105 dB.
+//! are tabulated; others are interpolated linearly between tabulated phases, with an error below −105 dB.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -63,7 +63,7 @@ pub struct Paper {
     pub thickness: f64,
 }
 
-/// What a driver works against besides the air before it.
+/// Acoustic load behind a driver.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverLoad {
     /// Acoustic impedance of the air behind the cone, Pa s/m³.
