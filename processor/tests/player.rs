@@ -265,3 +265,19 @@ fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
         assert_eq!(controller.health().map(|health| health.driven), Some(Driven::Offline));
     });
 }
+
+#[test]
+fn a_player_falls_silent_when_its_input_is_disconnected() {
+    let (mut stage, _told) = recorded();
+    stage.player.begin_block(&stage.knobs);
+    let mut sound = [[0.5; BLOCK], [0.5; BLOCK]];
+    let [left, right] = &mut sound;
+    stage.player.set_input(&[left, right]);
+    stage.player.process(&mut [left, right]);
+    assert!(!stage.player.is_silent());
+    let silent = (0..3_000).any(|_| {
+        stage.block(None);
+        stage.player.is_silent()
+    });
+    assert!(silent, "the last input must not count again");
+}
