@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ondes_engine::files::{self, AtomicFile};
 use ondes_engine::torch::{self, Library};
 use ondes_libtorch::{Contents, Error, InstallOutcome, InstallProgress, InstallStep, Manifest, WheelSource};
 
@@ -72,12 +73,9 @@ fn install_library() -> anyhow::Result<String> {
 fn install_file(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder)?;
-    let mut copy = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::copy(&mut std::fs::File::open(from)?, &mut copy)?;
-    copy.as_file().sync_all()?;
-    copy.as_file().set_permissions(std::fs::metadata(from)?.permissions())?;
-    copy.persist(to)?;
-    Ok(())
+    let mut copy = AtomicFile::create(to)?;
+    std::io::copy(&mut files::open(from)?, &mut copy)?;
+    Ok(copy.finish()?)
 }
 
 fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {

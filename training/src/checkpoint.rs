@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use ondes_engine::files::AtomicFile;
 use ondes_torch::TorchWeights;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -74,10 +75,12 @@ impl TrainingState {
             (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("a checked tensor"))
         });
         let texts = HashMap::from([(PROGRESS_KEY.to_owned(), serde_json::to_string(&self.progress)?)]);
-        let temporary = path.with_extension("part");
-        let written = safetensors::serialize_to_file(views, Some(texts), &temporary).map_err(anyhow::Error::from);
-        let written = written.and_then(|()| Ok(std::fs::rename(&temporary, path)?));
-        written.with_context(|| format!("{}: cannot be written", path.display()))
+        let write = || -> anyhow::Result<()> {
+            let file = AtomicFile::create(path)?;
+            safetensors::serialize_to_file(views, Some(texts), file.temporary_path())?;
+            Ok(file.finish()?)
+        };
+        write().with_context(|| format!("{}: cannot be written", path.display()))
     }
 
     /// Replaces this state by a saved one.

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::files;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
+
+/// Largest recipe, bytes; far above any real one.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -138,7 +142,7 @@ impl Config {
     /// range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
+        let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
         let mut config: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
             anyhow::anyhow!("{name}: line {line}: {}", error.message())

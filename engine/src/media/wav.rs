@@ -8,19 +8,16 @@
 
 mod growing;
 mod header;
-mod partial_file;
 mod sample;
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use self::header::Header;
 use self::sample::SampleEncoder;
 use super::{MediaError, check_limits, display_name};
-use partial_file::PartialFile;
-
-pub use partial_file::remove_abandoned;
+use crate::files::AtomicFile;
 
 pub use growing::GrowingWav;
 
@@ -74,7 +71,7 @@ pub struct WavWriter {
 }
 
 enum Sink {
-    File(PartialFile),
+    File(BufWriter<AtomicFile>),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -102,7 +99,7 @@ impl WavWriter {
             // Fails for a folder.
             Sink::Stream(Box::new(OpenOptions::new().write(true).open(path).map_err(unwritable)?))
         } else {
-            Sink::File(PartialFile::create(path).map_err(unwritable)?)
+            Sink::File(BufWriter::new(AtomicFile::create(path).map_err(unwritable)?))
         };
         Self::start(name, sink, sample_rate, channels, bits, None)
     }
@@ -210,7 +207,7 @@ impl WavWriter {
         let result = match self.sink.take() {
             None => Err(closed()),
             Some(Sink::Stream(mut stream)) => stream.flush(),
-            Some(Sink::File(file)) => file.complete(&self.header.with_frames(self.frames)),
+            Some(Sink::File(file)) => complete(file, &self.header.with_frames(self.frames)),
         };
         result.map_err(|source| MediaError::Unwritable { file: self.name.clone(), source })
     }
@@ -242,6 +239,13 @@ impl WavWriter {
             MediaError::Unwritable { file: self.name.clone(), source }
         })
     }
+}
+
+/// Replaces the header and gives the file its name.
+fn complete(mut file: BufWriter<AtomicFile>, header: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(header)?;
+    file.into_inner()?.finish()
 }
 
 /// Error of a call after a failure.

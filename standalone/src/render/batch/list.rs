@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use ondes_engine::media::{FILE_EXTENSIONS, remove_abandoned};
+use ondes_engine::files::remove_abandoned;
+use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::pipeline::ControlSource;
 
 use crate::render::arguments::RenderArguments;

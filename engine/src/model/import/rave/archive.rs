@@ -10,6 +10,7 @@ use zip::ZipArchive;
 
 use super::error::RaveError;
 use super::pickle::TensorLocation;
+use crate::files;
 use crate::model::{ModelError, limits};
 
 /// Values of a tensor, row-major. In contrast to [`crate::model::Tensor`] they can be changed.
@@ -45,15 +46,12 @@ pub(super) struct Archive {
 impl Archive {
     /// Opens an archive.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(RaveError::archive("not a regular file"));
-        }
+        let file = files::open(path)?;
+        let bytes = file.metadata()?.len();
         let zip = ZipArchive::new(BufReader::new(file)).map_err(RaveError::archive)?;
         let folder = zip.file_names().find_map(|name| name.strip_suffix("data.pkl").map(str::to_owned));
         let folder = folder.ok_or_else(|| RaveError::archive("it has no data.pkl"))?;
-        let archive = Self { zip: RefCell::new(zip), folder, bytes: metadata.len() };
+        let archive = Self { zip: RefCell::new(zip), folder, bytes };
         if !archive.has("constants.pkl") {
             return Err(RaveError::archive("it holds weights without code; export the model first"));
         }

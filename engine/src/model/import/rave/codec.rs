@@ -215,7 +215,7 @@ fn capacity(nodes: &[Node]) -> usize {
 
 fn description(path: &Path, configuration: &Configuration) -> Result<String, ModelError> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(std::fs::File::open(path)?)?;
+    hasher.update_reader(crate::files::open(path)?)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(format!("{configuration}; imported from {name}, BLAKE3 {}.", hasher.finalize().to_hex()))
 }
