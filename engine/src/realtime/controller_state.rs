@@ -11,7 +11,7 @@ use ringbuf::traits::{Consumer, Observer};
 
 use super::background_jobs::run_in_background;
 use super::driver::Driver;
-use super::guard::{Failure, guard_with_reason};
+use super::guard::guard_with_reason;
 use super::health::{Driven, InstanceMetrics};
 use super::loader::{InstanceInfo, InstanceRequest, NewInstance, build_first, build_successor};
 use super::model_factory::{LoadError, ModelFactory};
@@ -162,8 +162,7 @@ impl ActiveHost {
     }
 
     fn failure_reason(&self) -> String {
-        let reason = self.newest_metrics().and_then(|metrics| metrics.failure().map(str::to_owned));
-        reason.unwrap_or_else(|| Failure::Panicked.to_string())
+        self.newest_metrics().and_then(InstanceMetrics::failure).unwrap_or("the model failed").to_owned()
     }
 
     /// Returns true if the newest instance has had enough time to be heard, and is not.

@@ -36,12 +36,23 @@ pub struct Health {
     pub dropouts: u64,
     /// Blocks with non-finite samples; they were replaced by silence, and the model was reset.
     pub invalid_blocks: u64,
+    /// The samples of these blocks; `None` without any.
+    pub invalid_output: Option<InvalidOutput>,
     /// Commands that were dropped because a queue was full.
     pub commands_lost: u64,
     /// Host samples that the worker has not returned yet.
     pub queued_samples: u64,
     /// Time of single steps of the model.
     pub inference_time: Percentiles,
+}
+
+/// Output that was replaced by silence because the model computed NaN or infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidOutput {
+    /// Number of the first sample, counted from the start of the session.
+    pub first_sample: u64,
+    /// Number of samples in all.
+    pub samples: u64,
 }
 
 /// Counters of one instance; wait-free, except for the texts.
@@ -51,10 +62,13 @@ pub(super) struct InstanceMetrics {
     load: AtomicU32,
     dropouts: AtomicU64,
     invalid_blocks: AtomicU64,
+    invalid_samples: AtomicU64,
+    /// Number of the first invalid sample, valid if there are any.
+    first_invalid: AtomicU64,
     queued: AtomicU64,
     is_on_slow_worker: AtomicBool,
     input_analysis: LastAnalysis,
-    /// Reason of a panic, and a warning. The audio thread touches neither.
+    /// Reason of a panic, set by the thread that steps the model, and a warning, which the audio thread never sets.
     failure: OnceLock<String>,
     warning: Mutex<Option<String>>,
     /// Bits of the latents; their number never changes.
@@ -90,12 +104,21 @@ impl InstanceMetrics {
         self.dropouts.load(Relaxed)
     }
 
-    pub fn count_invalid_block(&self) {
-        self.invalid_blocks.fetch_add(1, Relaxed);
+    /// Counts an invalid block of `samples` samples, the first of which has the number `at`.
+    pub fn count_invalid_block(&self, at: u64, samples: usize) {
+        if self.invalid_blocks.fetch_add(1, Relaxed) == 0 {
+            self.first_invalid.store(at, Relaxed);
+        }
+        self.invalid_samples.fetch_add(samples as u64, Relaxed);
     }
 
     pub fn invalid_blocks(&self) -> u64 {
         self.invalid_blocks.load(Relaxed)
+    }
+
+    pub fn invalid_output(&self) -> Option<InvalidOutput> {
+        let samples = self.invalid_samples.load(Relaxed);
+        (samples > 0).then(|| InvalidOutput { first_sample: self.first_invalid.load(Relaxed), samples })
     }
 
     pub fn set_queued(&self, samples: u64) {
@@ -128,9 +151,9 @@ impl InstanceMetrics {
     }
 
     /// Stores the reason of a panic; the first one counts.
-    pub fn set_failure(&self, reason: &str) {
+    pub fn set_failure(&self, reason: String) {
         // Fails if there is a reason already, from which this one follows.
-        let _ = self.failure.set(reason.to_owned());
+        let _ = self.failure.set(reason);
     }
 
     pub fn failure(&self) -> Option<&str> {
