@@ -3,7 +3,6 @@
 //! Symphonia 0.6 panics on a few malformed headers, such as a WAV of 32 channels without loudspeakers in a build with
 //! overflow checks. Every call to it catches panics and turns them into errors.
 
-use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -16,6 +15,8 @@ use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 
 use super::{MediaError, check_limits, display_name};
+use crate::dsp::level::{SAMPLE_LIMIT, limit_sample};
+use crate::files;
 
 /// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
 /// names and detects the format from the content.
@@ -34,7 +35,8 @@ const GAP_S: f64 = 0.002;
 /// Decodes a file as blocks of `f32` samples in constant memory; integers become −1 to 1.
 ///
 /// Encoder delay and padding are removed if the file declares them. A file that ends early is read up to there; damage
-/// in the middle is an error. Samples that are not finite become 0 and are counted.
+/// in the middle is an error. Samples are limited to [`SAMPLE_LIMIT`], those that are not finite become 0, and both are
+/// counted.
 ///
 /// # Examples
 /// ```
@@ -95,11 +97,7 @@ impl Decoder {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
             _ => MediaError::Unreadable { file: name.clone(), source },
         };
-        let file = File::open(path).map_err(unreadable)?;
-        // On some systems a folder can be opened, but not read.
-        if file.metadata().map_err(unreadable)?.is_dir() {
-            return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-        }
+        let file = files::open(path).map_err(unreadable)?;
         let mut hint = Hint::new();
         if let Some(extension) = path.extension().and_then(|extension| extension.to_str()) {
             hint.with_extension(extension);
@@ -158,7 +156,7 @@ impl Decoder {
         self.track.declared
     }
 
-    /// Returns the number of samples replaced by 0 so far because they were not finite.
+    /// Returns the number of samples replaced so far because they were not finite or above [`SAMPLE_LIMIT`].
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
@@ -237,8 +235,8 @@ impl Decoder {
             }
             decoded.copy_to_vecs_planar(block);
             self.decoded += block[0].len() as u64;
-            for sample in block.iter_mut().flatten().filter(|sample| !sample.is_finite()) {
-                *sample = 0.0;
+            for sample in block.iter_mut().flatten().filter(|sample| is_invalid(**sample)) {
+                *sample = limit_sample(*sample);
                 self.replaced += 1;
             }
             return Ok(true);
@@ -297,6 +295,11 @@ fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, Me
     let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
     Ok(AudioTrack { id: track.id, codec, declared: track.num_frames, gap })
+}
+
+/// Returns whether a sample is beyond the range of samples.
+fn is_invalid(sample: f32) -> bool {
+    sample.is_nan() || sample.abs() > SAMPLE_LIMIT
 }
 
 /// Calls Symphonia and converts a panic into an error. [`Decoder`] ends after such an error, so broken state is not

@@ -214,8 +214,9 @@ fn invalid_headers_are_refused() {
 #[test]
 fn non_finite_samples_are_replaced_and_counted() {
     let folder = TempDir::new().unwrap();
-    let path = wav(&folder, "a.wav", spec(1, 32), &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0]);
+    let samples = [0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0, 1e38, f32::MIN, SAMPLE_LIMIT];
+    let path = wav(&folder, "a.wav", spec(1, 32), &samples);
     let (all, decoder) = read(&path).unwrap();
-    assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0]]);
-    assert_eq!(decoder.replaced(), 3);
+    assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0, SAMPLE_LIMIT, -SAMPLE_LIMIT, SAMPLE_LIMIT]]);
+    assert_eq!(decoder.replaced(), 5);
 }
