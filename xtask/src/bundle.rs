@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::process::{build, cargo, from_root, library, output, root};
-use crate::vst3_presets;
+use crate::{notices, vst3_presets};
 
 /// Names of the bundles.
 const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
@@ -48,11 +48,16 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
         if cfg!(target_os = "macos") {
             write_info_plist(&target)?;
         }
+        if let Some(contents) = target.ancestors().find(|above| above.ends_with("Contents")) {
+            notices::write(&["ondes-plugin"], &contents.join("Resources").join(notices::FILE))?;
+        }
     }
+    // A CLAP may be a single file.
+    notices::write(&["ondes-plugin"], &folder.join(notices::FILE))?;
     let presets = folder.join(PRESETS);
     remove(&presets)?;
     vst3_presets::write(&root().join("assets/presets"), &presets)?;
-    for name in BUNDLES.into_iter().chain([PRESETS]) {
+    for name in BUNDLES.into_iter().chain([PRESETS, notices::FILE]) {
         println!("bundled: {}", from_root(&folder.join(name)));
     }
     Ok(folder)
@@ -98,7 +103,7 @@ pub fn bundle_with_torch() -> anyhow::Result<()> {
         copy(from, &to)?;
         println!("bundled: {}", from_root(&to));
     }
-    Ok(())
+    notices::write(&["ondes-plugin", "ondes", "ondes-torch"], &folder.join(notices::FILE))
 }
 
 /// Builds the library around libtorch and returns its path. `rpath` is its search path for libtorch, by default the one

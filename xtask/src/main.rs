@@ -2,8 +2,8 @@
 //!
 //! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
 //! audio, [`picture`] draws it with [`ondes_canvas`], [`mel`] computes the spectrogram. [`bundle`] packs the plugin for
-//! DAWs, with [`vst3_presets`]. [`docs`] builds the book and checks every link with [`markdown`]. [`train`] makes the
-//! bundled models again, [`mod@test`] runs all tests, [`gpu`] checks libtorch on a GPU. All of them run other programs
+//! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks every link with [`markdown`]. [`train`] makes the
+//! bundled models again, [`mod@test`] runs all tests, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All of them run other programs
 //! through [`process`].
 
 #![forbid(unsafe_code)]
@@ -11,9 +11,11 @@
 mod bundle;
 mod demo;
 mod docs;
+mod fuzz;
 mod gpu;
 mod markdown;
 mod mel;
+mod notices;
 mod picture;
 mod process;
 mod setup;
@@ -65,6 +67,8 @@ enum Command {
     },
     /// Runs all tests of all crates.
     Test,
+    /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
+    Fuzz(fuzz::Extent),
     /// Checks and measures libtorch on a GPU, and writes `target/gpu-check/report.md`. Needs a libtorch with CUDA.
     GpuCheck {
         /// Device to check: cuda:N, or cpu for a trial run.
@@ -97,6 +101,7 @@ fn main() -> ExitCode {
         Command::Docs { check: true } => docs::check(),
         Command::Docs { check: false } => docs::build(),
         Command::Test => test::test(),
+        Command::Fuzz(extent) => fuzz::fuzz(&extent),
         Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),
         Command::Train { name, steps } => train::train(&name, steps),
     };
