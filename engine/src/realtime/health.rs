@@ -59,6 +59,8 @@ pub struct InvalidOutput {
 #[derive(Debug, Default)]
 pub(super) struct InstanceMetrics {
     pub inference_time: Histogram,
+    /// The model has failed because the process of its program was lost.
+    pub is_program_lost: AtomicBool,
     load: AtomicU32,
     dropouts: AtomicU64,
     invalid_blocks: AtomicU64,

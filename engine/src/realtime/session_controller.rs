@@ -96,7 +96,7 @@ impl SessionController {
         let first = instance.as_ref().map(|instance| instance.number).zip(info);
         state.host = Some(ActiveHost::new(&link, retired, state.driver, first));
         drop(state);
-        self.0.start_governor();
+        self.0.start_watches();
         Ok(Session::new(link, retired_in, instance).expect("the link is new"))
     }
 
@@ -113,7 +113,7 @@ impl SessionController {
                 Ok(factory) => inner.change(request, PendingChange::Model(variants(factory), controls.clone())),
                 Err(error) => inner.fail(request, error.to_string()),
             });
-            inner.start_governor();
+            inner.start_watches();
             inner.free_retired()
         }));
         request
@@ -162,7 +162,7 @@ impl SessionController {
             self.rebuild(state);
         } else {
             drop(state);
-            self.0.start_governor();
+            self.0.start_watches();
         }
     }
 
@@ -180,7 +180,7 @@ impl SessionController {
         run_in_background(Box::new(move || {
             if std::mem::take(&mut is_first_run) && inner.is_newest(request) {
                 inner.try_request(request, || inner.change(request, PendingChange::Rebuild));
-                inner.start_governor();
+                inner.start_watches();
             }
             inner.free_retired()
         }));

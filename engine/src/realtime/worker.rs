@@ -337,6 +337,7 @@ impl Group {
         let sound = duration_of(longest, *sample_rate);
         self.slow_turns = if elapsed > sound { self.slow_turns + 1 } else { 0 };
         let warning = executor::take_warning();
+        let is_program_lost = executor::take_program_lost();
         for turn in played {
             let Some(slot) = &mut self.slots[turn.slot] else { continue };
             slot.metrics.record_step(elapsed, sound);
@@ -346,7 +347,10 @@ impl Group {
             }
             match &result {
                 Ok(()) => slot.deliver(&mut *self.playable, &turn),
-                Err(reason) => slot.fail(reason.clone()),
+                Err(reason) => {
+                    slot.metrics.is_program_lost.store(is_program_lost, Ordering::Relaxed);
+                    slot.fail(reason.clone());
+                }
             }
         }
         true

@@ -7,10 +7,12 @@ use super::description::{
     AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
 };
 use super::library::Library;
+use super::prepared_method::describe;
+use crate::model::file::{self, Content};
 use crate::model::import::ImportedModel;
 use crate::model::program::{Attribute, Call};
 use crate::model::{
-    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program, file, limits,
+    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program,
 };
 
 /// Sample rate in Hz of programs that state none: the default of the trainers of such programs.
@@ -27,27 +29,22 @@ pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     open_if(path, |_| true)
 }
 
-/// Reads a model as [`open`] does, but runs a program only if its content has this hash.
+/// Reads a model as [`open`] does, but runs a program only if `may_run` returns true for its content hash.
 ///
 /// # Errors
-/// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the hash differs.
-pub fn open_known(path: &Path, hash: &str) -> Result<ImportedModel, ModelFileError> {
-    open_if(path, |bytes| *blake3::hash(bytes).to_hex() == *hash)
-}
-
-fn open_if(path: &Path, may_run: impl Fn(&[u8]) -> bool) -> Result<ImportedModel, ModelFileError> {
+/// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the program may not run.
+pub fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<ImportedModel, ModelFileError> {
     let at = ModelFileError::at(path);
-    let bytes = file::bytes(path)?;
-    if !file::is_torchscript(&bytes) {
-        return file::open(path);
-    }
-    ModelError::limit("the program's size", bytes.len(), limits::PROGRAM_BYTES).map_err(&at)?;
-    if !may_run(&bytes) {
+    let bytes = match file::load(path)? {
+        Content::Program(bytes) => bytes,
+        Content::Model(model) => return Ok(model),
+    };
+    if !may_run(&blake3::hash(&bytes).to_hex()) {
         return Err(at(ModelError::Program));
     }
-    let described = Library::get().and_then(|library| library.describe(&bytes));
-    let description = described.map_err(|error| at(error.into()))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let described = Library::get().and_then(|library| describe(&library, &stem, &bytes));
+    let description = described.map_err(|error| at(error.into()))?;
     let model = build(&description, &bytes, &stem).map_err(at)?;
     Ok(ImportedModel { model, notes: description.notes })
 }
