@@ -1,6 +1,7 @@
 //! State of an instance as saved in projects and presets, besides the values of a project's parameters.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{self, ExecutorSelection};
@@ -63,6 +64,20 @@ pub struct InstanceState {
     /// Slots A and B; `None` if only slot A was ever used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compare: Option<CompareState>,
+}
+
+impl InstanceState {
+    /// Replaces all paths, those in the other slot included.
+    pub fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
+        let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
+        files.filter_map(|file| file.path.as_mut()).for_each(|path| *path = map(path));
+        if let Some(PresetLocation::File(path)) = &mut self.preset {
+            *path = map(path);
+        }
+        if let Some(other) = self.compare.as_mut().and_then(|compare| compare.other.as_mut()) {
+            other.selection.map_paths(map);
+        }
+    }
 }
 
 /// Everything that is heard, as saved in presets and slots.

@@ -57,6 +57,10 @@ pub enum WindowCommand {
     Browse(FilePurpose),
     /// Try again what failed.
     Retry,
+    /// Ask whether the program of [`WindowView::untrusted`](crate::view::WindowView::untrusted) may run.
+    AskProgram,
+    /// Let that program run, now and whenever it is named, or never without another question.
+    AnswerProgram(bool),
     /// Dismiss the notice or the hint.
     Dismiss,
 

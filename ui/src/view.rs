@@ -8,7 +8,7 @@ use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::MissingFile;
+use ondes_processor::library::{MissingFile, UntrustedProgram};
 use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
@@ -36,6 +36,10 @@ pub struct WindowView<'a> {
     pub status: &'a LoadStatus,
     /// The project's model file, if it was not found; shown in place of the status.
     pub missing: Option<&'a MissingFile>,
+    /// A TorchScript program that was to be loaded but may not run; shown in place of the status.
+    pub untrusted: Option<&'a UntrustedProgram>,
+    /// True if the user is being asked whether it may run.
+    pub asks_for_consent: bool,
     /// Notice about the model, which plays nevertheless.
     pub notice: Option<&'a str>,
     /// Hint for a new user, until it is dismissed.

@@ -45,6 +45,7 @@ unsafe extern "C" fn load(plugin: *const clap_plugin, stream: *const clap_istrea
         };
         // At once, as VST3 hosts may have no other call on the main thread.
         wrapper.notify_names();
+        wrapper.log_untrusted();
         is_loaded
     })
 }

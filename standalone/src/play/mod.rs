@@ -32,6 +32,7 @@ use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
 use crate::record::RecordingFormat;
 use crate::render::midi_score::MidiScore;
 use crate::terminal;
+use crate::trust::refuse_untrusted;
 use crate::{interrupt, open_model};
 use played_time::PlayedTime;
 use status_line::StatusLine;
@@ -46,6 +47,8 @@ Examples:
 
 /// Longest wait for the devices.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest time to complete a recording after an interrupt.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the status is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Level below which the output counts as silent, and the length of silence after the last note that ends playing,
@@ -64,6 +67,9 @@ pub struct PlayArguments {
     /// Model file, name of a bundled model (bowed, plucked, wind), or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
+    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    #[arg(long)]
+    trust: bool,
     /// Audio input for the model to follow or process: an input device, or a recording
     #[arg(long, value_name = "DEVICE|FILE")]
     input: Option<String>,
@@ -161,7 +167,6 @@ pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
 }
 
 fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
-    interrupt::listen();
     let record = arguments.record.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?))).transpose()?;
     let Prepared { mixer, audio, midi, playback } = prepare(arguments)?;
     let meter = mixer.meter.clone();
@@ -169,6 +174,8 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let on_opened = on_opened(playback.clone(), meter.clone(), played.clone());
     let app = AudioApp::with_recording(mixer, audio, midi, on_opened, record);
     let opened = wait_for_devices(&app)?;
+    // From here on interrupts are noticed at once, and the recording is completed.
+    interrupt::allow(FINISH_TIMEOUT);
     app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
     let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
     let mut line = StatusLine::new(&opened, shown_warnings);
@@ -203,7 +210,12 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
     if arguments.model.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
         check_session_options(arguments)?;
         let session = SessionFile::read(&arguments.model)?;
-        mixer.restore(&session).iter().for_each(|problem| terminal::warn(problem));
+        if arguments.trust {
+            session.allow_programs();
+        }
+        let problems = mixer.restore(&session);
+        refuse_untrusted(&mixer, &arguments.model)?;
+        problems.iter().for_each(|problem| terminal::warn(problem));
         (audio, midi) = (with_session_defaults(audio, &session.audio), session.midi);
     } else {
         playback = add_model_track(&mut mixer, arguments, &mut audio)?;
@@ -250,8 +262,8 @@ fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
         AudioStatus::Lost { device, reason, .. } => bail!("{device}: {reason}"),
         AudioStatus::Opening => bail!("the sound system does not answer"),
     };
-    let input_error = app.mixer().tracks().find_map(|(_, track)| track.input_error().map(str::to_owned));
-    match input_error.or(app.recording().error) {
+    let track_error = app.mixer().tracks().find_map(|(_, track)| track.error().map(str::to_owned));
+    match track_error.or(app.recording().error) {
         Some(error) => bail!("{error}"),
         None => Ok(opened),
     }

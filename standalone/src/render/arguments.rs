@@ -15,6 +15,7 @@ use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
 use crate::argument_parsers::{TRANSPOSE, number_in, parse_seconds};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
+use crate::memory;
 use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
@@ -69,6 +70,9 @@ pub struct RenderArguments {
     /// executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
+    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    #[arg(long)]
+    pub trust: bool,
     /// More files and folders for the option before, --midi or --input; MODEL must come before it
     pub more: Vec<PathBuf>,
     /// MIDI file to play on an instrument, or a folder of them
@@ -146,6 +150,10 @@ pub struct RenderArguments {
     /// Render files of a batch again that are up to date; needed when only options have changed
     #[arg(long)]
     pub force: bool,
+    /// Most memory for decoded sound, such as 512M or 4G: the recordings of a session's tracks and its --input, which
+    /// are held whole; other sources are streamed [default: half of the machine's memory]
+    #[arg(long, value_name = "SIZE", value_parser = memory::parse_size)]
+    pub memory: Option<u64>,
     /// Print one JSON object, with --out - on standard error; for a batch one line per file and a summary
     #[arg(long)]
     pub json: bool,

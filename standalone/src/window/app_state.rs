@@ -136,16 +136,14 @@ impl AppState {
             finishing_notice: None,
             dismissed: DismissedErrors::default(),
         };
-        let last = app_state.settings.session.clone();
-        match last.as_deref().map(SessionFile::read) {
-            Some(Ok(session)) => {
-                app_state.restore(session, PendingSession { path: last, recovered: false, add_instrument: false })
+        match app_state.settings.session.clone() {
+            // Read in the background: the window opens whatever it is.
+            Some(path) => {
+                app_state.app.restore_file(path.clone());
+                app_state.pending_session =
+                    Some(PendingSession { path: Some(path), recovered: false, add_instrument: false });
             }
-            failed => {
-                app_state.problems.extend(failed.and_then(Result::err).map(|error| format!("{error:#}")));
-                app_state.settings.session = None;
-                app_state.handle(AppCommand::AddTrack(Product::Instrument));
-            }
+            None => app_state.handle(AppCommand::AddTrack(Product::Instrument)),
         }
         app_state.rescan();
         app_state
@@ -157,6 +155,7 @@ impl AppState {
         while let Some(outcome) = self.app.outcome() {
             match outcome {
                 LoadOutcome::Restored(problems) => self.finish_restore(problems),
+                LoadOutcome::NotRestored(problem) => self.start_without_session(problem),
                 LoadOutcome::Failed(problem) => self.problems.push(problem),
             }
         }
@@ -241,7 +240,7 @@ impl AppState {
             let missing = track.instance.missing_model().map(|missing| missing.to_string());
             let error = missing.or(match progress {
                 LoadStatus::Failed(reason) => Some(reason),
-                _ => track.input_error().map(str::to_owned),
+                _ => track.error().map(str::to_owned),
             });
             tracks.push(TrackView {
                 slot,
@@ -458,7 +457,7 @@ impl AppState {
     fn play_from_set_list(&mut self, index: usize) {
         let reference = self.app.mixer().set_list.get(index).cloned();
         if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
-            self.app.mixer().load_model(selected.slot, reference);
+            self.app.mixer().request_model(selected.slot, reference);
         }
     }
 
@@ -565,11 +564,22 @@ impl AppState {
             self.write_settings();
         }
         self.enable_metering();
-        let first = self.app.mixer().tracks().next().map(|(slot, _)| slot);
-        self.select(first);
+        let mut slots: Vec<usize> = self.app.mixer().tracks().map(|(slot, _)| slot).collect();
+        // A track whose program may not run comes first: its panels ask.
+        let asks = |slot: &usize| self.app.mixer().track(*slot)?.instance.untrusted_program();
+        slots.sort_by_key(|slot| asks(slot).is_none());
+        self.select(slots.first().copied());
         if add_instrument {
             self.handle(AppCommand::AddTrack(Product::Instrument));
         }
+    }
+
+    /// Starts with a new session, since the last one cannot be read.
+    fn start_without_session(&mut self, problem: String) {
+        self.problems.push(problem);
+        self.pending_session = None;
+        self.settings.session = None;
+        self.handle(AppCommand::AddTrack(Product::Instrument));
     }
 
     fn save(&mut self, path: &Path) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ fn eight(folder: &Path) {
         let track = mixer.track(place).unwrap();
         track
             .instance
-            .load_model(false, move || reference.find().map_err(|missing| missing.to_string()))
+            .load_model(false, move || reference.find().map_err(Into::into))
             .join()
             .unwrap();
         let mut settings = track.fader.get();

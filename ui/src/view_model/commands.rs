@@ -145,6 +145,8 @@ impl InstanceViewModel {
             WindowCommand::Open(path) => self.open_file(path),
             WindowCommand::Browse(purpose) => self.open_dialog(purpose),
             WindowCommand::Retry => self.retry(),
+            WindowCommand::AskProgram => self.ask_for_consent(),
+            WindowCommand::AnswerProgram(run) => self.answer_question(run),
             WindowCommand::Dismiss if self.own_notice.is_some() => {
                 self.own_notice = None;
                 self.idle_host.end();

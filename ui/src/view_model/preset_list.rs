@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::LoadError;
 use ondes_processor::parameter::Parameter;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_values::ParameterValue;
@@ -52,7 +53,7 @@ pub(super) struct PendingPreset {
     pub request: u64,
     pub location: PresetLocation,
     /// Reads its name and its sound.
-    pub reader: JoinHandle<Result<(String, SoundSnapshot), String>>,
+    pub reader: JoinHandle<Result<(String, SoundSnapshot), LoadError>>,
 }
 
 impl PresetList {

@@ -10,7 +10,7 @@ use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::MissingFile;
+use ondes_processor::library::{MissingFile, UntrustedProgram};
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
@@ -32,6 +32,8 @@ pub const MIX: ParameterId = ParameterId(102);
 pub struct Fake {
     pub status: LoadStatus,
     pub missing: Option<MissingFile>,
+    pub untrusted: Option<UntrustedProgram>,
+    pub asks_for_consent: bool,
     pub notice: Option<String>,
     pub hint: Option<String>,
     pub product: Product,
@@ -141,6 +143,11 @@ impl Fake {
             WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
             WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
             WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
+            WindowCommand::AskProgram => self.asks_for_consent = true,
+            WindowCommand::AnswerProgram(run) => {
+                self.asks_for_consent = false;
+                self.untrusted = self.untrusted.take().filter(|_| !run);
+            }
             WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
             WindowCommand::Dismiss => self.hint = None,
             _ => {}
@@ -154,6 +161,8 @@ impl ViewModel for Fake {
         WindowView {
             status: &self.status,
             missing: self.missing.as_ref(),
+            untrusted: self.untrusted.as_ref(),
+            asks_for_consent: self.asks_for_consent,
             notice: self.notice.as_deref(),
             hint: self.hint.as_deref(),
             product: self.product,

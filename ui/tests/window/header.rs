@@ -15,7 +15,7 @@ use super::hands::{choose, click, press, rows, settle, slider};
 #[test]
 fn a_missing_model_says_so_and_is_tried_again() {
     let searched = ["/models", "/songs"].map(str::to_owned).to_vec();
-    let mut test = open(Fake { missing: Some(MissingFile { name: "Old Bell".into(), searched }), ..Fake::playing() });
+    let mut test = open(Fake { missing: Some(MissingFile::new("Old Bell", searched)), ..Fake::playing() });
     assert!(test.query_by_label("“Old Bell” is missing; searched: /models and 1 more").is_some());
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
@@ -25,7 +25,7 @@ fn a_missing_model_says_so_and_is_tried_again() {
 
 #[test]
 fn unavailable_actions_are_not_offered() {
-    let missing = Some(MissingFile { name: "Old Bell".into(), searched: vec!["/models".into()] });
+    let missing = Some(MissingFile::new("Old Bell", vec!["/models".into()]));
     let mut test = open(Fake { missing, able: false, ..Fake::playing() });
     assert!(test.query_by_label("Locate…").is_none());
     slider(&test, "Brightness").click_secondary();

@@ -97,6 +97,8 @@ impl Fake {
         Self {
             status: LoadStatus::Empty,
             missing: None,
+            untrusted: None,
+            asks_for_consent: false,
             notice: None,
             hint: None,
             product: Product::Instrument,
@@ -198,6 +200,7 @@ impl Fake {
             load: 0.23,
             dropouts: 0,
             invalid_blocks: 0,
+            invalid_output: None,
             commands_lost: 0,
             queued_samples: 256,
             inference_time: Percentiles {
