@@ -1,5 +1,8 @@
 //! TorchScript programs, run through the library.
 
+#[path = "programs/process.rs"]
+mod process;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -334,8 +337,8 @@ fn errors_are_one_line() {
     let good = streaming(2, 1).bytes();
     let one = Value::Buffer(vec![1], vec![1.0]);
     let wrong: [(&str, Vec<u8>, &str); 8] = [
-        ("cut off", good[..good.len() / 2].to_vec(), "zip"),
-        ("no program", b"PK\x03\x04 is all there is".to_vec(), "zip"),
+        ("cut off", good[..good.len() / 2].to_vec(), "archive is damaged"),
+        ("no program", b"PK\x03\x04 is all there is".to_vec(), "archive is damaged"),
         (
             "no method",
             Class::default().method("other(x: Tensor) -> Tensor", &["return x"]).bytes(),

@@ -21,6 +21,9 @@ use crate::torch::library_paths;
 /// Time in which a process that closed its socket must have ended; after that it is killed.
 const ENDING: Duration = Duration::from_secs(1);
 
+/// Longest part of a program's name that is used, in characters.
+const MAX_NAME: usize = 80;
+
 /// A running process; killed when dropped.
 pub struct ProgramProcess {
     /// Name of the program, for errors.
@@ -67,7 +70,11 @@ impl ProgramProcess {
         };
         let failed = |error: io::Error| TorchError::Program(format!("{}: {error}", host.display()));
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
+        // A program states its own name.
+        let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME).collect();
         let mut command = Command::new(host);
+        // Not needed there, but shown in lists of processes.
+        command.arg(&name);
         // What it prints would end up in the output of this program. A process group of its own: what a terminal sends to
         // this program, such as Ctrl-C, is answered here.
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
@@ -76,7 +83,7 @@ impl ProgramProcess {
         }
         let child = command.spawn().map_err(failed)?;
         let mut process = Self {
-            name: name.to_owned(),
+            name,
             child: Mutex::new(child),
             control: Mutex::new(control),
             missing_protection: Vec::new(),
@@ -87,7 +94,7 @@ impl ProgramProcess {
             Ok(started) => started.map_err(TorchError::Program)?,
             Err(error) => return Err(process.lose(&error, protocol::STARTING)),
         };
-        missing_protection.iter().for_each(|line| tracing::warn!("{name}: {line}"));
+        missing_protection.iter().for_each(|line| tracing::warn!("{}: {line}", process.name));
         process.missing_protection = missing_protection;
         Ok(process)
     }
