@@ -4,12 +4,16 @@
 //! only, so nothing waits for a pipe or reads a device without end. [`AtomicFile`] and [`write()`] replace regular files
 //! only, and only once the new content is complete.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use tempfile::NamedTempFile;
+
+use crate::sync::lock;
 
 /// Extension of files that are not complete yet.
 const PART: &str = ".part";
@@ -143,6 +147,35 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub struct AtomicFile {
     temporary: NamedTempFile,
     target: PathBuf,
+    _entry: UnfinishedEntry,
+}
+
+/// Files of this process that are not complete yet.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Entry of a file in the list of unfinished ones.
+#[derive(Debug)]
+struct UnfinishedEntry(PathBuf);
+
+impl UnfinishedEntry {
+    fn of(path: &Path) -> Self {
+        lock(&UNFINISHED).insert(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for UnfinishedEntry {
+    fn drop(&mut self) {
+        lock(&UNFINISHED).remove(&self.0);
+    }
+}
+
+/// Removes the files of this process that are not complete yet, before it ends without running destructors.
+pub fn remove_unfinished() {
+    for path in &*lock(&UNFINISHED) {
+        // It may have been removed already.
+        drop(fs::remove_file(path));
+    }
 }
 
 impl AtomicFile {
@@ -166,7 +199,8 @@ impl AtomicFile {
         if let Some(replaced) = replaced {
             keep_access(temporary.as_file(), &replaced)?;
         }
-        Ok(Self { temporary, target })
+        let entry = UnfinishedEntry::of(temporary.path());
+        Ok(Self { temporary, target, _entry: entry })
     }
 
     /// Returns the temporary path, for writers that open files themselves.

@@ -1,7 +1,11 @@
-//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more.
+//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more. Opus
+//! and further kinds of WAV are added here.
 //!
 //! Symphonia 0.6 panics on a few malformed headers, such as a WAV of 32 channels without loudspeakers in a build with
 //! overflow checks. Every call to it catches panics and turns them into errors.
+
+mod opus;
+mod wave_source;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +18,23 @@ use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 
-use super::{MediaError, check_limits, display_name};
+use self::opus::OpusHead;
+use super::{MediaError, check_limits, check_range, display_name};
 use crate::dsp::level::{SAMPLE_LIMIT, limit_sample};
 use crate::files;
 
 /// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
 /// names and detects the format from the content.
-pub const FILE_EXTENSIONS: [&str; 23] = [
+pub const FILE_EXTENSIONS: [&str; 26] = [
     "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
-    "oga", "ogg", "ogv", "ogx", "wav", "wave", "webm",
+    "oga", "ogg", "ogv", "ogx", "opus", "rf64", "w64", "wav", "wave", "webm",
 ];
 
 /// Most frames that [`read_mono`] allocates on the word of a header.
 const TRUSTED_FRAMES: u64 = 1 << 24;
+
+/// Most frames of a packet, for which decoders reserve memory; FLAC allows 65,535.
+const MAX_PACKET_FRAMES: u64 = 1 << 16;
 
 /// A gap of at least this length between time stamps is damage, seconds. No codec has shorter frames, so at least one
 /// is missing.
@@ -102,7 +110,7 @@ impl Decoder {
         if let Some(extension) = path.extension().and_then(|extension| extension.to_str()) {
             hint.with_extension(extension);
         }
-        Self::begin(name, Box::new(file), &hint)
+        Self::begin(name, file, &hint)
     }
 
     /// Decodes a file in memory; `name` is its name in errors.
@@ -111,15 +119,18 @@ impl Decoder {
     ///
     /// See [`Decoder::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
-        Self::begin(name.to_owned(), Box::new(io::Cursor::new(bytes)), &Hint::new())
+        Self::begin(name.to_owned(), io::Cursor::new(bytes), &Hint::new())
     }
 
-    fn begin(name: String, source: Box<dyn MediaSource>, hint: &Hint) -> Result<Self, MediaError> {
+    fn begin(name: String, source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
+        let unreadable = |source| MediaError::Unreadable { file: name.clone(), source };
+        let (source, frames) = wave_source::present(source).map_err(unreadable)?;
         let stream = MediaSourceStream::new(source, Default::default());
         let probe = symphonia::default::get_probe();
         let format = catch_panics(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
             .map_err(|error| not_audio(&name, error))?;
-        let track = default_track(&name, &*format)?;
+        let mut track = default_track(&name, &*format)?;
+        track.declared = frames.or(track.declared);
         let mut decoder = Self {
             file: name,
             format,
@@ -289,12 +300,18 @@ fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, Me
     let rate = parameters.sample_rate.map_or(48_000, u64::from);
     let channels = parameters.channels.as_ref().map_or(1, |channels| channels.count() as u64);
     check_limits(name, rate, channels)?;
+    let packet = parameters.max_frames_per_packet.unwrap_or(0);
+    check_range(name, "the number of frames in a packet", packet, 0..=MAX_PACKET_FRAMES)?;
     let options = AudioDecoderOptions::default().gapless(true);
-    let codec = catch_panics(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
+    let codec = catch_panics(|| opus::codecs().make_audio_decoder(parameters, &options))
         .map_err(|error| not_audio(name, error))?;
     let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    Ok(AudioTrack { id: track.id, codec, declared: track.num_frames, gap })
+    // Symphonia counts the frames that Opus decoders discard.
+    let head = parameters.extra_data.as_deref().and_then(OpusHead::parse);
+    let discarded = head.map_or(0, |head| head.pre_skip as u64);
+    let declared = track.num_frames.map(|frames| frames.saturating_sub(discarded));
+    Ok(AudioTrack { id: track.id, codec, declared, gap })
 }
 
 /// Returns whether a sample is beyond the range of samples.

@@ -13,7 +13,7 @@ use ondes_processor::parameter::{BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAM
 
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
-use crate::argument_parsers::{TRANSPOSE, number_in, parse_seconds};
+use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::memory;
 use crate::rack::session_file;
@@ -139,7 +139,7 @@ pub struct RenderArguments {
     pub stems: bool,
     /// Length in seconds, up to a day: of a session [default: until everything has faded out], or of what a model with
     /// a prior generates
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     pub seconds: Option<f64>,
     /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]
     #[arg(long, value_name = "N")]
@@ -299,10 +299,4 @@ impl BitDepth {
             Self::Float32 => WavBits::Float32,
         }
     }
-}
-
-fn parse_control(text: &str) -> Result<(String, f32), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let value: f32 = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
-    Ok((name.trim().to_owned(), value))
 }

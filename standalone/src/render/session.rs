@@ -149,8 +149,15 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let already_shown = warnings.len();
 
     let started_at = Instant::now();
-    let mut render =
-        SessionRender::create(arguments, Bounce::new(rack), input, sample_rate, &target, &stems, &progress)?;
+    let mut render = SessionRender::create(
+        arguments,
+        Bounce::new(rack),
+        Material { input, length },
+        sample_rate,
+        &target,
+        &stems,
+        &progress,
+    )?;
     let mut tracks = render.track_reports(&mixer);
     let latency_samples = render.bounce.latency_samples();
     render.render_all(length, arguments.seconds.is_none())?;
@@ -400,17 +407,18 @@ struct SessionRender<'a> {
 }
 
 impl<'a> SessionRender<'a> {
-    /// Creates the output files.
+    /// Creates the output files; `length` of the material is that of the render, without tail.
     fn create(
         arguments: &RenderArguments,
         bounce: Bounce,
-        input: Option<Sound>,
+        Material { input, length }: Material,
         sample_rate: u32,
         target: &OutputTarget,
         stems: &[OutputTarget],
         progress: &'a RenderProgress,
     ) -> anyhow::Result<Self> {
-        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency);
+        let frames = Some(length + bounce.tail_samples() as u64);
+        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency, frames);
         let mix = create(target, bounce.latency_samples())?;
         let stems = stems.iter().map(|stem| create(stem, bounce.tracks_latency_samples()));
         let stems = stems.collect::<anyhow::Result<Vec<_>>>()?;

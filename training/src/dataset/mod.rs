@@ -2,6 +2,7 @@
 
 pub mod features;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -134,7 +135,12 @@ pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     const ENDINGS: [&str; 11] = ["wav", "wave", "flac", "mp3", "ogg", "oga", "aif", "aiff", "m4a", "mp4", "caf"];
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
+    let mut visited = BTreeSet::new();
     while let Some(folder) = folders.pop() {
+        // Links may lead back to a folder.
+        if !folder.canonicalize().is_ok_and(|folder| visited.insert(folder)) {
+            continue;
+        }
         for entry in std::fs::read_dir(&folder).with_context(|| format!("{}: cannot be read", folder.display()))? {
             let path = entry.with_context(|| format!("{}: cannot be read", folder.display()))?.path();
             let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
