@@ -67,6 +67,20 @@ pub struct InstanceState {
 }
 
 impl InstanceState {
+    /// Returns the state without the settings that belong to the project, not to the sound.
+    #[must_use]
+    pub fn sound_only(self) -> Self {
+        Self {
+            window: WindowSettings::default(),
+            pad: None,
+            executor: ExecutorSelection::default(),
+            resampling: Resampling::default(),
+            compare: None,
+            midi_controllers: BTreeMap::new(),
+            ..self
+        }
+    }
+
     /// Replaces all paths, those in the other slot included.
     pub fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
         let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);

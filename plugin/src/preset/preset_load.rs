@@ -173,8 +173,14 @@ mod tests {
     use clap_sys::entry::clap_plugin_entry;
     use clap_sys::ext::log::{CLAP_EXT_LOG, clap_host_log, clap_log_severity};
     use clap_sys::ext::state::CLAP_EXT_STATE;
+    use clap_sys::ext::state_context::{
+        CLAP_EXT_STATE_CONTEXT, CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PRESET,
+        CLAP_STATE_CONTEXT_FOR_PROJECT, clap_plugin_state_context,
+    };
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
+    use clap_sys::stream::{clap_istream, clap_ostream};
     use clap_sys::version::CLAP_VERSION;
+    use ondes_engine::dsp::resample::Resampling;
     use ondes_processor::library::{self, FileReference};
     use ondes_processor::preset::{file, store};
     use ondes_processor::product::Product;
@@ -361,6 +367,93 @@ mod tests {
         let path = store::save(folder.path(), &lost, true).unwrap();
         refused(file, path.to_str(), None, "is missing");
         assert_eq!(instance.state(), state, "a refused preset changes nothing");
+    }
+
+    #[test]
+    fn a_host_saves_and_loads_presets_without_the_project() {
+        let pad = ["mix", "tune"].map(str::to_owned);
+        let saved = |instance: &Instance, context| {
+            // SAFETY: the plugin is alive and has this extension.
+            let functions = unsafe {
+                let get = (*instance.plugin).get_extension.unwrap();
+                &*get(instance.plugin, CLAP_EXT_STATE_CONTEXT.as_ptr()).cast::<clap_plugin_state_context>()
+            };
+            let mut bytes: Vec<u8> = Vec::new();
+            let stream = clap_ostream { ctx: ptr::from_mut(&mut bytes).cast(), write: Some(write_slowly) };
+            // SAFETY: the stream lives longer than the call.
+            assert!(unsafe { functions.save.unwrap()(instance.plugin, &raw const stream, context) });
+            (functions, bytes)
+        };
+        let source = Instance::new(Product::Instrument);
+        assert!(source.load(CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, None, Some("breathy-solo")).0);
+        // SAFETY: the plugin is alive.
+        let handle = |instance: &Instance| unsafe { PluginWrapper::of(instance.plugin) }.unwrap().instance.clone();
+        handle(&source).set_pad(pad.clone());
+        handle(&source).set_resampling(Resampling::LinearPhase);
+
+        let (functions, preset) = saved(&source, CLAP_STATE_CONTEXT_FOR_PRESET);
+        let selection = file::parse(&preset).unwrap().sound.selection;
+        assert_eq!(
+            (selection.model.name.as_str(), selection.pad, selection.resampling),
+            ("Wind", None, Resampling::LowLatency)
+        );
+        let [duplicate, project] = [CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PROJECT];
+        let whole = saved(&source, project).1;
+        assert_eq!(saved(&source, duplicate).1, whole);
+
+        // What the host may mix, according to CLAP: `None` is the state extension.
+        for (bytes, context, is_project) in [
+            (&preset, Some(CLAP_STATE_CONTEXT_FOR_PRESET), false),
+            (&preset, None, false),
+            (&whole, Some(CLAP_STATE_CONTEXT_FOR_PRESET), false),
+            (&whole, Some(duplicate), true),
+            (&whole, None, true),
+        ] {
+            let instance = Instance::new(Product::Instrument);
+            let mut left = bytes.as_slice();
+            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            // SAFETY: plugin and stream are alive.
+            assert!(unsafe {
+                match context {
+                    Some(context) => functions.load.unwrap()(instance.plugin, &raw const stream, context),
+                    None => instance.state_extension().load.unwrap()(instance.plugin, &raw const stream),
+                }
+            });
+            let fields = &instance.state()["fields"];
+            let found = (fields["model"]["name"] == "Wind", fields["pad"] == serde_json::json!(pad));
+            assert_eq!(
+                (found, handle(&instance).resampling() == Resampling::LinearPhase),
+                ((true, is_project), is_project)
+            );
+            let mut left: &[u8] = b"nothing";
+            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            // SAFETY: as above.
+            assert!(!unsafe {
+                functions.load.unwrap()(instance.plugin, &raw const stream, CLAP_STATE_CONTEXT_FOR_PRESET)
+            });
+        }
+    }
+
+    /// Takes seven bytes at a time.
+    unsafe extern "C" fn write_slowly(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
+        let length = size.min(7) as usize;
+        // SAFETY: the stream above is around a vector, and there are that many bytes.
+        unsafe {
+            (*(*stream).ctx.cast::<Vec<u8>>()).extend(std::slice::from_raw_parts(from.cast::<u8>(), length));
+        }
+        length as i64
+    }
+
+    /// Returns seven bytes at a time.
+    unsafe extern "C" fn read_slowly(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+        // SAFETY: the stream above is around a slice, and there is room for that many bytes.
+        unsafe {
+            let rest = &mut *(*stream).ctx.cast::<&[u8]>();
+            let (taken, left) = rest.split_at(rest.len().min(size.min(7) as usize));
+            ptr::copy_nonoverlapping(taken.as_ptr(), to.cast(), taken.len());
+            *rest = left;
+            taken.len() as i64
+        }
     }
 
     #[test]
