@@ -69,6 +69,15 @@ enum Command {
     Test,
     /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
     Fuzz(fuzz::Extent),
+    /// Plays the app's tracks and the plugins with everything at once, as fast as it goes; `cargo test` plays two minutes.
+    Soak {
+        /// Minutes of sound.
+        #[arg(long, value_name = "N", default_value_t = 60.0)]
+        minutes: f64,
+        /// Seed of the actions: another one gives others.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
     /// Checks and measures libtorch on a GPU, and writes `target/gpu-check/report.md`. Needs a libtorch with CUDA.
     GpuCheck {
         /// Device to check: cuda:N, or cpu for a trial run.
@@ -102,6 +111,7 @@ fn main() -> ExitCode {
         Command::Docs { check: false } => docs::build(),
         Command::Test => test::test(),
         Command::Fuzz(extent) => fuzz::fuzz(&extent),
+        Command::Soak { minutes, seed } => test::soak(minutes, seed),
         Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),
         Command::Train { name, steps } => train::train(&name, steps),
     };

@@ -82,7 +82,7 @@ pub fn library(messages: &str, name: &str) -> Option<String> {
 }
 
 /// Finds the path of an executable among cargo's messages, one JSON object per line.
-fn executable(messages: &str, binary: &str) -> Option<String> {
+pub fn executable(messages: &str, binary: &str) -> Option<String> {
     let message = |line| serde_json::from_str::<serde_json::Value>(line).ok();
     let mut ours = messages.lines().filter_map(message).filter(|message| message["target"]["name"] == binary);
     ours.find_map(|message| message["executable"].as_str().map(str::to_owned))
