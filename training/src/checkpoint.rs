@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use ondes_engine::files::AtomicFile;
 use ondes_torch::TorchWeights;
 use safetensors::SafeTensors;
@@ -99,12 +99,14 @@ impl TrainingState {
             bail!("{name}: belongs to another configuration; omit --resume to start a new run");
         }
         let read = |section: &str, like: &BTreeMap<&str, &Tensor>| -> anyhow::Result<BTreeMap<String, Tensor>> {
-            let tensor = |name: &str, like: &Tensor| {
+            let tensor = |name: &str, like: &Tensor| -> anyhow::Result<Tensor> {
                 let view = tensors.tensor(&format!("{section}/{name}"))?;
                 let values: Vec<f32> = bytemuck::allocation::pod_collect_to_vec(view.data());
-                anyhow::Ok(Tensor::from_slice(&values).view(like.size().as_slice()).to_device(device))
+                ensure!(view.dtype() == Dtype::F32 && values.len() == like.numel(), "{section}/{name}: another size");
+                Ok(Tensor::from_slice(&values).view(like.size().as_slice()).to_device(device))
             };
-            like.iter().map(|(&name, like)| Ok((name.to_owned(), tensor(name, like)?))).collect()
+            let all = like.iter().map(|(&name, like)| Ok((name.to_owned(), tensor(name, like)?)));
+            all.collect::<anyhow::Result<_>>().with_context(|| format!("{}: damaged", path.display()))
         };
         let [weights, best, first, mut second] = {
             let sections = SECTIONS.map(|section| read(section, &self.tensors(section)));

@@ -164,9 +164,14 @@ impl Config {
         let units = [network.input_units, network.recurrent_units, network.output_units];
         ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
         ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
-        ensure!(training.steps > 0 && training.batch > 0, "training.steps and training.batch must be above 0");
+        ensure!(training.steps > 0, "training.steps must be above 0");
+        ensure!((1..=4096).contains(&training.batch), "training.batch must be 1 to 4096");
         ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
-        ensure!(training.learning_rate > 0.0, "training.learning_rate must be above 0");
+        let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
+        ensure!(is_rate(training.learning_rate), "training.learning_rate must be above 0, up to 1");
+        ensure!((0.0..=1.0).contains(&training.weight_decay), "training.weight_decay must be 0 to 1");
+        ensure!((1e-6..=1e6).contains(&training.gradient_norm), "training.gradient_norm must be 1e-6 to 1e6");
+        ensure!((0..=1024).contains(&training.threads), "training.threads must be 0 to 1024");
         ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
         ensure!(
             training.validate_every > 0 && training.checkpoint_every > 0,

@@ -67,6 +67,9 @@ impl Features {
         for (index, name) in ["audio", "pitch", "loudness", "voiced"].into_iter().enumerate() {
             let view = tensors.tensor(name)?;
             offsets[index] = view.data().as_ptr() as usize - start;
+            if view.dtype() != Dtype::F32 || !offsets[index].is_multiple_of(align_of::<f32>()) {
+                bail!("{name} is not a list of aligned 32-bit floats");
+            }
             lengths[index] = view.data().len() / size_of::<f32>();
         }
         let frames = lengths[1];
