@@ -55,8 +55,8 @@ pub fn libraries() -> Vec<PathBuf> {
 
 /// Lists the candidates for the program in which TorchScript programs run: the one that the environment names, alone;
 /// else beside the library, then where the library is searched, too.
-#[cfg(target_os = "linux")]
-pub(super) fn program_hosts(library: &Path) -> Vec<PathBuf> {
+#[must_use]
+pub fn program_hosts(library: &Path) -> Vec<PathBuf> {
     if let Some(named) = variable(PROGRAM_HOST) {
         return vec![named.into()];
     }

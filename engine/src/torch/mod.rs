@@ -23,6 +23,7 @@ pub(crate) use fallback::FallbackExecutor;
 pub use library::{Library, LibraryExecutor, TorchError};
 pub use library_paths::{
     LIBTORCH_VERSION, PROGRAM_HOST_FILE, installed, libraries, library_file, libtorch_folder, libtorch_found,
+    program_hosts,
 };
 pub use model::{open, open_if};
 pub use prepare_request::{MethodSource, PrepareRequest, step_values};
