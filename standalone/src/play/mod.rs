@@ -21,7 +21,7 @@ use ondes_processor::parameter::{DRIVER, Parameter, ParameterId, TRANSPOSE, TUNE
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 
-use crate::argument_parsers::{TRANSPOSE as TRANSPOSE_RANGE, number_in, parse_seconds};
+use crate::argument_parsers::{SECONDS, TRANSPOSE as TRANSPOSE_RANGE, number_in};
 use crate::audio_app::{AudioApp, OnOpened};
 use crate::devices::{AudioStatus, Opened};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
@@ -119,8 +119,8 @@ pub struct PlayArguments {
     /// Executor of the network.
     #[command(flatten)]
     executor: ExecutorArguments,
-    /// Stop after this many seconds [default: play until Ctrl-C, or to the end of a file]
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    /// Stop after this many seconds, up to a day [default: play until Ctrl-C, or to the end of a file]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     seconds: Option<f64>,
 }
 
@@ -180,14 +180,18 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
     let mut line = StatusLine::new(&opened, shown_warnings);
     let failure = play_until_over(arguments.seconds, &app, playback.as_ref(), &meter, &played, &mut line);
-    drop(line);
+    let shown_recording_error = line.finish();
     match app.dropouts() {
         0 => {}
         dropouts => terminal::warn(&format!("{dropouts} dropouts; a larger --block helps")),
     }
     let status = app.stop();
-    if let Some(reason) = failure.or(status.error) {
-        bail!("{reason}");
+    match (failure, status.error) {
+        (Some(failure), _) => bail!("{failure}"),
+        // It was printed when it happened.
+        (None, Some(error)) if shown_recording_error.as_ref() == Some(&error) => bail!("the recording is incomplete"),
+        (None, Some(error)) => bail!("{error}"),
+        (None, None) => {}
     }
     if status.dropped > 0 {
         terminal::warn(&format!("the disk was too slow: {} frames of the recording are silence", status.dropped));
@@ -443,7 +447,11 @@ fn is_over(playback: &Playback, app: &AudioApp, played_s: f64) -> bool {
     }
 }
 
+/// Returns the format of a recording by its extension.
 fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
+    // A regular file is kept, and the recording gets a number.
+    let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+    ensure!(!is_special, "{}: not a regular file; choose another --record", path.display());
     if has_extension(path, &["flac"]) {
         return Ok(RecordingFormat::Flac);
     }

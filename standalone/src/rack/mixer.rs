@@ -450,11 +450,29 @@ impl LoadedSession {
 #[cfg(test)]
 mod tests {
     use ondes_engine::realtime::LoadStatus;
+    use ondes_processor::library::BUNDLED;
     use ondes_processor::parameter::DRIVER;
 
     use super::*;
     use crate::io::{Callback, MidiMessage};
     use ondes_engine::dsp::level::peak;
+
+    #[test]
+    fn only_the_newest_program_change_of_a_track_is_loaded() {
+        let mut mixer = Mixer::new(|| {});
+        (0..8).for_each(|slot| assert_eq!(mixer.add_silent(Product::Instrument).unwrap(), slot));
+        mixer.set_list = BUNDLED[..3].iter().map(|bundled| FileReference::to(&bundled.model(), None)).collect();
+        (0..375).for_each(|change| mixer.handle_program_change(change as u8 % 16, change % 3));
+        let superseded = ModelRequest::new(7, mixer.track(7).unwrap().instance.clone(), mixer.set_list[0].clone());
+        mixer.handle_program_change(9, 2);
+        mixer.remove(3);
+        let requests: Vec<_> = std::iter::from_fn(|| mixer.next_request()).collect();
+        assert_eq!(requests.iter().map(ModelRequest::slot).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7]);
+        requests.into_iter().for_each(ModelRequest::load);
+        superseded.load();
+        assert!(mixer.tracks().all(|(_, track)| track.title() == BUNDLED[2].name));
+        assert!(mixer.tracks().all(|(_, track)| track.instance.status() != LoadStatus::Loading));
+    }
 
     #[test]
     fn a_track_is_rebuilt_once_per_change_and_keeps_playing() {

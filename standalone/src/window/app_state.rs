@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ondes_engine::dsp::level::amplitude_to_db;
 use ondes_engine::realtime::LoadStatus;
+use ondes_processor::history::Change;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::FileReference;
 use ondes_processor::monitor::MeterLevel;
@@ -22,6 +23,7 @@ use super::autosave::Autosave;
 use super::device_scan::DeviceScan;
 use super::dropped_files::DroppedKind;
 use super::file_dialog::{DialogPurpose, OpenDialog};
+use super::mixer_history::{MixerChange, MixerSetting};
 use super::recording_settings::{RecordingFiles, RecordingSettings};
 use super::settings::AppSettings;
 use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
@@ -297,6 +299,8 @@ impl AppState {
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let Some(selected) = &mut self.selected else { return };
         view_model::show(&mut selected.view_model, &mut selected.window, ui, &*selected.parameters);
+        self.apply_restored();
+        let Some(selected) = &mut self.selected else { return };
         let window = selected.instance.window_settings();
         if window != self.settings.window {
             self.settings.window = window;
@@ -311,8 +315,31 @@ impl AppState {
 
     /// Handles a command of the user.
     pub fn handle(&mut self, command: AppCommand) {
+        let change = MixerChange::begin(&command, &self.app.mixer());
+        self.handle_unrecorded(command);
+        if let (Some(change), Some(selected)) = (change, &self.selected)
+            && let Some(after) = change.after(&self.app.mixer())
+        {
+            let change_of_setting = Change { before: Arc::new(change.before) as _, after: Arc::new(after) as _ };
+            selected.view_model.record_outside(change.label, change_of_setting);
+        }
+    }
+
+    fn handle_unrecorded(&mut self, command: AppCommand) {
         if let Err(error) = self.try_handle(command) {
             self.problems.push(format!("{error:#}"));
+        }
+    }
+
+    /// Restores what undo and redo in the panels want of the mixer.
+    fn apply_restored(&mut self) {
+        let restored = self.selected.as_mut().map(|selected| selected.view_model.take_restored());
+        for setting in restored.into_iter().flatten() {
+            let setting = setting.downcast_ref::<MixerSetting>();
+            let command = setting.and_then(|setting| setting.restore(&mut self.app.mixer()));
+            if let Some(command) = command {
+                self.handle_unrecorded(command);
+            }
         }
     }
 
@@ -642,7 +669,8 @@ impl AppState {
         let Some(selected) = &mut self.selected else { return Ok(()) };
         if kind == DroppedKind::Sound {
             let slot = selected.slot;
-            return self.set_input(slot, TrackInput::File { path, looped: false });
+            self.handle(AppCommand::SetInput(slot, TrackInput::File { path, looped: false }));
+            return Ok(());
         }
         selected.view_model.handle_command(&*selected.parameters, WindowCommand::Open(path));
         Ok(())

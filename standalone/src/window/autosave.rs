@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use ondes_engine::files;
+use ondes_engine::panics::contain;
 use serde::{Deserialize, Serialize};
 
 use crate::rack::SessionFile;
@@ -68,6 +69,7 @@ impl Autosave {
             let written = files::write(&origin, &origin_text).map_err(anyhow::Error::from);
             written.and_then(|()| session.write(&copy)).err().map(|error| format!("{error:#}"))
         };
+        let write = move || contain(write).unwrap_or_else(|panic| Some(format!("the autosave failed: {panic}")));
         match std::thread::Builder::new().name("ondes-autosave".into()).spawn(write) {
             Ok(thread) => self.writing = Some(thread),
             Err(error) => return Some(format!("the session cannot be autosaved: {error}")),

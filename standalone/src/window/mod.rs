@@ -41,6 +41,8 @@ const FRAME: Duration = Duration::from_millis(16);
 const REST: Duration = Duration::from_millis(250);
 /// Time between frames while the window is hidden, for the autosave.
 const HIDDEN: Duration = Duration::from_secs(5);
+/// Longest time to complete recordings and the autosave after an interrupt.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Peaks below this are silence, dB.
 const SILENCE_DB: f32 = -100.0;
 
@@ -68,7 +70,9 @@ impl Ondes {
     fn new(context: &CreationContext<'_>) -> Self {
         let context = context.egui_ctx.clone();
         let asked = context.clone();
-        interrupt::listen_and_wake(move || asked.request_repaint());
+        interrupt::wake_with(move || asked.request_repaint());
+        // From here on interrupts are noticed at once, and recordings are completed.
+        interrupt::allow(FINISH_TIMEOUT);
         Self {
             app_state: AppState::open(settings::folder(), Arc::new(move || context.request_repaint())),
             window: MainWindow::new(),

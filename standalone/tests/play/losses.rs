@@ -79,7 +79,17 @@ fn a_full_disk_is_reported_at_once_and_playing_goes_on() {
         let _server = Server::start();
         let script = "trap '' XFSZ; ulimit -f 400; exec env --default-signal=INT,TERM \"$@\"";
         let mut command = Command::new("sh");
-        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_ondes"), "play", "wind", "--input", "tone.wav", "--loop"]);
+        command.args([
+            "-c",
+            script,
+            "sh",
+            env!("CARGO_BIN_EXE_ondes"),
+            "play",
+            "wind",
+            "--input",
+            "tone.wav",
+            "--loop",
+        ]);
         command.args(["--host", "jack", "--driver", "inline", "--record", "take.wav"]).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut playing = Playing::run(command);
@@ -90,7 +100,11 @@ fn a_full_disk_is_reported_at_once_and_playing_goes_on() {
         // What fitted is a whole file.
         let length = std::fs::metadata(folder.path().join("take.wav")).unwrap().len();
         let recorded = decode(&folder.path().join("take.wav"));
-        assert!((length as usize).abs_diff(recorded[0].len() * 8) < 200, "{length} bytes, {} frames", recorded[0].len());
+        assert!(
+            (length as usize).abs_diff(recorded[0].len() * 8) < 200,
+            "{length} bytes, {} frames",
+            recorded[0].len()
+        );
         let ears = Ears::open();
         ears.wait_for_sound();
         playing.signal("INT");

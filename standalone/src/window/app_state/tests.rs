@@ -10,11 +10,16 @@ use super::*;
 /// Creates an app state without devices, with the folder of its settings.
 fn app_state() -> (tempfile::TempDir, AppState) {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = AppSettings::default();
-    settings.audio.host = Some("no such system".into());
-    settings.write(folder.path()).unwrap();
-    let app_state = AppState::open(Some(folder.path().into()), Arc::new(|| {}));
+    let app_state = open(folder.path(), None);
     (folder, app_state)
+}
+
+/// Opens an app state without devices; `session` was open last.
+fn open(folder: &Path, session: Option<PathBuf>) -> AppState {
+    let mut settings = AppSettings { session, ..AppSettings::default() };
+    settings.audio.host = Some("no such system".into());
+    settings.write(folder).unwrap();
+    AppState::open(Some(folder.into()), Arc::new(|| {}))
 }
 
 fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppView) -> bool) {
@@ -27,6 +32,81 @@ fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppVi
         }
         assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}: {:?}", view.problems);
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Opens an app state whose last session is `session`, and returns the problems that it shows when it is ready.
+fn problems_with(session: PathBuf, tracks: usize) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app_state = open(folder.path(), Some(session));
+    wait_until(&mut app_state, "it is ready", |view| {
+        view.loading.is_none() && view.tracks.iter().all(|track| track.loading.is_none())
+    });
+    let view = app_state.view();
+    assert_eq!((view.tracks.len(), view.selected), (tracks, Some(0)), "{:?}", view.problems);
+    // It can be worked with.
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    wait_until(&mut app_state, "there is another track", |view| view.tracks.len() == tracks + 1);
+    assert!(view.problems.iter().all(|problem| problem.lines().count() == 1), "{:?}", view.problems);
+    view.problems
+}
+
+#[cfg(unix)]
+fn make_pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_window_opens_whatever_the_last_session_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("damaged.ondes-session"), r#"{"format":"ondes-session","version":1,"tracks":[{"#).unwrap();
+    fs::write(at("future.ondes-session"), r#"{"format":"ondes-session","version":99}"#).unwrap();
+    fs::write(at("binary.ondes-session"), [0xFF; 100]).unwrap();
+    fs::File::create(at("huge.ondes-session")).unwrap().set_len(1 << 40).unwrap();
+    make_pipe(&at("pipe.ondes-session"));
+    fs::create_dir(at("folder.ondes-session")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("device.ondes-session")).unwrap();
+    let names = ["missing", "damaged", "future", "binary", "huge", "pipe", "folder", "device"];
+    for name in names {
+        let path = at(name).with_extension(session_file::EXTENSION);
+        let problems = problems_with(path.clone(), 1);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with(&path.display().to_string()), "{problems:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_window_opens_whatever_the_last_session_names() {
+    let (folder, app_state) = app_state();
+    let at = |name: &str| folder.path().join(name);
+    make_pipe(&at("pipe"));
+    fs::write(at("program.ts"), "PK not a program").unwrap();
+    fs::write(at("damaged.ondes"), "x").unwrap();
+    fs::write(at("damaged.wav"), "RIFF").unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("endless.wav")).unwrap();
+    let mut session = comparable_session(&app_state.app.mixer());
+    let track = session.tracks.remove(0);
+    for model in ["missing.ondes", "pipe", "program.ts", "damaged.ondes", "/dev/zero"] {
+        let mut track = track.clone();
+        let reference =
+            FileReference { path: Some(at(model)), embedded: None, name: model.into(), hash: "0".repeat(64) };
+        track.selection.model = reference.clone();
+        track.selection.cabinet = Some(reference);
+        session.tracks.push(track);
+    }
+    for recording in ["missing.wav", "pipe", "damaged.wav", "endless.wav"] {
+        let input = TrackInput::File { path: at(recording), looped: false };
+        session.tracks.push(crate::rack::session_file::SavedTrack { input, ..track.clone() });
+    }
+    (session.audio.host, session.audio.output) = (Some("ALSA".into()), Some("unplugged".into()));
+    let path = at("bad.ondes-session");
+    session.write(&path).unwrap();
+    let problems = problems_with(path, 9);
+    for name in ["missing.ondes", "pipe", "program.ts", "damaged.ondes"] {
+        assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
     }
 }
 
