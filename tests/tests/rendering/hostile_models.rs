@@ -1,10 +1,16 @@
 //! Malicious model files give an error that says why; [`crate::fuzz`] reads thousands of others.
 
+use std::io::{Seek as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use ondes_engine::model::storage::{QuantizedValues, Values};
 use ondes_engine::model::{FORMAT, FORMAT_COMPRESSED, Kind, Measure, Model, ModelError, Op, Tensor, file};
+use ondes_engine::random::SplitMix64;
 use ondes_tests::{
     header, instrument_methods, int8_model, port, random_weights, single_node_method, untrained_instrument,
 };
+
+use crate::captures::generate::Generator;
 
 #[test]
 fn a_file_reads_back_as_it_was_written() {
@@ -180,4 +186,69 @@ fn excessive_histories_are_refused() {
     let weights = random_weights(&methods, 1);
     let refused = Model::new(header(Kind::Effect, methods), weights);
     assert!(matches!(refused, Err(ModelError::Limit { .. })), "{refused:?}");
+}
+
+/// Another program may write a file at any time; a mapped file would end the process with SIGBUS.
+#[test]
+fn files_that_change_while_they_are_read_do_no_harm() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.ondes");
+    let model = untrained_instrument(1);
+    let whole = file::serialize(&model).expect("it can be laid out");
+    let capture = Generator::new(1).classic(&[(1, 4, 1, vec![(3, 1), (3, 2)])], |_| {}).to_string().into_bytes();
+    std::fs::write(&path, &whole).expect("it is written");
+    let done = AtomicBool::new(false);
+    let (mut read, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = SplitMix64::new(1);
+            let mut below = |bound: usize| (random.next_u64() >> 33) as usize % bound;
+            while !done.load(Relaxed) {
+                let mut change = || -> std::io::Result<()> {
+                    let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
+                    match below(4) {
+                        0 => file.set_len(below(whole.len()) as u64)?,
+                        1 => file.write_all(&capture).and_then(|()| file.set_len(capture.len() as u64))?,
+                        _ => file.write_all(&whole)?,
+                    }
+                    file.rewind()?;
+                    file.write_all(&whole)?;
+                    file.set_len(whole.len() as u64)
+                };
+                change().expect("it is changed");
+            }
+        });
+        for _ in 0..2_000 {
+            match file::read(&path) {
+                Ok(found) => {
+                    assert!(found.content_hash() == model.content_hash() || found.header().kind == Kind::Effect);
+                    read += 1;
+                }
+                Err(error) => {
+                    let line = error.to_string();
+                    assert!(line.contains("a.ondes: ") && !line.contains('\n'), "{line}");
+                    refused += 1;
+                }
+            }
+        }
+        done.store(true, Relaxed);
+    });
+    assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+}
+
+#[test]
+fn numbers_that_overflow_are_refused() {
+    let model = untrained_instrument(1);
+    let bytes = file::serialize(&model).expect("it can be laid out");
+    let mut header = model.header().clone();
+    let mut performance = header.performance.unwrap_or_default();
+    performance.attack_ms = f32::INFINITY;
+    header.performance = Some(performance);
+    let refused = Model::new(header.clone(), model.weights().clone());
+    assert!(matches!(refused, Err(ModelError::Header(reason)) if reason.contains("performance settings")));
+    header.performance = None;
+    header.card.quality.push(Measure { name: "x".into(), unit: String::new(), value: 1e39, baseline: None });
+    let refused = Model::new(header, model.weights().clone());
+    assert!(matches!(refused, Err(ModelError::Header(reason)) if reason.contains("card")));
+    assert!(file::parse(&bytes).is_ok());
 }
