@@ -231,6 +231,33 @@ pub fn effect() -> Model {
     Model::new(header, weights).expect("the model is sound")
 }
 
+/// Returns a model whose output is multiplied by 1e60: infinite unless it is 0.
+pub fn overflowing(model: &Model) -> Model {
+    let mut header = model.header().clone();
+    let first = &mut header.methods[0];
+    let output = first.outputs[0].name.clone();
+    for name in ["loud", "louder"] {
+        let input = first.nodes.last().expect("there are nodes").name.clone();
+        let op = Op::Affine { scale: 1e30, offset: 0.0 };
+        first.nodes.push(Node { name: name.into(), inputs: vec![input], op });
+    }
+    let produced = first.nodes.iter_mut().find(|node| node.name == output).expect("an output");
+    produced.name = "finite".into();
+    first.nodes.iter_mut().flat_map(|node| &mut node.inputs).filter(|input| **input == output).for_each(|input| {
+        *input = "finite".into();
+    });
+    first.nodes.last_mut().expect("there are nodes").name.clone_from(&output);
+    let renamed = |name: &str| match name.split_once('.') {
+        Some((node, weight)) if node == output => format!("finite.{weight}"),
+        _ => name.to_owned(),
+    };
+    let mut weights = Weights::default();
+    for (name, tensor) in model.weights().iter() {
+        weights.insert(renamed(name), Tensor::clone(tensor));
+    }
+    Model::new(header, weights).expect("the model is sound")
+}
+
 fn weights() -> Weights {
     let mut state = 1_u64;
     // Knuth's MMIX generator; the upper bits are the random ones.

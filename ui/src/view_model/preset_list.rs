@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use ondes_engine::panics;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::LoadError;
 use ondes_processor::parameter::Parameter;
@@ -103,7 +104,7 @@ impl PresetList {
             match job.join() {
                 Ok(Ok(location)) => self.saved = location.or(self.saved.take()),
                 Ok(Err(problem)) => self.problem = Some(problem),
-                Err(_) => {}
+                Err(panic) => self.problem = Some(format!("internal error: {}", panics::message(&*panic))),
             }
             self.rescan();
         }
