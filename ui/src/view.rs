@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
@@ -97,6 +98,8 @@ pub struct WindowView<'a> {
     pub sample_rate_hz: f32,
     /// Requested driver.
     pub driver: Driver,
+    /// Method of rate conversion, where the model's sample rate is not the host's.
+    pub resampling: Resampling,
     /// Requested executor; `None` without a model.
     pub executor: Option<ExecutorView<'a>>,
     /// Load, latency and errors of the session, while it plays.

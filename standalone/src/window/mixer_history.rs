@@ -73,7 +73,7 @@ impl MixerChange {
             _ => return None,
         };
         let track = mixer.track(slot)?;
-        let (id, title) = (TrackId::of(track), track.title());
+        let (id, name) = (TrackId::of(track), format!("track {} ({})", slot + 1, track.title()));
         let (what, before) = match command {
             SetInput(..) => ("Input", MixerSetting::Input(id.clone(), track.input().clone())),
             SetMidiChannels(..) => ("MIDI channels", MixerSetting::MidiChannels(id.clone(), track.midi_channels())),
@@ -84,7 +84,7 @@ impl MixerChange {
             SetInput(_, input) => Some(MixerSetting::Input(id, input.clone())),
             _ => None,
         };
-        Some(Self { label: format!("{what} of {title}"), before, after })
+        Some(Self { label: format!("{what} of {name}"), before, after })
     }
 
     /// Returns the value after the change; `None` if there is no such track any more, or nothing has changed.

@@ -3,7 +3,7 @@
 //! [`view`] is the interface between window and app: plain data to draw, and commands of the user. [`MainWindow`]
 //! draws, with `track_panel`, `device_panel` and `widgets`, and knows nothing else. `app_state` holds mixer, devices
 //! and session and handles the commands, with [`settings`], [`recording_settings`], `dropped_files`, the system's
-//! `file_dialog`, `autosave` and a [`device_scan`].
+//! `file_dialog`, `autosave`, `mixer_history` and a [`device_scan`].
 
 mod app_state;
 mod autosave;
@@ -12,6 +12,7 @@ pub mod device_scan;
 mod dropped_files;
 mod file_dialog;
 mod main_window;
+mod mixer_history;
 pub mod recording_settings;
 pub mod settings;
 mod track_panel;

@@ -101,6 +101,7 @@ impl InstanceViewModel {
                 self.set_parameter(setter, CONTROL_INPUT, f32::from(u8::from(on)));
             }
             WindowCommand::SetQuality(index) => self.set_parameter(setter, QUALITY, index as f32),
+            WindowCommand::SetResampling(resampling) => self.instance.set_resampling(resampling),
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),
             WindowCommand::FindDevices => self.find_devices(),
             WindowCommand::Panic => self.instance.monitor.request_panic(),

@@ -511,6 +511,7 @@ impl ViewModel for InstanceViewModel {
             slot: self.instance.compare_slots.active(),
             sample_rate_hz: self.instance.monitor.rate_hz(),
             driver: self.source.driver(),
+            resampling: self.instance.resampling(),
             executor: self.executor_view(),
             health: self.health,
             qualities: &self.qualities,

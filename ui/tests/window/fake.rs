@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
 use egui_kittest::Harness;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
@@ -51,6 +52,7 @@ pub struct Fake {
     pub bypass: bool,
     pub slot: CompareSlot,
     pub driver: Driver,
+    pub resampling: Resampling,
     pub executor: Option<ExecutorSelection>,
     pub native_supported: bool,
     /// Devices of libtorch, or why there are none, once searched for.
@@ -133,6 +135,7 @@ impl Fake {
             WindowCommand::RecallSlot(slot) => self.slot = *slot,
             WindowCommand::Bypass(on) => self.bypass = *on,
             WindowCommand::SetDriver(driver) => self.driver = *driver,
+            WindowCommand::SetResampling(resampling) => self.resampling = *resampling,
             WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
             WindowCommand::SetScale(scale) => self.scale = *scale,
             WindowCommand::SetTheme(theme) => self.theme = *theme,
@@ -208,6 +211,7 @@ impl ViewModel for Fake {
             slot: self.slot,
             sample_rate_hz: self.sample_rate_hz,
             driver: self.driver,
+            resampling: self.resampling,
             executor: self.executor.map(|selection| ExecutorView {
                 selection,
                 native_supported: self.native_supported,

@@ -3,6 +3,7 @@
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::{Driver, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
@@ -133,6 +134,19 @@ fn the_executor_is_chosen() {
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Processing");
     assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices], "libtorch may be there by now");
+}
+
+#[test]
+fn the_rate_conversion_is_chosen() {
+    let mut test = open(Fake::playing());
+    choose(&mut test, Role::ComboBox, "Processing");
+    for label in
+        ["Resampling Low latency", "Resampling Linear phase", "Resampling Linear phase", "Resampling Low latency"]
+    {
+        click(&mut test, label);
+    }
+    let chosen = [Resampling::LinearPhase, Resampling::LowLatency].map(WindowCommand::SetResampling);
+    assert_eq!(test.state_mut().commands(), chosen, "the menu stays, and what is chosen is not chosen again");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use egui::ThemePreference;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::histogram::Percentiles;
@@ -116,6 +117,7 @@ impl Fake {
             bypass: false,
             slot: CompareSlot::A,
             driver: Driver::Auto,
+            resampling: Resampling::default(),
             executor: None,
             native_supported: true,
             devices: None,

@@ -6,6 +6,7 @@ use ondes_processor::preset::{Preset, file};
 use ondes_processor::state::SoundState;
 
 use super::*;
+use crate::rack::fader::FaderSettings;
 
 /// Creates an app state without devices, with the folder of its settings.
 fn app_state() -> (tempfile::TempDir, AppState) {
@@ -240,4 +241,51 @@ fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
     app_state.handle(AppCommand::SetRecording(recording_settings));
     app_state.handle(AppCommand::SavePreroll);
     assert!(app_state.view().problems[0].contains("nothing was played yet"), "{:?}", app_state.view().problems);
+}
+
+#[test]
+fn the_mixer_is_part_of_undo() {
+    let (folder, mut app_state) = app_state();
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    app_state.handle(AppCommand::SelectTrack(0));
+    let press = |app_state: &mut AppState, command: WindowCommand| {
+        let selected = app_state.selected.as_mut().unwrap();
+        selected.view_model.handle_command(&*selected.parameters, command);
+        app_state.apply_restored();
+    };
+    let fader = |level_db| FaderSettings { level_db, ..FaderSettings::default() };
+    // A drag is one step, whichever track is selected.
+    (1..9).for_each(|step| app_state.handle(AppCommand::SetFader(1, fader(-(step as f32)))));
+    app_state.handle(AppCommand::SetMaster(fader(-3.0)));
+    app_state.handle(AppCommand::AddToSetList);
+    app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
+    app_state.handle(AppCommand::SetMidiChannels(0, 1));
+    let sound = folder.path().join("voice.wav");
+    let input = TrackInput::File { path: sound.clone(), looped: false };
+    fs::write(&sound, "x").unwrap();
+    let before = app_state.view().tracks[1].input.clone();
+    app_state.handle(AppCommand::SetInput(1, input));
+    wait_until(&mut app_state, "it listens", |view| view.tracks[1].input.is_file(&sound));
+    let seen = |app_state: &mut AppState| {
+        let view = app_state.view();
+        let levels = (view.tracks[1].fader.level_db, view.master.level_db, view.set_list.len());
+        (levels, view.tracks[0].title.clone(), view.tracks[0].midi_channels)
+    };
+    assert_eq!(seen(&mut app_state), ((-8.0, -3.0, 1), "Lead".into(), 1));
+    press(&mut app_state, WindowCommand::Undo);
+    wait_until(&mut app_state, "it is as before", |view| view.tracks[1].input == before);
+    (0..4).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    assert_eq!(seen(&mut app_state), ((-8.0, 0.0, 0), BUNDLED[0].name.into(), u16::MAX));
+    let labels = app_state.selected.as_ref().unwrap().instance.history.labels();
+    let label = format!("Fader of track 2 ({})", app_state.view().tracks[1].title);
+    assert_eq!(labels, [Some(label), Some("Master level".into())]);
+    press(&mut app_state, WindowCommand::Undo);
+    assert_eq!(seen(&mut app_state).0, (0.0, 0.0, 0));
+    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Redo));
+    assert_eq!(seen(&mut app_state).0, (-8.0, -3.0, 0));
+    // A track that was removed is not missed.
+    app_state.handle(AppCommand::SelectTrack(0));
+    app_state.app.mixer().remove(1);
+    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    assert_eq!((app_state.view().master.level_db, app_state.view().tracks.len()), (0.0, 1));
 }
