@@ -9,10 +9,8 @@ pub const LIBTORCH_VERSION: &str = "2.11.0";
 pub const LIBRARY: &str = "ONDES_TORCH_LIBRARY";
 /// File name of the program in which TorchScript programs run.
 pub const PROGRAM_HOST_FILE: &str = "ondes-program-host";
-/// Environment variable for that program's file, or [`NO_PROGRAM_HOST`].
+/// Environment variable for that program's file.
 pub const PROGRAM_HOST: &str = "ONDES_PROGRAM_HOST";
-/// Value of [`PROGRAM_HOST`] that runs TorchScript programs in this process.
-pub const NO_PROGRAM_HOST: &str = "none";
 /// Environment variable for libtorch's folder, also used for building.
 const LIBTORCH: &str = "LIBTORCH";
 

@@ -166,11 +166,11 @@ fn temperature(description: &ProgramDescription, controls: &[Control]) -> Option
     Some(Control {
         name: unused_name("temperature", controls),
         unit: String::new(),
-        min: 0.0,
+        min: MIN_TEMPERATURE,
         max: FLOAT_RANGE,
         default: 1.0,
         curve: Curve::Linear,
-        description: "Randomness of the prior: 0 takes the likeliest latents.".into(),
+        description: "Randomness of the prior: 1 as it was trained, less for likelier latents.".into(),
     })
 }
 
@@ -189,9 +189,12 @@ fn controls(attribute: &AttributeDescription) -> Vec<Control> {
     let control = |(name, value): (String, &AttributeValue)| {
         let half_range = |minimum: f32| minimum.max(2.0 * value.value.abs());
         let (min, max) = match value.kind {
-            AttributeKind::Bool | AttributeKind::Share => (0.0, 1.0),
+            AttributeKind::Bool => (0.0, 1.0),
             AttributeKind::Int => (-half_range(INT_RANGE), half_range(INT_RANGE)),
             AttributeKind::Float => (-half_range(FLOAT_RANGE), half_range(FLOAT_RANGE)),
+            AttributeKind::Continuous { .. } | AttributeKind::Choice { .. } => {
+                value.kind.shared_range().map_or((0.0, 1.0), |[min, max]| (min, max))
+            }
         };
         let default = value.value.clamp(min, max);
         let description = value.description.clone();
@@ -206,6 +209,7 @@ fn attributes(described: &[AttributeDescription], inputs: &[Port]) -> Vec<Attrib
     let attribute = |attribute: &AttributeDescription| Attribute {
         name: attribute.name.clone(),
         ports: names(attribute).iter().filter_map(port).collect(),
+        range: attribute.values.first().and_then(|value| value.kind.shared_range()),
     };
     described.iter().map(attribute).collect()
 }

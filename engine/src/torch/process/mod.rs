@@ -13,8 +13,6 @@ mod executor;
 mod program_process;
 pub mod protocol;
 
-use std::sync::Arc;
-
 use super::description::ProgramDescription;
 use super::library::{Library, TorchError};
 use super::library_paths;
@@ -22,9 +20,12 @@ use super::prepare_request::PrepareRequest;
 pub use executor::ProcessExecutor;
 pub use program_process::ProgramProcess;
 
+/// Value of the environment variable for the host that runs programs in this process.
+const NO_HOST: &str = "none";
+
 /// Returns true if programs have a process of their own: always, unless the environment says otherwise.
 pub(super) fn is_used() -> bool {
-    library_paths::variable(library_paths::PROGRAM_HOST).is_none_or(|program| program != library_paths::NO_PROGRAM_HOST)
+    library_paths::variable(library_paths::PROGRAM_HOST).is_none_or(|program| program != NO_HOST)
 }
 
 /// Runs a program, called `name` in errors, in a process of its own, and describes it.
@@ -52,6 +53,6 @@ pub fn prepare(
     program: &[u8],
 ) -> Result<ProcessExecutor, TorchError> {
     let uses_gpu = request.device != crate::executor::Device::Cpu;
-    let process: Arc<_> = ProgramProcess::shared(library, &request.hash, name, program, uses_gpu)?;
+    let process = ProgramProcess::shared(library, &request.hash, name, program, uses_gpu)?;
     ProcessExecutor::new(process.connect()?, request)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ondes_engine::realtime::priority;
 use ondes_engine::torch::process::protocol::{self, Layout, Prepared, Reply, Request};
 use ondes_engine::torch::{Library, LibraryExecutor, PrepareRequest, PreparedMethod, step_values};
+use ondes_kernels::FlushToZero;
 
 /// A prepared method and its samples.
 struct Method {
@@ -22,6 +23,8 @@ struct Method {
 
 /// Serves until the engine closes the connection, or breaks the protocol.
 pub fn serve(socket: &UnixStream, library: &Arc<Library>, program: &[u8]) {
+    // As on the engine's threads.
+    let _flush = FlushToZero::on();
     // An error means that the engine has gone away.
     let _ = answer_all(socket, library, program);
 }

@@ -141,13 +141,17 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_mknodat,
     libc::SYS_linkat,
     libc::SYS_symlinkat,
+    libc::SYS_fchmod,
     libc::SYS_fchmodat,
+    libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_utimensat,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
 ];
 
 /// Older forms of [`FORBIDDEN`].
