@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf, absolute};
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use ondes_processor::library;
-use ondes_processor::trust;
+use ondes_processor::trust::{self, Answer};
 
 use crate::rack::Mixer;
 use crate::terminal;
@@ -39,7 +39,7 @@ enum TrustCommand {
     },
     /// Forget answers, so that the window asks again
     Remove {
-        /// Files or hashes, as `list` prints them
+        /// Files, or hashes as `list` prints them
         #[arg(required = true, value_name = "FILE|HASH")]
         programs: Vec<String>,
     },
@@ -61,22 +61,28 @@ pub fn run(arguments: &TrustArguments) -> anyhow::Result<()> {
 }
 
 fn add(file: &Path) -> anyhow::Result<()> {
-    let mut program = library::program(file).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let mut program = library::program(file).map_err(|error| anyhow!("{error}"))?;
     program.path = absolute(file).unwrap_or(program.path);
-    trust::remember(&program, true).context("the answer cannot be saved").map_err(|error| anyhow::anyhow!("{error:#}"))
+    trust::remember(&program, true).map_err(not_saved)
 }
 
 fn remove(program: &str) -> anyhow::Result<()> {
     let path = absolute(program).ok();
+    let content = library::program(Path::new(program)).ok();
     let answers = trust::answers();
-    let named = answers.iter().filter(|(hash, answer)| *hash == program || Some(&answer.path) == path.as_ref());
-    let named: Vec<&String> = named.map(|(hash, _)| hash).collect();
+    let is_named = |(hash, answer): &(&String, &Answer)| {
+        [Some(program), content.as_ref().map(|content| content.hash.as_str())].contains(&Some(hash.as_str()))
+            || Some(&answer.path) == path.as_ref()
+    };
+    let named: Vec<&String> = answers.iter().filter(is_named).map(|(hash, _)| hash).collect();
     if named.is_empty() {
         bail!("{program}: no answer is remembered for it; see `ondes trust list`");
     }
-    named.into_iter().try_for_each(|hash| {
-        trust::forget(hash).context("the answers cannot be saved").map_err(|error| anyhow::anyhow!("{error:#}"))
-    })
+    named.into_iter().try_for_each(|hash| trust::forget(hash).map_err(not_saved))
+}
+
+fn not_saved(error: std::io::Error) -> anyhow::Error {
+    anyhow!("the answers cannot be saved: {error}")
 }
 
 /// Refuses a session with a program that may not run.

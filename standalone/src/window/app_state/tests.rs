@@ -1,9 +1,10 @@
-use ondes_processor::library::BUNDLED;
+use ondes_processor::library::{self, BUNDLED};
 use ondes_processor::parameter::TRANSPOSE;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_values::complete_values;
 use ondes_processor::preset::{Preset, file};
 use ondes_processor::state::SoundState;
+use ondes_processor::trust;
 
 use super::*;
 use crate::rack::fader::FaderSettings;
@@ -288,4 +289,38 @@ fn the_mixer_is_part_of_undo() {
     app_state.app.mixer().remove(1);
     (0..2).for_each(|_| press(&mut app_state, WindowCommand::Undo));
     assert_eq!((app_state.view().master.level_db, app_state.view().tracks.len()), (0.0, 1));
+}
+
+#[test]
+fn a_session_with_a_program_shows_the_track_that_asks() {
+    let (folder, mut app_state) = app_state();
+    trust::set_file(folder.path().join("trusted.json"));
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    let mut session = app_state.session();
+    // Damaged, which shows only once it is opened.
+    let path = folder.path().join("birds.ts");
+    fs::write(&path, b"PK\x03\x04 birds of the app").unwrap();
+    let program = library::program(&path).unwrap();
+    session.tracks[1].selection.model =
+        FileReference { hash: program.hash, name: "Birds".into(), path: Some(path.clone()), embedded: None };
+    let file = folder.path().join("a.ondes-session");
+    session.write(&file).unwrap();
+    app_state.changed = false;
+    app_state.handle(AppCommand::Open(file));
+    app_state.handle(AppCommand::Discard);
+    wait_until(&mut app_state, "it is there", |view| view.selected == Some(1) && view.loading.is_none());
+    assert_eq!(app_state.view().problems, Vec::<String>::new());
+    let asks = |app_state: &mut AppState| {
+        let view_model = &mut app_state.selected.as_mut().unwrap().view_model;
+        view_model.refresh();
+        view_model.view().asks_for_consent
+    };
+    assert!(asks(&mut app_state));
+    assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("birds.ts: a TorchScript program"));
+    let selected = app_state.selected.as_mut().unwrap();
+    selected.view_model.handle_command(&*selected.parameters, WindowCommand::AnswerProgram(true));
+    wait_until(&mut app_state, "it is opened", |view| {
+        view.tracks[1].error.as_ref().is_some_and(|error| error.contains("birds.ts: ") && !error.contains("allowed"))
+    });
+    assert!(!asks(&mut app_state));
 }
