@@ -113,10 +113,32 @@ mod tests {
                 let real_time = thread_schedule_policy() == Ok(ThreadSchedulePolicy::Realtime(Fifo));
                 assert_eq!(raised, real_time);
             }
+            assert_eq!(is_real_time(), raised);
             raised
         });
         // Other tests may ask too, but a refusal is final.
         let raised = raised.join().unwrap();
         assert!(granted().is_some_and(|all| raised || !all));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_follows_another_one_up_and_down() {
+        use thread_priority::{
+            NormalThreadSchedulePolicy::Other, RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy,
+            thread_schedule_policy,
+        };
+        let policies = std::thread::spawn(|| {
+            let raised = raise("test");
+            let policies = [false, true, false].map(|is_real_time| {
+                follow(is_real_time);
+                thread_schedule_policy().unwrap()
+            });
+            (raised, policies)
+        });
+        let (raised, policies) = policies.join().unwrap();
+        let ordinary = ThreadSchedulePolicy::Normal(Other);
+        let high = if raised { ThreadSchedulePolicy::Realtime(Fifo) } else { ordinary };
+        assert_eq!(policies, [ordinary, high, ordinary]);
     }
 }

@@ -20,6 +20,8 @@ const SAMPLE_RATE: u32 = 44_100;
 /// Half of the range of an attribute, which programs do not state; at least twice the initial value.
 const FLOAT_RANGE: f32 = 4.0;
 const INT_RANGE: f32 = 127.0;
+/// Least temperature of a prior. At 0 a prior would divide by it.
+const MIN_TEMPERATURE: f32 = 0.05;
 
 /// Reads and checks a model of any format, as [`file::open`] does, and runs TorchScript programs to describe them.
 ///

@@ -13,12 +13,19 @@ mod executor;
 mod program_process;
 pub mod protocol;
 
+use std::sync::{Arc, Mutex};
+
 use super::description::ProgramDescription;
 use super::library::{Library, TorchError};
 use super::library_paths;
 use super::prepare_request::PrepareRequest;
+use crate::sync::lock;
+
 pub use executor::ProcessExecutor;
 pub use program_process::ProgramProcess;
+
+/// Process of the program that was described last, until a method is prepared: starting one takes a second.
+static DESCRIBED: Mutex<Option<Arc<ProgramProcess>>> = Mutex::new(None);
 
 /// Value of the environment variable for the host that runs programs in this process.
 const NO_HOST: &str = "none";
@@ -39,6 +46,7 @@ pub fn describe(library: &Library, name: &str, program: &[u8]) -> Result<Program
     let mut description: ProgramDescription =
         process.connect()?.ask(&protocol::Request::Describe, protocol::LOADING)?;
     description.notes.extend(process.missing_protection().iter().cloned());
+    *lock(&DESCRIBED) = Some(process);
     Ok(description)
 }
 
@@ -54,5 +62,7 @@ pub fn prepare(
 ) -> Result<ProcessExecutor, TorchError> {
     let uses_gpu = request.device != crate::executor::Device::Cpu;
     let process = ProgramProcess::shared(library, &request.hash, name, program, uses_gpu)?;
-    ProcessExecutor::new(process.connect()?, request)
+    let executor = ProcessExecutor::new(process.connect()?, request);
+    drop(lock(&DESCRIBED).take());
+    executor
 }
