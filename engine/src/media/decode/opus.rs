@@ -1,14 +1,14 @@
-//! Opus (RFC 6716) in Ogg and Matroska. Symphonia reads the containers, the crate `opus-decoder` decodes.
+//! Opus (RFC 6716) in Ogg and Matroska. Symphonia reads the containers, the crate `opus-pure` decodes.
 
 use std::sync::LazyLock;
 
-use opus_decoder::{OpusDecoder as Stream, OpusMultistreamDecoder};
+use opus_pure::{MAX_PACKET_SAMPLES, OpusMSDecoder};
 use symphonia::core::audio::{AsGenericAudioBufferRef, AudioBuffer, AudioMut, AudioSpec, GenericAudioBufferRef};
 use symphonia::core::codecs::CodecInfo;
 use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
 use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions, FinalizeResult};
 use symphonia::core::codecs::registry::{CodecRegistry, RegisterableAudioDecoder, SupportedAudioCodec};
-use symphonia::core::errors::{Error, Result, decode_error, unsupported_error};
+use symphonia::core::errors::{Result, decode_error, unsupported_error};
 use symphonia::core::packet::PacketRef;
 
 use crate::dsp::level::db_to_amplitude;
@@ -33,39 +33,34 @@ pub(super) struct OpusHead {
     /// Frames at the start to discard.
     pub pre_skip: usize,
     gain_db: f32,
-    streams: usize,
-    coupled_streams: usize,
-    /// Decoded channel of each output channel.
-    mapping: Vec<u8>,
+    /// Mapping family: 0 for one or two channels, 1 for surround sound.
+    family: u8,
+    /// Streams, pairs of channels among them and the mapping of channels; empty in family 0.
+    layout: Vec<u8>,
 }
 
 impl OpusHead {
     /// Parses the codec data of an Opus track; `None` if they are not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let [_version, channels, skip_low, skip_high, _, _, _, _, gain_low, gain_high, family, rest @ ..] =
-            bytes.strip_prefix(b"OpusHead")?
-        else {
-            return None;
-        };
-        let channels = usize::from(*channels);
-        let (streams, coupled_streams, mapping): (_, _, Vec<u8>) = match (family, rest) {
-            (0, _) if (1..=2).contains(&channels) => (1, channels - 1, (0..channels as u8).collect()),
-            (0, _) => return None,
-            (_, [streams, coupled, mapping @ ..]) => {
-                let order = if *family == 1 { surround_order(channels) } else { &[] };
-                let source = |channel: usize| mapping.get(order.get(channel).copied().unwrap_or(channel)).copied();
-                (usize::from(*streams), usize::from(*coupled), (0..channels).map(source).collect::<Option<_>>()?)
-            }
-            _ => return None,
-        };
-        Some(Self {
-            channels,
-            pre_skip: usize::from(u16::from_le_bytes([*skip_low, *skip_high])),
-            gain_db: f32::from(i16::from_le_bytes([*gain_low, *gain_high])) / 256.0,
-            streams,
-            coupled_streams,
-            mapping,
-        })
+        match bytes.strip_prefix(b"OpusHead")? {
+            [_, channels, skip_low, skip_high, _, _, _, _, gain_low, gain_high, family, layout @ ..] => Some(Self {
+                channels: usize::from(*channels),
+                pre_skip: usize::from(u16::from_le_bytes([*skip_low, *skip_high])),
+                gain_db: f32::from(i16::from_le_bytes([*gain_low, *gain_high])) / 256.0,
+                family: *family,
+                layout: layout.to_vec(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Creates a decoder; `None` unless the layout is the usual one for the number of channels.
+    fn decoder(&self) -> Option<OpusMSDecoder> {
+        let decoder = OpusMSDecoder::new(RATE as i32, self.channels, self.family).ok()?;
+        let usual = decoder.layout();
+        let streams = [usual.nb_streams as u8, usual.nb_coupled_streams as u8];
+        let is_usual = self.family == 0 || self.layout.starts_with(&[&streams, usual.mapping.as_slice()].concat());
+        is_usual.then_some(decoder)
     }
 }
 
@@ -84,7 +79,7 @@ fn surround_order(channels: usize) -> &'static [usize] {
 
 struct OpusDecoder {
     parameters: AudioCodecParameters,
-    decoder: OpusMultistreamDecoder,
+    decoder: OpusMSDecoder,
     channels: usize,
     gain: f32,
     /// Frames still to be discarded.
@@ -96,7 +91,8 @@ struct OpusDecoder {
 
 impl AudioDecoder for OpusDecoder {
     fn reset(&mut self) {
-        self.decoder.reset();
+        // Fails for no valid decoder.
+        drop(self.decoder.reset_state());
     }
 
     fn codec_info(&self) -> &CodecInfo {
@@ -109,14 +105,17 @@ impl AudioDecoder for OpusDecoder {
 
     fn decode_ref(&mut self, packet: &PacketRef<'_>) -> Result<GenericAudioBufferRef<'_>> {
         self.sound.clear();
-        let frames = match self.decoder.decode_float(packet.data, &mut self.interleaved, false) {
-            Ok(frames) => frames,
-            Err(_) => return decode_error("opus: invalid packet"),
+        let Ok(frames) = self.decoder.decode(packet.data, MAX_PACKET_SAMPLES, &mut self.interleaved) else {
+            return decode_error("opus: invalid packet");
         };
-        let samples = &mut self.interleaved[..frames * self.channels];
-        samples.iter_mut().for_each(|sample| *sample *= self.gain);
+        let order = surround_order(self.channels);
+        let interleaved = &self.interleaved[..frames * self.channels];
         self.sound.render_uninit(Some(frames));
-        self.sound.copy_from_slice_interleaved(&samples);
+        for (channel, plane) in self.sound.iter_planes_mut().enumerate() {
+            let place = order.get(channel).copied().unwrap_or(channel);
+            let samples = interleaved.iter().skip(place).step_by(self.channels);
+            plane.iter_mut().zip(samples).for_each(|(to, sample)| *to = sample * self.gain);
+        }
         let skipped = self.skip.min(frames);
         self.skip -= skipped;
         let end = usize::try_from(packet.trim_end.get()).unwrap_or(usize::MAX);
@@ -139,20 +138,17 @@ impl RegisterableAudioDecoder for OpusDecoder {
         let (Some(head), Some(channels)) = (head, parameters.channels.clone()) else {
             return unsupported_error("opus: invalid header");
         };
-        if head.channels != channels.count() {
-            return unsupported_error("opus: the container has another number of channels");
-        }
-        let decoder =
-            OpusMultistreamDecoder::new(RATE, head.channels, head.streams, head.coupled_streams, &head.mapping);
-        let decoder = decoder.map_err(|_| Error::Unsupported("opus: invalid header"))?;
+        let Some(decoder) = head.decoder().filter(|_| head.channels == channels.count()) else {
+            return unsupported_error("opus: unusual channels");
+        };
         Ok(Box::new(Self {
             parameters: parameters.clone(),
             decoder,
             channels: head.channels,
             gain: db_to_amplitude(head.gain_db),
             skip: head.pre_skip,
-            interleaved: vec![0.0; Stream::MAX_FRAME_SIZE_48K * head.channels],
-            sound: AudioBuffer::new(AudioSpec::new(RATE, channels), Stream::MAX_FRAME_SIZE_48K),
+            interleaved: vec![0.0; MAX_PACKET_SAMPLES * head.channels],
+            sound: AudioBuffer::new(AudioSpec::new(RATE, channels), MAX_PACKET_SAMPLES),
         }))
     }
 
