@@ -79,6 +79,17 @@ pub fn allow(patience: Duration) {
     }
 }
 
+/// Ends the program by force if it has not ended by itself after `patience`, say because a device does not answer.
+pub fn end_after(patience: Duration) {
+    let end = move || {
+        std::thread::sleep(patience);
+        files::remove_unfinished();
+        signals::exit(0)
+    };
+    // Without the thread the program ends all the same, in most cases.
+    drop(std::thread::Builder::new().name("ondes-end".into()).spawn(end));
+}
+
 /// Requests an interrupt from within the program.
 pub fn request() {
     REQUESTED.store(true, Relaxed);

@@ -42,7 +42,7 @@ const FRAME: Duration = Duration::from_millis(16);
 const REST: Duration = Duration::from_millis(250);
 /// Time between frames while the window is hidden, for the autosave.
 const HIDDEN: Duration = Duration::from_secs(5);
-/// Longest time to complete recordings and the autosave after an interrupt.
+/// Longest time to close devices, and to complete recordings and the autosave.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Peaks below this are silence, dB.
 const SILENCE_DB: f32 = -100.0;
@@ -89,6 +89,10 @@ impl App for Ondes {
         }
         let hidden = context.input(|input| input.viewport().visible() == Some(false));
         context.request_repaint_after(if hidden { HIDDEN } else { REST });
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        interrupt::end_after(FINISH_TIMEOUT);
     }
 
     fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {

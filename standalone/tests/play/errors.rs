@@ -44,6 +44,8 @@ fn unsuitable_files_are_reported() {
     refuses(folder, &["empty.ondes-session", "--precision", "f16"], "--precision", "is for a model");
     refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
+    std::os::unix::fs::symlink("/dev/full", folder.join("full.wav")).unwrap();
+    refuses(folder, &["bowed", "--record", "full.wav"], "full.wav: ", "not a regular file");
     refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");
     refuses(folder, &["bowed", "--control", "gate=loud"], "--control gate=loud: ", "not a value");
     refuses(folder, &["bowed", "--cabinet", "box.wav"], "", "box.wav: no such file");
