@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use ondes_processor::library::{self, BUNDLED};
 use ondes_processor::parameter::TRANSPOSE;
 use ondes_processor::parameter_source::ParameterSource;
@@ -6,8 +8,10 @@ use ondes_processor::preset::{Preset, file};
 use ondes_processor::state::SoundState;
 use ondes_processor::trust;
 
+use super::sessions::comparable_session;
 use super::*;
 use crate::rack::fader::FaderSettings;
+use crate::rack::session_file;
 
 /// Creates an app state without devices, with the folder of its settings.
 fn app_state() -> (tempfile::TempDir, AppState) {
