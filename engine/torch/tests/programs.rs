@@ -3,6 +3,8 @@
 #[path = "programs/process.rs"]
 mod process;
 
+mod exporters;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
