@@ -8,13 +8,12 @@ use anyhow::{anyhow, ensure};
 use ondes_engine::dsp::level::peak;
 use ondes_engine::dsp::resample::{ResampleError, StreamResampler};
 use ondes_engine::media::Decoder;
+pub use ondes_engine::media::FILE_EXTENSIONS as EXTENSIONS;
 
 use crate::memory::Reservation;
 
 /// Length of the longest recording, seconds; a recording is held in memory.
 const MAX_LENGTH_S: u64 = 3600;
-/// File name extensions of recordings.
-pub const EXTENSIONS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
 /// Points of a waveform overview.
 const WAVEFORM_POINTS: usize = 512;
 
