@@ -1,7 +1,6 @@
 //! Damaged, missing and unsuitable files.
 
 use ondes_engine::model::file;
-use serde_json::json;
 
 use crate::common::{Folder, effect, two_tracks, write_wav};
 
@@ -123,11 +122,7 @@ fn pipes_and_devices_are_refused() {
         ] {
             folder.refuses(arguments, &words);
         }
-        let track = json!({
-            "product": "org.ondes.effect", "selection": {}, "input": { "file": { "path": path } },
-        });
-        let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
-        std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+        folder.write_session(path);
         folder.refuses(&["render", "a.ondes-session", "--out", "x.wav"], &words);
     }
     pipe("pipe.ondes-session");

@@ -7,7 +7,8 @@ use ondes_engine::instrument::Performance;
 use ondes_engine::model::{
     Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
-use serde_json::Value;
+use ondes_processor::library::FileReference;
+use serde_json::{Value, json};
 
 /// Harmonics and noise bands of the small instrument.
 const HARMONICS: usize = 8;
@@ -67,6 +68,17 @@ impl Folder {
         let output = self.run(arguments);
         assert_refused(&output, words);
         assert_eq!(self.files(), before, "{arguments:?} left files behind");
+    }
+
+    /// Writes `a.ondes-session`: one track, which sends a recording through an effect, `half.ondes`.
+    pub fn write_session(&self, recording: &str) {
+        file::write(&effect(), &self.path("half.ondes")).expect("the model is written");
+        let model = FileReference::to(&effect(), Some(self.path("half.ondes")));
+        let track = json!({
+            "product": "org.ondes.effect", "selection": { "model": model }, "input": { "file": { "path": recording } },
+        });
+        let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
+        std::fs::write(self.path("a.ondes-session"), session.to_string()).expect("the file is written");
     }
 
     /// Returns the names of all files.

@@ -3,10 +3,8 @@
 #![cfg(target_os = "linux")]
 
 use ondes_engine::model::file;
-use ondes_processor::library::FileReference;
-use serde_json::json;
 
-use crate::common::{Folder, effect, instrument, write_wav};
+use crate::common::{Folder, instrument, write_wav};
 
 const RATE: u32 = 8_000;
 const MIB: u64 = 1 << 20;
@@ -35,14 +33,8 @@ fn memory_does_not_grow_with_the_recording() {
 #[test]
 fn recordings_of_sessions_have_a_limit() {
     let folder = Folder::new();
-    file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     write_wav(&folder.path("hum.wav"), RATE, 1, (0..600 * RATE).map(|n| if n % 80 < 40 { 1e-3 } else { -1e-3 }));
-    let model = FileReference::to(&effect(), Some(folder.path("half.ondes")));
-    let track = json!({
-        "product": "org.ondes.effect", "selection": { "model": model }, "input": { "file": { "path": "hum.wav" } },
-    });
-    let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
-    std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+    folder.write_session("hum.wav");
     let render = ["render", "a.ondes-session", "--seconds", "1"];
     let report = folder.json(&[&render[..], &["--memory", "120M"]].concat());
     let peak = report["peak_memory_bytes"].as_u64().expect("Linux tells");
@@ -62,9 +54,7 @@ fn long_recordings_are_refused_before_memory_is_taken() {
     bytes[40..44].copy_from_slice(&(2 * RATE * 3_599).to_le_bytes());
     bytes[4..8].copy_from_slice(&(2 * RATE * 3_599 + 36).to_le_bytes());
     std::fs::write(folder.path("lie.wav"), bytes).expect("the file is written");
-    let track = json!({ "product": "org.ondes.effect", "selection": {}, "input": { "file": { "path": "lie.wav" } } });
-    let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
-    std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+    folder.write_session("lie.wav");
     let render = ["render", "a.ondes-session", "--seconds", "1", "--out", "x.wav", "--memory", "64M"];
     folder.refuses(&render, &["lie.wav: its sound takes 659 MB of memory; 64 of 64 MB are free for sound"]);
 }
