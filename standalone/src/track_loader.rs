@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
 use ondes_engine::panics::contain;
+use ondes_engine::sync::lock;
 
 use crate::rack::mixer::LoadedSession;
 use crate::rack::session_file::TrackInput;
 use crate::rack::strip_plan::{self, StripPlan};
 use crate::rack::{Mixer, SessionFile, TRACKS};
-use ondes_engine::sync::lock;
 
 /// Interval of the checks for tracks that need another strip.
 const MONITOR_INTERVAL: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ impl LoadRequest {
 pub enum LoadOutcome {
     /// The session was restored; one line per problem.
     Restored(Vec<String>),
-    /// The session cannot be read, for this one-line reason; nothing has changed.
+    /// The session cannot be read or restored, for this one-line reason.
     NotRestored(String),
     /// A request failed; one line.
     Failed(String),
@@ -183,7 +183,7 @@ impl LoaderThread {
             })),
         });
         let outcome = outcome.unwrap_or_else(|panic| match is_session {
-            true => Ok(Some(LoadOutcome::Restored(vec![format!("loading the session failed: {panic}")]))),
+            true => Ok(Some(LoadOutcome::NotRestored(format!("loading the session failed: {panic}")))),
             false => Err(anyhow!("loading failed: {panic}")),
         });
         if let Some(pending) = pending {

@@ -67,83 +67,78 @@ enum Next {
     End,
 }
 
-/// Failures so far, until other devices are chosen.
+/// History of the chosen devices.
 #[derive(Default)]
-struct Failures {
-    /// A lost device stays reported as lost, with its reason, until it is back or another one is chosen.
+struct History {
+    /// Output device that has played.
+    played: Option<String>,
+    /// The device stays reported as lost, with its first reason, until it is back or another one is chosen.
     lost: bool,
     /// Failures of the callback in a row.
-    callback: usize,
+    callback_failures: usize,
 }
 
 impl Supervisor {
     /// Runs until the handle is dropped. After a panic the devices are opened again.
     pub fn run(mut self, mut choice: AudioChoice) {
         alsa_errors::silence();
-        let mut failures = Failures::default();
+        let mut history = History::default();
         loop {
-            let next = panics::contain(|| self.play(&choice, &mut failures)).unwrap_or_else(|panic| {
+            let next = panics::contain(|| self.play(&choice, &mut history)).unwrap_or_else(|panic| {
                 let reason = format!("the sound system's driver failed: {panic}");
-                self.fail(StreamFailure::Callback(reason), None, &mut failures)
+                self.fail(StreamFailure::Callback(reason), &mut history)
             });
-            let timeout = match next {
+            let other = match next {
                 Next::End => return,
-                Next::Open(other) => {
-                    choice = other;
-                    failures.callback = 0;
-                    continue;
-                }
-                Next::Retry(timeout) => timeout,
+                Next::Open(other) => Some(other),
+                Next::Retry(timeout) => match self.wait(timeout) {
+                    Ok(other) => other,
+                    Err(OwnerDropped) => return,
+                },
             };
-            match self.wait(timeout) {
-                Ok(Some(other)) => {
-                    choice = other;
-                    failures = Failures::default();
-                }
-                Ok(None) => {}
-                Err(OwnerDropped) => return,
+            if let Some(other) = other {
+                (choice, history) = (other, History::default());
             }
         }
     }
 
     /// Opens the chosen devices and plays until they fail or others are chosen.
-    fn play(&mut self, choice: &AudioChoice, failures: &mut Failures) -> Next {
+    fn play(&mut self, choice: &AudioChoice, history: &mut History) -> Next {
         let mut running = match self.start(choice) {
             Ok(running) => running,
-            Err(failure) => return self.fail(failure, None, failures),
+            Err(failure) => return self.fail(failure, history),
         };
-        failures.lost = false;
+        (history.played, history.lost) = (Some(running.opened.output.clone()), false);
         self.status_cell.set(AudioStatus::Playing(running.opened.clone()));
         let started = Instant::now();
         let end = self.watch(&mut running);
-        let device = running.opened.output.clone();
-        drop(running);
         if started.elapsed() >= CALLBACK_PROBATION {
-            failures.callback = 0;
+            history.callback_failures = 0;
         }
         match end {
             WatchEnd::OwnerDropped => Next::End,
             WatchEnd::NewChoice(other) => Next::Open(other),
-            WatchEnd::Failed(failure) => self.fail(failure, Some(device), failures),
+            // Reported before the stream is dropped, which waits for a callback that is late.
+            WatchEnd::Failed(failure) => self.fail(failure, history),
         }
     }
 
-    /// Reports a failure, of a device that played or of one that cannot be opened.
-    fn fail(&self, failure: StreamFailure, played: Option<String>, failures: &mut Failures) -> Next {
+    /// Reports a failure of the chosen devices.
+    fn fail(&self, failure: StreamFailure, history: &mut History) -> Next {
         let (reason, again) = match failure {
             StreamFailure::Device(reason) => (reason, true),
             StreamFailure::Callback(reason) => {
-                failures.callback += 1;
-                (reason, failures.callback < MAX_CALLBACK_FAILURES)
+                history.callback_failures += 1;
+                (reason, history.callback_failures < MAX_CALLBACK_FAILURES)
             }
             StreamFailure::Factory(reason) => (reason, false),
         };
-        match played {
+        match &history.played {
+            Some(_) if again && history.lost => {}
             Some(device) if again => {
-                failures.lost = true;
-                self.status_cell.set(AudioStatus::Lost { device, reason, since: Instant::now() });
+                history.lost = true;
+                self.status_cell.set(AudioStatus::Lost { device: device.clone(), reason, since: Instant::now() });
             }
-            None if again && failures.lost => {}
             _ => self.status_cell.set(AudioStatus::Failed(reason)),
         }
         Next::Retry(again.then_some(RETRY_INTERVAL))

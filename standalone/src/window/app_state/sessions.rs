@@ -139,12 +139,11 @@ impl AppState {
         }
     }
 
-    /// Starts with a new session, since the last one cannot be read.
+    /// Starts a new session, since the one to be opened cannot be read or restored.
     pub(super) fn start_without_session(&mut self, problem: String) {
-        self.problems.push(problem);
-        self.pending_session = None;
-        self.settings.session = None;
-        self.handle(AppCommand::AddTrack(Product::Instrument));
+        let add_instrument = self.app.mixer().tracks().next().is_none();
+        self.pending_session = Some(PendingSession { path: None, recovered: false, add_instrument });
+        self.finish_restore(vec![problem]);
     }
 
     pub(super) fn save(&mut self, path: &Path) -> anyhow::Result<()> {
