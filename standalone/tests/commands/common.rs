@@ -117,11 +117,12 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
     }
 }
 
-/// Returns the torch library if cargo has built it; `None` if only packages without libtorch are tested.
+/// Returns the torch library if cargo has built it, with the program host beside the program; `None` if only packages
+/// without libtorch are tested.
 pub fn library() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder").join("deps");
-    let path = folder.join("libondes_torch.so");
-    if !path.is_file() {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder");
+    let path = folder.join("deps/libondes_torch.so");
+    if !path.is_file() || !folder.join("ondes-program-host").is_file() {
         println!("the library around libtorch is not built here, and so nothing plays");
         return None;
     }
