@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use ondes_engine::files::AtomicFile;
+use ondes_engine::files::{self, AtomicFile};
 use ondes_torch::TorchWeights;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -89,7 +89,7 @@ impl TrainingState {
     /// Returns an error if the file is missing or damaged, or belongs to another configuration.
     pub fn load(&mut self, path: &Path, device: Device) -> anyhow::Result<()> {
         let name = path.display();
-        let bytes = std::fs::read(path).with_context(|| format!("{name}: no checkpoint to resume from"))?;
+        let bytes = files::read(path, u64::MAX).with_context(|| format!("{name}: no checkpoint to resume from"))?;
         let (_, metadata) = SafeTensors::read_metadata(&bytes).with_context(|| format!("{name}: damaged"))?;
         let tensors = SafeTensors::deserialize(&bytes).with_context(|| format!("{name}: damaged"))?;
         let progress = metadata.metadata().as_ref().and_then(|texts| texts.get(PROGRESS_KEY));

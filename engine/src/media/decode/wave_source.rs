@@ -123,8 +123,9 @@ impl Container {
                     let Some(format) = format else { return Ok(None) };
                     let declared = self.declared(size, long_data, file_bytes);
                     let is_riff = !(self.is_wave64 || self.is_rf64);
-                    let fits = self.length == UNKNOWN || declared.is_some_and(|bytes| start + bytes <= self.length + 8);
-                    return Ok(Some(Layout { format, data_start: start, declared, is_plain: is_riff && fits }));
+                    let fits = |bytes| self.length == UNKNOWN || start.saturating_add(bytes) <= self.length + 8;
+                    let is_plain = is_riff && declared.is_some_and(fits);
+                    return Ok(Some(Layout { format, data_start: start, declared, is_plain }));
                 }
                 _ => (),
             }
