@@ -38,9 +38,9 @@ const TESTS: [FuzzTest; 4] = [
     },
     FuzzTest {
         package: "ondes-plugin",
-        binary: "endurance",
-        source: "plugin/tests/endurance.rs",
-        name: "mutated_states_are_refused_or_play",
+        binary: "plugin",
+        source: "plugin/tests/plugin/fuzz.rs",
+        name: "fuzz::mutated_states_are_refused_or_play",
         formats: &["instrument-state", "effect-state"],
         needs_libtorch: false,
     },

@@ -198,3 +198,54 @@ impl Faults<'_> {
         assert!(list.is_empty(), "faulty files, saved in target/fuzz:\n{}", list.join("\n"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocation::CountingAllocator;
+    use crate::torchscript::models;
+
+    #[global_allocator]
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+    #[test]
+    fn faults_are_found() {
+        keep_panics();
+        let mut format = Format::new("planted", Syntax::Text, vec![b"a".to_vec()], |file| match file {
+            b"panic" => panic!("on\npurpose"),
+            b"memory" => {
+                drop(vec![1_u8; MEMORY_LIMIT + 1]);
+                Ok(())
+            }
+            b"lines" => Err("two\nlines".into()),
+            b"refused" => Err("one line".into()),
+            _ => Ok(()),
+        });
+        let mut fault = |file: &[u8]| format.check(file).unwrap_or_default();
+        assert!(fault(b"panic").contains("on purpose"));
+        assert!(fault(b"memory").contains("256 MB") && fault(b"lines").contains("not one short line"));
+        assert_eq!([fault(b"refused"), fault(b"good")], ["", ""]);
+    }
+
+    #[test]
+    fn files_are_repeatable_and_differ() {
+        let archive = models::counter().bytes();
+        let document = br#"{ "list": [1, 2.5, "x"], "inner": "{\"a\": 1}" }"#.to_vec();
+        for (syntax, seed) in [(Syntax::Zip, archive), (Syntax::Json, document), (Syntax::Binary, vec![7; 40])] {
+            let format = || Format::new("planted", syntax, vec![seed.clone()], |_| Ok(()));
+            let files = |run: u64| (0..200).map(|index| format().file(run, index)).collect::<Vec<_>>();
+            let first = files(1);
+            assert_eq!((&first[0], &first), (&seed, &files(1)));
+            assert!(first != files(2));
+            let distinct: std::collections::BTreeSet<_> = first.iter().collect();
+            assert!(distinct.len() > 100, "{syntax:?}: {} files", distinct.len());
+            // What is known of the structure is kept in many of them.
+            let is_whole = |file: &&Vec<u8>| match syntax {
+                Syntax::Zip => zip::ZipArchive::new(std::io::Cursor::new(file)).is_ok(),
+                Syntax::Json => serde_json::from_slice::<serde_json::Value>(file).is_ok(),
+                _ => true,
+            };
+            assert!(first.iter().filter(is_whole).count() > 40, "{syntax:?}");
+        }
+    }
+}
