@@ -174,6 +174,11 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let on_opened = on_opened(playback.clone(), meter.clone(), played.clone());
     let app = AudioApp::with_recording(mixer, audio, midi, on_opened, record);
     let opened = wait_for_devices(&app)?;
+    if !is_session(&arguments.model) {
+        // The status line warns of the tracks of a session.
+        let error = app.mixer().tracks().find_map(|(_, track)| track.error().map(str::to_owned));
+        error.map_or(Ok(()), |error| bail!("{error}"))?;
+    }
     // From here on interrupts are noticed at once, and the recording is completed.
     interrupt::allow(FINISH_TIMEOUT);
     app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
@@ -211,7 +216,7 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
     };
     let mut midi = MidiChoice::default();
     let mut playback = None;
-    if arguments.model.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
+    if is_session(&arguments.model) {
         check_session_options(arguments)?;
         let session = SessionFile::read(&arguments.model)?;
         if arguments.trust {
@@ -238,6 +243,10 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
     Ok(Prepared { mixer, audio, midi, playback })
 }
 
+fn is_session(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == session_file::EXTENSION)
+}
+
 /// Refuses options that a session sets for each of its tracks.
 fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
     let [executor, device, precision] = arguments.executor.given_options();
@@ -258,7 +267,7 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
     }
 }
 
-/// Waits until the devices are open and all tracks and the recording are ready.
+/// Waits until the devices are open and the recording is ready.
 fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
     let opened = match app.settled(OPEN_TIMEOUT) {
         AudioStatus::Playing(opened) => opened,
@@ -266,8 +275,7 @@ fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
         AudioStatus::Lost { device, reason, .. } => bail!("{device}: {reason}"),
         AudioStatus::Opening => bail!("the sound system does not answer"),
     };
-    let track_error = app.mixer().tracks().find_map(|(_, track)| track.error().map(str::to_owned));
-    match track_error.or(app.recording().error) {
+    match app.recording().error {
         Some(error) => bail!("{error}"),
         None => Ok(opened),
     }

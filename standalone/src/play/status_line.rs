@@ -18,7 +18,7 @@ pub struct StatusLine {
     head: String,
     /// The device was lost at the last update.
     lost: bool,
-    /// Warnings of models that were printed already.
+    /// Warnings of tracks that were printed already.
     shown_warnings: Vec<String>,
     /// Error of the recording that was printed already.
     shown_recording_error: Option<String>,
@@ -69,7 +69,8 @@ impl StatusLine {
                 realtime::LoadStatus::Failed(reason) => Some(reason),
                 _ => None,
             };
-            for news in failed.into_iter().chain(track.instance.session.warning()) {
+            let error = track.error().map(str::to_owned);
+            for news in error.into_iter().chain(failed).chain(track.instance.session.warning()) {
                 if !self.shown_warnings.contains(&news) {
                     self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
                     self.shown_warnings.push(news);

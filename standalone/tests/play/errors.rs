@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ondes::rack::Mixer;
+use ondes::rack::session_file::TrackInput;
 use ondes_engine::model::file;
 use ondes_processor::library::FileReference;
 use ondes_processor::product::Product;
@@ -72,8 +73,8 @@ fn unusable_devices_are_reported() {
 }
 
 #[test]
-fn invalid_output_and_a_missing_cabinet_are_reported_while_playing() {
-    alone("errors::invalid_output_and_a_missing_cabinet_are_reported_while_playing", || {
+fn invalid_output_and_missing_files_are_reported_while_playing() {
+    alone("errors::invalid_output_and_missing_files_are_reported_while_playing", || {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         tone(folder, 0.2, 1.0);
@@ -89,8 +90,10 @@ fn invalid_output_and_a_missing_cabinet_are_reported_while_playing() {
         let mut session = mixer.saved();
         let cabinet = FileReference { name: "Box".into(), hash: "0".repeat(64), ..FileReference::default() };
         session.tracks[0].selection.cabinet = Some(cabinet);
+        session.tracks[0].input = TrackInput::File { path: folder.join("missing.wav"), looped: false };
         session.write(&folder.join("a.ondes-session")).unwrap();
         let told = Playing::start(folder, &["a.ondes-session", "--seconds", "1"]).end_well();
         assert!(told.contains("warning: the cabinet \"Box\" is missing"), "{told}");
+        assert!(told.contains("missing.wav: No such file"), "{told}");
     });
 }
