@@ -9,7 +9,7 @@ use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
 use super::driver::{Driver, ResolvedDriver, resolve, resolve_without_trial};
-use super::guard::{Failed, guard};
+use super::guard::{Failed, guard, guard_with_reason};
 use super::health::{Driven, InstanceMetrics};
 use super::inline_model::InlineModel;
 use super::model_factory::{LoadError, ModelFactory};
@@ -71,7 +71,17 @@ pub(super) fn build_first(request: &InstanceRequest<'_>, link: &SessionLink) -> 
     build_instance(request, link, None)
 }
 
+/// Builds an instance. A panic is an error, also on the thread of a host that activates a session.
 fn build_instance(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+    snapshot: Option<Box<SessionSnapshot>>,
+) -> Result<NewInstance, LoadError> {
+    guard_with_reason(|| try_build_instance(request, link, snapshot))
+        .unwrap_or_else(|reason| Err(LoadError::Panicked(reason)))
+}
+
+fn try_build_instance(
     request: &InstanceRequest<'_>,
     link: &SessionLink,
     snapshot: Option<Box<SessionSnapshot>>,

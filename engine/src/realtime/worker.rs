@@ -191,7 +191,8 @@ impl WorkerLoop {
         loop {
             let start = Instant::now();
             while let Ok(message) = self.messages.try_recv() {
-                self.receive(message);
+                // The model's code is guarded within. A session that is lost here does not catch up, which it reports.
+                drop(guard_with_reason(|| self.receive(message)));
             }
             let mut has_worked = false;
             for group in &mut self.groups {

@@ -369,6 +369,37 @@ fn a_model_that_fails_to_start_is_refused() {
 }
 
 #[test]
+fn a_model_that_panics_while_it_is_built_is_refused() {
+    let _exclusive = exclusive();
+    for driver in [Driver::Inline, WORKER, Driver::Auto] {
+        let broken = Arc::new(AtomicBool::new(true));
+        let model = || {
+            let broken = broken.clone();
+            FakeModel::new(WAVE).on_build(move || assert!(!broken.load(Ordering::Relaxed), "{INJECTED_PANIC}"))
+        };
+        let refused = |status| matches!(status, LoadStatus::Failed(reason) if reason.contains(INJECTED_PANIC));
+        // By the host's thread, which activates it.
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        load(&controller, model());
+        wait_until("it is known", || controller.status() != LoadStatus::Loading);
+        let mut session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("valid");
+        assert!(refused(controller.status()), "{driver:?}: {:?}", controller.status());
+        let mut block = [1.0; BLOCK];
+        session.process(&[], &[], &mut [&mut block]);
+        assert_eq!(block, [0.0; BLOCK]);
+        // By the loader, while another model plays.
+        let mut host = Host::new(FakeModel::new(OTHER), Driver::Inline, BLOCK);
+        host.controller.set_driver(driver);
+        load(&host.controller, model());
+        host.play_until("it is refused", |host| refused(host.controller.status()));
+        broken.store(false, Ordering::Relaxed);
+        host.swap(model());
+        assert_eq!(host.controller.status(), LoadStatus::Ready);
+    }
+}
+
+#[test]
 fn a_model_that_panics_on_restart_stays_silent() {
     let _exclusive = exclusive();
     for (driver, latency) in [(Driver::Inline, 0), (WORKER, DELAY)] {
