@@ -8,7 +8,7 @@ use ondes_engine::executor::{self, ExecutorSelection};
 use serde::{Deserialize, Serialize};
 
 use crate::library::FileReference;
-use crate::parameter_values::ParameterValues;
+use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::list::PresetLocation;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
@@ -59,7 +59,11 @@ pub struct InstanceState {
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
     pub midi_controllers: BTreeMap<String, u8>,
     /// Scale and theme of the window.
-    #[serde(rename = "look", skip_serializing_if = "WindowSettings::is_default")]
+    #[serde(
+        rename = "look",
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "WindowSettings::is_default"
+    )]
     pub window: WindowSettings,
     /// Slots A and B; `None` if only slot A was ever used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +125,7 @@ pub struct CompareState {
 #[serde(default)]
 pub struct WindowSettings {
     /// Scale of the contents; 1 is 100 %.
+    #[serde(deserialize_with = "finite")]
     pub scale: f32,
     /// Colour theme.
     pub theme: WindowTheme,
@@ -134,6 +139,7 @@ pub struct WindowSettings {
 #[serde(default)]
 pub struct TunerSettings {
     /// Frequency of A4, Hz.
+    #[serde(deserialize_with = "finite")]
     pub reference_hz: f32,
     /// True if the output is muted while the tuner is open.
     pub mute: bool,
@@ -231,6 +237,10 @@ mod tests {
         let text = serde_json::to_string(&saved).unwrap();
         assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
         assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("look"));
+        // A scale beyond the range of its type gives the default, and does not lose the model.
+        let far: InstanceState =
+            serde_json::from_str(r#"{ "model": { "hash": "x" }, "look": { "scale": 1e39 } }"#).unwrap();
+        assert_eq!((far.model.hash.as_str(), far.window), ("x", WindowSettings::default()));
         let later: InstanceState = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
         assert_eq!(later.window, WindowSettings::default());
     }
