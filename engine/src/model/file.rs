@@ -52,27 +52,19 @@ pub fn read(path: &Path) -> Result<Model, ModelFileError> {
 /// # Errors
 /// Returns [`ModelFileError`] if the file cannot be read or is invalid.
 pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
-    match load(path)? {
-        Content::Model(model) => Ok(model),
-        Content::Program(_) => Err(ModelFileError::at(path)(ModelError::Program)),
-    }
+    open_or_run(path, |_| Err(ModelError::Program))
 }
 
-/// Content of a file that may be a model.
-pub(crate) enum Content {
-    /// Model or capture.
-    Model(ImportedModel),
-    /// Bytes of a TorchScript program, which is not validated.
-    Program(Vec<u8>),
-}
-
-/// Reads a model file, a capture or a TorchScript program. Files are read once, never mapped: others may change them at
-/// any time.
+/// Reads and validates a model file or a capture, and passes a TorchScript program to `run`, which reads it with
+/// [`program_bytes`]. Files are read, never mapped: others may change them at any time.
 ///
 /// # Errors
-/// Returns [`ModelFileError`] if the file cannot be read or is invalid.
-pub(crate) fn load(path: &Path) -> Result<Content, ModelFileError> {
-    let load = || -> Result<Content, ModelError> {
+/// Returns [`ModelFileError`] if the file cannot be read or is invalid, or the error of `run`.
+pub(crate) fn open_or_run(
+    path: &Path,
+    run: impl FnOnce(&mut File) -> Result<ImportedModel, ModelError>,
+) -> Result<ImportedModel, ModelFileError> {
+    let open = || -> Result<ImportedModel, ModelError> {
         let mut file = files::open(path)?;
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         ModelError::limit("the file's size", length, limits::FILE_BYTES)?;
@@ -83,20 +75,28 @@ pub(crate) fn load(path: &Path) -> Result<Content, ModelFileError> {
         }
         if is_torchscript(&start) {
             ModelError::limit("the program's size", length, limits::PROGRAM_BYTES)?;
-            return whole(&mut file, limits::PROGRAM_BYTES).map(Content::Program);
+            return run(&mut file);
         }
         if !looks_foreign(&start) {
             let mut reader = start.as_slice().chain(&mut file);
-            return Ok(Content::Model(ImportedModel { model: read_model(&mut reader, length)?, notes: Vec::new() }));
+            return Ok(ImportedModel { model: read_model(&mut reader, length)?, notes: Vec::new() });
         }
         let ImportedModel { model, notes } = import::parse(&whole(&mut file, import::FILE_BYTES)?)?;
-        Ok(Content::Model(ImportedModel { model: named(model, path)?, notes }))
+        Ok(ImportedModel { model: named(model, path)?, notes })
     };
-    load().map_err(ModelFileError::at(path))
+    open().map_err(ModelFileError::at(path))
 }
 
 /// Number of bytes at the start of a file that tell its format.
 const START_BYTES: u64 = 64;
+
+/// Reads a program.
+///
+/// # Errors
+/// Returns [`ModelError`] if it cannot be read or is too large.
+pub(crate) fn program_bytes(file: &mut File) -> Result<Vec<u8>, ModelError> {
+    whole(file, limits::PROGRAM_BYTES)
+}
 
 /// Reads a file from its start.
 fn whole(file: &mut File, max_bytes: usize) -> Result<Vec<u8>, ModelError> {

@@ -8,7 +8,7 @@ use super::description::{
 };
 use super::library::Library;
 use super::prepared_method::describe;
-use crate::model::file::{self, Content};
+use crate::model::file;
 use crate::model::import::ImportedModel;
 use crate::model::program::{Attribute, Call};
 use crate::model::{
@@ -36,19 +36,16 @@ pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
 /// # Errors
 /// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the program may not run.
 pub fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<ImportedModel, ModelFileError> {
-    let at = ModelFileError::at(path);
-    let bytes = match file::load(path)? {
-        Content::Program(bytes) => bytes,
-        Content::Model(model) => return Ok(model),
-    };
-    if !may_run(&blake3::hash(&bytes).to_hex()) {
-        return Err(at(ModelError::Program));
-    }
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let described = Library::get().and_then(|library| describe(&library, &stem, &bytes));
-    let description = described.map_err(|error| at(error.into()))?;
-    let model = build(&description, &bytes, &stem).map_err(at)?;
-    Ok(ImportedModel { model, notes: description.notes })
+    file::open_or_run(path, |program| {
+        let bytes = file::program_bytes(program)?;
+        if !may_run(&blake3::hash(&bytes).to_hex()) {
+            return Err(ModelError::Program);
+        }
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let description = Library::get().and_then(|library| describe(&library, &stem, &bytes))?;
+        let model = build(&description, &bytes, &stem)?;
+        Ok(ImportedModel { model, notes: description.notes })
+    })
 }
 
 /// Builds the model of a program; `name` is for programs without one.
