@@ -25,69 +25,12 @@ pub enum Syntax {
 const LARGEST: usize = 1 << 20;
 
 /// Numbers, and what stands in for them, as text.
-const NUMBERS: [&str; 42] = [
-    "0",
-    "-0",
-    "-0.0",
-    "1",
-    "-1",
-    "2",
-    "3",
-    "0.5",
-    "127",
-    "128",
-    "255",
-    "256",
-    "32768",
-    "65535",
-    "65536",
-    "16777217",
-    "2147483647",
-    "2147483648",
-    "4294967295",
-    "4294967296",
-    "9007199254740993",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "99999999999999999999999999",
-    "1e-46",
-    "1e-320",
-    "3.4e38",
-    "1e39",
-    "-1e39",
-    "1e308",
-    "1e400",
-    "NaN",
-    "nan",
-    "inf",
-    "-inf",
-    "Infinity",
-    "null",
-    "true",
-    "\"\"",
-    "[]",
-];
-/// Integers at the limits of types.
-const INTEGERS: [u64; 16] = [
-    0,
-    1,
-    2,
-    0x7F,
-    0x80,
-    0xFF,
-    0x7FFF,
-    0x8000,
-    0xFFFF,
-    0x10000,
-    0x7FFF_FFFF,
-    0x8000_0000,
-    0xFFFF_FFFF,
-    i64::MAX as u64,
-    1 << 63,
-    u64::MAX,
-];
+const NUMBERS: &str = "0 -0 -0.0 1 -1 2 3 0.5 127 128 255 256 32768 65535 65536 16777217 2147483647 2147483648 \
+    4294967295 4294967296 9007199254740993 9223372036854775807 -9223372036854775808 18446744073709551615 \
+    18446744073709551616 99999999999999999999999999 1e-46 1e-320 3.4e38 1e39 -1e39 1e308 1e400 NaN nan inf -inf \
+    Infinity null true \"\" []";
+/// Sizes of integers in bits, at whose limits lengths overflow.
+const INTEGER_BITS: [u32; 8] = [0, 7, 8, 15, 16, 31, 32, 63];
 /// Samples and weights that are hard to compute with.
 const FLOATS: [f32; 8] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -3e37, 1e-40, -0.0, 1e20];
 
@@ -149,7 +92,8 @@ fn binary(mut bytes: Vec<u8>, other: &[u8], random: &mut Random) -> Vec<u8> {
         }
         8 => return text(bytes, random),
         _ => {
-            let value = INTEGERS[random.random_range(0..INTEGERS.len())];
+            let limit = 1_u64 << INTEGER_BITS[random.random_range(0..INTEGER_BITS.len())];
+            let value = limit.wrapping_sub(random.random_range(0..=2));
             let size = 1 << random.random_range(0..4);
             let (little, big) = (value.to_le_bytes(), value.to_be_bytes());
             overwrite(&mut bytes, place, if random.random_bool(0.5) { &little[..size] } else { &big[8 - size..] });
@@ -163,8 +107,13 @@ fn overwrite(bytes: &mut [u8], place: usize, value: &[u8]) {
     bytes[place..][..count].copy_from_slice(&value[..count]);
 }
 
+fn number(random: &mut Random) -> &'static str {
+    let count = NUMBERS.split_whitespace().count();
+    NUMBERS.split_whitespace().nth(random.random_range(0..count)).unwrap_or_default()
+}
+
 fn text(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
-    let number = NUMBERS[random.random_range(0..NUMBERS.len())].as_bytes();
+    let number = number(random).as_bytes();
     match random.random_range(0..10) {
         0..=4 => {
             if let Some(place) = token(&bytes, random, |byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) {
@@ -252,7 +201,7 @@ fn twist(value: &mut Value, random: &mut Random) {
             _ => {}
         }
     }
-    let number = NUMBERS[random.random_range(0..NUMBERS.len())];
+    let number = number(random);
     *value = match random.random_range(0..8) {
         0 => Value::String(number.into()),
         1 => Value::String("x".repeat([0, 1, 300, 70_000][random.random_range(0..4)])),
