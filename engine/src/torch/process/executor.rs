@@ -65,25 +65,6 @@ impl ProcessExecutor {
         let first_s = if self.has_run { 0.0 } else { FIRST_STEP_S };
         Duration::from_secs_f64((SOUND_FACTOR * sound_s).max(self.least_limit_s) + first_s)
     }
-
-    fn step(
-        &mut self,
-        streams: &[usize],
-        blocks: usize,
-        inputs: &[&[f32]],
-        outputs: &mut [&mut [f32]],
-    ) -> Result<io::Result<()>, TorchError> {
-        for (range, values) in self.layout.inputs.iter().zip(inputs) {
-            if let Err(error) = protocol::write_values(&self.memory, range.start, values) {
-                return Ok(Err(error));
-            }
-        }
-        let request = Request::Run { streams: streams.to_vec(), blocks, real_time: priority::is_real_time() };
-        self.connection.ask::<()>(&request, self.limit(blocks))?;
-        self.has_run = true;
-        let mut ports = self.layout.outputs.iter().zip(outputs);
-        Ok(ports.try_for_each(|(range, values)| protocol::read_values(&self.memory, range.start, values)))
-    }
 }
 
 impl PreparedMethod for ProcessExecutor {
@@ -94,7 +75,18 @@ impl PreparedMethod for ProcessExecutor {
         inputs: &[&[f32]],
         outputs: &mut [&mut [f32]],
     ) -> Result<(), TorchError> {
-        self.step(streams, blocks, inputs, outputs)?.map_err(|error| self.connection.lose(&error, Duration::ZERO))
+        let connection = &self.connection;
+        let lost = |error: io::Error| connection.lose(&error, Duration::ZERO);
+        for (range, values) in self.layout.inputs.iter().zip(inputs) {
+            protocol::write_values(&self.memory, range.start, values).map_err(lost)?;
+        }
+        let request = Request::Run { streams: streams.to_vec(), blocks, real_time: priority::is_real_time() };
+        connection.ask::<()>(&request, self.limit(blocks))?;
+        self.has_run = true;
+        for (range, values) in self.layout.outputs.iter().zip(outputs) {
+            protocol::read_values(&self.memory, range.start, values).map_err(lost)?;
+        }
+        Ok(())
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
