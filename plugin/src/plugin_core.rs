@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nice_plug::prelude::*;
+use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driven, Driver, Setup};
 use ondes_processor::instance::InstanceHandle;
@@ -77,9 +78,16 @@ impl PluginCore {
     }
 
     /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the latency in host samples;
-    /// `None` if the engine refuses the host's sample rate or block size.
+    /// `None` if the engine refuses the host's sample rate or block size, or after a panic, which is a bug.
     pub fn activate(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
         self.player = None;
+        contain(|| self.start(config, source, has_stereo_input)).unwrap_or_else(|reason| {
+            self.instance.report_playback_failure(reason);
+            None
+        })
+    }
+
+    fn start(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
         let sample_rate = config.sample_rate.round() as u32;
         let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
         (self.driver, self.source, self.restart_requested) = (self.parameters.driver(), source, false);

@@ -1,6 +1,7 @@
 //! Health of a session: counters that any thread may read.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ impl InstanceMetrics {
         if self.invalid_blocks.fetch_add(1, Relaxed) == 0 {
             self.first_invalid.store(at, Relaxed);
         }
-        self.invalid_samples.fetch_add(samples as u64, Relaxed);
+        // Released after the number of the first one.
+        self.invalid_samples.fetch_add(samples as u64, Release);
     }
 
     pub fn invalid_blocks(&self) -> u64 {
@@ -119,7 +121,7 @@ impl InstanceMetrics {
     }
 
     pub fn invalid_output(&self) -> Option<InvalidOutput> {
-        let samples = self.invalid_samples.load(Relaxed);
+        let samples = self.invalid_samples.load(Acquire);
         (samples > 0).then(|| InvalidOutput { first_sample: self.first_invalid.load(Relaxed), samples })
     }
 

@@ -417,8 +417,8 @@ impl InstanceHandle {
         }
     }
 
-    /// For the audio thread that has panicked: reports the reason.
-    pub(crate) fn report_playback_failure(&self, reason: String) {
+    /// Reports the reason of a panic, after which nothing is played. For any thread.
+    pub fn report_playback_failure(&self, reason: String) {
         self.playback_failure.store(Some(Box::new(reason)));
     }
 
