@@ -6,7 +6,7 @@ use vst3::{ComPtr, ComWrapper};
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, state_content};
 use crate::vst3_module::instance::Instance;
-use crate::vst3_module::objects::{Handler, note_on};
+use crate::vst3_module::objects::{Handler, note_on, volume};
 use crate::vst3_module::{classes, factory};
 
 /// Result of [`play`].
@@ -115,4 +115,27 @@ fn vst3_audio_and_states_equal_the_clap() {
         }
     }
     check_presets(&factory, &classes);
+}
+
+#[test]
+fn the_volume_of_a_note_has_the_range_of_vst3() {
+    let factory = factory();
+    let classes = classes(&factory);
+    let level = |value: Option<f64>| {
+        let mut instance = Instance::new(&factory, &classes[0].1);
+        instance.set_handler(Some(&ComWrapper::new(Handler::default())));
+        assert!(instance.activate(48_000.0, 512));
+        instance.set_processing(true);
+        let mut sound = instance.process(&[0.0; 512], vec![note_on(0, 60, 0.8)], None);
+        let mut events: Vec<_> = value.map(|value| volume(0, 60, value)).into_iter().collect();
+        for _ in 0..50 {
+            sound.extend(instance.process(&[0.0; 512], std::mem::take(&mut events), None));
+        }
+        instance.set_processing(false);
+        instance.set_active(false);
+        10.0 * energy(&sound[12_000..]).log10()
+    };
+    let [plain, same, half] = [None, Some(0.25), Some(0.125)].map(level);
+    assert!((same - plain).abs() < 0.1, "{same} dB at 0 dB, {plain} dB without");
+    assert!((half - plain + 6.0).abs() < 1.5, "{half} dB at -6 dB, {plain} dB without");
 }
