@@ -185,21 +185,19 @@ pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Res
     let rate = decoder.sample_rate();
     let too_long = || anyhow!("{name}: longer than an hour, the limit for recordings in memory");
     let max_frames = MAX_LENGTH_S * u64::from(rate);
-    let converted = |frames: u64| (frames * u64::from(sample_rate)).div_ceil(u64::from(rate)) as usize;
-    ensure!(decoder.frames().is_none_or(|frames| frames <= max_frames), too_long());
+    let declared = decoder.frames().unwrap_or(0);
+    ensure!(declared <= max_frames, too_long());
     let mut sound = GrowingSound::new(rate, sample_rate, decoder.channels().min(max_channels))
         .map_err(|error| anyhow!("{name}: {error}"))?;
-    // The file may claim any length; untouched memory is given back below.
-    let room = |frames: u64, sound: &mut GrowingSound| {
-        sound.make_room(converted(frames)).map_err(|error| anyhow!("{name}: {error}"))
-    };
-    room(decoder.frames().unwrap_or(0), &mut sound)?;
+    let at = |error| anyhow!("{name}: {error}");
+    // Refuses what is too large before it is decoded. What a file only claims is given back at the end.
+    sound.make_room(declared).map_err(at)?;
     let mut decoded = Vec::new();
     let mut frames = 0;
     while decoder.next(&mut decoded)? {
         frames += decoded[0].len() as u64;
         ensure!(frames <= max_frames, too_long());
-        room(frames, &mut sound)?;
+        sound.make_room(frames).map_err(at)?;
         sound.push(&decoded);
     }
     sound.finish()
@@ -207,8 +205,10 @@ pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Res
 
 /// Recording while it is decoded.
 struct GrowingSound {
+    /// Sample rates of the file and of the sound, Hz.
+    rates: [u32; 2],
     channels: Vec<GrowingChannel>,
-    /// Frames that have been reserved.
+    /// Converted frames that there is room for.
     capacity: usize,
     memory: Reservation,
 }
@@ -227,11 +227,13 @@ impl GrowingSound {
             Ok(GrowingChannel { latency_left: resampler.latency(), resampler, sound: Vec::new() })
         };
         let channels = (0..channels).map(channel).collect::<Result<_, _>>()?;
-        Ok(Self { channels, capacity: 0, memory: Reservation::default() })
+        Ok(Self { rates: [rate, sample_rate], channels, capacity: 0, memory: Reservation::default() })
     }
 
-    /// Makes room for `frames` in total.
-    fn make_room(&mut self, frames: usize) -> anyhow::Result<()> {
+    /// Makes room for `frames` of the file in total.
+    fn make_room(&mut self, frames: u64) -> anyhow::Result<()> {
+        let [from, to] = self.rates.map(u64::from);
+        let frames = (frames * to).div_ceil(from) as usize;
         if frames <= self.capacity {
             return Ok(());
         }
