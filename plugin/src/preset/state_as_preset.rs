@@ -13,7 +13,9 @@ use clap_sys::ext::state_context::{
 };
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
+use ondes_processor::preset::factory::FactoryPreset;
 use ondes_processor::preset::file;
+use ondes_processor::preset::list::PresetLocation;
 
 use super::{catch_panic, preset_load, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;
@@ -80,7 +82,11 @@ unsafe extern "C" fn load_in_context(
         let for_preset = context == CLAP_STATE_CONTEXT_FOR_PRESET;
         let sound = || state::sound_as_preset(&bytes, wrapper.instance.product).filter(|_| for_preset);
         let load = || match file::parse(&bytes).ok().or_else(sound) {
-            Some(preset) => preset_load::apply(plugin, functions, &preset).is_ok(),
+            Some(mut preset) => {
+                let factory = FactoryPreset::equal_to(&preset);
+                preset.sound.selection.preset = factory.map(|factory| PresetLocation::Factory(factory.key.into()));
+                preset_load::apply(plugin, functions, &preset).is_ok()
+            }
             None => !for_preset && streams::load(plugin, functions, &bytes),
         };
         let is_loaded = match &wrapper.deferred_rescan {

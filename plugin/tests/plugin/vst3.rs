@@ -65,13 +65,14 @@ fn play(
 /// Loads preset files as states, which is how VST3 hosts load presets.
 fn check_presets(factory: &ComPtr<IPluginFactory>, classes: &[(String, TUID)]) {
     let presets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/presets/");
-    for ((_, class), (preset, model)) in classes.iter().zip([("harp", "Plucked"), ("singing-diodes", "Overdrive")]) {
-        let preset = std::fs::read(format!("{presets}{preset}.ondes-preset")).unwrap();
+    for ((_, class), (key, model)) in classes.iter().zip([("harp", "Plucked"), ("singing-diodes", "Overdrive")]) {
+        let preset = std::fs::read(format!("{presets}{key}.ondes-preset")).unwrap();
         let said: serde_json::Value = serde_json::from_slice(&preset).unwrap();
         let played = play(factory, class, &preset, &vec![0.1; 24_000], 512, ("Macro 2", 9_001, 0.9));
         assert!(energy(&played.sound) > 1e-7);
         let state = state_content(&played.state);
         assert_eq!(state["fields"]["ondes"]["model"]["name"], model);
+        assert_eq!(state["fields"]["ondes"]["preset"]["factory"], key, "the window names the preset");
         let (gain, expected) = (&state["params"]["output_gain"]["f32"], &said["parameters"]["output_gain"]);
         assert!((gain.as_f64().unwrap() - expected.as_f64().unwrap_or(0.0)).abs() < 1e-6, "{gain}, not {expected}");
     }
