@@ -234,4 +234,18 @@ mod tests {
             assert!(!error.contains('\n'));
         }
     }
+
+    #[test]
+    fn sessions_have_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ondes-session");
+        let model = FileReference { embedded: Some("A".repeat(MAX_BYTES as usize)), ..FileReference::default() };
+        let session = SessionFile { set_list: vec![model], ..SessionFile::default() };
+        let error = format!("{:#}", session.write(&path).unwrap_err());
+        assert!(error.contains("a.ondes-session: the session has 32 MB with its models"), "{error}");
+        assert!(!path.exists(), "what cannot be read is not written");
+        std::fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        let error = format!("{:#}", SessionFile::read(&path).unwrap_err());
+        assert!(error.contains("a.ondes-session: 33554433 bytes; at most 33554432"), "{error}");
+    }
 }
