@@ -229,7 +229,7 @@ mod tests {
         history.push(step("Fader 1", 0, -1), then);
         history.push(step("Fader 1", -1, -2), then);
         history.push(step("Fader 2", 0, -3), then);
-        let mut undone = || {
+        let undone = || {
             let step = history.undo()?;
             let Edit::Outside(change) = &step.edits[0] else { panic!("another edit") };
             let value = |setting: &OutsideSetting| *setting.downcast_ref::<i32>().unwrap();
