@@ -238,12 +238,12 @@ fn report_panic<T>(failures: &Sender<LoadOutcome>, result: Result<T, String>) ->
     result.inspect_err(report).ok()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::time::Instant;
 
     use ondes_engine::realtime::Setup;
+    use ondes_processor::library::{BUNDLED, FileReference};
     use ondes_processor::product::Product;
 
     use super::*;
@@ -259,23 +259,35 @@ mod tests {
     #[test]
     fn the_mixer_stays_unlocked_while_a_recording_is_read() {
         let folder = tempfile::tempdir().unwrap();
-        // A named pipe: reading it blocks until somebody writes.
-        let path = folder.path().join("slow.wav");
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let path = folder.path().join("long.wav");
+        let spec = hound::WavSpec {
+            channels: 1,
+            sample_rate: 8_000,
+            bits_per_sample: 16,
+            sample_format: hound::SampleFormat::Int,
+        };
+        let mut writer = hound::WavWriter::create(&path, spec).unwrap();
+        (0..300 * 8_000).for_each(|n: i32| writer.write_sample((n % 100) as i16).unwrap());
+        writer.finalize().unwrap();
         let mut mixer = Mixer::new(|| {});
         mixer.add(Product::Effect).unwrap();
         let before = mixer.track(0).unwrap().input().clone();
         let _rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
         let mixer = Arc::new(Mutex::new(mixer));
         let loader = TrackLoader::start(mixer.clone());
-        loader.request(LoadRequest::SetInput(0, TrackInput::File { path: path.clone(), looped: false }));
-        // Opening for writing blocks until the loader has opened it for reading.
-        let mut slow = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-        assert_eq!(loader.loading(), [PendingLoad { slot: Some(0), name: "slow.wav".into() }]);
+        let input = TrackInput::File { path: path.clone(), looped: false };
+        loader.request(LoadRequest::SetInput(0, input.clone()));
+        // Converting the recording takes a while.
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(lock(&mixer).track(0).unwrap().input(), &before);
         lock(&mixer).set_looped(0, true);
+        assert_eq!(loader.loading(), [PendingLoad { slot: Some(0), name: "long.wav".into() }]);
         assert_eq!(loader.outcome(), None);
-        slow.write_all(b"no sound at all").unwrap();
-        drop(slow);
+        wait_until("it is there", || loader.loading().is_empty());
+        assert_eq!((loader.outcome(), lock(&mixer).track(0).unwrap().input()), (None, &input));
+
+        std::fs::write(&path, b"no sound at all").unwrap();
+        loader.request(LoadRequest::SetInput(0, TrackInput::File { path: path.clone(), looped: true }));
         let mut outcome = None;
         wait_until("it is refused", || {
             outcome = outcome.take().or_else(|| loader.outcome());
@@ -285,7 +297,20 @@ mod tests {
             matches!(&outcome, Some(LoadOutcome::Failed(why)) if why.starts_with(&path.display().to_string())),
             "{outcome:?}"
         );
-        assert_eq!((loader.loading(), lock(&mixer).track(0).unwrap().input()), (Vec::new(), &before));
+        assert_eq!((loader.loading(), lock(&mixer).track(0).unwrap().input()), (Vec::new(), &input));
+    }
+
+    #[test]
+    fn the_last_selected_model_is_loaded() {
+        let mut mixer = Mixer::new(|| {});
+        mixer.add(Product::Instrument).unwrap();
+        let mixer = Arc::new(Mutex::new(mixer));
+        let loader = TrackLoader::start(mixer.clone());
+        for bundled in BUNDLED.iter().take(3).cycle().take(50) {
+            lock(&mixer).request_model(0, FileReference::to(&bundled.model(), None));
+        }
+        wait_until("the last one is there", || lock(&mixer).track(0).unwrap().title() == BUNDLED[49 % 3].name);
+        assert_eq!(loader.outcome(), None);
     }
 
     #[test]
