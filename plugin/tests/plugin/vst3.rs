@@ -40,6 +40,8 @@ fn play(
         let mapping: ComPtr<IMidiMapping> = instance.component.cast().expect("it listens to MIDI");
         let mut parameter = 0;
         assert_eq!(mapping.getMidiControllerAssignment(0, 0, 20, &mut parameter), kResultOk);
+        let units: ComPtr<IUnitInfo> = instance.component.cast().expect("its parameters are in groups");
+        assert_eq!(units.getProgramListCount(), 0, "hosts list programs among the presets");
     }
     instance.set_handler(Some(&ComWrapper::new(Handler::default())));
     assert!(instance.load(state));
