@@ -82,6 +82,8 @@ impl ProgramProcess {
             command.env("CUDA_VISIBLE_DEVICES", "");
         }
         let child = command.spawn().map_err(failed)?;
+        // Closes this process's copy of the other socket: if the host ends, its end is seen.
+        drop(command);
         let mut process = Self {
             name,
             child: Mutex::new(child),

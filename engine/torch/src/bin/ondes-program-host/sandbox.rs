@@ -20,8 +20,9 @@ use seccompiler::{
 const MAX_DATA: u64 = 8 << 30;
 /// Version of Landlock whose rights are given up; an older kernel has some of them.
 const LANDLOCK: ABI = ABI::V6;
-/// What libtorch reads while it computes: libraries that it opens late, and properties of processor and system.
-const READABLE: [&str; 7] = ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc", "/sys", "/dev/null"];
+/// What libtorch reads while it computes: libraries that it opens late, properties of processor and system, and seeds.
+const READABLE: [&str; 9] =
+    ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc", "/sys", "/dev/null", "/dev/random", "/dev/urandom"];
 
 /// Closes all files but standard input and output: the engine's host may have left some open.
 pub fn close_inherited_files() {
@@ -276,7 +277,8 @@ mod tests {
                 refused("a file of the system", File::open("/etc/passwd"));
             }
             // What libtorch needs.
-            assert!(std::fs::read_to_string("/proc/self/status").unwrap().contains("NoNewPrivs:\t1"));
+            assert!(std::fs::read_to_string("/proc/thread-self/status").unwrap().contains("NoNewPrivs:\t1"));
+            assert!(File::open("/dev/urandom").is_ok());
             std::thread::spawn(|| ()).join().unwrap();
         });
         tried.join().unwrap();
