@@ -63,6 +63,14 @@ impl Playing {
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
 
+    /// Returns its resident memory in bytes, without files and memory that it shares with JACK.
+    pub fn private_bytes(&self) -> u64 {
+        let id = self.0.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        1024 * line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap()
+    }
+
     /// Waits until it exits by itself.
     pub fn end(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
