@@ -22,6 +22,16 @@ const RANDOM_LENGTH: usize = 8;
 /// Longest file name that is part of a temporary name, bytes; file systems allow 255.
 const MAX_NAME_BYTES: usize = 200;
 
+/// Longest message about a file, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
+
+/// Shortens a message about a file: parsers quote what they found, however long that is.
+#[must_use]
+pub fn shortened(message: &str) -> String {
+    let short: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+    if short.len() < message.len() { short + "…" } else { short }
+}
+
 /// Opens a regular file for reading.
 ///
 /// # Errors

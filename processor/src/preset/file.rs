@@ -72,7 +72,7 @@ impl fmt::Display for PresetError {
         match self {
             Self::Io(error) => write!(to, "{error}"),
             Self::TooLarge => write!(to, "the file is larger than {} MB", LARGEST >> 20),
-            Self::InvalidJson(error) => write!(to, "not a preset: {error}"),
+            Self::InvalidJson(error) => write!(to, "not a preset: {}", files::shortened(&error.to_string())),
             Self::WrongFormat => write!(to, "not a preset: \"format\" must be {FORMAT:?} and \"version\" at least 1"),
             Self::InvalidName => write!(to, "the name must have 1 to 256 bytes and no control characters"),
             Self::InvalidParameter(id) => write!(to, "the value of parameter {id} has the wrong type"),

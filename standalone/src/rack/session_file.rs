@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use ondes_engine::files;
 use ondes_processor::library::FileReference;
 use ondes_processor::parameter_values::ParameterValues;
@@ -154,7 +154,7 @@ impl SessionFile {
         let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("not an Ondes session") };
         ensure!(head.format == FORMAT, "not an Ondes session");
         ensure!(head.version <= VERSION, "session version {}; this Ondes reads up to version {VERSION}", head.version);
-        Ok(serde_json::from_str(text)?)
+        serde_json::from_str(text).map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
     }
 
     fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
