@@ -6,7 +6,7 @@ use vst3::{ComPtr, ComWrapper};
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, state_content};
 use crate::vst3_module::instance::Instance;
-use crate::vst3_module::objects::{Handler, note_on, volume};
+use crate::vst3_module::objects::{Handler, ParameterQueue, note_on, volume};
 use crate::vst3_module::{classes, factory};
 
 /// Result of [`play`].
@@ -141,4 +141,32 @@ fn the_volume_of_a_note_has_the_range_of_vst3() {
     let [plain, same, half] = [None, Some(0.25), Some(0.125)].map(level);
     assert!((same - plain).abs() < 0.1, "{same} dB at 0 dB, {plain} dB without");
     assert!((half - plain + 6.0).abs() < 1.5, "{half} dB at -6 dB, {plain} dB without");
+}
+
+#[test]
+fn all_points_of_a_block_take_effect() {
+    let factory = factory();
+    let classes = classes(&factory);
+    let mut instance = Instance::new(&factory, &classes[0].1);
+    instance.set_handler(Some(&ComWrapper::new(Handler::default())));
+    assert!(instance.activate(48_000.0, 4_800));
+    instance.set_processing(true);
+    let silence = [0.0; 4_800];
+    let id = instance.id("Output gain");
+    instance.process(&silence, vec![note_on(0, 60, 0.8)], None);
+    let points = |points: &[(i32, f64)]| {
+        let queue = ParameterQueue { id, points: points.to_vec() };
+        let [left, _] = instance.process_queue([&silence; 2], 1, Vec::new(), Some(queue));
+        left
+    };
+    points(&[(0, 5.0 / 7.0)]);
+    let sound = points(&[(0, 0.0), (4_000, 5.0 / 7.0)]);
+    let (quiet, loud) = (energy(&sound[2_000..3_900]), energy(&sound[4_500..]));
+    assert!(loud > 100.0 * quiet, "the first point mutes until the second: {quiet}, {loud}");
+    // Ardour also sends the value at the end of the block.
+    points(&[(0, 0.5), (4_800, 0.5)]);
+    let saved = json(&instance.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
+    assert!((saved + 18.0).abs() < 0.01, "{saved} dB");
+    instance.set_processing(false);
+    instance.set_active(false);
 }
