@@ -10,7 +10,7 @@ mod mutation;
 mod options;
 mod watchdog;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -67,7 +67,9 @@ impl<'a> Format<'a> {
     /// Reads a file; returns the fault, if any.
     fn check(&mut self, file: &[u8]) -> Option<String> {
         let read = || catch_unwind(AssertUnwindSafe(|| (self.read)(file)));
+        READING.set(true);
         let (result, bytes) = limited(FAILING_ALLOCATION, read);
+        READING.set(false);
         match result {
             Err(_) => Some(format!("panic: {}", PANIC.take())),
             Ok(_) if bytes > MEMORY_LIMIT => Some(format!("it holds over {} MB", MEMORY_LIMIT >> 20)),
@@ -95,16 +97,17 @@ pub fn files(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
 }
 
 thread_local! {
+    /// True while this thread reads a file.
+    static READING: Cell<bool> = const { Cell::new(false) };
     /// Message and location of this thread's last panic.
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps messages of this thread's panics instead of printing them.
+/// Keeps messages of panics of a thread that reads a file, instead of printing them.
 fn keep_panics() {
-    let fuzzing = std::thread::current().id();
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().id() == fuzzing {
+        if READING.get() {
             PANIC.set(panic.to_string().replace('\n', " "));
         } else {
             before(panic);
