@@ -55,9 +55,10 @@ fn conv1d_shape(
     require(input.channels.is_multiple_of(groups) && outputs.is_multiple_of(groups), || {
         format!("has {groups} groups, which must divide {} inputs and {outputs} outputs", input.channels)
     })?;
-    let reach = (kernel - 1).checked_mul(dilation).ok_or("has too large a kernel and dilation")?;
-    require(reach + 1 >= stride, || {
-        format!("has a stride of {stride}, which is longer than its {} frames of input", reach + 1)
+    let frames = (kernel - 1).checked_mul(dilation).and_then(|reach| reach.checked_add(1));
+    let frames = frames.ok_or("has too large a kernel and dilation")?;
+    require(frames >= stride, || {
+        format!("has a stride of {stride}, which is longer than its {frames} frames of input")
     })?;
     let ratio = input.ratio.checked_mul(stride).ok_or("has too large a ratio")?;
     Ok(Shape { channels: outputs, ratio })
