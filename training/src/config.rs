@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use ondes_engine::files;
+use ondes_engine::files::shortened;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +146,7 @@ impl Config {
         let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
         let mut config: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-            anyhow::anyhow!("{name}: line {line}: {}", error.message())
+            anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
         })?;
         config.check().with_context(|| name.to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
