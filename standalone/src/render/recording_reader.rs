@@ -90,8 +90,8 @@ impl RecordingReader {
     /// Returns warnings about the recording, once it was read.
     pub fn warnings(&self) -> Vec<&'static str> {
         let truncated = self.decoder.truncated().then_some("is truncated; played up to its end");
-        let replaced =
-            (self.decoder.replaced() > 0).then_some("contains samples that are NaN, infinite or above +120 dBFS; limited");
+        let replaced = (self.decoder.replaced() > 0)
+            .then_some("contains samples that are NaN, infinite or above +120 dBFS; limited");
         truncated.into_iter().chain(replaced).collect()
     }
 

@@ -43,11 +43,7 @@ fn stage() -> tempfile::TempDir {
         mixer.rename(place, name);
         let reference = FileReference::to(&BUNDLED[model].model(), None);
         let track = mixer.track(place).unwrap();
-        track
-            .instance
-            .load_model(false, move || reference.find().map_err(Into::into))
-            .join()
-            .unwrap();
+        track.instance.load_model(false, move || reference.find().map_err(Into::into)).join().unwrap();
         track.fader.set(settings);
         knobs.iter().for_each(|(knob, value)| track.parameters.set_value(*knob, *value));
         place

@@ -173,8 +173,8 @@ def main(folder):
     reference.add("gain", Gain(), ["forward"])
     if VERSIONED:
         reference.add("generated", Generated(), ["forward"])
-    reference.add("codec", Codec(), ["encode", "decode", "forward"])
-    reference.add("stereo", Codec(2), ["forward"])
+    reference.add("codec", Codec(), ["encode", "decode"])
+    reference.add("stereo", Codec(2), ["encode", "decode"])
     reference.add("oscillator", Oscillator(), ["forward"])
     reference.add("mixer", Mixer(), ["forward"])
     reference.add("texts", Texts(), ["forward"])
