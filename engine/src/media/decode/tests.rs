@@ -98,9 +98,9 @@ fn compressed_formats() {
     for (name, contents, frames, tolerance) in [
         ("a.flac", FLAC, 12_000, 2e-5),
         ("a.aiff", AIFF, 500, 1e-6),
-        ("a.rf64", RF64, 500, 2e-5),
-        ("a.w64", WAVE64, 500, 2e-5),
-        ("a.wav", STREAM, 500, 2e-5),
+        ("a.rf64", RF64, 500, 4e-5),
+        ("a.w64", WAVE64, 500, 4e-5),
+        ("a.wav", STREAM, 500, 4e-5),
         ("a.ogg", OGG, 5_000, 0.02),
         ("a.mp3", MP3, 5_000, 0.05),
     ] {
@@ -170,7 +170,7 @@ fn truncated_files_with_long_lengths_are_read_up_to_their_end() {
         let (all, decoder) = read(&file(&folder, name, &contents[..header + 500])).unwrap();
         assert!(decoder.truncated(), "{name}");
         assert!((250 - all[0].len()) < 2, "{name}: {}", all[0].len());
-        assert_sine(&all[0], 2e-5);
+        assert_sine(&all[0], 4e-5);
         assert_eq!(decoder.frames(), Some(500));
     }
 }
