@@ -25,11 +25,12 @@ const MAX_NAME_BYTES: usize = 200;
 /// Longest message about a file, in characters.
 const MAX_MESSAGE_CHARS: usize = 400;
 
-/// Shortens a message about a file: parsers quote what they found, however long that is.
+/// Shortens a message about a file to one line: parsers quote what they found, however long that is.
 #[must_use]
 pub fn shortened(message: &str) -> String {
-    let short: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
-    if short.len() < message.len() { short + "…" } else { short }
+    let line = message.chars().map(|sign| if sign.is_control() { ' ' } else { sign });
+    let short: String = line.take(MAX_MESSAGE_CHARS).collect();
+    if message.chars().nth(MAX_MESSAGE_CHARS).is_some() { short + "…" } else { short }
 }
 
 /// Opens a regular file for reading.

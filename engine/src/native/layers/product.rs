@@ -146,7 +146,8 @@ impl Matrix {
         let ColumnLayout { channels, first, count, stride, dilation } = columns;
         match (self, frames) {
             (Self::F32(matrix), Frames::F32(data)) => {
-                let (stride, tap_stride) = (stride * channels, dilation * channels);
+                // Of a single tap no dilation is too large, since it is multiplied by 0.
+                let (stride, tap_stride) = (stride * channels, dilation.saturating_mul(channels));
                 kernels.matmul(matrix, Columns { data: &data[first..], count, stride, tap_stride }, y, y_stride);
             }
             (Self::Int8(matrix), Frames::Int8 { codes, scales }) => {
