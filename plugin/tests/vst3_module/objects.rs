@@ -46,7 +46,7 @@ pub fn note_on(offset: i32, key: i16, velocity: f32) -> Event {
 /// Returns a note expression of volume for the note of [`note_on`]; a value of 0.25 is 0 dB.
 pub fn volume(offset: i32, key: i16, value: f64) -> Event {
     let expression =
-        NoteExpressionValueEvent { typeId: NoteExpressionTypeIDs_::kVolumeTypeID as u32, noteId: key.into(), value };
+        NoteExpressionValueEvent { typeId: NoteExpressionTypeIDs_::kVolumeTypeID, noteId: key.into(), value };
     event(offset, Event_::EventTypes_::kNoteExpressionValueEvent, Event__type0 { noteExpressionValue: expression })
 }
 

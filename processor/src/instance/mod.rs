@@ -84,6 +84,7 @@ pub struct InstanceHandle {
     /// The input has two channels.
     has_stereo_input: AtomicBool,
     /// Reason of a panic in the audio thread, until `Inner` has it.
+    #[expect(clippy::box_collection, reason = "one word, so that the cell takes no lock")]
     playback_failure: AtomicCell<Option<Box<String>>>,
     /// The audio thread has seen a new size, quality or choice of channels, which the main thread has to apply.
     variant_requested: AtomicBool,

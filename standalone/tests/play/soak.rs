@@ -420,8 +420,7 @@ impl Take {
             let (mut decoder, mut block) = (Decoder::open(path).unwrap(), Vec::new());
             let mut frames = 0;
             while decoder.next(&mut block).unwrap() {
-                for frame in 0..block[0].len() {
-                    let (left, right) = (block[0][frame], block[1][frame]);
+                for (frame, (&left, &right)) in block[0].iter().zip(&block[1]).enumerate() {
                     let played = (frames + frame).checked_sub(self.before).map(|frame| &self.master[2 * frame..][..2]);
                     if let (0, RecordingFormat::Float32, Some(played)) = (index, self.format, played) {
                         assert!([left, right] == *played, "another sound is recorded");

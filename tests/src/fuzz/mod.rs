@@ -35,12 +35,15 @@ const LONGEST_MESSAGE: usize = 1_000;
 /// Faults of one kind that are saved.
 const SAVED_FAULTS: usize = 3;
 
+/// Reads a file as a user would; the error is the message that the user sees.
+type Read<'a> = dyn FnMut(&[u8]) -> Result<(), String> + 'a;
+
 /// Format of files.
 pub struct Format<'a> {
     name: &'static str,
     syntax: Syntax,
     seeds: Vec<Vec<u8>>,
-    read: Box<dyn FnMut(&[u8]) -> Result<(), String> + 'a>,
+    read: Box<Read<'a>>,
 }
 
 impl<'a> Format<'a> {

@@ -102,6 +102,7 @@ fn archives_of_nn_tilde_1_6_equal_pytorch() {
 fn archives_of_neutone_sdk_1_5_equal_pytorch() {
     check("neutone-sdk-1.5.2");
     let folder = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it"));
-    let error = torch::open(&folder.join("neutone-sdk-1.5.2/whole_sound.nm")).err().expect("it is refused");
+    let refused = torch::open(&folder.join("neutone-sdk-1.5.2/whole_sound.nm"));
+    let error = refused.expect_err("it needs the whole sound at once");
     assert!(error.to_string().contains("non-realtime"), "{error}");
 }
