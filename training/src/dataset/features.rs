@@ -28,6 +28,8 @@ pub struct Features {
     frames: usize,
     /// Rates of the analysis.
     pub rate: FeatureRate,
+    /// BLAKE3 hash of the file's content and the analysis.
+    pub hash: String,
     /// Offsets of the values in the map, bytes: audio, pitch, loudness, voicing.
     offsets: [usize; 4],
 }
@@ -42,15 +44,16 @@ impl Features {
         let content = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&content).update(format!("{VERSION} {} {}", rate.sample_rate, rate.hop).as_bytes());
-        let cached = cache.join(format!("{}.safetensors", hasher.finalize().to_hex()));
+        let hash = hasher.finalize().to_hex().to_string();
+        let cached = cache.join(format!("{hash}.safetensors"));
         if !cached.exists() {
             analyse_file(path, &cached, rate)?;
         }
-        Self::map(&cached, rate)
+        Self::map(&cached, rate, hash)
             .with_context(|| format!("{}: delete this file to repeat the analysis", cached.display()))
     }
 
-    fn map(path: &Path, rate: FeatureRate) -> anyhow::Result<Self> {
+    fn map(path: &Path, rate: FeatureRate, hash: String) -> anyhow::Result<Self> {
         let file = std::fs::File::open(path)?;
         // SAFETY: the file was written under another name and then renamed, and is never changed afterwards; every bit
         // pattern is a valid float.
@@ -69,7 +72,7 @@ impl Features {
         if lengths != [frames * rate.hop, frames, frames, frames] {
             bail!("the lengths of its values do not match");
         }
-        Ok(Self { map, frames, rate, offsets })
+        Ok(Self { map, frames, rate, hash, offsets })
     }
 
     fn values(&self, index: usize, count: usize) -> &[f32] {
